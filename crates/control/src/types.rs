@@ -1,0 +1,169 @@
+//! The newtypes that every other module speaks in. Two numbers that could be confused never share
+//! a type; every one of them prints as text, so that a decision can be read in a script.
+
+use std::fmt;
+use std::ops::{Add, Sub};
+use std::time::Duration;
+
+/// Nanoseconds since an arbitrary start, on a clock that never runs backwards (format rule F10).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(pub u64);
+
+impl Instant {
+    /// The time from `earlier` to `self`, zero if `earlier` is later.
+    #[must_use]
+    pub fn since(self, earlier: Instant) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Instant;
+    fn add(self, by: Duration) -> Instant {
+        Instant(self.0.saturating_add(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Instant;
+    fn sub(self, by: Duration) -> Instant {
+        Instant(self.0.saturating_sub(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+macro_rules! number {
+    ($(#[$meta:meta])* $name:ident($inner:ty), $prefix:literal) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub $inner);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0)
+            }
+        }
+    };
+}
+
+number!(
+    /// The number of a file in the database directory; never reused (format rule F2).
+    FileId(u64), "f"
+);
+number!(
+    /// The number of a logical table; never reused, so a cache key is (table id, offset).
+    TableId(u64), "t"
+);
+number!(
+    /// The number of a write-ahead log.
+    LogNumber(u64), "w"
+);
+number!(
+    /// A column family's number; 0 is the default one. Never reused.
+    ColumnFamilyId(u32), "cf"
+);
+number!(
+    /// A background job's number, unique since open.
+    JobId(u64), "j"
+);
+number!(
+    /// When a run was installed in level 0: larger is newer (format rule F6).
+    Epoch(u64), "e"
+);
+number!(
+    /// The position of a write in the commit order. At most [`SeqNo::MAX`]: 56 bits are stored.
+    SeqNo(u64), "#"
+);
+
+impl SeqNo {
+    /// The largest sequence number that can be stored (56 bits).
+    pub const MAX: SeqNo = SeqNo((1 << 56) - 1);
+}
+
+/// What a stored entry says about its key. The discriminants are on-disk format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum ValueKind {
+    /// The key is deleted.
+    Delete = 0,
+    /// The key has this value.
+    Put = 1,
+    /// An operand for the merge operator. Reserved: written by no version yet.
+    Merge = 2,
+    /// Deletes exactly one earlier put. Reserved.
+    SingleDelete = 3,
+    /// Deletes a range of keys. Reserved.
+    RangeDelete = 4,
+}
+
+impl ValueKind {
+    /// The largest discriminant: with it, a seek finds every kind of a sequence number.
+    pub const MAX: ValueKind = ValueKind::RangeDelete;
+
+    /// The kind stored as `byte`, or `None` if no kind has that number.
+    #[must_use]
+    pub fn from_byte(byte: u8) -> Option<ValueKind> {
+        match byte {
+            0 => Some(ValueKind::Delete),
+            1 => Some(ValueKind::Put),
+            2 => Some(ValueKind::Merge),
+            3 => Some(ValueKind::SingleDelete),
+            4 => Some(ValueKind::RangeDelete),
+            _ => None,
+        }
+    }
+}
+
+/// For whom an I/O operation is done: every data call of the Vfs names it, schedulers and metrics
+/// go by it. The order is the order of importance (SILK §5.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum IoClass {
+    /// Reads that a client waits for.
+    Client,
+    /// The write-ahead log.
+    Wal,
+    /// The manifest and the other small files of the catalogue.
+    Manifest,
+    /// A memtable on its way to level 0.
+    Flush,
+    /// L0→L1 and L0→L0 compaction.
+    L0,
+    /// Compaction out of the given level (1 and deeper).
+    Deep(u8),
+    /// Giving back the space of what nobody needs.
+    Reclaim,
+}
+
+/// How many [`IoClass`]es there are when deeper levels are counted as one.
+pub const IO_CLASSES: usize = 7;
+
+impl IoClass {
+    /// The classes' names in the order of [`IoClass::index`], as metrics print them.
+    pub const NAMES: [&'static str; IO_CLASSES] =
+        ["client", "wal", "manifest", "flush", "l0", "deep", "reclaim"];
+
+    /// A dense index below [`IO_CLASSES`] for arrays of counters.
+    #[must_use]
+    pub fn index(self) -> usize {
+        match self {
+            IoClass::Client => 0,
+            IoClass::Wal => 1,
+            IoClass::Manifest => 2,
+            IoClass::Flush => 3,
+            IoClass::L0 => 4,
+            IoClass::Deep(_) => 5,
+            IoClass::Reclaim => 6,
+        }
+    }
+}
+
+impl fmt::Display for IoClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IoClass::Deep(level) => write!(f, "deep{level}"),
+            other => f.write_str(Self::NAMES[other.index()]),
+        }
+    }
+}
+
+/// A user key, shared and immutable.
+pub type UserKey = std::sync::Arc<[u8]>;

@@ -1,0 +1,64 @@
+//! The change from one version to the next: the only thing that a job leaves behind, and the unit
+//! of the manifest. Atomic: all of it or nothing (format rule F9).
+
+use std::sync::Arc;
+
+use super::TableMeta;
+use crate::types::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey};
+
+/// A table that joins a level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddedTable {
+    /// The level it joins.
+    pub level: u8,
+    /// The run it joins. Levels of one sorted run use `Epoch(0)`; in level 0 each flush has its own.
+    pub epoch: Epoch,
+    /// The table. Moving a table between levels keeps this very value.
+    pub table: Arc<TableMeta>,
+}
+
+/// A table that leaves a level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemovedTable {
+    /// The level it leaves.
+    pub level: u8,
+    /// The run it leaves.
+    pub epoch: Epoch,
+    /// Its smallest user key: with it the table is found in O(log n).
+    pub smallest: UserKey,
+    /// The table.
+    pub id: TableId,
+}
+
+/// One atomic change of one column family, with the counters that must be durable together with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VersionEdit {
+    /// The column family that this edit changes.
+    pub column_family: ColumnFamilyId,
+    /// Set on the first edit of a column family: its name.
+    pub create: Option<String>,
+    /// The column family is dropped.
+    pub drop: bool,
+    /// The compaction style's name, recorded when the column family is made or converted.
+    pub style: Option<String>,
+    /// Tables that leave; applied before `added`.
+    pub removed: Vec<RemovedTable>,
+    /// Tables that join.
+    pub added: Vec<AddedTable>,
+    /// Round-robin cursors: (level, largest user key compacted last).
+    pub compact_pointers: Vec<(u8, UserKey)>,
+    /// Logs below this number hold nothing of this column family that is not in tables.
+    pub log_number: Option<LogNumber>,
+    /// No sequence number above this one has been given out when the edit was written.
+    pub last_seqno: Option<SeqNo>,
+    /// File ids from here on are unused. Log numbers and file ids share one counter.
+    pub next_file: Option<FileId>,
+    /// Table ids from here on are unused.
+    pub next_table: Option<TableId>,
+    /// Epochs from here on are unused.
+    pub next_epoch: Option<Epoch>,
+    /// Column family ids from here on are unused.
+    pub next_column_family: Option<ColumnFamilyId>,
+    /// Files whose bytes are shared with a checkpoint: never punched (format rule F7).
+    pub shared_files: Vec<FileId>,
+}

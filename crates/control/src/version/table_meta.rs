@@ -1,0 +1,62 @@
+//! What is known of a table without opening it. Data only: the open handle lives in the engine's
+//! table cache (ARCHITECTURE.md, invariant 9).
+
+use crate::types::{FileId, SeqNo, TableId, UserKey};
+
+/// Where a table's bytes are. Readers and pickers do not care; `engine/files` does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Placement {
+    /// The table is the only one in its file.
+    WholeFile(FileId),
+    /// A logical table inside a compaction file (BoLT §3.1).
+    Slice {
+        /// The compaction file.
+        file: FileId,
+        /// Where the table starts: a multiple of 4096.
+        offset: u64,
+        /// Its length in bytes, without the padding behind it.
+        length: u64,
+    },
+    /// Values stay in the log, the table is an index over it (TRIAD §4.3). Reserved.
+    Log {
+        /// The log file.
+        file: FileId,
+    },
+}
+
+impl Placement {
+    /// The file that holds the bytes.
+    #[must_use]
+    pub fn file(&self) -> FileId {
+        match *self {
+            Placement::WholeFile(file)
+            | Placement::Slice { file, .. }
+            | Placement::Log { file } => file,
+        }
+    }
+}
+
+/// One immutable sorted table. Within a run no two tables share a user key, so bounds are user keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableMeta {
+    /// Never reused.
+    pub id: TableId,
+    /// Where the bytes are.
+    pub placement: Placement,
+    /// Bytes of the table in its file, without padding.
+    pub size_bytes: u64,
+    /// The smallest user key.
+    pub smallest: UserKey,
+    /// The largest user key, inclusive.
+    pub largest: UserKey,
+    /// The oldest sequence number inside.
+    pub seqno_min: SeqNo,
+    /// The newest sequence number inside.
+    pub seqno_max: SeqNo,
+    /// Entries, tombstones included.
+    pub entries: u64,
+    /// Tombstones.
+    pub tombstones: u64,
+    /// Bytes of user keys and values before compression.
+    pub raw_bytes: u64,
+}

@@ -1,0 +1,137 @@
+//! Every way in which an operation can fail, as a type: which file, where in it, and why.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The result of every fallible operation of the engine.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What is wrong with bytes that were read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CorruptionKind {
+    /// The stored checksum differs from that of the bytes.
+    #[error("checksum mismatch")]
+    Checksum,
+    /// The file or record ends early.
+    #[error("truncated")]
+    Truncated,
+    /// The bytes verify but do not say what they must.
+    #[error("malformed: {0}")]
+    Malformed(&'static str),
+    /// A file that the catalogue names is not there.
+    #[error("missing file")]
+    MissingFile,
+    /// Entries that must be in order are not.
+    #[error("keys out of order")]
+    Order,
+    /// Two records of the database contradict each other.
+    #[error("inconsistent: {0}")]
+    Inconsistent(&'static str),
+}
+
+/// An error of the engine. Cheap to clone: the cause of a background failure is reported on every
+/// write that it refuses.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused an operation on a file.
+    #[error("{operation} {}: {source}", path.display())]
+    Io {
+        /// What was attempted ("read", "sync", …).
+        operation: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: Arc<io::Error>,
+    },
+    /// Bytes that were read are not what was written.
+    #[error("{}: corruption at offset {offset}: {kind}", path.display())]
+    Corruption {
+        /// The file.
+        path: PathBuf,
+        /// Where in it, in bytes.
+        offset: u64,
+        /// What is wrong.
+        kind: CorruptionKind,
+    },
+    /// The caller asked for something that cannot be done; the text names it.
+    #[error("invalid argument: {0}")]
+    InvalidArgument(String),
+    /// The directory is not a database of this engine, or of a version it can read; the text says what.
+    #[error("{}: {reason}", path.display())]
+    IncompatibleDirectory {
+        /// The directory or file.
+        path: PathBuf,
+        /// What it is instead.
+        reason: String,
+    },
+    /// Another process, or another handle of this one, has the database open.
+    #[error("{}: already open in another handle or process", path.display())]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// There is no column family of that name, or it was dropped.
+    #[error("no such column family: {0}")]
+    NoSuchColumnFamily(String),
+    /// The write would have waited longer than its options allow.
+    #[error("write would stall ({cause}); retry after {retry_after:?}")]
+    WouldStall {
+        /// When the same write is expected to pass.
+        retry_after: Duration,
+        /// Why it would wait.
+        cause: &'static str,
+    },
+    /// The database accepts no writes because of an earlier failure in the background.
+    #[error("the database is {state}: {cause}")]
+    Background {
+        /// "degraded" or "read-only".
+        state: &'static str,
+        /// The failure.
+        cause: Arc<Error>,
+    },
+    /// The database was opened read-only.
+    #[error("the database was opened read-only: {0} is not possible")]
+    ReadOnly(&'static str),
+    /// The database is closing; the operation was not done.
+    #[error("the database is closed")]
+    Closed,
+}
+
+impl Error {
+    /// An I/O error with the operation and file that it belongs to.
+    pub(crate) fn io(operation: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::Io { operation, path: path.to_owned(), source: Arc::new(source) }
+    }
+
+    /// Corruption of `path` at `offset`.
+    pub(crate) fn corruption(path: &Path, offset: u64, kind: CorruptionKind) -> Error {
+        Error::Corruption { path: path.to_owned(), offset, kind }
+    }
+
+    /// True if the disk or the quota is full: an error that goes away by itself.
+    #[must_use]
+    pub fn is_no_space(&self) -> bool {
+        match self {
+            Error::Io { source, .. } => matches!(
+                source.kind(),
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+            ),
+            Error::Background { cause, .. } => cause.is_no_space(),
+            _ => false,
+        }
+    }
+
+    /// True if bytes were found that are not what was written.
+    #[must_use]
+    pub fn is_corruption(&self) -> bool {
+        match self {
+            Error::Corruption { .. } => true,
+            Error::Background { cause, .. } => cause.is_corruption(),
+            _ => false,
+        }
+    }
+}

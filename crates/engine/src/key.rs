@@ -1,0 +1,62 @@
+//! Internal keys: a user key, then eight bytes that say when and what. Their order is the order of
+//! every memtable and table: user keys ascending as bytes, then newest first.
+
+use std::cmp::Ordering;
+
+use sateen_control::{SeqNo, ValueKind};
+
+/// Bytes of the trailer behind the user key.
+pub(crate) const TRAILER_BYTES: usize = 8;
+
+/// The trailer: sequence number in the high 56 bits, kind in the low 8; stored little-endian.
+#[inline]
+pub(crate) fn pack(seqno: SeqNo, kind: ValueKind) -> u64 {
+    (seqno.0 << 8) | kind as u64
+}
+
+/// The trailer of an internal key as a number; 0 if `internal` is too short to have one.
+#[inline]
+pub(crate) fn trailer(internal: &[u8]) -> u64 {
+    internal.last_chunk::<TRAILER_BYTES>().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// The user key of an internal key.
+#[inline]
+pub(crate) fn user_key(internal: &[u8]) -> &[u8] {
+    &internal[..internal.len().saturating_sub(TRAILER_BYTES)]
+}
+
+/// The sequence number of an internal key.
+#[inline]
+pub(crate) fn seqno(internal: &[u8]) -> SeqNo {
+    SeqNo(trailer(internal) >> 8)
+}
+
+/// The kind of an internal key, `None` if no kind has that number.
+#[inline]
+pub(crate) fn kind(internal: &[u8]) -> Option<ValueKind> {
+    ValueKind::from_byte(trailer(internal).to_le_bytes()[0])
+}
+
+/// Appends the internal key of (`user_key`, `seqno`, `kind`) to `out`.
+#[inline]
+pub(crate) fn append(out: &mut Vec<u8>, user_key: &[u8], seqno: SeqNo, kind: ValueKind) {
+    out.extend_from_slice(user_key);
+    out.extend_from_slice(&pack(seqno, kind).to_le_bytes());
+}
+
+/// The internal key at which a search for `user_key` as of `seqno` starts.
+pub(crate) fn seek_key(user_key: &[u8], seqno: SeqNo) -> Vec<u8> {
+    let mut key = Vec::with_capacity(user_key.len() + TRAILER_BYTES);
+    append(&mut key, user_key, seqno, ValueKind::MAX);
+    key
+}
+
+/// The order of internal keys.
+#[inline]
+pub(crate) fn compare(a: &[u8], b: &[u8]) -> Ordering {
+    match user_key(a).cmp(user_key(b)) {
+        Ordering::Equal => trailer(b).cmp(&trailer(a)),
+        unequal => unequal,
+    }
+}
