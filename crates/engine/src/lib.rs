@@ -16,3 +16,8 @@ mod wal;
 mod write;
 
 pub use error::{CorruptionKind, Error, Result};
+pub use options::{
+    ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle, Compression,
+    FlushOptions, OptionInfo, Options, ReadOptions, StatisticsLevel, WalMode, WalRecovery,
+    WriteController, WriteOptions,
+};
