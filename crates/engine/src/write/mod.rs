@@ -13,7 +13,6 @@
 pub(crate) mod batch;
 mod publish;
 mod queue;
-mod wal_sync;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,12 +23,11 @@ use crate::column_family::ColumnFamilyData;
 use crate::error::{Error, Result};
 use crate::memtable::MemTable;
 use crate::sync::lock;
-use crate::wal::WalWriter;
+use crate::wal::{WalSync, WalWriter};
 
 use batch::WriteBatch;
 use publish::Publisher;
 use queue::{CommitQueue, Turn};
-pub(crate) use wal_sync::WalSync;
 
 /// The memtables that take writes, one per column family. Replaced as a whole when one is sealed.
 #[derive(Clone, Default)]
@@ -76,6 +74,8 @@ pub(crate) struct Assignment {
     first_seqno: u64,
     ticket: u64,
     active: Option<Arc<ActiveSet>>,
+    /// What makes the write durable; None if it is not logged.
+    log: Option<Arc<WalSync>>,
 }
 
 /// The pipeline that every write of a database goes through.
@@ -84,9 +84,10 @@ pub(crate) struct CommitPipeline {
     /// Uncontended: taken by the leader alone, leadership being given by the queue.
     stage: Mutex<Stage>,
     publisher: Publisher,
-    pub(crate) wal_sync: WalSync,
+    /// The logs that hold anything that tables do not, oldest first; the last is in use.
+    logs: Mutex<Vec<(LogNumber, Arc<WalSync>)>>,
     /// A log that the background has made for the next switch.
-    next_wal: Mutex<Option<(LogNumber, WalWriter)>>,
+    next_wal: Mutex<Option<WalWriter>>,
     /// Some memtable is over its size: the next leader seals it.
     switch_wanted: AtomicBool,
     /// Called (by the leader) after memtables were sealed.
@@ -98,7 +99,7 @@ pub(crate) struct CommitPipeline {
 
 /// How [`CommitPipeline::new`] starts.
 pub(crate) struct PipelineStart {
-    pub(crate) wal: Option<(LogNumber, WalWriter)>,
+    pub(crate) wal: Option<WalWriter>,
     pub(crate) last_seqno: SeqNo,
     pub(crate) group_bytes_max: usize,
     pub(crate) sealed_hook: Box<dyn Fn() + Send + Sync>,
@@ -106,25 +107,19 @@ pub(crate) struct PipelineStart {
 
 impl CommitPipeline {
     pub(crate) fn new(start: PipelineStart) -> CommitPipeline {
-        let wal_sync = WalSync::new();
-        let (wal_number, wal) = match start.wal {
-            Some((number, writer)) => {
-                wal_sync.add_log(number, writer.sync_handle(), 0);
-                (number, Some(writer))
-            }
-            None => (LogNumber(0), None),
-        };
+        let wal_number = start.wal.as_ref().map_or(LogNumber(0), WalWriter::number);
+        let logs = start.wal.iter().map(|wal| (wal.number(), wal.sync_handle())).collect();
         CommitPipeline {
             queue: CommitQueue::default(),
             stage: Mutex::new(Stage {
-                wal,
+                wal: start.wal,
                 wal_number,
                 next_seqno: start.last_seqno.0 + 1,
                 next_ticket: 0,
                 active: Arc::default(),
             }),
             publisher: Publisher::new(start.last_seqno),
-            wal_sync,
+            logs: Mutex::new(logs),
             next_wal: Mutex::new(None),
             switch_wanted: AtomicBool::new(false),
             sealed_hook: start.sealed_hook,
@@ -145,8 +140,8 @@ impl CommitPipeline {
     }
 
     /// Hands over a log made in the background; taken up at the next switch.
-    pub(crate) fn provide_wal(&self, number: LogNumber, writer: WalWriter) {
-        *lock(&self.next_wal) = Some((number, writer));
+    pub(crate) fn provide_wal(&self, writer: WalWriter) {
+        *lock(&self.next_wal) = Some(writer);
     }
 
     /// True if no successor log is waiting.
@@ -156,7 +151,7 @@ impl CommitPipeline {
 
     /// Takes back the successor log that nobody used, at close.
     pub(crate) fn take_next_wal(&self) -> Option<LogNumber> {
-        lock(&self.next_wal).take().map(|(number, _)| number)
+        lock(&self.next_wal).take().map(|writer| writer.number())
     }
 
     /// Commits one write: Ok means ordered, logged as asked, applied and visible.
@@ -184,8 +179,10 @@ impl CommitPipeline {
         // `check` has ruled out before the log was written.
         self.publisher.publish(assignment.ticket, last);
         applied?;
-        if logging == Logging::Synced {
-            self.wal_sync.sync_through(assignment.ticket)?;
+        if logging == Logging::Synced
+            && let Some(log) = &assignment.log
+        {
+            log.sync()?;
         }
         Ok(SeqNo(last))
     }
@@ -240,29 +237,26 @@ impl CommitPipeline {
             let Some(wal) = stage.wal.as_mut() else {
                 return Err(Error::InvalidArgument("the database has no log to write to".into()));
             };
-            let mut entries = 0;
+            let mut entries = 0_u64;
             let mut parts = Vec::with_capacity(logged);
             for slot in everyone().filter(|slot| slot.logging() != Logging::None) {
                 entries += slot.count();
                 parts.push(slot.take_bytes());
             }
-            let appended = match parts.as_slice() {
-                [one] => wal.append(SeqNo(first), entries, &[one.as_slice()]),
-                many => {
-                    let slices: Vec<&[u8]> = many.iter().map(Vec::as_slice).collect();
-                    wal.append(SeqNo(first), entries, &slices)
-                }
-            };
+            let count = u32::try_from(entries).unwrap_or(u32::MAX);
+            let appended = wal.append(SeqNo(first), count, parts.iter().map(Vec::as_slice));
             let returned = everyone().filter(|slot| slot.logging() != Logging::None);
             returned.zip(parts).for_each(|(slot, bytes)| slot.return_bytes(bytes));
             self.wal_bytes.store(appended?, Ordering::Relaxed);
         }
+        let log = stage.wal.as_ref().map(WalWriter::sync_handle);
         for wanted in [true, false] {
             for slot in everyone().filter(|slot| (slot.logging() != Logging::None) == wanted) {
                 slot.assign(Assignment {
                     first_seqno: next,
                     ticket,
                     active: Some(stage.active.clone()),
+                    log: log.clone().filter(|_| wanted),
                 });
                 next += slot.count();
                 ticket += 1;
@@ -270,9 +264,6 @@ impl CommitPipeline {
         }
         stage.next_seqno = next;
         stage.next_ticket = ticket;
-        if logged > 0 {
-            self.wal_sync.appended(ticket);
-        }
         self.publisher.wait_for_room(ticket);
         Ok(())
     }
@@ -362,25 +353,60 @@ impl CommitPipeline {
     }
 
     fn take_up_next_wal(&self, stage: &mut Stage) {
-        if stage.wal.is_none() {
+        let Some(previous) = stage.wal.take() else { return };
+        let Some(mut writer) = lock(&self.next_wal).take() else {
+            stage.wal = Some(previous);
             return;
+        };
+        // Fails only if the link does not fit a record, which it does.
+        if writer.follow(Some(previous.finish())).is_ok() {
+            self.start_log(stage, writer);
         }
-        let Some((number, mut writer)) = lock(&self.next_wal).take() else { return };
-        if let Some(previous) = stage.wal.as_ref() {
-            writer.follow(previous);
+    }
+
+    /// Replaces a dead log by a fresh one (format rule F4). The caller leads, and everything that
+    /// was written to the logs before is in tables.
+    pub(crate) fn replace_wal(&self, stage: &mut Stage, mut writer: WalWriter) -> Result<()> {
+        writer.follow(None)?;
+        for (_, dead) in lock(&self.logs).drain(..) {
+            dead.retire();
         }
-        self.wal_sync.add_log(number, writer.sync_handle(), stage.next_ticket);
+        self.start_log(stage, writer);
+        for (_, family, memtable) in &stage.active.members {
+            if memtable.is_empty() {
+                family.set_active_log(stage.wal_number);
+            }
+        }
+        Ok(())
+    }
+
+    fn start_log(&self, stage: &mut Stage, writer: WalWriter) {
+        lock(&self.logs).push((writer.number(), writer.sync_handle()));
+        stage.wal_number = writer.number();
         stage.wal = Some(writer);
-        stage.wal_number = number;
         self.wal_bytes.store(0, Ordering::Relaxed);
     }
 
-    /// Replaces a dead log by a fresh one (format rule F4). The caller leads.
-    pub(crate) fn replace_wal(&self, stage: &mut Stage, number: LogNumber, writer: WalWriter) {
-        self.wal_sync.reset(number, writer.sync_handle(), stage.next_ticket);
-        stage.wal = Some(writer);
-        stage.wal_number = number;
-        self.wal_bytes.store(0, Ordering::Relaxed);
+    /// Makes everything written to the logs so far durable.
+    pub(crate) fn sync_wal(&self) -> Result<()> {
+        let newest = lock(&self.logs).last().map(|(_, log)| log.clone());
+        newest.map_or(Ok(()), |log| log.sync().map(drop))
+    }
+
+    /// Everything in the logs below `number` is in tables: returns those, which can be removed.
+    pub(crate) fn retire_logs_below(&self, number: LogNumber) -> Vec<LogNumber> {
+        let mut logs = lock(&self.logs);
+        let last = logs.last().map(|log| log.0);
+        let (old, kept): (Vec<_>, Vec<_>) =
+            logs.drain(..).partition(|log| log.0 < number && Some(log.0) != last);
+        *logs = kept;
+        old.iter().for_each(|(_, log)| log.retire());
+        old.into_iter().map(|(number, _)| number).collect()
+    }
+
+    /// The logs that are needed, and the bytes written to them.
+    pub(crate) fn live_logs(&self) -> Vec<(LogNumber, u64)> {
+        lock(&self.logs).iter().map(|(number, log)| (*number, log.written())).collect()
     }
 
     /// Adds a column family's memtable to those that take writes. The caller leads.
