@@ -1,1 +1,3 @@
-//! (placeholder)
+//! Work in the background. (placeholder)
+
+pub(crate) mod compaction_iter;

@@ -1,5 +1,12 @@
 //! The read path. (placeholder: only the iterator contract stands here yet)
 
+pub(crate) mod bounds;
+pub(crate) mod db_iter;
+pub(crate) mod level_iter;
+pub(crate) mod merging_iter;
+#[cfg(test)]
+pub(crate) mod vec_iter;
+
 use crate::error::Result;
 
 /// A cursor over internal keys in the order of [`crate::key::compare`].
