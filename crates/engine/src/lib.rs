@@ -7,6 +7,7 @@ mod files;
 mod key;
 mod manifest;
 mod memtable;
+pub mod metrics;
 mod options;
 mod read;
 mod sync;

@@ -47,7 +47,7 @@ where
 
 /// An iterator over one sorted run that opens its tables as it comes to them.
 ///
-/// The bounds only save opening tables: entries of the tables at their edges may lie outside.
+/// It shows all entries of the tables that reach into the bounds: those at the edges may lie outside.
 pub(crate) struct LevelIter<R, O: OpenTable> {
     run: R,
     opener: O,
@@ -81,6 +81,9 @@ impl<R: SortedRun, O: OpenTable> LevelIter<R, O> {
             if self.bounds.is_above(&meta.smallest) {
                 break;
             }
+            if self.bounds.is_below(&meta.largest) {
+                return self.seek_to_first();
+            }
             let table = self.open(index, &meta)?;
             table.seek_to_first()?;
             if table.valid() {
@@ -99,6 +102,9 @@ impl<R: SortedRun, O: OpenTable> LevelIter<R, O> {
             let Some(meta) = self.run.get(index).cloned() else { break };
             if self.bounds.is_below(&meta.largest) {
                 break;
+            }
+            if self.bounds.is_above(&meta.smallest) {
+                return self.seek_to_last();
             }
             let table = self.open(index, &meta)?;
             table.seek_to_last()?;
@@ -141,8 +147,8 @@ impl<R: SortedRun, O: OpenTable> InternalIterator for LevelIter<R, O> {
         let user_key = key::user_key(target);
         let index = self.run.lower_bound(user_key);
         let Some(meta) = self.run.get(index).cloned() else { return Ok(()) };
-        if self.bounds.is_above(&meta.smallest) {
-            return Ok(());
+        if self.bounds.is_above(&meta.smallest) || self.bounds.is_below(&meta.largest) {
+            return self.first_from(index);
         }
         let table = self.open(index, &meta)?;
         table.seek(target)?;
@@ -161,8 +167,11 @@ impl<R: SortedRun, O: OpenTable> InternalIterator for LevelIter<R, O> {
         let Some(meta) = self.run.get(index).cloned() else {
             return self.last_before(self.run.len());
         };
-        if *meta.smallest > *user_key || self.bounds.is_below(&meta.largest) {
+        if *meta.smallest > *user_key {
             return self.last_before(index);
+        }
+        if self.bounds.is_above(&meta.smallest) || self.bounds.is_below(&meta.largest) {
+            return self.last_before(index + 1);
         }
         let table = self.open(index, &meta)?;
         table.seek_for_prev(target)?;

@@ -31,7 +31,13 @@ impl Fault {
         self.0.set(None);
     }
 
-    fn check(&self) -> Result<()> {
+    /// True if a failure is still to come.
+    pub(crate) fn is_armed(&self) -> bool {
+        self.0.get().is_some()
+    }
+
+    /// Counts one move; the error if it is the one to fail.
+    pub(crate) fn check(&self) -> Result<()> {
         match self.0.get() {
             None => Ok(()),
             Some(0) => {
