@@ -181,7 +181,8 @@ mod tests {
 
     #[test]
     fn lists_are_read_whatever_their_layout() {
-        let text = "allow = [\"A\", \"B\"]\n# allow = [\"X\"]\ndeny = [\n    { crate = \"c\", reason = \"r\" },\n    \"d\",\n]\n";
+        let text = "allow = [\"A\", \"B\"]\n# allow = [\"X\"]\n\
+            deny = [\n    { crate = \"c\", reason = \"r\" },\n    \"d\",\n]\n";
         assert_eq!(list_in(text, "allow"), ["A", "B"]);
         assert_eq!(list_in(text, "deny"), ["c", "d"]);
     }
