@@ -1,2 +1,5 @@
-//! (filled below)
+//! The command `sateen`.
+
+mod text;
+
 fn main() {}
