@@ -79,7 +79,7 @@ pub(crate) fn open(
     let mut opening = Opening::new(vfs, directory, options, catalogue, family_options, false)?;
     opening.check_files()?;
     opening.versions.roll()?;
-    opening.attach_families(family_options);
+    opening.attach_families(family_options)?;
     if !fresh {
         opening.replay()?;
     }
@@ -110,7 +110,7 @@ pub(crate) fn open_read_only(
     };
     let mut opening = Opening::new(vfs, directory, options, catalogue, &[], true)?;
     opening.check_files()?;
-    opening.attach_families(&[]);
+    opening.attach_families(&[])?;
     opening.replay()?;
     opening.finish(None)
 }
@@ -172,9 +172,7 @@ fn new_catalogue(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<C
     }
     let family = FamilyState {
         name: DEFAULT_COLUMN_FAMILY.to_owned(),
-        style: options.column_family.compaction_style.to_string(),
         version: Arc::new(fresh_version(ColumnFamilyId(0), &options.column_family)),
-        log_number: LogNumber(0),
         data: None,
     };
     let counters = Counters::default();
@@ -361,16 +359,17 @@ impl Opening {
         Ok(())
     }
 
-    fn attach_families(&mut self, family_options: &[(&str, ColumnFamilyOptions)]) {
+    fn attach_families(&mut self, family_options: &[(&str, ColumnFamilyOptions)]) -> Result<()> {
         for (id, state) in self.versions.families() {
             let own = family_options.iter().find(|(name, _)| *name == state.name);
             let options = own.map_or(&self.options.column_family, |(_, options)| options);
-            let data =
-                ColumnFamilyData::new(id, state.name, options.clone(), state.version.clone());
-            let data = Arc::new(data);
+            let version = self.versions.resize(id, options.levels as usize)?;
+            let version = version.unwrap_or(state.version);
+            let data = Arc::new(ColumnFamilyData::new(id, state.name, options.clone(), version));
             self.versions.attach(&data);
             self.families.insert(id, data);
         }
+        Ok(())
     }
 
     /// Puts what the logs hold beyond the tables into memtables.

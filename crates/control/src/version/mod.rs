@@ -2,6 +2,7 @@
 //! which shares with its predecessor all that the edit did not touch.
 
 mod apply;
+mod resize;
 mod edit;
 mod run;
 mod table_meta;

@@ -10,14 +10,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use sateen_control::version::{AddedTable, TableMeta, Version, VersionEdit};
+use sateen_control::version::{AddedTable, LEVELS_MAX, TableMeta, Version, VersionEdit};
 use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId};
 
-use super::{ManifestWriter, write_current};
+use super::{Current, ManifestWriter, write_current};
 use crate::column_family::ColumnFamilyData;
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::manifest_file_name;
 use crate::files::reclaim::Reclaimer;
+use crate::options::ColumnFamilyOptions;
 use crate::sync::lock;
 use crate::vfs::Vfs;
 
@@ -28,10 +29,7 @@ const SNAPSHOT_TABLES_PER_RECORD: usize = 512;
 #[derive(Clone)]
 pub(crate) struct FamilyState {
     pub(crate) name: String,
-    pub(crate) style: String,
     pub(crate) version: Arc<Version>,
-    /// Logs below it hold nothing of this family that tables do not.
-    pub(crate) log_number: LogNumber,
     /// None while the database is being recovered.
     pub(crate) data: Option<Arc<ColumnFamilyData>>,
 }
@@ -187,7 +185,7 @@ impl VersionSet {
     /// Logs below this number are not needed by any column family.
     pub(crate) fn oldest_log(&self) -> LogNumber {
         let state = lock(&self.state);
-        state.families.values().map(|family| family.log_number).min().unwrap_or_default()
+        state.families.values().map(|family| family.version.log_number()).min().unwrap_or_default()
     }
 
     fn take_token(&self) -> std::sync::MutexGuard<'_, State> {
@@ -235,14 +233,14 @@ impl VersionSet {
         drop(state);
 
         let edits = [edit];
-        let written = writer.append(&edits).and_then(|()| writer.sync());
+        let written = writer.append(&edits).and_then(|_| writer.sync());
 
         let mut state = lock(&self.state);
         if let Err(error) = written {
             self.give_token(state);
             return Err(error);
         }
-        self.manifest_bytes.store(writer.bytes(), Ordering::Relaxed);
+        self.manifest_bytes.store(writer.size_bytes(), Ordering::Relaxed);
         state.writer = Some(writer);
         let [edit] = edits;
         state.shared_files.extend(edit.shared_files.iter().copied());
@@ -265,6 +263,41 @@ impl VersionSet {
         }
         self.give_token(state);
         Ok(Installed { version })
+    }
+
+    /// [`VersionSet::install`] of the edit that makes the column family of `data`.
+    pub(crate) fn install_new(
+        &self,
+        edit: VersionEdit,
+        data: &Arc<ColumnFamilyData>,
+        last_seqno: SeqNo,
+        reclaimer: &Reclaimer,
+    ) -> Result<Arc<Version>> {
+        let id = edit.column_family;
+        let installed = self.install(edit, 0, last_seqno, reclaimer)?;
+        let levels = data.options().levels as usize;
+        let resized = installed.version.and_then(|version| version.with_levels(levels));
+        let version = Arc::new(resized.unwrap_or_else(|| fresh_version(id, &data.options())));
+        if let Some(family) = lock(&self.state).families.get_mut(&id) {
+            family.version = version.clone();
+            family.data = Some(data.clone());
+        }
+        data.install(version.clone(), 0);
+        Ok(version)
+    }
+
+    /// Gives a recovered family's version the number of levels of its options.
+    pub(crate) fn resize(&self, id: ColumnFamilyId, levels: usize) -> Result<Option<Arc<Version>>> {
+        let mut state = lock(&self.state);
+        let Some(family) = state.families.get_mut(&id) else { return Ok(None) };
+        let Some(version) = family.version.with_levels(levels) else {
+            return Err(Error::InvalidArgument(format!(
+                "levels={levels}: the column family {} has tables in deeper levels",
+                family.name
+            )));
+        };
+        family.version = Arc::new(version);
+        Ok(Some(family.version.clone()))
     }
 
     /// Starts a new manifest: a snapshot of every family, then what was installed meanwhile. Edits
@@ -297,18 +330,19 @@ impl VersionSet {
         drop(state);
         let finished = since
             .iter()
-            .try_for_each(|edits| writer.append(edits))
+            .try_for_each(|edits| writer.append(edits).map(drop))
             .and_then(|()| writer.sync())
-            .and_then(|()| {
+            .and_then(|synced| {
                 self.vfs
                     .sync_dir(&self.directory)
-                    .map_err(|error| Error::io("sync directory", &self.directory, error))
-            })
-            .and_then(|()| write_current(self.vfs.as_ref(), &self.directory, number));
+                    .map_err(|error| Error::io("sync directory", &self.directory, error))?;
+                let current = Current { manifest: number.0, db_uid: self.db_uid, synced };
+                write_current(self.vfs.as_ref(), &self.directory, &current)
+            });
         let mut state = lock(&self.state);
         let old = match finished {
             Ok(()) => {
-                self.manifest_bytes.store(writer.bytes(), Ordering::Relaxed);
+                self.manifest_bytes.store(writer.size_bytes(), Ordering::Relaxed);
                 state.writer = Some(writer);
                 let old = std::mem::replace(&mut state.manifest, number);
                 Ok((old != FileId(0)).then_some(old))
@@ -328,8 +362,7 @@ impl VersionSet {
         shared: Vec<FileId>,
     ) -> Result<ManifestWriter> {
         let mut writer =
-            ManifestWriter::create(self.vfs.as_ref(), path, number, self.db_uid)?;
-        writer.begin_snapshot()?;
+            ManifestWriter::create(self.vfs.as_ref(), path, number.0, self.db_uid)?;
         for (id, family) in families {
             for edit in snapshot_edits(*id, family) {
                 writer.append(std::slice::from_ref(&edit))?;
@@ -351,28 +384,22 @@ impl VersionSet {
 
 /// The edits that make `family` out of nothing.
 fn snapshot_edits(id: ColumnFamilyId, family: &FamilyState) -> Vec<VersionEdit> {
+    let compact_pointers =
+        family.version.compact_pointers().map(|(level, key)| (level, key.clone()));
     let mut edits = vec![VersionEdit {
         column_family: id,
         create: Some(family.name.clone()),
-        style: Some(family.style.clone()),
-        log_number: Some(family.log_number),
-        compact_pointers: family.version.compact_pointers(),
+        style: family.version.style().map(str::to_owned),
+        log_number: Some(family.version.log_number()),
+        compact_pointers: compact_pointers.collect(),
         ..VersionEdit::default()
     }];
     let mut added = Vec::new();
-    for (level, runs) in family.version.levels().iter().enumerate() {
-        for run in runs.runs() {
-            for table in run.iter() {
-                added.push(AddedTable {
-                    level: u8::try_from(level).unwrap_or(u8::MAX),
-                    epoch: run.epoch(),
-                    table: table.clone(),
-                });
-                if added.len() == SNAPSHOT_TABLES_PER_RECORD {
-                    let added = std::mem::take(&mut added);
-                    edits.push(VersionEdit { column_family: id, added, ..VersionEdit::default() });
-                }
-            }
+    for (level, epoch, table) in family.version.tables() {
+        added.push(AddedTable { level, epoch, table: table.clone() });
+        if added.len() == SNAPSHOT_TABLES_PER_RECORD {
+            let added = std::mem::take(&mut added);
+            edits.push(VersionEdit { column_family: id, added, ..VersionEdit::default() });
         }
     }
     if !added.is_empty() {
@@ -381,50 +408,39 @@ fn snapshot_edits(id: ColumnFamilyId, family: &FamilyState) -> Vec<VersionEdit> 
     edits
 }
 
-/// The state of the family of `edit` after it; None if it is dropped. Shared by recovery.
+/// The state of the family of `edit` after it; None if it is dropped. Recovery replays with it what
+/// `path` holds.
 pub(crate) fn next_family_state(
-    directory: &Path,
+    path: &Path,
     families: &BTreeMap<ColumnFamilyId, FamilyState>,
     edit: &VersionEdit,
 ) -> Result<Option<FamilyState>> {
     let inconsistent =
-        |what| Error::corruption(directory, 0, CorruptionKind::Inconsistent(what));
+        |what| Error::corruption(path, 0, CorruptionKind::Inconsistent(what));
     let mut family = match (families.get(&edit.column_family), &edit.create) {
         (Some(_), Some(_)) => return Err(inconsistent("a column family is created twice")),
         (None, None) => return Err(inconsistent("an edit of a column family that is not there")),
         (Some(family), None) => family.clone(),
         (None, Some(name)) => FamilyState {
             name: name.clone(),
-            style: String::new(),
-            version: Arc::new(Version::default()),
-            log_number: LogNumber(0),
+            version: Arc::new(Version::new(edit.column_family, LEVELS_MAX)),
             data: None,
         },
     };
     if edit.drop {
         return Ok(None);
     }
-    if let Some(style) = &edit.style {
-        family.style.clone_from(style);
-    }
-    if let Some(log) = edit.log_number {
-        family.log_number = family.log_number.max(log);
-    }
-    let changes = !edit.added.is_empty()
-        || !edit.removed.is_empty()
-        || !edit.compact_pointers.is_empty();
-    if changes {
-        let version = family.version.apply(edit).map_err(|error| {
-            let path = directory.join(format!("({error})"));
-            Error::corruption(
-                &path,
-                0,
-                CorruptionKind::Inconsistent("an edit does not fit its version"),
-            )
-        })?;
-        family.version = Arc::new(version);
-    }
+    let version = family.version.apply(edit).map_err(|error| Error::InconsistentEdit {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
+    family.version = Arc::new(version);
     Ok(Some(family))
+}
+
+/// The first version of a column family with these options.
+pub(crate) fn fresh_version(id: ColumnFamilyId, options: &ColumnFamilyOptions) -> Version {
+    Version::new(id, options.levels as usize)
 }
 
 /// Tells the reclaimer which tables are new and which are gone.
@@ -436,20 +452,12 @@ fn settle_accounts(edit: &VersionEdit, before: Option<&FamilyState>, reclaimer: 
     let Some(before) = before else { return };
     let mut retired: Vec<Arc<TableMeta>> = Vec::new();
     if edit.drop {
-        for level in before.version.levels() {
-            for run in level.runs() {
-                retired.extend(run.iter().cloned());
-            }
-        }
+        retired.extend(before.version.tables().map(|(_, _, table)| table.clone()));
     }
     for gone in edit.removed.iter().filter(|gone| !added.contains(&gone.id)) {
-        let runs = before.version.levels().get(usize::from(gone.level));
-        let run = runs.and_then(|level| level.runs().find(|run| run.epoch() == gone.epoch));
-        let found = run.and_then(|run| {
-            let at = run.lower_bound(&gone.smallest);
-            run.get(at).filter(|table| table.id == gone.id)
-        });
-        retired.extend(found.cloned());
+        let run = before.version.level(gone.level).run(gone.epoch);
+        let found = run.and_then(|run| run.locate(&gone.smallest, gone.id));
+        retired.extend(found.map(|(_, table)| table.clone()));
     }
     reclaimer.retire(retired.into_iter());
 }
