@@ -6,10 +6,12 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod column_family;
 pub mod compaction;
 pub mod control_plane;
 pub mod event;
 pub mod options;
+mod scheduler;
 pub mod types;
 pub mod version;
 pub mod write_controller;

@@ -63,6 +63,8 @@ pub struct ControlOptions {
     pub l0_slots_reserved: usize,
     /// More than one compaction only while writers are delayed, or near it (RocksDB's behaviour).
     pub parallel_only_under_pressure: bool,
+    /// Compactions out of level 0 are granted bytes before deeper ones. (RocksDB treats all alike.)
+    pub level0_first: bool,
     /// The most that one grant allows.
     pub slice_bytes_max: u64,
     /// The limit on background bytes.
@@ -80,6 +82,7 @@ impl Default for ControlOptions {
             max_background_compactions: 1,
             l0_slots_reserved: 0,
             parallel_only_under_pressure: true,
+            level0_first: false,
             slice_bytes_max: MIB,
             rate_limiter: RateLimiterOptions::default(),
             delayed_write_rate: 16 * MIB,
@@ -162,9 +165,11 @@ pub struct CfOptions {
     pub target_file_size_base: u64,
     /// How many times larger tables of the level below are.
     pub target_file_size_multiplier: u64,
-    /// The most that one compaction takes in when it has a choice, and the most that one output
-    /// table may overlap with the level below the output; 0: 25 times the table size.
+    /// The most that one compaction takes in when it has a choice; 0: 25 times the table size.
     pub max_compaction_bytes: u64,
+    /// The most that a table may overlap with the level below its own, when it is written or changes
+    /// level; 0: as `max_compaction_bytes`.
+    pub max_grandparent_overlap_bytes: u64,
     /// Which table goes first.
     pub compaction_pri: CompactionPri,
     /// The most tables of a level that are weighed against each other for one compaction; in larger
@@ -207,6 +212,7 @@ impl CfOptions {
             target_file_size_base: 64 * MIB,
             target_file_size_multiplier: 1,
             max_compaction_bytes: 0,
+            max_grandparent_overlap_bytes: 0,
             compaction_pri: CompactionPri::MinOverlappingRatio,
             victim_candidates_max: 512,
             intra_level0_compaction: true,
@@ -230,8 +236,8 @@ impl CfOptions {
             max_bytes_for_level_base: 10 * MIB,
             level_compaction_dynamic_level_bytes: false,
             target_file_size_base: 2 * MIB,
-            // A table may overlap ten tables of the level below its own; a compaction grows to 25.
             max_compaction_bytes: 25 * 2 * MIB,
+            max_grandparent_overlap_bytes: 10 * 2 * MIB,
             compaction_pri: CompactionPri::RoundRobin,
             intra_level0_compaction: false,
             level_compaction_dynamic_file_size: false,
@@ -256,6 +262,15 @@ impl CfOptions {
     pub fn compaction_bytes_max(&self) -> u64 {
         match self.max_compaction_bytes {
             0 => self.target_file_size_base.saturating_mul(25),
+            bytes => bytes,
+        }
+    }
+
+    /// The most that a table may overlap with the level below its own.
+    #[must_use]
+    pub fn grandparent_overlap_bytes_max(&self) -> u64 {
+        match self.max_grandparent_overlap_bytes {
+            0 => self.compaction_bytes_max(),
             bytes => bytes,
         }
     }
