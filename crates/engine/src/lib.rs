@@ -16,3 +16,8 @@ mod wal;
 mod write;
 
 pub use error::{CorruptionKind, Error, Result};
+pub use sateen_control::{ColumnFamilyId, ValueKind};
+pub use write::batch::{
+    BATCH_BYTES_MAX, BatchEntry, KEY_BYTES_MAX, VALUE_BYTES_MAX, VALUE_BYTES_MAX_DEFAULT,
+    WriteBatch, WriteBatchIter,
+};

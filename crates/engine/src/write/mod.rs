@@ -1,1 +1,3 @@
-//! (placeholder)
+//! The write path. (placeholder: only the batch stands here yet)
+
+pub(crate) mod batch;
