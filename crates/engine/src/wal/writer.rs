@@ -136,7 +136,7 @@ pub(crate) struct WalWriter {
     bytes_per_sync: u64,
     /// Everything below this was given to write-back.
     written_back: u64,
-    next_seqno: SeqNo,
+    pub(super) next_seqno: SeqNo,
     /// Where the log before this one ended; once this log has records it is of no more use.
     predecessor: Option<WalPosition>,
     linked: bool,
