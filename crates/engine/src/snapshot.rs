@@ -20,7 +20,7 @@ impl SnapshotList {
         let mut live = lock(&self.live);
         let seqno = visible();
         *live.entry(seqno).or_insert(0) += 1;
-        Snapshot { seqno, list: self.clone() }
+        Snapshot(Arc::new(Registered { seqno, list: self.clone() }))
     }
 
     /// The live snapshots and what `visible` returns, ascending, each once.
@@ -39,9 +39,12 @@ impl SnapshotList {
     }
 }
 
-/// A consistent view of the whole database at one moment. What it sees stays readable until it is
-/// dropped; keeping one for long keeps old versions on disk.
-pub struct Snapshot {
+/// A consistent view of the whole database at one moment. What it sees stays readable until its last
+/// clone is dropped; keeping one for long keeps old versions on disk.
+#[derive(Clone)]
+pub struct Snapshot(Arc<Registered>);
+
+struct Registered {
     seqno: SeqNo,
     list: Arc<SnapshotList>,
 }
@@ -50,15 +53,24 @@ impl Snapshot {
     /// The position in the commit order that this snapshot shows: writes up to and including it.
     #[must_use]
     pub fn sequence_number(&self) -> u64 {
-        self.seqno.0
+        self.0.seqno.0
     }
 
+    #[inline]
     pub(crate) fn seqno(&self) -> SeqNo {
-        self.seqno
+        self.0.seqno
     }
 }
 
-impl Drop for Snapshot {
+impl PartialEq for Snapshot {
+    fn eq(&self, other: &Snapshot) -> bool {
+        self.0.seqno == other.0.seqno && Arc::ptr_eq(&self.0.list, &other.0.list)
+    }
+}
+
+impl Eq for Snapshot {}
+
+impl Drop for Registered {
     fn drop(&mut self) {
         let mut live = lock(&self.list.live);
         if let Some(count) = live.get_mut(&self.seqno) {
@@ -72,6 +84,6 @@ impl Drop for Snapshot {
 
 impl std::fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Snapshot").field(&self.seqno.0).finish()
+        f.debug_tuple("Snapshot").field(&self.0.seqno.0).finish()
     }
 }
