@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use sateen_control::version::Version;
 use sateen_control::{ColumnFamilyId, LogNumber, SeqNo};
 
-use crate::memtable::MemTable;
+use crate::memtable::{ArenaPool, MemTable};
 use crate::options::ColumnFamilyOptions;
 use crate::read::SuperVersion;
 use crate::sync::lock;
@@ -38,6 +38,7 @@ pub(crate) struct ColumnFamilyData {
     super_version: ArcSwap<SuperVersion>,
     memory: Mutex<Memory>,
     dropped: AtomicBool,
+    pool: Arc<ArenaPool>,
 }
 
 impl ColumnFamilyData {
@@ -46,9 +47,10 @@ impl ColumnFamilyData {
         name: String,
         options: ColumnFamilyOptions,
         version: Arc<Version>,
+        pool: Arc<ArenaPool>,
     ) -> ColumnFamilyData {
         let memtable_bytes = usize::try_from(options.memtable_bytes).unwrap_or(usize::MAX);
-        let active = Arc::new(MemTable::new(memtable_bytes));
+        let active = Arc::new(MemTable::new(memtable_bytes, Some(pool.clone())));
         let super_version = SuperVersion::new(id, active, Vec::new(), version);
         ColumnFamilyData {
             id,
@@ -58,6 +60,7 @@ impl ColumnFamilyData {
             super_version: ArcSwap::from_pointee(super_version),
             memory: Mutex::new(Memory { sealed: Vec::new(), active_log: LogNumber(0) }),
             dropped: AtomicBool::new(false),
+            pool,
         }
     }
 
@@ -103,11 +106,16 @@ impl ColumnFamilyData {
     }
 
     pub(crate) fn new_memtable(&self) -> Arc<MemTable> {
-        Arc::new(MemTable::new(self.memtable_bytes_max()))
+        Arc::new(MemTable::new(self.memtable_bytes_max(), Some(self.pool.clone())))
     }
 
     pub(crate) fn active_memtable(&self) -> Arc<MemTable> {
         self.super_version().active.clone()
+    }
+
+    /// The oldest log that may hold an entry of the active memtable.
+    pub(crate) fn active_log(&self) -> LogNumber {
+        lock(&self.memory).active_log
     }
 
     /// The log that the (empty) active memtable's first entry will be in.

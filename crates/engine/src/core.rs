@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use sateen_control::compaction::CompactionPlan;
-use sateen_control::{ColumnFamilyId, Event, Instant, IoClass, SeqNo, UserKey};
+use sateen_control::version::Version;
+use sateen_control::{ColumnFamilyId, Event, Instant, IoClass, SeqNo, UserKey, ValueKind};
 
 use crate::background::compaction_job::{CompactionContext, CompactionJob};
 use crate::background::flush_job::FlushJob;
@@ -20,7 +21,8 @@ use crate::column_family::ColumnFamilyData;
 use crate::error::{Error, Result};
 use crate::files::reclaim::Reclaimer;
 use crate::manifest::version_set::VersionSet;
-use crate::metrics::EngineMetrics;
+use crate::memtable::ArenaPool;
+use crate::metrics::{EngineMetrics, Operation};
 use crate::options::{
     ColumnFamilyOptions, CompactRangeOptions, Options, WalMode, WriteOptions, control,
 };
@@ -29,7 +31,7 @@ use crate::read::super_version::Lookup;
 use crate::read::table_cache::TableCache;
 use crate::snapshot::{Snapshot, SnapshotList};
 use crate::sync::lock;
-use crate::table::CompactionReadOptions;
+use crate::table::TableIterOptions;
 use crate::vfs::{MeteredVfs, Vfs, VfsLock};
 use crate::write::{CommitPipeline, Logging, Payload};
 
@@ -57,7 +59,11 @@ pub(crate) struct DbCore {
     pub(crate) health: HealthState,
     pub(crate) metrics: EngineMetrics,
     pub(crate) closed: AtomicBool,
+    /// Some write went past the log: closing has to flush.
+    pub(crate) unlogged_writes: AtomicBool,
     pub(crate) start: std::time::Instant,
+    /// Memory of flushed memtables, for the next ones.
+    pub(crate) pool_memory: Arc<ArenaPool>,
     /// Given back when the database is closed.
     pub(crate) lock: Mutex<Option<Box<dyn VfsLock>>>,
 }
@@ -106,18 +112,19 @@ impl DbCore {
         options: &WriteOptions,
     ) -> Result<()> {
         self.check_writable("a write")?;
-        let timer = self.metrics.timer();
+        let timer = self.metrics.start(Operation::Write);
         let logging = self.logging(options)?;
         if !self.driver.gate.is_open() {
             self.wait_for_admission(bytes, options)?;
         }
         match self.pipeline.commit(payload, logging) {
             Ok(_) => {
-                let entries = match payload {
-                    Payload::Single { .. } => 1,
-                    Payload::Batch(batch) => u64::from(batch.count()),
+                let (puts, deletes) = match payload {
+                    Payload::Single { kind: ValueKind::Delete, .. } => (0, 1),
+                    Payload::Single { .. } => (1, 0),
+                    Payload::Batch(batch) => (u64::from(batch.count()), 0),
                 };
-                self.metrics.record_write(timer, bytes, entries);
+                self.metrics.record_write(timer, bytes, puts, deletes);
                 Ok(())
             }
             Err(error) => {
@@ -134,6 +141,9 @@ impl DbCore {
                 return Err(Error::InvalidArgument(
                     "a synced write needs the log, which is switched off".into(),
                 ));
+            }
+            if mode != WalMode::Off && !self.unlogged_writes.load(Ordering::Relaxed) {
+                self.unlogged_writes.store(true, Ordering::Relaxed);
             }
             return Ok(Logging::None);
         }
@@ -163,6 +173,28 @@ impl DbCore {
             self.health.raise(health, error);
             self.driver.chores.poke();
         }
+    }
+
+    pub(crate) fn new_family_data(
+        &self,
+        id: ColumnFamilyId,
+        name: String,
+        options: ColumnFamilyOptions,
+        version: Arc<Version>,
+    ) -> ColumnFamilyData {
+        ColumnFamilyData::new(id, name, options, version, self.pool_memory.clone())
+    }
+
+    /// Bytes of everything in memory but the block cache.
+    pub(crate) fn memory_without_cache(&self) -> u64 {
+        let families = self.families();
+        let memtables = families.values().map(|family| {
+            family.active_memtable().memory_bytes() as u64 + family.sealed_usage().1
+        });
+        memtables.sum::<u64>()
+            + self.pool_memory.bytes() as u64
+            + self.tables.memory_bytes()
+            + self.blocks.pinned_bytes()
     }
 
     // ---- snapshots -----------------------------------------------------------------------------
@@ -223,11 +255,8 @@ impl DbCore {
         let version = self.versions.version(plan.cf)?;
         let options = self.options.load();
         let compression = control::compression_from_code(plan.compression);
-        let read = CompactionReadOptions {
-            class: plan.class,
-            readahead_bytes: options.compaction_readahead_bytes,
-            verify_checksums: options.verify_checksums_in_compaction,
-        };
+        let chunk_bytes = usize::try_from(options.compaction_readahead_bytes).unwrap_or(1 << 20);
+        let read = TableIterOptions::compaction(plan.class, chunk_bytes.max(4096));
         let context = CompactionContext {
             output: self.output_context(&family, plan.output_level, plan.class, compression),
             tables: self.tables.clone(),
@@ -236,6 +265,16 @@ impl DbCore {
             version,
         };
         Some(CompactionJob::new(family, plan, context))
+    }
+
+    /// A job's result is part of the tree.
+    pub(crate) fn job_succeeded(&self) {
+        if self.health.health() == Health::Degraded
+            && !self.pipeline.wal_is_dead()
+            && !self.driver.chores.manifest_is_dead()
+        {
+            self.health.clear();
+        }
     }
 
     /// A job failed and left nothing behind.
@@ -352,7 +391,7 @@ impl DbCore {
             self.check_open()?;
             self.health.check()?;
             let unflushed = self.families().values().any(|family| family.sealed_usage().0 > 0);
-            let idle = !unflushed && !self.driver.has_jobs() && !self.driver.has_due_work(self);
+            let idle = !unflushed && !self.driver.has_jobs() && !self.driver.has_due_work();
             if idle {
                 return Ok(());
             }
@@ -431,7 +470,7 @@ impl DbCore {
     /// What is in no log would be lost; what is in a log is synced.
     fn store_unlogged(self: &Arc<Self>) -> Result<()> {
         let families: Vec<_> = self.families().values().cloned().collect();
-        if self.options.load().wal == WalMode::Off || self.metrics.has_unlogged_writes() {
+        if self.options.load().wal == WalMode::Off || self.unlogged_writes.load(Ordering::Relaxed) {
             self.flush_inner(&families, true)
         } else {
             self.pipeline.sync_wal()

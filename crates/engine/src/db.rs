@@ -12,6 +12,7 @@ use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{Error, Result};
 use crate::iter::Iter;
+use crate::metrics::Operation;
 use crate::manifest::version_set::fresh_version;
 use crate::options::{
     ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options, ReadOptions, WriteOptions,
@@ -236,7 +237,7 @@ pub(crate) fn create_family(
     let id = core.versions.counters.family();
     let version = fresh_version(id, &options);
     let data =
-        Arc::new(ColumnFamilyData::new(id, name.to_owned(), options, Arc::new(version)));
+        Arc::new(core.new_family_data(id, name.to_owned(), options, Arc::new(version)));
     let edit = VersionEdit {
         column_family: id,
         create: Some(name.to_owned()),
@@ -439,6 +440,8 @@ impl Db {
         options: &ReadOptions,
     ) -> Vec<Result<Option<PinnedSlice>>> {
         let core = &self.core;
+        let timer = core.metrics.start(Operation::MultiGet);
+        let (mut hits, mut value_bytes) = (0, 0);
         let checked = core.check_open().and_then(|()| check_family(family));
         let super_version = family.data.super_version();
         let seqno = options.seqno().unwrap_or_else(|| core.pipeline.visible_seqno());
@@ -449,14 +452,17 @@ impl Db {
         let mut answers: Vec<Result<Option<PinnedSlice>>> = Vec::new();
         answers.resize_with(keys.len(), || Ok(None));
         for at in order {
-            let timer = core.metrics.timer();
             let answer = match &checked {
                 Ok(()) => super_version.get(keys[at].as_ref(), seqno, &lookup, Pin),
                 Err(error) => Err(error.clone()),
             };
-            core.metrics.record_get(timer, matches!(answer, Ok(Some(_))));
+            if let Ok(Some(value)) = &answer {
+                hits += 1;
+                value_bytes += value.len() as u64;
+            }
             answers[at] = answer;
         }
+        core.metrics.record_multi_get(timer, keys.len() as u64, hits, value_bytes);
         answers
     }
 
@@ -470,12 +476,12 @@ impl Db {
     ) -> Result<Option<S::Out>> {
         let core = &self.core;
         core.check_open()?;
-        let timer = core.metrics.timer();
+        let timer = core.metrics.start(Operation::Get);
         // The order matters: see `SuperVersion`.
         let super_version = family.super_version();
         let seqno = options.seqno().unwrap_or_else(|| core.pipeline.visible_seqno());
         let found = super_version.get(key, seqno, &core.lookup(options.fill_cache), sink)?;
-        core.metrics.record_get(timer, found.is_some());
+        core.metrics.record_get(timer, found.as_ref().map(|value| value.as_ref().len()));
         Ok(found)
     }
 

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use sateen_control::IoClass;
 use sateen_control::version::{Run, TableMeta};
 
 use crate::column_family::ColumnFamilyData;
 use crate::core::{DbCore, reversed_bounds};
 use crate::error::Result;
 use crate::memtable::MemTableIter;
+use crate::metrics::{IterDone, Operation};
 use crate::options::ReadOptions;
 use crate::read::InternalIterator;
 use crate::read::bounds::IterBounds;
@@ -38,8 +40,7 @@ pub(crate) struct OpenForRead {
 impl OpenTable for OpenForRead {
     type Iter = TableIter;
     fn open(&self, table: &Arc<TableMeta>) -> Result<TableIter> {
-        let table = self.core.tables.get(table)?;
-        Ok(table.iter(self.core.blocks.clone(), self.options))
+        Ok(self.core.tables.get(table, IoClass::Client)?.iter(self.options.clone()))
     }
 }
 
@@ -117,6 +118,7 @@ pub struct Iter {
     inner: DbIter<MergingIter<Child>>,
     core: Arc<DbCore>,
     _pinned: Arc<SuperVersion>,
+    steps: u64,
 }
 
 impl Iter {
@@ -141,8 +143,8 @@ impl Iter {
         let pinned = family.pin_super_version();
         let seqno = options.seqno().unwrap_or_else(|| core.pipeline.visible_seqno());
         let table_options = TableIterOptions {
-            fill_cache: options.fill_cache,
             readahead_bytes: options.readahead_bytes,
+            ..TableIterOptions::client(Some(core.blocks.clone()), options.fill_cache)
         };
         let mut children: Vec<Child> = std::iter::once(&pinned.active)
             .chain(&pinned.sealed)
@@ -151,12 +153,12 @@ impl Iter {
             .collect();
         for level in pinned.version.levels() {
             for run in level.runs() {
-                let opener = OpenForRead { core: core.clone(), options: table_options };
+                let opener = OpenForRead { core: core.clone(), options: table_options.clone() };
                 children.push(Child::Run(LevelIter::new(run.clone(), opener, bounds.clone())));
             }
         }
         let inner = DbIter::new(MergingIter::new(children), seqno, bounds);
-        Ok(Iter { inner, core: core.clone(), _pinned: pinned })
+        Ok(Iter { inner, core: core.clone(), _pinned: pinned, steps: 0 })
     }
 
     /// True if the iterator stands on a key.
@@ -176,28 +178,28 @@ impl Iter {
 
     /// Moves to the first key within the bounds.
     pub fn seek_to_first(&mut self) {
-        let timer = self.core.metrics.timer();
+        let timer = self.core.metrics.start(Operation::Seek);
         self.inner.seek_to_first();
         self.core.metrics.record_seek(timer);
     }
 
     /// Moves to the last key within the bounds.
     pub fn seek_to_last(&mut self) {
-        let timer = self.core.metrics.timer();
+        let timer = self.core.metrics.start(Operation::Seek);
         self.inner.seek_to_last();
         self.core.metrics.record_seek(timer);
     }
 
     /// Moves to the first key at or after `key`.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
-        let timer = self.core.metrics.timer();
+        let timer = self.core.metrics.start(Operation::Seek);
         self.inner.seek(key.as_ref());
         self.core.metrics.record_seek(timer);
     }
 
     /// Moves to the last key at or before `key`.
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
-        let timer = self.core.metrics.timer();
+        let timer = self.core.metrics.start(Operation::Seek);
         self.inner.seek_for_prev(key.as_ref());
         self.core.metrics.record_seek(timer);
     }
@@ -207,6 +209,7 @@ impl Iter {
     #[expect(clippy::should_implement_trait, reason = "a cursor: keys are borrowed until it moves")]
     pub fn next(&mut self) {
         if self.inner.valid() {
+            self.steps += 1;
             self.inner.next();
         }
     }
@@ -215,6 +218,7 @@ impl Iter {
     #[inline]
     pub fn prev(&mut self) {
         if self.inner.valid() {
+            self.steps += 1;
             self.inner.prev();
         }
     }
@@ -231,6 +235,18 @@ impl Iter {
     #[must_use]
     pub fn value(&self) -> &[u8] {
         self.inner.value()
+    }
+}
+
+impl Drop for Iter {
+    fn drop(&mut self) {
+        let stats = self.inner.stats();
+        self.core.metrics.record_iter(IterDone {
+            steps: self.steps,
+            bytes: 0,
+            skipped: stats.skipped,
+            reseeks: stats.reseeks,
+        });
     }
 }
 

@@ -7,6 +7,8 @@ mod core;
 mod db;
 mod error;
 mod files;
+#[doc(hidden)]
+pub mod fuzz;
 mod iter;
 mod key;
 mod manifest;

@@ -27,7 +27,8 @@ use crate::manifest::version_set::{
     Counters, FamilyState, VersionSet, fresh_version, next_family_state,
 };
 use crate::manifest::{ManifestReader, read_current, recognise_foreign};
-use crate::metrics::EngineMetrics;
+use crate::memtable::ArenaPool;
+use crate::metrics::{EngineMetrics, LatencySampling};
 use crate::options::{ColumnFamilyOptions, Options, WalMode, WalRecovery, control};
 use crate::read::block_cache::BlockCache;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
@@ -40,6 +41,11 @@ use crate::write::{CommitPipeline, PipelineStart};
 const LOCK_FILE: &str = "LOCK";
 /// Bytes of a step of a flush during recovery: nobody waits behind it.
 const RECOVERY_STEP_BYTES: u64 = 8 << 20;
+
+/// Memory of flushed memtables that is kept for the next ones: one memtable's worth.
+fn arena_pool_bytes(options: &Options) -> usize {
+    usize::try_from(options.column_family.memtable_bytes).unwrap_or(usize::MAX)
+}
 
 /// What the catalogue says.
 struct Catalogue {
@@ -248,6 +254,7 @@ struct Opening {
     families: BTreeMap<ColumnFamilyId, Arc<ColumnFamilyData>>,
     /// Entries up to here are in tables, by family: those in the logs are not replayed again.
     stored: BTreeMap<ColumnFamilyId, SeqNo>,
+    pool: Arc<ArenaPool>,
     tables: Arc<TableCache>,
     reclaimer: Reclaimer,
     last_seqno: SeqNo,
@@ -274,16 +281,16 @@ impl Opening {
         }
         let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
         let options = Arc::new(options);
-        let tables = Arc::new(TableCache::new(
-            vfs.clone(),
-            directory.clone(),
-            TableCacheOptions {
-                db_uid: catalogue.db_uid,
-                direct_reads: options.direct_reads,
-                max_open_files: options.max_open_files as usize,
-            },
-        ));
         let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
+        let tables = Arc::new(TableCache::new(TableCacheOptions {
+            vfs: dyn_vfs.clone(),
+            directory: directory.clone(),
+            db_uid: catalogue.db_uid,
+            direct: options.direct_reads,
+            open_files_max: options.max_open_files.max(1) as usize,
+            memory_bytes_max: options.memory_budget.map_or(u64::MAX, |budget| budget / 2),
+        }));
+        let pool = Arc::new(ArenaPool::new(arena_pool_bytes(&options)));
         let reclaimer = Reclaimer::new(directory.clone(), dyn_vfs.clone(), tables.clone());
         let mut stored = BTreeMap::new();
         let mut last_seqno = catalogue.last_seqno;
@@ -311,6 +318,7 @@ impl Opening {
             read_only,
             versions,
             families: BTreeMap::new(),
+            pool,
             stored,
             tables,
             reclaimer,
@@ -365,7 +373,9 @@ impl Opening {
             let options = own.map_or(&self.options.column_family, |(_, options)| options);
             let version = self.versions.resize(id, options.levels as usize)?;
             let version = version.unwrap_or(state.version);
-            let data = Arc::new(ColumnFamilyData::new(id, state.name, options.clone(), version));
+            let (options, pool) = (options.clone(), self.pool.clone());
+            let data = ColumnFamilyData::new(id, state.name, options, version, pool);
+            let data = Arc::new(data);
             self.versions.attach(&data);
             self.families.insert(id, data);
         }
@@ -377,8 +387,8 @@ impl Opening {
         let directory = self.wal_directory();
         let first = self.versions.oldest_log();
         let db_uid = self.versions.db_uid();
-        let vfs = self.vfs.clone();
-        let mut chain = WalChain::open(vfs.as_ref(), &directory, &self.logs, first, db_uid)?;
+        let vfs: Arc<dyn Vfs> = self.vfs.clone();
+        let mut chain = WalChain::open(vfs, &directory, self.logs.iter().copied(), db_uid, first)?;
         let mut full = false;
         loop {
             if full && !self.read_only {
@@ -531,7 +541,9 @@ impl Opening {
             driver: Driver::new(control::database(&self.options)),
             pool: Pool::default(),
             health: HealthState::default(),
-            metrics: EngineMetrics::new(),
+            metrics: EngineMetrics::new(LatencySampling::default(), 0),
+            unlogged_writes: AtomicBool::new(false),
+            pool_memory: self.pool,
             closed: AtomicBool::new(false),
             start: std::time::Instant::now(),
             lock: Mutex::new(lock),

@@ -60,7 +60,7 @@ impl Chores {
         state.after_roll.extend(file);
     }
 
-    fn manifest_is_dead(&self) -> bool {
+    pub(crate) fn manifest_is_dead(&self) -> bool {
         lock(&self.state).manifest_dead
     }
 }

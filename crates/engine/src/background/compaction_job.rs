@@ -21,7 +21,7 @@ use crate::read::bounds::IterBounds;
 use crate::read::level_iter::{LevelIter, OpenTable, SortedRun};
 use crate::read::merging_iter::MergingIter;
 use crate::read::table_cache::TableCache;
-use crate::table::{CompactionReadOptions, SequentialIter};
+use crate::table::{TableIter, TableIterOptions};
 
 /// The tables of one input run.
 pub(crate) struct InputRun(Vec<Arc<TableMeta>>);
@@ -41,13 +41,14 @@ impl SortedRun for InputRun {
 /// Opens inputs for one pass from end to end, past the block cache.
 pub(crate) struct OpenInput {
     tables: Arc<TableCache>,
-    options: CompactionReadOptions,
+    options: TableIterOptions,
 }
 
 impl OpenTable for OpenInput {
-    type Iter = SequentialIter;
-    fn open(&self, table: &Arc<TableMeta>) -> Result<SequentialIter> {
-        Ok(self.tables.get(table)?.sequential_iter(self.options))
+    type Iter = TableIter;
+    fn open(&self, table: &Arc<TableMeta>) -> Result<TableIter> {
+        let options = self.options.clone();
+        Ok(self.tables.get(table, options.class)?.iter(options))
     }
 }
 
@@ -72,7 +73,7 @@ pub(crate) struct CompactionJob {
 pub(crate) struct CompactionContext {
     pub(crate) output: OutputContext,
     pub(crate) tables: Arc<TableCache>,
-    pub(crate) read: CompactionReadOptions,
+    pub(crate) read: TableIterOptions,
     pub(crate) snapshots: Vec<SeqNo>,
     pub(crate) version: Arc<Version>,
 }
@@ -84,7 +85,7 @@ impl CompactionJob {
         context: CompactionContext,
     ) -> CompactionJob {
         let open = |input: &Input| {
-            let opener = OpenInput { tables: context.tables.clone(), options: context.read };
+            let opener = OpenInput { tables: context.tables.clone(), options: context.read.clone() };
             LevelIter::new(InputRun(input.tables.clone()), opener, IterBounds::all())
         };
         let runs: Vec<_> = plan.rewrite.iter().map(open).collect();

@@ -171,6 +171,14 @@ impl Driver {
         !lock(&self.shared).jobs.is_empty()
     }
 
+    /// True if control would start something now.
+    pub(crate) fn has_due_work(&self) -> bool {
+        let shared = lock(&self.shared);
+        self.memory_changed.load(Ordering::Acquire)
+            || !shared.runnable.is_empty()
+            || !shared.plane.is_idle()
+    }
+
     /// What runs now, a line each.
     pub(crate) fn describe(&self) -> Vec<String> {
         let shared = lock(&self.shared);
@@ -245,7 +253,7 @@ impl DbCore {
                 }
                 Action::Grant { job, bytes } => shared.runnable.push_back((job, bytes)),
                 Action::Discard { job } => self.discard(shared, now, job),
-                Action::Admit(admission) => self.driver.gate.publish(admission, &self.metrics),
+                Action::Admit(admission) => self.driver.gate.publish(admission),
                 Action::ManualDone { request, complete } => {
                     if let Some(state) = shared.requests.get_mut(&request) {
                         *state = Some(complete);
@@ -359,7 +367,7 @@ impl DbCore {
         let installed = self.versions.install(edit, flushed, seqno, &self.reclaimer);
         match installed {
             Ok(installed) => {
-                self.job_succeeded(job);
+                self.job_succeeded();
                 let gone = || Error::NoSuchColumnFamily(family_name(job));
                 installed.version.ok_or_else(gone)
             }

@@ -6,15 +6,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sateen_control::version::{Placement, TableMeta};
+use sateen_control::version::TableMeta;
 use sateen_control::{ColumnFamilyId, FileId, IoClass};
 
 use crate::error::{Error, Result};
-use crate::files::compaction_file::{CompactionFileOptions, CompactionFileWriter};
-use crate::files::table_file_name;
+use crate::files::{CompactionFileWriter, table_file_name};
 use crate::manifest::version_set::Counters;
 use crate::options::{ColumnFamilyOptions, Compression, Options};
-use crate::table::{TableBuilder, TableBuilderOptions};
+use crate::table::{Compression as TableCompression, TableBuilder, TableBuilderOptions};
 use crate::vfs::Vfs;
 
 /// Where and how an output is written.
@@ -37,13 +36,15 @@ pub(crate) struct Output {
     file: Option<(FileId, CompactionFileWriter)>,
     builder: Option<TableBuilder>,
     tables: Vec<TableMeta>,
+    /// The file, once it is written.
+    finished: Option<FileId>,
     /// Bytes written in files that are finished.
     written: u64,
 }
 
 impl Output {
     pub(crate) fn new(context: OutputContext) -> Output {
-        Output { context, file: None, builder: None, tables: Vec::new(), written: 0 }
+        Output { context, file: None, builder: None, tables: Vec::new(), finished: None, written: 0 }
     }
 
     /// Bytes handed to the file system so far.
@@ -82,34 +83,32 @@ impl Output {
             let file = CompactionFileWriter::create(
                 context.vfs.as_ref(),
                 &path,
-                CompactionFileOptions {
-                    file_id: id,
-                    db_uid: context.db_uid,
-                    direct: context.options.direct_io_for_flush_and_compaction,
-                    bytes_per_sync: context.options.bytes_per_sync,
-                    class: context.class,
-                },
+                id,
+                context.db_uid,
+                context.options.direct_io_for_flush_and_compaction,
+                context.class,
             )?;
             self.file = Some((id, file));
         }
-        let Some((id, file)) = &mut self.file else { return Err(Error::Closed) };
         let options = TableBuilderOptions {
-            db_uid: context.db_uid,
-            file_id: *id,
-            table_id: counters.table(),
+            table: counters.table(),
             column_family: context.family,
             level: context.level,
-            block_bytes: context.family_options.block_bytes,
+            block_bytes: usize::try_from(context.family_options.block_bytes).unwrap_or(4096),
             restart_interval: context.family_options.restart_interval,
-            bloom_bits_per_key: if context.family_options.whole_key_filter {
+            filter_bits_per_key: if context.family_options.whole_key_filter {
                 context.family_options.bloom_bits_per_key
             } else {
                 0
             },
-            compression: context.compression,
-            zstd_level: context.family_options.zstd_level,
+            compression: match context.compression {
+                Compression::None => TableCompression::None,
+                Compression::Lz4 => TableCompression::Lz4,
+                Compression::Zstd => TableCompression::Zstd,
+            },
+            compression_level: context.family_options.zstd_level,
         };
-        self.builder = Some(TableBuilder::new(options, file)?);
+        self.builder = Some(TableBuilder::new(options)?);
         Ok(())
     }
 
@@ -118,38 +117,22 @@ impl Output {
         let (Some(builder), Some((id, file))) = (self.builder.take(), &mut self.file) else {
             return Ok(());
         };
-        let table_id = builder.table_id();
         let summary = builder.finish(file)?;
-        self.tables.push(TableMeta {
-            id: table_id,
-            placement: Placement::Slice {
-                file: *id,
-                offset: summary.offset,
-                length: summary.size_bytes,
-            },
-            size_bytes: summary.size_bytes,
-            smallest: summary.smallest.into(),
-            largest: summary.largest.into(),
-            seqno_min: summary.seqno_min,
-            seqno_max: summary.seqno_max,
-            entries: summary.entries,
-            tombstones: summary.tombstones,
-            raw_bytes: summary.raw_bytes,
-        });
+        self.tables.push(summary.into_meta(*id));
         Ok(())
     }
 
     /// Ends table and file and makes them durable, name included. Returns the tables in key order.
     pub(crate) fn finish(&mut self) -> Result<Vec<Arc<TableMeta>>> {
         self.end_table()?;
-        if let Some((_, file)) = &mut self.file {
-            file.finish()?;
+        if let Some((id, file)) = self.file.take() {
+            self.finished = Some(id);
+            self.written += file.finish()?;
             let directory = &self.context.directory;
             self.context
                 .vfs
                 .sync_dir(directory)
                 .map_err(|error| Error::io("sync directory", directory, error))?;
-            self.written += file.bytes_written();
         }
         // From here on the file belongs to whoever installs the tables.
         Ok(std::mem::take(&mut self.tables).into_iter().map(Arc::new).collect())
@@ -157,14 +140,14 @@ impl Output {
 
     /// The file that is being written, or was.
     pub(crate) fn file_id(&self) -> Option<FileId> {
-        self.file.as_ref().map(|(id, _)| *id)
+        self.file.as_ref().map(|(id, _)| *id).or(self.finished)
     }
 
     /// Gives up: removes the file. What cannot be removed is an orphan that the next open removes.
     pub(crate) fn abandon(&mut self) {
         self.builder = None;
-        if let Some((id, file)) = self.file.take() {
-            drop(file);
+        let begun = self.file.take().map(|(id, _)| id);
+        if let Some(id) = begun.or(self.finished.take()) {
             let path = table_file_name(&self.context.directory, id);
             let _orphan = self.context.vfs.remove(&path);
         }

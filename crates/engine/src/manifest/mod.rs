@@ -16,6 +16,8 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) mod version_set;
+
 pub(crate) use codec::{EditError, decode_edits, encode_edit};
 pub(crate) use current::{Current, read_current, recognise_foreign, write_current};
 pub(crate) use record::{ManifestReader, ManifestWriter};

@@ -602,7 +602,7 @@ unsafe impl Owner for Arc<super::MemTable> {
 }
 
 /// A position in a list that it keeps alive.
-pub(super) struct Cursor<O> {
+pub(crate) struct Cursor<O> {
     /// The entry; `None` if the cursor is not valid.
     node: Option<NonNull<Node>>,
     /// While it is on the list: on each level a place at or before the entry, near enough for a step

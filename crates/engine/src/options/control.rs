@@ -1,6 +1,6 @@
 //! What control is told of the options: the same values under the names and types of its own.
 
-use sateen_control::{
+use sateen_control::options::{
     BottommostLevelCompaction, CfOptions, CompactionPri, CompressionCode, ControlOptions,
     RateLimiterOptions,
 };

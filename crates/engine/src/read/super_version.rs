@@ -7,13 +7,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use sateen_control::version::Version;
-use sateen_control::{ColumnFamilyId, SeqNo, ValueKind};
+use sateen_control::{ColumnFamilyId, IoClass, SeqNo, ValueKind};
 
 use super::block_cache::BlockCache;
+use super::db_iter::unreadable_kind;
 use super::table_cache::TableCache;
-use crate::error::{CorruptionKind, Error, Result};
+use crate::error::Result;
 use crate::memtable::MemTable;
-use crate::table::{PinnedValue, filter};
+use crate::table::{PinnedValue, hash_key};
 
 /// The memtables and the version of a column family at one moment. Never changes.
 pub(crate) struct SuperVersion {
@@ -57,7 +58,7 @@ impl std::fmt::Debug for PinnedSlice {
 
 /// Receives a value where it was found: copied out of a memtable, or shared with a block.
 pub(crate) trait ValueSink {
-    type Out;
+    type Out: AsRef<[u8]>;
     fn from_memory(self, value: &[u8]) -> Self::Out;
     fn from_block(self, value: PinnedValue) -> Self::Out;
 }
@@ -115,38 +116,34 @@ impl SuperVersion {
     ) -> Result<Option<S::Out>> {
         for memtable in std::iter::once(&self.active).chain(&self.sealed) {
             if let Some((_, kind, value)) = memtable.get(user_key, seqno) {
-                return Ok(self.is_value(kind)?.then(|| sink.from_memory(value)));
+                return Ok(is_value(kind)?.then(|| sink.from_memory(value)));
             }
         }
-        let hash = filter::hash(user_key);
+        let hash = hash_key(user_key);
         for level in self.version.levels() {
             for run in level.runs() {
                 let Some(meta) = run.get(run.lower_bound(user_key)) else { continue };
                 if meta.smallest.as_ref() > user_key {
                     continue;
                 }
-                let table = lookup.tables.get(meta)?;
+                let table = lookup.tables.get(meta, IoClass::Client)?;
                 let found =
                     table.get(user_key, seqno, hash, Some(lookup.blocks), lookup.fill_cache)?;
                 if let Some((_, kind, value)) = found {
-                    return Ok(self.is_value(kind)?.then(|| sink.from_block(value)));
+                    return Ok(is_value(kind)?.then(|| sink.from_block(value)));
                 }
             }
         }
         Ok(None)
     }
+}
 
-    fn is_value(&self, kind: ValueKind) -> Result<bool> {
-        match kind {
-            ValueKind::Put => Ok(true),
-            ValueKind::Delete => Ok(false),
-            ValueKind::Merge | ValueKind::SingleDelete | ValueKind::RangeDelete => {
-                Err(Error::corruption(
-                    std::path::Path::new(""),
-                    0,
-                    CorruptionKind::Malformed("an entry of a kind that this version cannot read"),
-                ))
-            }
+fn is_value(kind: ValueKind) -> Result<bool> {
+    match kind {
+        ValueKind::Put => Ok(true),
+        ValueKind::Delete => Ok(false),
+        ValueKind::Merge | ValueKind::SingleDelete | ValueKind::RangeDelete => {
+            Err(unreadable_kind(Some(kind)))
         }
     }
 }

@@ -45,7 +45,7 @@ impl Default for AdmissionGate {
 
 impl AdmissionGate {
     /// Control has decided anew.
-    pub(crate) fn publish(&self, admission: Admission, _metrics: &EngineMetrics) {
+    pub(crate) fn publish(&self, admission: Admission) {
         let rate = match admission.state {
             AdmissionState::Open => OPEN,
             AdmissionState::Delayed { bytes_per_second } => bytes_per_second.clamp(1, OPEN - 1),
@@ -72,6 +72,18 @@ impl AdmissionGate {
         self.rate.load(Ordering::Acquire) == STOPPED
     }
 
+    /// How long a small write would wait now.
+    pub(crate) fn expected_wait(&self) -> Duration {
+        match self.rate.load(Ordering::Acquire) {
+            OPEN => Duration::ZERO,
+            STOPPED => STOP_WAIT_MAX,
+            _ => {
+                let booked = self.booked_until.load(Ordering::Relaxed);
+                Duration::from_nanos(booked.saturating_sub(self.elapsed()))
+            }
+        }
+    }
+
     fn cause(&self) -> StallCause {
         self.current().cause.unwrap_or(StallCause::BackgroundError)
     }
@@ -89,10 +101,8 @@ impl AdmissionGate {
         let entered = Instant::now();
         let cause = self.cause();
         let deadline = deadline.map(|within| entered + within);
-        let token = metrics.stall_begin(cause);
-        let outcome = self.wait_inner(bytes, deadline, give_up);
-        metrics.stall_end(token);
-        outcome
+        let _counted = metrics.stall_begin(metrics_cause(cause));
+        self.wait_inner(bytes, deadline, give_up)
     }
 
     fn wait_inner(
@@ -167,6 +177,17 @@ impl AdmissionGate {
 
     fn elapsed(&self) -> u64 {
         nanos(self.start.elapsed())
+    }
+}
+
+fn metrics_cause(cause: StallCause) -> crate::metrics::StallCause {
+    use crate::metrics::StallCause as Metric;
+    match cause {
+        StallCause::MemtableLimit => Metric::MemTables,
+        StallCause::Level0Runs => Metric::Level0,
+        StallCause::PendingCompactionBytes => Metric::CompactionDebt,
+        StallCause::MemoryBudget => Metric::MemoryBudget,
+        StallCause::BackgroundError => Metric::Pacing,
     }
 }
 

@@ -114,7 +114,31 @@ impl WriteBatch {
         self.delete_cf_id(ColumnFamilyId(0), key.as_ref())
     }
 
-    /// Sets `key` of a column family to `value`.
+    /// Sets `key` to `value` in a column family.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn put_cf(
+        &mut self,
+        family: &crate::ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.put_cf_id(family.data.id(), key.as_ref(), value.as_ref())
+    }
+
+    /// Deletes `key` in a column family.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::delete`].
+    pub fn delete_cf(
+        &mut self,
+        family: &crate::ColumnFamily,
+        key: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.delete_cf_id(family.data.id(), key.as_ref())
+    }
+
     #[inline]
     pub(crate) fn put_cf_id(
         &mut self,
@@ -341,6 +365,24 @@ impl<'a> IntoIterator for &'a WriteBatch {
 #[cold]
 fn too_large(what: &str, bytes: usize, limit: usize) -> Error {
     Error::InvalidArgument(format!("{what} of {bytes} bytes exceeds the limit of {limit} bytes"))
+}
+
+/// Appends the encoding of one entry, whose sizes the caller has checked, to `out`.
+#[inline]
+pub(crate) fn encode_entry(
+    out: &mut Vec<u8>,
+    column_family: ColumnFamilyId,
+    kind: ValueKind,
+    key: &[u8],
+    value: &[u8],
+) {
+    out.reserve(14 + key.len() + value.len());
+    out.push(kind as u8);
+    coding::put_varint(out, column_family.0.into());
+    coding::put_slice(out, key);
+    if kind == ValueKind::Put {
+        coding::put_slice(out, value);
+    }
 }
 
 /// One write of a batch.

@@ -10,6 +10,7 @@
 //! the queue; the client path creates, renames and removes no file (a successor log is made in the
 //! background and merely taken up here, the old one staying in use until it is there).
 
+pub(crate) mod admission;
 pub(crate) mod batch;
 mod publish;
 mod queue;
@@ -277,8 +278,8 @@ impl CommitPipeline {
             }
             Payload::Batch(batch) => {
                 for entry in batch.iter() {
-                    let (family, kind, key, value) = entry?;
-                    self.insert(active, family, SeqNo(seqno), kind, key, value)?;
+                    let family = entry.column_family;
+                    self.insert(active, family, SeqNo(seqno), entry.kind, entry.key, entry.value)?;
                     seqno += 1;
                 }
                 Ok(())
@@ -391,6 +392,16 @@ impl CommitPipeline {
     pub(crate) fn sync_wal(&self) -> Result<()> {
         let newest = lock(&self.logs).last().map(|(_, log)| log.clone());
         newest.map_or(Ok(()), |log| log.sync().map(drop))
+    }
+
+    /// True if the log in use takes nothing any more.
+    pub(crate) fn wal_is_dead(&self) -> bool {
+        lock(&self.logs).iter().any(|(_, log)| log.check_alive().is_err())
+    }
+
+    /// True if something was written to the log since it was last synced.
+    pub(crate) fn has_unsynced(&self) -> bool {
+        lock(&self.logs).iter().any(|(_, log)| log.written() > log.synced_offset())
     }
 
     /// Everything in the logs below `number` is in tables: returns those, which can be removed.
