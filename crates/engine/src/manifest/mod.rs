@@ -16,7 +16,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use codec::{EditError, decode_edits, encode_edit};
+pub(crate) use codec::{decode_edits, encode_edit};
 pub(crate) use current::{Current, read_current, recognise_foreign, write_current};
 pub(crate) use record::{ManifestReader, ManifestWriter};
 

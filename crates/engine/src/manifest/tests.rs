@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use sateen_control::version::{AddedTable, Placement, RemovedTable, TableMeta, VersionEdit};
 use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId};
 
+use super::codec::EditError;
 use super::*;
 use crate::error::{Error, Result};
 use crate::sync::atomic::Ordering;

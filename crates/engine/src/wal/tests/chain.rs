@@ -269,7 +269,9 @@ fn live(
                     acknowledged = seqno - 1;
                 }
             }
-            Step::Mark => drop(writer.append_mark().unwrap()),
+            Step::Mark => {
+                writer.append_mark().unwrap();
+            }
             Step::Switch => {
                 number += 1;
                 writer = follow(vfs, number, writer.finish());

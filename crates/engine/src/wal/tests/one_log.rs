@@ -167,11 +167,15 @@ fn bytes_of_former_files_behind_the_end_are_no_records() {
     let other = TestVfs::default();
     let mut writer = WalWriter::create(&other, &path(2), LogNumber(2), UID, 0).unwrap();
     writer.follow(None).unwrap();
-    (10..30).for_each(|seqno| drop(append(&mut writer, seqno)));
+    (10..30).for_each(|seqno| {
+        append(&mut writer, seqno);
+    });
     let renumbered = other.bytes(&path(2));
     let mut writer = WalWriter::create(&other, &path(1), LogNumber(1), UID + 1, 0).unwrap();
     writer.follow(None).unwrap();
-    (10..30).for_each(|seqno| drop(append(&mut writer, seqno)));
+    (10..30).for_each(|seqno| {
+        append(&mut writer, seqno);
+    });
     let foreign = other.bytes(&path(1));
     for stale in [&renumbered, &foreign, &log] {
         for from in 0..stale.len() {
@@ -300,7 +304,9 @@ fn threads_that_append_and_sync_agree_on_what_is_durable() {
                 last = offset;
             }
         });
-        (1..2000).for_each(|seqno| drop(append(&mut writer, seqno)));
+        (1..2000).for_each(|seqno| {
+            append(&mut writer, seqno);
+        });
         done.store(true, Ordering::SeqCst);
         syncing.join().unwrap();
     });
