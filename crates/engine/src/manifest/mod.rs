@@ -11,14 +11,13 @@
 mod codec;
 mod current;
 mod record;
+pub(crate) mod version_set;
 #[cfg(test)]
 mod tests;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) mod version_set;
-
-pub(crate) use codec::{EditError, decode_edits, encode_edit};
+pub(crate) use codec::{decode_edits, encode_edit};
 pub(crate) use current::{Current, read_current, recognise_foreign, write_current};
 pub(crate) use record::{ManifestReader, ManifestWriter};
 

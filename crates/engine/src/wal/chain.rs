@@ -160,7 +160,7 @@ impl WalChain {
             let Some(found) = linked.iter().rposition(|log| log.0 == number) else {
                 // Missing, or without a record: what follows it goes, what is older stays.
                 let end = self.reader(number)?.position().end;
-                self.drop_rest(WalPosition { number, end, ..WalPosition::default() })?;
+                self.drop_rest(WalPosition { number, end, ..WalPosition::ANEW })?;
                 wanted = linked.last().map(|newest| newest.0);
                 continue;
             };
@@ -172,11 +172,11 @@ impl WalChain {
             if link.number >= number {
                 return Err(inconsistent("follows a newer log"));
             }
-            if link.number.0 == 0 && !linked.is_empty() {
+            if link.is_anew() && !linked.is_empty() {
                 return Err(inconsistent("starts anew while an older log is needed"));
             }
             self.way.push((number, link));
-            wanted = (link.number >= first_needed && link.number.0 > 0).then_some(link.number);
+            wanted = (link.number >= first_needed && !link.is_start()).then_some(link.number);
         }
         Ok(())
     }

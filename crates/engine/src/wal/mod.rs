@@ -17,7 +17,7 @@ pub(crate) mod frame;
 pub(crate) mod reader;
 mod sync;
 #[cfg(test)]
-mod test_vfs;
+pub(crate) mod test_vfs;
 #[cfg(test)]
 mod tests;
 pub(crate) mod writer;
@@ -42,7 +42,7 @@ pub(crate) fn file_path(directory: &Path, number: LogNumber) -> PathBuf {
 }
 
 /// A place between two records of a log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WalPosition {
     /// The log. 0 is no log.
     pub(crate) number: LogNumber,
@@ -55,6 +55,12 @@ pub(crate) struct WalPosition {
 }
 
 impl WalPosition {
+    /// What a log follows if no older log is needed.
+    const ANEW: WalPosition =
+        WalPosition { number: LogNumber(0), end: 0, chain: 0, next_seqno: SeqNo(0) };
+    /// What a log follows if older logs may be there, but nothing of them counts.
+    const NOTHING: WalPosition = WalPosition { end: 1, ..WalPosition::ANEW };
+
     /// The payload of a link to this place; `synced` is how much of that log is known to be durable.
     fn encode(&self, synced: u64, out: &mut Vec<u8>) {
         for field in [self.number.0, self.end, self.chain, synced] {
@@ -66,9 +72,9 @@ impl WalPosition {
 /// What the first record of a log says of the log before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WalLink {
-    /// The log before; 0 if none is needed.
+    /// The log before; 0 if there is none.
     pub(crate) number: LogNumber,
-    /// Where it ended.
+    /// Where it ended. With number 0: 0 if no older log is needed, 1 if older ones do not count.
     pub(crate) end: u64,
     /// Its last checksum.
     pub(crate) chain: u64,
@@ -77,6 +83,16 @@ pub(crate) struct WalLink {
 }
 
 impl WalLink {
+    /// True if the log before this one is none.
+    fn is_start(&self) -> bool {
+        self.number.0 == 0
+    }
+
+    /// True if no older log is needed, and so none may be there.
+    fn is_anew(&self) -> bool {
+        self.is_start() && self.end == 0
+    }
+
     fn decode(mut payload: &[u8]) -> Option<WalLink> {
         let link = WalLink {
             number: LogNumber(coding::take_u64(&mut payload)?),

@@ -180,17 +180,20 @@ impl WalWriter {
     }
 
     /// Makes this log the successor of `previous`, before its first record. Does no I/O: the link is
-    /// written with the first group. `None` only if no older log is needed any more: then everything
-    /// older is in tables.
+    /// written with the first group. `None` says that no older log is needed any more: everything in
+    /// them is in tables, durably, and so is the edit that says so. After a recovery that found no
+    /// record `previous` has no position: older logs may lie there, but nothing of them counts.
     pub(crate) fn follow(&mut self, previous: Option<WalEnd>) -> Result<()> {
         assert!(!self.linked, "a log is linked once, before its first record");
+        let anew = previous.is_none();
         let (position, sync) = previous.map_or((None, None), |end| (end.position, end.sync));
         let synced = match (&sync, position) {
             (Some(sync), _) => sync.synced_offset(),
             (None, position) => position.map_or(0, |position| position.end),
         };
+        let place = position.unwrap_or(if anew { WalPosition::ANEW } else { WalPosition::NOTHING });
         let mut link = Vec::with_capacity(LINK_BYTES);
-        position.unwrap_or_default().encode(synced, &mut link);
+        place.encode(synced, &mut link);
         self.next_seqno = position.map_or(SeqNo(0), |position| position.next_seqno);
         self.records.stage(RecordKind::Link, self.next_seqno, 0, [link.as_slice()])?;
         self.records.sync_handle().set_predecessor(sync);
@@ -225,10 +228,11 @@ impl WalWriter {
     /// Writes an empty record that says how much of this log is synced. After it, damage of any
     /// record below that is told from a torn tail: for a close, or a pause after a sync.
     pub(crate) fn append_mark(&mut self) -> Result<u64> {
-        if self.is_empty() || self.sync_handle().synced_offset() <= FILE_HEADER_BYTES as u64 {
-            return Ok(self.records.end());
+        let sync = self.records.sync_handle();
+        sync.check_alive()?;
+        if self.is_empty() || sync.synced_offset() <= FILE_HEADER_BYTES as u64 {
+            return Ok(sync.written());
         }
-        self.records.sync_handle().check_alive()?;
         self.records.stage(RecordKind::Mark, self.next_seqno, 0, [])?;
         self.records.write_staged()
     }

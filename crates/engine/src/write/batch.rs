@@ -510,3 +510,6 @@ pub(crate) fn fuzz(data: &[u8]) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests;

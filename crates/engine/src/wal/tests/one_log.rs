@@ -61,11 +61,7 @@ fn cut_anywhere_a_log_gives_the_whole_groups_before_the_cut() {
     for cut in 0..bytes.len() {
         vfs.replace(&path(1), &bytes[..cut]);
         let whole = groups.iter().filter(|g| g.2 <= cut as u64).count();
-        let (synced_says, result) = (
-            groups.iter().any(|g| g.2 <= cut as u64 && g.0 > 12),
-            expect_prefix_or_error(&vfs, &groups),
-        );
-        assert_eq!(result, Some(whole), "cut at {cut}, synced told: {synced_says}");
+        assert_eq!(expect_prefix_or_error(&vfs, &groups), Some(whole), "cut at {cut}");
     }
 }
 
@@ -171,11 +167,15 @@ fn bytes_of_former_files_behind_the_end_are_no_records() {
     let other = TestVfs::default();
     let mut writer = WalWriter::create(&other, &path(2), LogNumber(2), UID, 0).unwrap();
     writer.follow(None).unwrap();
-    (10..30).for_each(|seqno| drop(append(&mut writer, seqno)));
+    (10..30).for_each(|seqno| {
+        append(&mut writer, seqno);
+    });
     let renumbered = other.bytes(&path(2));
     let mut writer = WalWriter::create(&other, &path(1), LogNumber(1), UID + 1, 0).unwrap();
     writer.follow(None).unwrap();
-    (10..30).for_each(|seqno| drop(append(&mut writer, seqno)));
+    (10..30).for_each(|seqno| {
+        append(&mut writer, seqno);
+    });
     let foreign = other.bytes(&path(1));
     for stale in [&renumbered, &foreign, &log] {
         for from in 0..stale.len() {
@@ -225,7 +225,8 @@ fn after_a_failed_write_the_log_is_dead() {
         (vfs.switches.writes.load(Ordering::SeqCst), vfs.switches.syncs.load(Ordering::SeqCst));
     for _ in 0..3 {
         assert!(writer.append(SeqNo(3), 1, [&b"no"[..]]).unwrap_err().is_no_space());
-        assert!(writer.append_mark().is_ok_and(|_| false) || writer.sync_handle().sync().is_err());
+        assert!(writer.append_mark().is_err());
+        assert!(writer.sync_handle().sync().is_err());
     }
     assert_eq!(vfs.switches.writes.load(Ordering::SeqCst), writes, "written after the failure");
     assert_eq!(vfs.switches.syncs.load(Ordering::SeqCst), syncs, "synced after the failure");
@@ -303,7 +304,9 @@ fn threads_that_append_and_sync_agree_on_what_is_durable() {
                 last = offset;
             }
         });
-        (1..2000).for_each(|seqno| drop(append(&mut writer, seqno)));
+        (1..2000).for_each(|seqno| {
+            append(&mut writer, seqno);
+        });
         done.store(true, Ordering::SeqCst);
         syncing.join().unwrap();
     });
