@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use buffer::{AlignedBuffer, DIRECT_IO_ALIGNMENT};
-pub use mem::MemVfs;
+pub use mem::{CrashChoice, MemVfs, PendingKind, PendingOperation, Recording};
 pub use metered::{ClassSnapshot, ClassTotals, IoSnapshot, MeteredVfs};
 pub use posix::PosixVfs;
 pub use sateen_control::IoClass;
