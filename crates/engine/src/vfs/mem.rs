@@ -11,16 +11,15 @@
 
 mod contents;
 mod crash;
+mod live;
 mod state;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::ops::Range;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -31,7 +30,7 @@ pub use crash::{CrashChoice, PendingKind, PendingOperation, Recording};
 
 use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};
 use crate::sync::lock;
-use contents::CHUNK_BYTES;
+use live::{Live, components, fitting};
 use state::{DataChange, Inode, Name, NameChange, Operation, ROOT, State};
 
 /// Files end here: an offset beyond it is a mistake of the caller, and would cost memory.
@@ -44,20 +43,6 @@ const GARBAGE: u8 = 0xA5;
 #[derive(Clone, Default)]
 pub struct MemVfs {
     live: Arc<Mutex<Live>>,
-}
-
-/// A running file system: its state, and what a power loss takes with it.
-#[derive(Default)]
-struct Live {
-    state: State,
-    handles: HashMap<Inode, u32>,
-    locked: BTreeSet<Inode>,
-    protected: HashMap<Inode, Vec<Range<u64>>>,
-    failing_syncs: HashSet<Inode>,
-    recording: Option<Recording>,
-    breaches: Vec<String>,
-    capacity: Option<u64>,
-    clones_supported: bool,
 }
 
 impl MemVfs {
@@ -200,162 +185,6 @@ impl fmt::Debug for MemVfs {
     }
 }
 
-impl Live {
-    /// Applies and records an operation, and forgets what nobody can reach after it.
-    fn apply(&mut self, operation: &Operation) {
-        if let Some(recording) = &self.recording {
-            recording.push(operation);
-        }
-        self.state.apply(operation);
-        for inode in std::mem::take(&mut self.state.released) {
-            self.release(inode);
-        }
-    }
-
-    /// Called when `inode` lost a name or a handle.
-    fn release(&mut self, inode: Inode) {
-        let nameless = self.state.node(inode).is_some_and(|node| node.links == 0);
-        if nameless && !self.handles.contains_key(&inode) {
-            self.protected.remove(&inode);
-            self.state.forget_file(inode);
-        }
-    }
-
-    /// Fails with the breach of contract, loudly.
-    fn breach(&mut self, what: String) -> ! {
-        self.breaches.push(what.clone());
-        panic!("breach of the contract of the file system: {what}");
-    }
-
-    /// Summed up when asked for: only tests with a limit ask.
-    fn used_bytes(&self) -> u64 {
-        let in_use = |inode: Inode, links: u32| links > 0 || self.handles.contains_key(&inode);
-        let files = self.state.files().filter(|(inode, links, _)| in_use(*inode, *links));
-        files.map(|(_, _, contents)| contents.allocated_bytes()).sum()
-    }
-
-    fn free_bytes(&self) -> u64 {
-        self.capacity.map_or(u64::MAX, |capacity| capacity.saturating_sub(self.used_bytes()))
-    }
-
-    /// What `path` names.
-    fn find(&self, path: &Path) -> io::Result<Inode> {
-        let mut inode = ROOT;
-        for name in components(path) {
-            let names = self.state.names(inode).ok_or(Errno::NOTDIR)?;
-            inode = *names.get(name).ok_or(Errno::NOENT)?;
-        }
-        Ok(inode)
-    }
-
-    /// The file that `path` names.
-    fn file(&self, path: &Path) -> io::Result<Inode> {
-        let inode = self.find(path)?;
-        if self.is_directory(inode) { Err(Errno::ISDIR.into()) } else { Ok(inode) }
-    }
-
-    /// The directory that `path` names.
-    fn directory(&self, path: &Path) -> io::Result<Inode> {
-        let inode = self.find(path)?;
-        if self.is_directory(inode) { Ok(inode) } else { Err(Errno::NOTDIR.into()) }
-    }
-
-    fn is_directory(&self, inode: Inode) -> bool {
-        self.state.names(inode).is_some()
-    }
-
-    /// The directory and the name that `path` stands for, and what is there now.
-    fn place(&self, path: &Path) -> io::Result<((Inode, Name), Option<Inode>)> {
-        let mut parts = components(path);
-        let name = parts.pop().ok_or(Errno::BUSY)?;
-        let mut directory = ROOT;
-        for part in parts {
-            let names = self.state.names(directory).ok_or(Errno::NOTDIR)?;
-            directory = *names.get(part).ok_or(Errno::NOENT)?;
-        }
-        let names = self.state.names(directory).ok_or(Errno::NOTDIR)?;
-        Ok(((directory, Name::from(name)), names.get(name).copied()))
-    }
-
-    fn create(&mut self, at: (Inode, Name)) -> Inode {
-        let inode = self.state.next_inode();
-        self.apply(&Operation::Name(NameChange::CreateFile { at, inode }));
-        inode
-    }
-
-    /// Refuses to take away the last name of bytes that somebody can reach.
-    fn check_unlink(&mut self, inode: Inode, path: &Path) {
-        let last = self.state.node(inode).is_some_and(|node| node.links == 1);
-        if last && self.protected.get(&inode).is_some_and(|ranges| !ranges.is_empty()) {
-            self.breach(format!("{}: removed while protected", path.display()));
-        }
-    }
-
-    /// Refuses to change bytes that somebody can reach.
-    fn check_range(&mut self, inode: Inode, what: &str, range: Range<u64>) {
-        let Some(protected) = self.protected.get(&inode) else { return };
-        let hit = |other: &&Range<u64>| {
-            !range.is_empty() && other.start < range.end && range.start < other.end
-        };
-        if let Some(hit) = protected.iter().find(hit) {
-            let what = format!("{what} of {range:?} in file {inode} touches protected {hit:?}");
-            self.breach(what);
-        }
-    }
-
-    /// True if `directory` is `inode` or below it.
-    fn is_within(&self, directory: Inode, inode: Inode) -> bool {
-        let below = |names: &state::Names| names.values().any(|&n| self.is_within(directory, n));
-        directory == inode || self.state.names(inode).is_some_and(below)
-    }
-
-    fn check_rename(&mut self, from: Inode, into: Inode, over: Option<Inode>) -> io::Result<()> {
-        if self.is_directory(from) && self.is_within(into, from) {
-            return Err(Errno::INVAL.into());
-        }
-        match over.map(|over| self.state.names(over)) {
-            Some(None) if self.is_directory(from) => Err(Errno::NOTDIR.into()),
-            Some(Some(_)) if !self.is_directory(from) => Err(Errno::ISDIR.into()),
-            Some(Some(names)) if !names.is_empty() => Err(Errno::NOTEMPTY.into()),
-            _ => Ok(()),
-        }
-    }
-
-    fn hash_into(&self, inode: Inode, hash: &mut Xxh3) {
-        if let Some(names) = self.state.names(inode) {
-            for (name, &inode) in names {
-                hash.update(name.as_encoded_bytes());
-                hash.update(&[0, u8::from(self.is_directory(inode))]);
-                self.hash_into(inode, hash);
-            }
-            hash.update(&[0]);
-        } else if let Some(contents) = self.state.contents(inode) {
-            hash.update(&contents.len().to_le_bytes());
-            // A chunk of zeros and a hole are the same contents.
-            let chunks = contents.chunks().filter(|(_, bytes)| bytes.iter().any(|&b| b != 0));
-            for (place, bytes) in chunks {
-                hash.update(&place.to_le_bytes());
-                hash.update(bytes);
-            }
-        }
-    }
-}
-
-/// The names of a path, without `/` and `.`; `..` takes the name before it away.
-fn components(path: &Path) -> Vec<&OsStr> {
-    let mut names = Vec::new();
-    for component in path.components() {
-        match component {
-            Component::Normal(name) => names.push(name),
-            Component::ParentDir => {
-                names.pop();
-            }
-            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
-        }
-    }
-    names
-}
-
 /// An open file.
 struct MemFile {
     live: Arc<Mutex<Live>>,
@@ -492,30 +321,6 @@ impl VfsFile for MemFile {
     fn poison(&self) {
         self.fail_sync(&mut lock(&self.live));
     }
-}
-
-/// How much of a write there is space for.
-fn fitting(live: &Live, inode: Inode, offset: u64, length: usize) -> usize {
-    if live.capacity.is_none() || length == 0 {
-        return length;
-    }
-    let free = live.free_bytes();
-    let Some(contents) = live.state.contents(inode) else { return length };
-    if contents.growth_bytes(offset, length as u64) <= free {
-        return length;
-    }
-    let mut fitting = 0;
-    while fitting < length {
-        // To the end of the chunk.
-        let position = offset + fitting as u64;
-        let rest = CHUNK_BYTES - (position % CHUNK_BYTES as u64) as usize;
-        let next = (fitting + rest).min(length);
-        if contents.growth_bytes(offset, next as u64) > free {
-            break;
-        }
-        fitting = next;
-    }
-    fitting
 }
 
 struct MemLock {

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
+use std::time::Duration;
 
 use super::*;
 use crate::vfs::{CrashChoice, MemVfs};
