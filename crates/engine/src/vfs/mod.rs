@@ -8,6 +8,7 @@
 //! - after a failed `sync_data` the handle is poisoned: the engine never syncs or writes it again.
 
 mod buffer;
+mod fault;
 mod mem;
 mod metered;
 mod posix;
@@ -18,7 +19,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use buffer::{AlignedBuffer, DIRECT_IO_ALIGNMENT};
-pub use mem::MemVfs;
+pub use fault::{Fault, FaultId, FaultRule, FaultVfs, Site, SiteCounts, VfsOperation, path_class};
+pub use mem::{CrashChoice, MemVfs, PendingKind, PendingOperation, Recording};
 pub use metered::{ClassSnapshot, ClassTotals, IoSnapshot, MeteredVfs};
 pub use posix::PosixVfs;
 pub use sateen_control::IoClass;
