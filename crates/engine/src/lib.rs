@@ -16,3 +16,10 @@ mod wal;
 mod write;
 
 pub use error::{CorruptionKind, Error, Result};
+pub use table::Compression;
+#[doc(hidden)]
+pub mod fuzz {
+    //! Decoders as fuzzers drive them. Not part of the interface.
+    pub use crate::table::fuzz::*;
+}
+

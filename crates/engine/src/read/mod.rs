@@ -1,5 +1,8 @@
 //! The read path. (placeholder: only the iterator contract stands here yet)
 
+pub(crate) mod block_cache;
+pub(crate) mod table_cache;
+
 use crate::error::Result;
 
 /// A cursor over internal keys in the order of [`crate::key::compare`].
