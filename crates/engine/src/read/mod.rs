@@ -12,6 +12,9 @@ pub(crate) mod vec_iter;
 
 pub(crate) use super_version::SuperVersion;
 
+pub(crate) mod block_cache;
+pub(crate) mod table_cache;
+
 use crate::error::Result;
 
 /// A cursor over internal keys in the order of [`crate::key::compare`].

@@ -11,7 +11,7 @@ use super::format::{BLOCK_BYTES_MAX, to_usize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
-pub(crate) enum Compression {
+pub enum Compression {
     /// Not at all.
     #[default]
     None = 0,
@@ -58,7 +58,8 @@ impl Compressor {
             #[cfg(feature = "zstd")]
             Compressor::Zstd(_) => Compression::Zstd,
         };
-        let bound = 4 + raw.len() + raw.len() / 128 + 1024;
+        // What both methods ask for: they refuse to start with less.
+        let bound = 4 + lz4_flex::block::get_maximum_output_size(raw.len()) + 1024;
         if out.len() < bound {
             out.resize(bound, 0);
         }

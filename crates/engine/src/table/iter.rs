@@ -307,10 +307,15 @@ impl InternalIterator for TableIter {
     }
 
     fn seek(&mut self, target: &[u8]) -> Result<()> {
-        let block = self.table.index.find(key::user_key(target));
-        if self.load(block)? {
+        let user_key = key::user_key(target);
+        let mut block = self.table.index.find(user_key);
+        while self.load(block)? {
             self.on_block(|cursor, block| cursor.seek(block, target))?;
-            self.skip_forward()?;
+            // Only where versions of the key go on does the next block have some before the target.
+            if self.cursor.valid() || !self.table.index.is_separator(block, user_key) {
+                return self.skip_forward();
+            }
+            block += 1;
         }
         Ok(())
     }
