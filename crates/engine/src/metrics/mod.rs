@@ -21,8 +21,9 @@ pub(crate) use engine::{
     CompactionDone, EngineMetrics, FlushDone, IterDone, LatencySampling, OpTimer, StallGuard,
 };
 pub use histogram::{Histogram, HistogramSnapshot, WindowedHistogram};
+pub use sateen_control::StallCause;
 pub(crate) use sharded::{ShardedCounters, Ticker};
 pub use snapshot::{
-    BackgroundState, ColumnFamilyMetrics, CompactionTotals, Counts, FlushTotals, LevelShape,
-    MemoryUse, Metrics, Operation, OperationLatency, StallCause, StallTotals,
+    ColumnFamilyMetrics, CompactionTotals, Counts, FlushTotals, LevelShape, MemoryUse, Metrics,
+    Operation, OperationLatency, StallTotals,
 };

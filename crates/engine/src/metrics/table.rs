@@ -9,7 +9,7 @@ use std::fmt::Write;
 use sateen_control::IoClass;
 
 use super::HistogramSnapshot;
-use super::snapshot::{BackgroundState, ColumnFamilyMetrics, Metrics};
+use super::snapshot::{ColumnFamilyMetrics, LevelShape, Metrics};
 use crate::vfs::ClassTotals;
 
 #[cfg(test)]
@@ -68,6 +68,9 @@ const fn histogram(
     Family { name, kind: Kind::Histogram, unit: "seconds", help, write }
 }
 
+/// What `Metrics::health` can say.
+const HEALTH: [&str; 3] = ["ok", "degraded", "read-only"];
+
 /// Every metric, in the order in which they are written. Nothing else lists them.
 static FAMILIES: &[&[Family]] = &[CLIENT, LATENCY, CACHES, BACKGROUND, STATE];
 
@@ -105,15 +108,9 @@ const CLIENT: &[Family] = &[
             s.number(m.counts.writes);
         },
     ),
-    counter(
-        "sateen_written_entries_total",
-        "entries",
-        "Entries written, by kind (put, delete).",
-        |m, s| {
-            s.labelled(&[("kind", "put")], m.counts.puts);
-            s.labelled(&[("kind", "delete")], m.counts.deletes);
-        },
-    ),
+    counter("sateen_written_entries_total", "entries", "Values and deletions written.", |m, s| {
+        s.number(m.counts.written_entries);
+    }),
     counter("sateen_write_bytes_total", "bytes", "Keys and values written by clients.", |m, s| {
         s.number(m.counts.write_bytes);
     }),
@@ -192,7 +189,7 @@ const LATENCY: &[Family] = &[
     ),
     histogram(
         "sateen_stall_seconds",
-        "Waits of writers that are over, by cause (memtables, level0, compaction_debt, memory_budget, pacing, wal). Every wait is counted.",
+        "Waits of writers that are over, by cause (memtable-limit, level0-runs, pending-compaction-bytes, memory-budget, background-error). Every wait is counted.",
         |m, s| {
             for stall in &m.stalls {
                 s.histogram(&[("cause", stall.cause.name())], &stall.waits_ns);
@@ -437,12 +434,12 @@ const STATE: &[Family] = &[
         },
     ),
     gauge(
-        "sateen_background_state",
+        "sateen_health",
         "1 or 0",
         "1 for the state the database is in (ok, degraded, read-only), 0 for the others.",
         |m, s| {
-            for state in BackgroundState::NAMES {
-                s.labelled(&[("state", state)], u64::from(state == m.background_state.name()));
+            for state in HEALTH {
+                s.labelled(&[("state", state)], u64::from(state == m.health));
             }
         },
     ),
@@ -516,11 +513,7 @@ impl Samples<'_> {
         }
     }
 
-    fn by_family_and_level(
-        &mut self,
-        metrics: &Metrics,
-        value: fn(&super::snapshot::LevelShape) -> u64,
-    ) {
+    fn by_family_and_level(&mut self, metrics: &Metrics, value: fn(&LevelShape) -> u64) {
         for family in &metrics.column_families {
             for (level, shape) in family.levels.iter().enumerate() {
                 let level = level.to_string();

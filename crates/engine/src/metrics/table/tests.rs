@@ -2,8 +2,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::*;
+use crate::metrics::StallCause;
 use crate::metrics::engine::{CompactionDone, EngineMetrics, FlushDone, LatencySampling};
-use crate::metrics::snapshot::{LevelShape, MemoryUse, Operation, StallCause};
+use crate::metrics::snapshot::{MemoryUse, Operation};
 use crate::vfs::ClassSnapshot;
 
 /// One line of samples, taken apart.
@@ -131,10 +132,10 @@ fn busy() -> Metrics {
     }
     engine.record_get(engine.start(Operation::Get), None);
     engine.record_multi_get(engine.start(Operation::MultiGet), 5, 4, 100);
-    engine.record_write(engine.start(Operation::Write), 1000, 7, 2);
+    engine.record_write(engine.start(Operation::Write), 1000, 9);
     engine.record_seek(engine.start(Operation::Seek));
     engine.record_wal_sync(engine.start(Operation::WalSync));
-    drop(engine.stall_begin(StallCause::Level0));
+    drop(engine.stall_begin(StallCause::Level0Runs));
     engine.flush_done(&FlushDone { bytes_in: 1000, bytes_out: 500, ..FlushDone::default() });
     engine.compaction_done(&CompactionDone {
         output_level: 2,
@@ -160,7 +161,7 @@ fn busy() -> Metrics {
         },
     ];
     metrics.memory = MemoryUse { block_cache: 4096, budget: 1 << 20, ..MemoryUse::default() };
-    metrics.background_state = BackgroundState::Degraded { cause: "disk full".into() };
+    metrics.health = "degraded";
     metrics
 }
 
@@ -172,10 +173,10 @@ fn the_text_is_valid_and_holds_the_numbers() {
     assert_eq!(value("sateen_gets_total", &[]), 8.0);
     assert_eq!(value("sateen_get_hits_total", &[]), 6.0);
     assert_eq!(value("sateen_get_bytes_total", &[]), 130.0);
-    assert_eq!(value("sateen_written_entries_total", &[("kind", "delete")]), 2.0);
+    assert_eq!(value("sateen_written_entries_total", &[]), 9.0);
     assert_eq!(value("sateen_operation_seconds_count", &[("operation", "get")]), 3.0);
-    assert_eq!(value("sateen_stall_seconds_count", &[("cause", "level0")]), 1.0);
-    assert_eq!(value("sateen_stalled_writers", &[("cause", "level0")]), 0.0);
+    assert_eq!(value("sateen_stall_seconds_count", &[("cause", "level0-runs")]), 1.0);
+    assert_eq!(value("sateen_stalled_writers", &[("cause", "level0-runs")]), 0.0);
     assert_eq!(value("sateen_compaction_output_bytes_total", &[("level", "2")]), 1500.0);
     assert_eq!(value("sateen_write_amplification", &[]), 2.0);
     let wal_write = [("class", "wal"), ("operation", "write")];
@@ -183,8 +184,8 @@ fn the_text_is_valid_and_holds_the_numbers() {
     assert_eq!(value("sateen_level_tables", &[("cf", "default"), ("level", "1")]), 4.0);
     assert_eq!(value("sateen_compaction_debt_bytes", &[("cf", "a \"quoted\\\nname")]), 9.0);
     assert_eq!(value("sateen_memory_bytes", &[("owner", "block_cache")]), 4096.0);
-    assert_eq!(value("sateen_background_state", &[("state", "degraded")]), 1.0);
-    assert_eq!(value("sateen_background_state", &[("state", "ok")]), 0.0);
+    assert_eq!(value("sateen_health", &[("state", "degraded")]), 1.0);
+    assert_eq!(value("sateen_health", &[("state", "ok")]), 0.0);
 }
 
 #[test]
