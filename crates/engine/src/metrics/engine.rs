@@ -3,38 +3,52 @@
 //! What must stay true: every method but `snapshot` and `rotate` is lock-free and allocates nothing.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use sateen_control::StallCause;
+use sateen_control::version::LEVELS_MAX;
+
 use super::snapshot::{
-    CompactionTotals, Counts, FlushTotals, Metrics, Operation, OperationLatency, StallCause,
-    StallTotals,
+    CompactionTotals, Counts, FlushTotals, Metrics, Operation, OperationLatency, StallTotals,
 };
 use super::{Histogram, ShardedCounters, Ticker, WindowedHistogram};
 
 /// Closed one-second windows that are remembered of each operation's latency.
 const WINDOWS: usize = 16;
-/// Levels that are counted apart; deeper ones are counted with the last.
-const LEVELS_MAX: usize = 16;
 
-/// One in how many of the shortest operations is timed: powers of two, 1 for all.
+/// One in how many operations is timed: powers of two; 1 for all, 0 for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LatencySampling {
     /// Point reads.
     pub(crate) get_one_in: u32,
     /// Write batches.
     pub(crate) write_one_in: u32,
+    /// Everything else.
+    pub(crate) other_one_in: u32,
 }
 
 impl Default for LatencySampling {
     fn default() -> LatencySampling {
-        LatencySampling { get_one_in: 8, write_one_in: 4 }
+        LatencySampling { get_one_in: 8, write_one_in: 4, other_one_in: 1 }
     }
 }
 
 impl LatencySampling {
     /// Every operation is timed.
-    pub(crate) const EXACT: LatencySampling = LatencySampling { get_one_in: 1, write_one_in: 1 };
+    pub(crate) const EXACT: LatencySampling =
+        LatencySampling { get_one_in: 1, write_one_in: 1, other_one_in: 1 };
+    /// No operation is timed. Counts, stalls, flushes and compactions still are.
+    pub(crate) const OFF: LatencySampling =
+        LatencySampling { get_one_in: 0, write_one_in: 0, other_one_in: 0 };
+
+    fn one_in(&self, operation: Operation) -> u32 {
+        match operation {
+            Operation::Get => self.get_one_in,
+            Operation::Write => self.write_one_in,
+            Operation::MultiGet | Operation::Seek | Operation::WalSync => self.other_one_in,
+        }
+    }
 }
 
 /// When an operation began, if it is one of those that are timed.
@@ -123,7 +137,7 @@ thread_local! {
     static LOTTERY: Cell<u32> = const { Cell::new(0x9e37_79b9) };
 }
 
-/// True once in `one_in` (a power of two) draws, without rhythm.
+/// True once in `one_in` draws (a power of two; 0 for never), without rhythm.
 #[inline]
 fn drawn(one_in: u32) -> bool {
     let mut state = LOTTERY.get();
@@ -131,14 +145,16 @@ fn drawn(one_in: u32) -> bool {
     state ^= state >> 17;
     state ^= state << 5;
     LOTTERY.set(state);
-    state & (one_in - 1) == 0
+    // Of one_in 0 this is the state itself, which is never 0.
+    state & one_in.wrapping_sub(1) == 0
 }
 
 /// Everything that one open database counts. About 430 KiB, nearly all of it latency windows.
 #[derive(Debug)]
 pub(crate) struct EngineMetrics {
     counters: ShardedCounters,
-    sampling: LatencySampling,
+    /// By operation, see [`LatencySampling`].
+    one_in: [AtomicU32; Operation::ALL.len()],
     latencies: [WindowedHistogram; Operation::ALL.len()],
     stalls: [StallMeter; StallCause::ALL.len()],
     flushes: FlushMeter,
@@ -149,18 +165,25 @@ pub(crate) struct EngineMetrics {
 impl EngineMetrics {
     /// All at 0; `second` is the current one of a monotonic clock, see [`Self::rotate`].
     pub(crate) fn new(sampling: LatencySampling, second: u64) -> EngineMetrics {
-        assert!(
-            sampling.get_one_in.is_power_of_two() && sampling.write_one_in.is_power_of_two(),
-            "sampling rates are powers of two"
-        );
-        EngineMetrics {
+        let metrics = EngineMetrics {
             counters: ShardedCounters::new(),
-            sampling,
+            one_in: Default::default(),
             latencies: std::array::from_fn(|_| WindowedHistogram::new(WINDOWS, second)),
             stalls: Default::default(),
             flushes: FlushMeter::default(),
             compactions: Default::default(),
             background_errors: AtomicU64::new(0),
+        };
+        metrics.set_sampling(sampling);
+        metrics
+    }
+
+    /// From now on times so many operations.
+    pub(crate) fn set_sampling(&self, sampling: LatencySampling) {
+        for (operation, one_in) in Operation::ALL.into_iter().zip(&self.one_in) {
+            let rate = sampling.one_in(operation);
+            assert!(rate == 0 || rate.is_power_of_two(), "a sampling rate is a power of two or 0");
+            one_in.store(rate, Ordering::Relaxed);
         }
     }
 
@@ -173,11 +196,7 @@ impl EngineMetrics {
     /// Begins an operation; hand the timer to the `record_` method at its end.
     #[inline]
     pub(crate) fn start(&self, operation: Operation) -> OpTimer {
-        let timed = match operation {
-            Operation::Get => drawn(self.sampling.get_one_in),
-            Operation::Write => drawn(self.sampling.write_one_in),
-            Operation::MultiGet | Operation::Seek | Operation::WalSync => true,
-        };
+        let timed = drawn(self.one_in[operation as usize].load(Ordering::Relaxed));
         OpTimer(timed.then(Instant::now))
     }
 
@@ -208,15 +227,12 @@ impl EngineMetrics {
         self.finish(Operation::MultiGet, timer);
     }
 
-    /// A write batch is over, with `bytes` of keys and values.
+    /// A batch of `entries` entries with `bytes` of keys and values is written.
     #[inline]
-    pub(crate) fn record_write(&self, timer: OpTimer, bytes: u64, puts: u64, deletes: u64) {
+    pub(crate) fn record_write(&self, timer: OpTimer, bytes: u64, entries: u64) {
         self.counters.add(Ticker::Writes, 1);
         self.counters.add(Ticker::WriteBytes, bytes);
-        self.counters.add(Ticker::Puts, puts);
-        if deletes > 0 {
-            self.counters.add(Ticker::Deletes, deletes);
-        }
+        self.counters.add(Ticker::WrittenEntries, entries);
         self.finish(Operation::Write, timer);
     }
 
@@ -248,11 +264,16 @@ impl EngineMetrics {
         self.finish(Operation::WalSync, timer);
     }
 
-    /// A writer begins to wait; it ends when the guard is dropped.
+    /// A writer begins to wait, until the guard is dropped or given to [`Self::stall_end`].
     pub(crate) fn stall_begin(&self, cause: StallCause) -> StallGuard<'_> {
-        let meter = &self.stalls[cause as usize];
+        let meter = &self.stalls[cause.index()];
         meter.waiting.fetch_add(1, Ordering::Relaxed);
         StallGuard { meter, started: Instant::now() }
+    }
+
+    /// The wait is over; returns how long it was.
+    pub(crate) fn stall_end(&self, guard: StallGuard<'_>) -> Duration {
+        guard.started.elapsed()
     }
 
     /// A flush is installed.
@@ -300,7 +321,7 @@ impl EngineMetrics {
             OperationLatency { operation, since_open, last_second }
         };
         let stall = |cause: StallCause| {
-            let meter = &self.stalls[cause as usize];
+            let meter = &self.stalls[cause.index()];
             let (waiting, waits_ns) = (get(&meter.waiting), meter.waits_ns.snapshot());
             StallTotals { cause, waiting, waits_ns }
         };
@@ -311,6 +332,7 @@ impl EngineMetrics {
             flushes: self.flushes.totals(),
             compactions: self.compaction_totals(),
             background_errors: get(&self.background_errors),
+            health: "ok",
             ..Metrics::default()
         }
     }
@@ -332,8 +354,7 @@ impl EngineMetrics {
             get_bytes: count(Ticker::GetBytes),
             multi_gets: count(Ticker::MultiGets),
             writes: count(Ticker::Writes),
-            puts: count(Ticker::Puts),
-            deletes: count(Ticker::Deletes),
+            written_entries: count(Ticker::WrittenEntries),
             write_bytes: count(Ticker::WriteBytes),
             write_groups: count(Ticker::WriteGroups),
             seeks: count(Ticker::Seeks),
@@ -410,4 +431,117 @@ fn add(counter: &AtomicU64, by: u64) {
 
 fn get(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hint::black_box;
+
+    use super::*;
+
+    #[test]
+    fn sampling_has_the_rate_it_says_and_no_rhythm() {
+        let metrics = EngineMetrics::new(LatencySampling::default(), 0);
+        for (operation, one_in) in [(Operation::Get, 8_u32), (Operation::Write, 4)] {
+            // A caller of any short period must have every one of its phases timed at this rate.
+            for period in [1, 2, 4, 7, 8, 16] {
+                let mut timed = vec![0_u32; period];
+                let rounds = 20_000;
+                for _ in 0..rounds {
+                    for phase in &mut timed {
+                        *phase += u32::from(metrics.start(operation).0.is_some());
+                    }
+                }
+                let expected = rounds / one_in;
+                for phase in timed {
+                    assert!(phase.abs_diff(expected) < expected / 5, "{phase} of {expected}");
+                }
+            }
+        }
+        for _ in 0..1000 {
+            assert!(metrics.start(Operation::Seek).0.is_some());
+        }
+        metrics.set_sampling(LatencySampling::OFF);
+        for operation in Operation::ALL {
+            assert!((0..1000).all(|_| metrics.start(operation).0.is_none()));
+        }
+        metrics.set_sampling(LatencySampling::EXACT);
+        assert!((0..1000).all(|_| metrics.start(Operation::Get).0.is_some()));
+    }
+
+    #[test]
+    fn a_waiting_writer_is_seen_while_it_waits_and_counted_afterwards() {
+        let metrics = EngineMetrics::new(LatencySampling::default(), 0);
+        let seen = |cause: StallCause| {
+            let stalls = metrics.snapshot().stalls;
+            let stall = stalls.iter().find(|stall| stall.cause == cause).unwrap();
+            (stall.waiting, stall.waits_ns.count())
+        };
+        let first = metrics.stall_begin(StallCause::MemoryBudget);
+        let second = metrics.stall_begin(StallCause::MemoryBudget);
+        assert_eq!(seen(StallCause::MemoryBudget), (2, 0));
+        metrics.stall_end(first);
+        assert_eq!(seen(StallCause::MemoryBudget), (1, 1));
+        drop(second);
+        assert_eq!(seen(StallCause::MemoryBudget), (0, 2));
+        assert_eq!(seen(StallCause::Level0Runs), (0, 0));
+    }
+
+    #[test]
+    fn levels_beyond_the_last_are_counted_with_it() {
+        let metrics = EngineMetrics::new(LatencySampling::default(), 0);
+        assert!(metrics.snapshot().compactions.is_empty());
+        for output_level in [1, u8::MAX] {
+            let done = CompactionDone { output_level, bytes_out: 5, ..Default::default() };
+            metrics.compaction_done(&done);
+        }
+        let compactions = metrics.snapshot().compactions;
+        assert_eq!(compactions.len(), LEVELS_MAX);
+        assert_eq!(compactions.iter().map(|level| level.bytes_out).sum::<u64>(), 10);
+    }
+
+    #[test]
+    fn the_last_second_is_the_last_full_one() {
+        let metrics = EngineMetrics::new(LatencySampling::EXACT, 7);
+        let counts = || {
+            let metrics = metrics.snapshot();
+            let latency = metrics.latency(Operation::Get).unwrap();
+            (latency.last_second.count(), latency.since_open.count())
+        };
+        metrics.record_get(metrics.start(Operation::Get), None);
+        assert_eq!(counts(), (0, 1));
+        metrics.rotate(8);
+        assert_eq!(counts(), (1, 1));
+        metrics.rotate(9);
+        assert_eq!(counts(), (0, 1));
+    }
+
+    /// Prints nanoseconds an operation; run with `--release -- --ignored --nocapture measure`.
+    #[test]
+    #[ignore = "a measurement"]
+    fn measure_recording() {
+        const OPERATIONS: u64 = 10_000_000;
+        let levels = [
+            ("off", LatencySampling::OFF),
+            ("default", LatencySampling::default()),
+            ("exact", LatencySampling::EXACT),
+        ];
+        for (name, sampling) in levels {
+            let metrics = black_box(EngineMetrics::new(sampling, 0));
+            let start = Instant::now();
+            for _ in 0..OPERATIONS {
+                let timer = metrics.start(Operation::Get);
+                metrics.record_get(timer, Some(100));
+            }
+            let get = start.elapsed().as_nanos() as f64 / OPERATIONS as f64;
+            let start = Instant::now();
+            for _ in 0..OPERATIONS {
+                let timer = metrics.start(Operation::Write);
+                metrics.record_write(timer, 100, 1);
+            }
+            let write = start.elapsed().as_nanos() as f64 / OPERATIONS as f64;
+            println!("latency {name}: {get:.1} ns/get, {write:.1} ns/write");
+            assert_eq!(metrics.snapshot().counts.get_hits, OPERATIONS);
+        }
+    }
 }

@@ -93,10 +93,8 @@ tickers! {
     MultiGets,
     /// Write batches.
     Writes,
-    /// Values written.
-    Puts,
-    /// Deletions written.
-    Deletes,
+    /// Entries written.
+    WrittenEntries,
     /// Bytes of keys and values written.
     WriteBytes,
     /// Groups of batches that one leader committed.
@@ -218,7 +216,7 @@ mod tests {
         let total = GENERATIONS * THREADS as u64 * ADDS;
         assert_eq!(counters.get(Ticker::Gets), total);
         assert_eq!(counters.get(Ticker::GetBytes), 3 * total);
-        assert_eq!(counters.get(Ticker::Puts), 0);
+        assert_eq!(counters.get(Ticker::WrittenEntries), 0);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Everything that the engine can tell about itself at one moment, as a plain value.
 
-use std::fmt;
+use sateen_control::StallCause;
 
 use super::{HistogramSnapshot, table};
 use crate::vfs::ClassSnapshot;
@@ -44,55 +44,6 @@ impl Operation {
     }
 }
 
-/// Why a writer waited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum StallCause {
-    /// All memtables are full and none is flushed yet.
-    MemTables,
-    /// Level 0 holds too many runs.
-    Level0,
-    /// Compaction is too far behind.
-    CompactionDebt,
-    /// The memory budget is used up.
-    MemoryBudget,
-    /// Admission spaces writes out, so that none has to stop.
-    Pacing,
-    /// The next write-ahead log is not there yet.
-    Wal,
-}
-
-impl StallCause {
-    /// All causes, in the order of their indices.
-    pub const ALL: [StallCause; 6] = [
-        StallCause::MemTables,
-        StallCause::Level0,
-        StallCause::CompactionDebt,
-        StallCause::MemoryBudget,
-        StallCause::Pacing,
-        StallCause::Wal,
-    ];
-
-    /// Its name in metrics and errors.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            StallCause::MemTables => "memtables",
-            StallCause::Level0 => "level0",
-            StallCause::CompactionDebt => "compaction_debt",
-            StallCause::MemoryBudget => "memory_budget",
-            StallCause::Pacing => "pacing",
-            StallCause::Wal => "wal",
-        }
-    }
-}
-
-impl fmt::Display for StallCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// What clients did, and what it took, since open. Exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -108,10 +59,8 @@ pub struct Counts {
     pub multi_gets: u64,
     /// Write batches.
     pub writes: u64,
-    /// Values written.
-    pub puts: u64,
-    /// Deletions written.
-    pub deletes: u64,
+    /// Entries written: values and deletions.
+    pub written_entries: u64,
     /// Bytes of keys and values written.
     pub write_bytes: u64,
     /// Groups of batches that were committed together.
@@ -280,40 +229,6 @@ impl MemoryUse {
     }
 }
 
-/// What the last failures in the background left of the database's abilities.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BackgroundState {
-    /// Everything works.
-    #[default]
-    Ok,
-    /// A transient failure (a full disk) stops writes; they resume by themselves.
-    Degraded {
-        /// The failure.
-        cause: String,
-    },
-    /// Writes are refused until the database is resumed or opened again.
-    ReadOnly {
-        /// The failure.
-        cause: String,
-    },
-}
-
-impl BackgroundState {
-    /// The states' names in metrics.
-    pub const NAMES: [&'static str; 3] = ["ok", "degraded", "read-only"];
-
-    /// Its name in metrics.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            BackgroundState::Ok => Self::NAMES[0],
-            BackgroundState::Degraded { .. } => Self::NAMES[1],
-            BackgroundState::ReadOnly { .. } => Self::NAMES[2],
-        }
-    }
-}
-
 /// Everything that the engine can tell about itself at one moment.
 ///
 /// Counts, flushes, compactions, stalls and I/O are totals since open: two snapshots subtract.
@@ -324,7 +239,7 @@ pub struct Metrics {
     pub counts: Counts,
     /// Latencies, one entry for each of [`Operation::ALL`].
     pub latencies: Vec<OperationLatency>,
-    /// Waiting writers, one entry for each of [`StallCause::ALL`].
+    /// Waiting writers, one entry for each cause.
     pub stalls: Vec<StallTotals>,
     /// Flushes.
     pub flushes: FlushTotals,
@@ -338,8 +253,11 @@ pub struct Metrics {
     pub column_families: Vec<ColumnFamilyMetrics>,
     /// Memory by owner.
     pub memory: MemoryUse,
-    /// What the last failures in the background left working.
-    pub background_state: BackgroundState,
+    /// What the last failures in the background left working: "ok", "degraded" (writes are refused
+    /// until the cause, say a full disk, goes away) or "read-only" (until the database is resumed).
+    pub health: &'static str,
+    /// The failure, if not everything works.
+    pub health_cause: Option<String>,
     /// Flushes running at this moment.
     pub running_flushes: u64,
     /// Compactions running at this moment, paused ones included.

@@ -66,7 +66,10 @@ fn compact(
     loop {
         let before = iter.stats().bytes_in;
         let pulled = iter.pull(budget)?;
-        assert!(iter.stats().bytes_in - before <= budget.saturating_add(largest), "one pull is bounded");
+        assert!(
+            iter.stats().bytes_in - before <= budget.saturating_add(largest),
+            "one pull is bounded"
+        );
         match pulled {
             Pulled::Entry => {
                 let new_key = entries
