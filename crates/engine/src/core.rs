@@ -9,7 +9,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use sateen_control::compaction::CompactionPlan;
 use sateen_control::version::Version;
-use sateen_control::{ColumnFamilyId, Event, Instant, IoClass, SeqNo, UserKey, ValueKind};
+use sateen_control::{ColumnFamilyId, Event, Instant, IoClass, SeqNo, UserKey};
 
 use crate::background::compaction_job::{CompactionContext, CompactionJob};
 use crate::background::flush_job::FlushJob;
@@ -119,12 +119,11 @@ impl DbCore {
         }
         match self.pipeline.commit(payload, logging) {
             Ok(_) => {
-                let (puts, deletes) = match payload {
-                    Payload::Single { kind: ValueKind::Delete, .. } => (0, 1),
-                    Payload::Single { .. } => (1, 0),
-                    Payload::Batch(batch) => (u64::from(batch.count()), 0),
+                let entries = match payload {
+                    Payload::Single { .. } => 1,
+                    Payload::Batch(batch) => u64::from(batch.count()),
                 };
-                self.metrics.record_write(timer, bytes, puts, deletes);
+                self.metrics.record_write(timer, bytes, entries);
                 Ok(())
             }
             Err(error) => {

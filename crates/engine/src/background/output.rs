@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::files::{CompactionFileWriter, table_file_name};
 use crate::manifest::version_set::Counters;
 use crate::options::{ColumnFamilyOptions, Compression, Options};
-use crate::table::{Compression as TableCompression, TableBuilder, TableBuilderOptions};
+use crate::table::{TableBuilder, TableBuilderOptions};
 use crate::vfs::Vfs;
 
 /// Where and how an output is written.
@@ -101,11 +101,7 @@ impl Output {
             } else {
                 0
             },
-            compression: match context.compression {
-                Compression::None => TableCompression::None,
-                Compression::Lz4 => TableCompression::Lz4,
-                Compression::Zstd => TableCompression::Zstd,
-            },
+            compression: context.compression,
             compression_level: context.family_options.zstd_level,
         };
         self.builder = Some(TableBuilder::new(options)?);

@@ -12,8 +12,6 @@ pub(crate) mod vec_iter;
 
 pub(crate) use super_version::SuperVersion;
 
-pub(crate) mod block_cache;
-pub(crate) mod table_cache;
 
 use crate::error::Result;
 

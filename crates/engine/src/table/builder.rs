@@ -3,6 +3,7 @@
 //!
 //! The caller keeps all versions of a user key in one table of a run.
 
+use crate::options::Compression;
 use std::cmp::Ordering;
 
 use sateen_control::{
@@ -15,7 +16,7 @@ use crate::files::{CompactionFileWriter, DirectoryEntry};
 use crate::key;
 
 use super::block::BlockBuilder;
-use super::compression::{Compression, Compressor};
+use super::compression::{Compressor};
 use super::filter;
 use super::format::{BLOCK_TRAILER_BYTES, BlockHandle, Footer, Seed, shared_prefix, to_usize};
 use super::index::{self, IndexBuilder};
@@ -235,7 +236,7 @@ impl TableBuilder {
         if method.is_some() {
             std::mem::swap(&mut block, &mut self.compressed);
         }
-        let index = self.write(file, seed, &mut block, method.unwrap_or_default())?;
+        let index = self.write(file, seed, &mut block, method.unwrap_or(Compression::None))?;
         block.clear();
         self.properties().encode(&mut block);
         let properties = self.write(file, seed, &mut block, Compression::None)?;

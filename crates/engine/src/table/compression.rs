@@ -5,21 +5,9 @@
 use crate::error::CorruptionKind;
 use crate::error::{Error, Result};
 
-use super::format::{BLOCK_BYTES_MAX, to_usize};
+use crate::options::Compression;
 
-/// How the blocks of a table are compressed. The discriminants are on-disk format.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-#[repr(u8)]
-pub enum Compression {
-    /// Not at all.
-    #[default]
-    None = 0,
-    /// LZ4: fast, for upper levels.
-    Lz4 = 1,
-    /// Zstandard: smaller, for deep levels. Needs the feature `zstd`.
-    Zstd = 2,
-}
+use super::format::{BLOCK_BYTES_MAX, to_usize};
 
 /// The state of a method of compression, kept from block to block.
 pub(crate) enum Compressor {

@@ -74,7 +74,8 @@ pub fn compaction_file(bytes: &[u8]) {
 /// A small compaction file, to begin with; `compression` is taken modulo the number of methods.
 #[must_use]
 pub fn seed(compression: u8) -> Vec<u8> {
-    use super::{Compression, TableBuilder, TableBuilderOptions};
+    use super::{TableBuilder, TableBuilderOptions};
+    use crate::options::Compression;
     use crate::files::CompactionFileWriter;
     let build = || -> crate::Result<Vec<u8>> {
         let vfs = MemVfs::new();

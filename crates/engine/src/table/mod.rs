@@ -23,7 +23,6 @@ mod tests;
 pub(crate) use builder::{
     KEY_BYTES_MAX, TableBuilder, TableBuilderOptions, TableSummary, VALUE_BYTES_MAX,
 };
-pub use compression::Compression;
 pub(crate) use filter::hash_key;
 pub(crate) use iter::{TableIter, TableIterOptions};
 pub(crate) use properties::Properties;

@@ -1,6 +1,7 @@
 //! What must hold of tables and compaction files, whatever the entries, the options, and the bytes
 //! that come back.
 
+use crate::options::Compression;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,8 +18,9 @@ use crate::read::InternalIterator;
 use crate::read::block_cache::BlockCache;
 use crate::vfs::{MemVfs, OpenOptions, Vfs};
 
+use crate::options::Compression;
 use super::{
-    Compression, Table, TableBuilder, TableBuilderOptions, TableIterOptions, TableSource,
+    Table, TableBuilder, TableBuilderOptions, TableIterOptions, TableSource,
     TableSummary, hash_key,
 };
 

@@ -101,7 +101,7 @@ impl AdmissionGate {
         let entered = Instant::now();
         let cause = self.cause();
         let deadline = deadline.map(|within| entered + within);
-        let _counted = metrics.stall_begin(metrics_cause(cause));
+        let _counted = metrics.stall_begin(cause);
         self.wait_inner(bytes, deadline, give_up)
     }
 
@@ -177,17 +177,6 @@ impl AdmissionGate {
 
     fn elapsed(&self) -> u64 {
         nanos(self.start.elapsed())
-    }
-}
-
-fn metrics_cause(cause: StallCause) -> crate::metrics::StallCause {
-    use crate::metrics::StallCause as Metric;
-    match cause {
-        StallCause::MemtableLimit => Metric::MemTables,
-        StallCause::Level0Runs => Metric::Level0,
-        StallCause::PendingCompactionBytes => Metric::CompactionDebt,
-        StallCause::MemoryBudget => Metric::MemoryBudget,
-        StallCause::BackgroundError => Metric::Pacing,
     }
 }
 
