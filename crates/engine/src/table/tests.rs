@@ -18,7 +18,6 @@ use crate::read::InternalIterator;
 use crate::read::block_cache::BlockCache;
 use crate::vfs::{MemVfs, OpenOptions, Vfs};
 
-use crate::options::Compression;
 use super::{
     Table, TableBuilder, TableBuilderOptions, TableIterOptions, TableSource,
     TableSummary, hash_key,
