@@ -184,6 +184,10 @@ impl DbCore {
         ColumnFamilyData::new(id, name, options, version, self.pool_memory.clone())
     }
 
+    pub(crate) fn has_unlogged_writes(&self) -> bool {
+        self.unlogged_writes.load(Ordering::Relaxed)
+    }
+
     /// Bytes of everything in memory but the block cache.
     pub(crate) fn memory_without_cache(&self) -> u64 {
         let families = self.families();

@@ -2,6 +2,8 @@
 #![deny(missing_docs)]
 
 mod background;
+mod check;
+mod checkpoint;
 mod column_family;
 mod core;
 mod db;
@@ -14,6 +16,7 @@ mod key;
 mod manifest;
 mod memtable;
 pub mod metrics;
+mod observe;
 mod options;
 mod read;
 mod recovery;
@@ -25,9 +28,11 @@ mod wal;
 mod write;
 
 pub use background::state::Health;
+pub use check::CheckReport;
 pub use db::{ColumnFamily, DEFAULT_COLUMN_FAMILY, Db};
 pub use error::{CorruptionKind, Error, Result};
 pub use iter::Iter;
+pub use observe::PROPERTIES;
 pub use options::{
     ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle, Compression,
     FlushOptions, OptionInfo, Options, ReadOptions, StatisticsLevel, WalMode, WalRecovery,

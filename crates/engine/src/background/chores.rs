@@ -97,6 +97,7 @@ impl DbCore {
             Ok(did) => worked |= did,
             Err(error) => self.chore_failed(&error),
         };
+        self.metrics.rotate(self.now().0 / 1_000_000_000);
         chore(self.sync_by_interval());
         chore(self.provide_next_wal());
         chore(self.bound_wal_bytes());
@@ -218,6 +219,9 @@ impl DbCore {
     }
 
     fn remove_old_logs(&self) -> Result<bool> {
+        if self.reclaimer.is_held() {
+            return Ok(false);
+        }
         let retired = self.pipeline.retire_logs_below(self.versions.oldest_log());
         let directory = self.wal_directory();
         let any = !retired.is_empty();

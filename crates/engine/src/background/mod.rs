@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use sateen_control::version::{Version, VersionEdit};
 use sateen_control::{
-    Action, ControlOptions, ControlPlane, Event, FileId, Instant, JobId, JobResult,
+    Action, ColumnFamilyId, ControlOptions, ControlPlane, Event, FileId, Instant, JobId, JobResult,
     RequestId,
 };
 
@@ -77,6 +77,7 @@ impl Job {
 struct Slot {
     /// None while a thread steps it.
     job: Option<Box<Job>>,
+    is_flush: bool,
     discard: bool,
 }
 
@@ -179,10 +180,16 @@ impl Driver {
             || !shared.plane.is_idle()
     }
 
-    /// What runs now, a line each.
-    pub(crate) fn describe(&self) -> Vec<String> {
+    /// Flushes and compactions under way.
+    pub(crate) fn running(&self) -> (u64, u64) {
         let shared = lock(&self.shared);
-        shared.jobs.keys().map(ToString::to_string).collect()
+        let flushes = shared.jobs.values().filter(|slot| slot.is_flush).count();
+        (flushes as u64, (shared.jobs.len() - flushes) as u64)
+    }
+
+    /// Bytes that compaction is behind in a column family.
+    pub(crate) fn pending_compaction_bytes(&self, family: ColumnFamilyId) -> u64 {
+        lock(&self.shared).plane.pending_compaction_bytes(family).unwrap_or(0)
     }
 
     /// Gives up every job that is left. No thread may be in the driver any more.
@@ -267,7 +274,8 @@ impl DbCore {
     fn start(&self, shared: &mut Shared, now: Instant, id: JobId, job: Option<Job>) {
         match job {
             Some(job) => {
-                let slot = Slot { job: Some(Box::new(job)), discard: false };
+                let is_flush = matches!(job, Job::Flush(_));
+                let slot = Slot { job: Some(Box::new(job)), is_flush, discard: false };
                 shared.jobs.insert(id, slot);
             }
             // The column family is being dropped.

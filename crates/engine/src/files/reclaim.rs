@@ -7,7 +7,7 @@
 //! holds its `Arc`, and nobody can get a new one from here); a file that a checkpoint shares is never
 //! punched; the disk is touched outside the lock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -107,6 +107,24 @@ impl Reclaimer {
     /// The files that hold anything reachable.
     pub(crate) fn live_files(&self) -> Vec<FileId> {
         lock(&self.state).files.keys().copied().collect()
+    }
+
+    /// The files that hold anything reachable, or wait to be removed.
+    pub(crate) fn known_files(&self) -> BTreeSet<FileId> {
+        let state = lock(&self.state);
+        state.files.keys().chain(&state.unlink).copied().collect()
+    }
+
+    /// Bytes of tables that no version needs and that are not given back yet.
+    pub(crate) fn obsolete_bytes(&self) -> u64 {
+        let state = lock(&self.state);
+        let zombies = state.zombies.iter().map(|table| table.size_bytes).sum::<u64>();
+        zombies + state.punch.iter().map(|hole| hole.2).sum::<u64>()
+    }
+
+    /// True while files must stay.
+    pub(crate) fn is_held(&self) -> bool {
+        lock(&self.state).holds > 0
     }
 
     /// Tables waiting for their last reader.

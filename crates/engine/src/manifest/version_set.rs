@@ -353,6 +353,26 @@ impl VersionSet {
         old
     }
 
+    /// Writes a catalogue of `families` into another directory, and CURRENT there.
+    pub(crate) fn write_copy(
+        &self,
+        directory: &Path,
+        families: &BTreeMap<ColumnFamilyId, FamilyState>,
+        shared: &[FileId],
+    ) -> Result<()> {
+        let number = self.counters.file();
+        let path = manifest_file_name(directory, number);
+        let last_seqno = lock(&self.state).last_seqno;
+        let mut writer =
+            self.write_snapshot(&path, number, families, last_seqno, shared.to_vec())?;
+        let synced = writer.sync()?;
+        self.vfs
+            .sync_dir(directory)
+            .map_err(|error| Error::io("sync directory", directory, error))?;
+        let current = Current { manifest: number.0, db_uid: self.db_uid, synced };
+        write_current(self.vfs.as_ref(), directory, &current)
+    }
+
     fn write_snapshot(
         &self,
         path: &Path,
