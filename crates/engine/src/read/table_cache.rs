@@ -133,23 +133,24 @@ impl TableCache {
 
     /// Forgets a table that no Version has any more.
     pub(crate) fn evict(&self, id: TableId) {
-        let Some(table) = self.remove(id) else { return };
+        // The list of the file and the shard change under the one lock: a table that is opened again
+        // meanwhile is in both or in neither.
         let mut files = lock(&self.files);
+        let Some(table) = self.remove(id) else { return };
         if let Some(open) = files.open.get_mut(&table.source().file_id) {
             open.tables.retain(|&other| other != id);
         }
+        drop(files);
+        drop(table);
     }
 
     /// Closes a file that is about to be removed, and forgets its tables.
     pub(crate) fn evict_file(&self, id: FileId) {
-        let closed = {
-            let mut files = lock(&self.files);
-            files.clock.retain(|&other| other != id);
-            files.open.remove(&id)
-        };
-        if let Some(closed) = closed {
-            self.forget(&closed);
-        }
+        let mut files = lock(&self.files);
+        files.clock.retain(|&other| other != id);
+        let closed = files.open.remove(&id).map(|open| (self.forget(&open), open));
+        drop(files);
+        drop(closed);
     }
 
     /// Bytes of memory that open tables take: indexes and filters above all.
@@ -201,7 +202,11 @@ impl TableCache {
         let mut files = lock(&self.files);
         // Evicted meanwhile: the reader may use the table, but it is not kept, so that no descriptor
         // is open that is not counted.
-        let Some(open_file) = files.open.get_mut(&file_id) else { return table };
+        let open_file = files.open.get_mut(&file_id);
+        let Some(open_file) = open_file.filter(|open| Arc::ptr_eq(&open.file, &table.source().file))
+        else {
+            return table;
+        };
         let kept = match write(self.shard(id)).entry(id) {
             MapEntry::Occupied(existing) => existing.get().table.clone(),
             MapEntry::Vacant(vacant) => {
@@ -306,3 +311,7 @@ fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
 fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+#[path = "table_cache_tests.rs"]
+mod tests;
