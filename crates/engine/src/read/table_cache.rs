@@ -203,14 +203,16 @@ impl TableCache {
         // Evicted meanwhile: the reader may use the table, but it is not kept, so that no descriptor
         // is open that is not counted.
         let open_file = files.open.get_mut(&file_id);
-        let Some(open_file) = open_file.filter(|open| Arc::ptr_eq(&open.file, &table.source().file))
+        let Some(open_file) =
+            open_file.filter(|open| Arc::ptr_eq(&open.file, &table.source().file))
         else {
             return table;
         };
         let kept = match write(self.shard(id)).entry(id) {
             MapEntry::Occupied(existing) => existing.get().table.clone(),
             MapEntry::Vacant(vacant) => {
-                vacant.insert(OpenTable { table: table.clone(), used: AtomicBool::new(true) });
+                // Used is what is used again: a scan that opens everything once evicts itself.
+                vacant.insert(OpenTable { table: table.clone(), used: AtomicBool::new(false) });
                 open_file.tables.push(id);
                 self.memory_bytes.fetch_add(table.memory_bytes() as u64, Ordering::Relaxed);
                 table
@@ -229,13 +231,11 @@ impl TableCache {
         }
         let path: Arc<Path> = table_file_name(&self.options.directory, id).into();
         let options = OpenOptions::READ.direct(self.options.direct);
-        let file = self.options.vfs.open(&path, options).map_err(|source| {
-            match source.kind() {
-                std::io::ErrorKind::NotFound => {
-                    Error::corruption(&path, 0, CorruptionKind::MissingFile)
-                }
-                _ => Error::io("open", &path, source),
+        let file = self.options.vfs.open(&path, options).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::corruption(&path, 0, CorruptionKind::MissingFile)
             }
+            _ => Error::io("open", &path, source),
         })?;
         check_header(&file, &path, id, self.options.db_uid, class)?;
         let mut files = lock(&self.files);

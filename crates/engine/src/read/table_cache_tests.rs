@@ -84,7 +84,7 @@ fn bounds_are_kept_and_answers_stay_right() {
             check(&cache, meta);
             assert!(cache.open_files() <= files_max.max(1));
             // What was opened last stays, whatever the bound.
-            assert!(cache.memory_bytes() <= memory_max.max(5 * 2000) , "{}", cache.memory_bytes());
+            assert!(cache.memory_bytes() <= memory_max.max(5 * 2000), "{}", cache.memory_bytes());
         }
     }
 }
