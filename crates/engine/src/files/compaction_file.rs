@@ -81,6 +81,17 @@ impl CompactionFileWriter {
         let file = vfs
             .open(path, OpenOptions::CREATE.direct(direct))
             .map_err(|source| Error::io("create", path, source))?;
+        CompactionFileWriter::on(file, path, id, db_uid, class)
+    }
+
+    /// Writes to `file`, which must be new and empty.
+    pub(crate) fn on(
+        file: Arc<dyn VfsFile>,
+        path: &Path,
+        id: FileId,
+        db_uid: u64,
+        class: IoClass,
+    ) -> Result<CompactionFileWriter> {
         let mut writer = CompactionFileWriter {
             file,
             path: path.into(),
@@ -195,9 +206,7 @@ impl CompactionFileWriter {
         let footer = Footer { offset, length: directory.len() as u64, tables: self.tables };
         self.append(&footer.encode(seed, at, self.id, self.db_uid))?;
         self.write_out()?;
-        self.file
-            .sync_data(self.class)
-            .map_err(|source| Error::io("sync", &self.path, source))?;
+        self.file.sync_data(self.class).map_err(|source| Error::io("sync", &self.path, source))?;
         Ok(self.written)
     }
 
@@ -243,11 +252,7 @@ pub(crate) struct CompactionFile {
 impl CompactionFile {
     /// Reads header and directory of the file at `path`, which must be `id`. Whose database it is
     /// is read from it: `repair` may not know.
-    pub(crate) fn open(
-        file: &Arc<dyn VfsFile>,
-        path: &Path,
-        id: FileId,
-    ) -> Result<CompactionFile> {
+    pub(crate) fn open(file: &Arc<dyn VfsFile>, path: &Path, id: FileId) -> Result<CompactionFile> {
         let mut buffer = AlignedBuffer::with_capacity(PAGE);
         let class = IoClass::Manifest;
         let db_uid = read_header(file, path, id, None, class)?;
@@ -259,8 +264,7 @@ impl CompactionFile {
             .filter(|&page| page >= HEADER_BYTES && page.is_multiple_of(PAGE as u64))
             .ok_or(corrupt(length, CorruptionKind::Truncated))?;
         let last = buffer.bytes_mut().get_mut(..PAGE).unwrap_or_default();
-        file.read_exact_at(last, page, class)
-            .map_err(|source| Error::io("read", path, source))?;
+        file.read_exact_at(last, page, class).map_err(|source| Error::io("read", path, source))?;
         let (_, footer) = last.split_last_chunk::<FOOTER_BYTES>().unwrap_or((&[], &[0; 64]));
         let at = length - FOOTER_BYTES as u64;
         let footer = Footer::decode(footer, seed, at, path)?;
@@ -308,9 +312,7 @@ fn read_header(
 ) -> Result<u64> {
     let mut buffer = AlignedBuffer::with_capacity(PAGE);
     let page = buffer.bytes_mut().get_mut(..PAGE).unwrap_or_default();
-    let got = file
-        .read_at(page, 0, class)
-        .map_err(|source| Error::io("read", path, source))?;
+    let got = file.read_at(page, 0, class).map_err(|source| Error::io("read", path, source))?;
     let page = page.get(..got).unwrap_or_default();
     let incompatible = |reason| Err(Error::IncompatibleDirectory { path: path.into(), reason });
     let truncated = || Error::corruption(path, got as u64, CorruptionKind::Truncated);
@@ -326,8 +328,10 @@ fn read_header(
     let features = decoder.u32().ok_or_else(truncated)?;
     let uid = decoder.u64().ok_or_else(truncated)?;
     let stored_id = decoder.u64().ok_or_else(truncated)?;
-    let (body, checksum) =
-        page.first_chunk::<PAGE>().and_then(|page| page.split_last_chunk()).ok_or_else(truncated)?;
+    let (body, checksum) = page
+        .first_chunk::<PAGE>()
+        .and_then(|page| page.split_last_chunk())
+        .ok_or_else(truncated)?;
     // The seed is made of what the header says, so that a file under another name is called that.
     let seed = Seed::of_file(uid, FileId(stored_id));
     if !seed.verify(body, 0, u64::from_le_bytes(*checksum)) {

@@ -124,7 +124,8 @@ mod tests {
 
     #[test]
     fn other_spellings_are_not_ours() {
-        for name in ["", "7.sat", "+00007.sat", "0000007.sat", "000007.sst", "MANIFEST-7", "LOCKS"] {
+        for name in ["", "7.sat", "+00007.sat", "0000007.sat", "000007.sst", "MANIFEST-7", "LOCKS"]
+        {
             assert_eq!(FileName::parse(name), None, "{name}");
         }
         assert_eq!(FileName::parse("99999999999999999999999.wal"), None);

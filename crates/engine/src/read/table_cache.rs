@@ -133,23 +133,24 @@ impl TableCache {
 
     /// Forgets a table that no Version has any more.
     pub(crate) fn evict(&self, id: TableId) {
-        let Some(table) = self.remove(id) else { return };
+        // The list of the file and the shard change under the one lock: a table that is opened again
+        // meanwhile is in both or in neither.
         let mut files = lock(&self.files);
+        let Some(table) = self.remove(id) else { return };
         if let Some(open) = files.open.get_mut(&table.source().file_id) {
             open.tables.retain(|&other| other != id);
         }
+        drop(files);
+        drop(table);
     }
 
     /// Closes a file that is about to be removed, and forgets its tables.
     pub(crate) fn evict_file(&self, id: FileId) {
-        let closed = {
-            let mut files = lock(&self.files);
-            files.clock.retain(|&other| other != id);
-            files.open.remove(&id)
-        };
-        if let Some(closed) = closed {
-            self.forget(&closed);
-        }
+        let mut files = lock(&self.files);
+        files.clock.retain(|&other| other != id);
+        let closed = files.open.remove(&id).map(|open| (self.forget(&open), open));
+        drop(files);
+        drop(closed);
     }
 
     /// Bytes of memory that open tables take: indexes and filters above all.
@@ -201,11 +202,17 @@ impl TableCache {
         let mut files = lock(&self.files);
         // Evicted meanwhile: the reader may use the table, but it is not kept, so that no descriptor
         // is open that is not counted.
-        let Some(open_file) = files.open.get_mut(&file_id) else { return table };
+        let open_file = files.open.get_mut(&file_id);
+        let Some(open_file) =
+            open_file.filter(|open| Arc::ptr_eq(&open.file, &table.source().file))
+        else {
+            return table;
+        };
         let kept = match write(self.shard(id)).entry(id) {
             MapEntry::Occupied(existing) => existing.get().table.clone(),
             MapEntry::Vacant(vacant) => {
-                vacant.insert(OpenTable { table: table.clone(), used: AtomicBool::new(true) });
+                // Used is what is used again: a scan that opens everything once evicts itself.
+                vacant.insert(OpenTable { table: table.clone(), used: AtomicBool::new(false) });
                 open_file.tables.push(id);
                 self.memory_bytes.fetch_add(table.memory_bytes() as u64, Ordering::Relaxed);
                 table
@@ -224,13 +231,11 @@ impl TableCache {
         }
         let path: Arc<Path> = table_file_name(&self.options.directory, id).into();
         let options = OpenOptions::READ.direct(self.options.direct);
-        let file = self.options.vfs.open(&path, options).map_err(|source| {
-            match source.kind() {
-                std::io::ErrorKind::NotFound => {
-                    Error::corruption(&path, 0, CorruptionKind::MissingFile)
-                }
-                _ => Error::io("open", &path, source),
+        let file = self.options.vfs.open(&path, options).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::corruption(&path, 0, CorruptionKind::MissingFile)
             }
+            _ => Error::io("open", &path, source),
         })?;
         check_header(&file, &path, id, self.options.db_uid, class)?;
         let mut files = lock(&self.files);
@@ -306,3 +311,7 @@ fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
 fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+#[path = "table_cache_tests.rs"]
+mod tests;

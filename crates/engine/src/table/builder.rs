@@ -193,7 +193,8 @@ impl TableBuilder {
         self.seqno_min = self.seqno_min.min(seqno);
         self.seqno_max = self.seqno_max.max(seqno);
         let kind = trailer.to_le_bytes()[0];
-        self.tombstones += u64::from(kind != ValueKind::Put as u8 && kind != ValueKind::Merge as u8);
+        self.tombstones +=
+            u64::from(kind != ValueKind::Put as u8 && kind != ValueKind::Merge as u8);
         Ok(())
     }
 

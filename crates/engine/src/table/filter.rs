@@ -156,7 +156,10 @@ mod tests {
                 let wrong = (keys..keys + asked)
                     .filter(|i| filter.may_contain(hash_key(&i.to_be_bytes())))
                     .count() as u64;
-                println!("{bits} bits, {keys} keys: {} per mille", wrong as f64 * 1e3 / asked as f64);
+                println!(
+                    "{bits} bits, {keys} keys: {} per mille",
+                    wrong as f64 * 1e3 / asked as f64
+                );
                 assert!(wrong * 1000 <= asked * per_mille, "{bits} bits: {wrong} of {asked}");
             }
         }

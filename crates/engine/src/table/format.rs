@@ -154,11 +154,7 @@ impl Footer {
             .unwrap_or(Err(FooterError::Corrupt(CorruptionKind::Truncated)))
     }
 
-    fn decode_parts(
-        bytes: &[u8],
-        seed: Seed,
-        offset: u64,
-    ) -> Option<Result<Footer, FooterError>> {
+    fn decode_parts(bytes: &[u8], seed: Seed, offset: u64) -> Option<Result<Footer, FooterError>> {
         let corrupt = |kind| Some(Err(FooterError::Corrupt(kind)));
         let (rest, magic) = bytes.split_last_chunk()?;
         let (body, checksum) = rest.split_last_chunk()?;
@@ -169,8 +165,7 @@ impl Footer {
             return corrupt(CorruptionKind::Checksum);
         }
         let mut decoder = Decoder(body);
-        let mut handle =
-            || Some(BlockHandle { offset: decoder.u64()?, size: decoder.u64()? });
+        let mut handle = || Some(BlockHandle { offset: decoder.u64()?, size: decoder.u64()? });
         let (index, filter, properties) = (handle()?, handle()?, handle()?);
         let _reserved = (handle()?, handle()?);
         let table = TableId(decoder.u64()?);

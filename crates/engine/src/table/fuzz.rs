@@ -95,7 +95,8 @@ pub fn seed(compression: u8) -> Vec<u8> {
         }
         builder.finish(&mut file)?;
         let length = file.finish()?;
-        let file = vfs.open(path, OpenOptions::READ).map_err(|e| crate::Error::io("open", path, e))?;
+        let file =
+            vfs.open(path, OpenOptions::READ).map_err(|e| crate::Error::io("open", path, e))?;
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
         file.read_exact_at(&mut bytes, 0, class).map_err(|e| crate::Error::io("read", path, e))?;
         Ok(bytes)

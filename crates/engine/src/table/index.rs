@@ -301,8 +301,19 @@ mod tests {
 
     #[test]
     fn separators_separate() {
-        let keys: &[&[u8]] =
-            &[b"", b"\0", b"a", b"a\0", b"a\0b", b"ab", b"abc", b"abzzz", b"b", b"\xff", b"\xff\xff"];
+        let keys: &[&[u8]] = &[
+            b"",
+            b"\0",
+            b"a",
+            b"a\0",
+            b"a\0b",
+            b"ab",
+            b"abc",
+            b"abzzz",
+            b"b",
+            b"\xff",
+            b"\xff\xff",
+        ];
         let mut out = Vec::new();
         for pair in keys.windows(2) {
             separator(pair[0], pair[1], &mut out);

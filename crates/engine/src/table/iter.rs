@@ -252,8 +252,7 @@ impl TableIter {
         // Nothing is in the chunk while it is being read: an error must not leave old bounds on it.
         (self.chunk_from, self.chunk_end) = (0, 0);
         let source = self.table.source();
-        let range =
-            source.read_range(from, end - from, &mut self.chunk, self.options.class)?;
+        let range = source.read_range(from, end - from, &mut self.chunk, self.options.class)?;
         self.chunk_start = range.start;
         (self.chunk_from, self.chunk_end) = (from, end);
         if self.options.chunk_bytes == 0 {

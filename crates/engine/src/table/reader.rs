@@ -210,10 +210,7 @@ impl Table {
     /// Bytes of memory that the open table takes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let filter = self.filter.as_ref().map_or(0, Filter::memory_bytes);
-        size_of::<Table>()
-            + self.index.memory_bytes()
-            + filter
-            + self.properties.memory_bytes()
+        size_of::<Table>() + self.index.memory_bytes() + filter + self.properties.memory_bytes()
     }
 
     /// About where in the table `user_key` is, in bytes from its start.

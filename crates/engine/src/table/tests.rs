@@ -140,9 +140,8 @@ fn entries() -> impl Strategy<Value = Entries> {
                 sorted.insert((user, !key::pack(SeqNo(seqno), kind)), value);
             }
         }
-        let internal = |(user, flipped): (Vec<u8>, u64)| {
-            [user.as_slice(), &(!flipped).to_le_bytes()].concat()
-        };
+        let internal =
+            |(user, flipped): (Vec<u8>, u64)| [user.as_slice(), &(!flipped).to_le_bytes()].concat();
         sorted.into_iter().map(|(key, value)| (internal(key), value)).collect()
     })
 }
