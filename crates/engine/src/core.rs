@@ -285,6 +285,7 @@ impl DbCore {
         if matches!(error, Error::Closed | Error::NoSuchColumnFamily(_)) {
             return;
         }
+        self.metrics.background_error();
         let health =
             if matches!(error, Error::Io { .. }) { Health::Degraded } else { Health::ReadOnly };
         self.health.raise(health, error);

@@ -17,6 +17,7 @@ use crate::column_family::ColumnFamilyData;
 use crate::error::Result;
 use crate::key;
 use crate::manifest::version_set::Counters;
+use crate::metrics::CompactionDone;
 use crate::read::bounds::IterBounds;
 use crate::read::level_iter::{LevelIter, OpenTable, SortedRun};
 use crate::read::merging_iter::MergingIter;
@@ -67,6 +68,8 @@ pub(crate) struct CompactionJob {
     /// Input bytes that earlier steps have reported; None before the first step.
     read_reported: Option<u64>,
     stats: CompactionStats,
+    bytes_out: u64,
+    started: std::time::Instant,
 }
 
 /// What a compaction needs besides its plan.
@@ -108,6 +111,8 @@ impl CompactionJob {
             output: Output::new(context.output),
             read_reported: None,
             stats: CompactionStats::default(),
+            bytes_out: 0,
+            started: std::time::Instant::now(),
         }
     }
 
@@ -154,6 +159,7 @@ impl CompactionJob {
     fn finish(&mut self, start: u64) -> Result<Step> {
         let read = self.stats.bytes_in - self.read_reported.unwrap_or(0);
         let tables = self.output.finish()?;
+        self.bytes_out = tables.iter().map(|table| table.size_bytes).sum();
         let mut edit = self.plan.edit();
         let (level, epoch) = (self.plan.output_level, self.plan.output_epoch);
         edit.added.extend(tables.into_iter().map(|table| AddedTable { level, epoch, table }));
@@ -161,9 +167,23 @@ impl CompactionJob {
         Ok(Step::Done(moved, Box::new(edit)))
     }
 
-    /// Entries and bytes in and out, once done.
-    pub(crate) fn stats(&self) -> &CompactionStats {
-        &self.stats
+    /// What it did, for the metrics.
+    pub(crate) fn done(&self) -> CompactionDone {
+        let level = self.plan.output_level;
+        let bytes = |same: bool| {
+            let inputs = self.plan.rewrite.iter().filter(|input| (input.level == level) == same);
+            inputs.map(Input::bytes).sum()
+        };
+        CompactionDone {
+            output_level: level,
+            bytes_in_above: bytes(false),
+            bytes_in_level: bytes(true),
+            bytes_out: self.bytes_out,
+            bytes_moved: self.plan.settle.iter().map(Input::bytes).sum(),
+            entries_in: self.stats.entries_in(),
+            entries_dropped: self.stats.entries_dropped(),
+            duration: self.started.elapsed(),
+        }
     }
 
     /// The file that is being written, or was.

@@ -12,6 +12,7 @@ use crate::column_family::{ColumnFamilyData, Sealed};
 use crate::error::Result;
 use crate::manifest::version_set::Counters;
 use crate::memtable::MemTableIter;
+use crate::metrics::FlushDone;
 use crate::read::bounds::IterBounds;
 use crate::read::merging_iter::MergingIter;
 
@@ -25,6 +26,8 @@ pub(crate) struct FlushJob {
     snapshots: Vec<SeqNo>,
     output: Output,
     table_bytes_max: u64,
+    started: std::time::Instant,
+    done: FlushDone,
 }
 
 impl FlushJob {
@@ -39,7 +42,16 @@ impl FlushJob {
         // A run of level 0 is cut into tables no larger than those below it.
         let table_bytes_max = context.family_options.table_bytes.max(1);
         let output = Output::new(context);
-        FlushJob { family, memtables, input: None, snapshots, output, table_bytes_max }
+        FlushJob {
+            family,
+            memtables,
+            input: None,
+            snapshots,
+            output,
+            table_bytes_max,
+            started: std::time::Instant::now(),
+            done: FlushDone::default(),
+        }
     }
 
     /// How many memtables.
@@ -84,7 +96,12 @@ impl FlushJob {
                     moved += (key.len() + value.len()) as u64;
                 }
                 Pulled::Paused => break,
-                Pulled::End => return self.finish(counters, start),
+                Pulled::End => {
+                    let stats = input.stats();
+                    self.done.entries_in = stats.entries_in();
+                    self.done.bytes_in = stats.bytes_in;
+                    return self.finish(counters, start);
+                }
             }
         }
         self.input = Some(input);
@@ -93,6 +110,8 @@ impl FlushJob {
 
     fn finish(&mut self, counters: &Counters, start: u64) -> Result<Step> {
         let tables = self.output.finish()?;
+        self.done.tables_out = tables.len() as u64;
+        self.done.bytes_out = tables.iter().map(|table| table.size_bytes).sum();
         let epoch = counters.epoch();
         let added =
             tables.into_iter().map(|table| AddedTable { level: 0, epoch, table }).collect();
@@ -104,6 +123,11 @@ impl FlushJob {
         };
         let moved = StepBytes { read: 0, written: self.output.bytes_written() - start };
         Ok(Step::Done(moved, Box::new(edit)))
+    }
+
+    /// What it did, for the metrics.
+    pub(crate) fn done(&self) -> FlushDone {
+        FlushDone { duration: self.started.elapsed(), ..self.done }
     }
 
     /// The file that is being written, or was.

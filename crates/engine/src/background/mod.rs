@@ -375,6 +375,7 @@ impl DbCore {
         let installed = self.versions.install(edit, flushed, seqno, &self.reclaimer);
         match installed {
             Ok(installed) => {
+                self.count_job(job);
                 self.job_succeeded();
                 let gone = || Error::NoSuchColumnFamily(family_name(job));
                 installed.version.ok_or_else(gone)
@@ -384,6 +385,13 @@ impl DbCore {
                 self.driver.chores.after_roll(job.file_id());
                 Err(error)
             }
+        }
+    }
+
+    fn count_job(&self, job: &Job) {
+        match job {
+            Job::Flush(flush) => self.metrics.flush_done(&flush.done()),
+            Job::Compaction(compaction) => self.metrics.compaction_done(&compaction.done()),
         }
     }
 
