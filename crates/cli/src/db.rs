@@ -201,7 +201,7 @@ fn input(arguments: &Load, name: &Path) -> Result<(Box<dyn BufRead>, Option<u64>
     if metadata.is_dir() {
         return Err(Failure::usage(format!("{}: a directory, not a file", name.display())));
     }
-    let length = metadata.is_file().then(|| metadata.len());
+    let length = metadata.is_file().then_some(metadata.len());
     Ok((Box::new(BufReader::with_capacity(INPUT_BUFFER_BYTES, file)), length))
 }
 
