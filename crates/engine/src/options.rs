@@ -7,6 +7,7 @@
 
 mod calls;
 mod choices;
+pub(crate) mod control;
 mod define;
 mod profile;
 mod text;

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use sateen_control::SeqNo;
+
+use crate::snapshot::Snapshot;
+
 /// Options of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
@@ -21,6 +25,21 @@ pub struct ReadOptions {
     /// Bytes that an iterator reads ahead at most; 0: it starts small and grows as it goes.
     /// Default: 0. RocksDB: `readahead_size`.
     pub readahead_bytes: u64,
+    /// Read as of this snapshot. Default: none, the newest. RocksDB: `snapshot`.
+    pub snapshot: Option<Snapshot>,
+}
+
+impl ReadOptions {
+    /// Read as of `snapshot`.
+    #[must_use]
+    pub fn at(snapshot: &Snapshot) -> ReadOptions {
+        ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() }
+    }
+
+    #[inline]
+    pub(crate) fn seqno(&self) -> Option<SeqNo> {
+        self.snapshot.as_ref().map(Snapshot::seqno)
+    }
 }
 
 impl Default for ReadOptions {
@@ -32,6 +51,7 @@ impl Default for ReadOptions {
             fill_cache: true,
             verify_checksums: true,
             readahead_bytes: 0,
+            snapshot: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use super::define::named_enum;
 use super::text::{Named, Span, Unit};
 
 named_enum! {
-    /// How a block is compressed.
+    /// How the blocks of a table are compressed. The order of the names is on-disk format.
     pub enum Compression, "none, lz4 or zstd for each level, separated by commas" {
         /// Not at all.
         None = "none",

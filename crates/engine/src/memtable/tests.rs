@@ -1,0 +1,1 @@
+//! The memtable against a sorted map, alone and with many threads.
