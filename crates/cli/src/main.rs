@@ -1,7 +1,6 @@
 //! The command `sateen`: arguments in, text out, and an exit code that says how it went. The logic
 //! is the engine's.
 
-mod absent;
 mod args;
 mod db;
 mod failure;

@@ -3,9 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use sateen::{Options, WriteOptions};
+use sateen::{ColumnFamily, Db, Options, WriteBatch, WriteOptions};
 
-use crate::absent::{ColumnFamily, Db, WriteBatch};
 use crate::args::{Family, Place};
 use crate::failure::{Failure, Result};
 use crate::load::Sink;
@@ -88,7 +87,9 @@ pub(crate) struct Loader<'a> {
 impl<'a> Loader<'a> {
     pub(crate) fn new(db: &'a Db, family: &'a ColumnFamily) -> Loader<'a> {
         let value_bytes_max = db.options().value_bytes_max;
-        Loader { db, family, batch: WriteBatch::new(), value_bytes_max }
+        let limit = usize::try_from(value_bytes_max).unwrap_or(usize::MAX);
+        let batch = WriteBatch::with_value_bytes_max(limit);
+        Loader { db, family, batch, value_bytes_max }
     }
 }
 
