@@ -1,8 +1,8 @@
 //! Records as text: tab-separated, comma-separated and JSON lines, read and written in a stream.
 //!
 //! What must stay true: whatever bytes keys and values have, reading what was written gives them
-//! back; text that is not a record is refused with the number of its line; reading allocates nothing
-//! per record once the buffers have grown.
+//! back; text that is not a record is refused with the number of its line; reading allocates
+//! nothing per record once the buffers have grown.
 
 pub(crate) mod bytes;
 mod reader;

@@ -144,8 +144,8 @@ fn rust_file(name: &str, text: &str, problems: &mut Vec<String>) {
         for word in NOWHERE.iter().filter(|word| line.contains(*word)) {
             problem(i + 1, format!("{word} is left over"));
         }
-        let below = |place: &&str| name.starts_with(place);
-        if has_word(line, "unsafe") && !UNSAFE_FILES.iter().any(|place| below(&place)) {
+        let below = |place: &str| name.starts_with(place);
+        if has_word(line, "unsafe") && !UNSAFE_FILES.iter().any(|place| below(place)) {
             problem(i + 1, "unsafe outside the modules that may have it".to_owned());
         }
     }

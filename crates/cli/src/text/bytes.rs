@@ -149,7 +149,8 @@ pub(crate) fn from_base64(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> 
         }
         bits <<= 6 * padding;
         let [_, a, b, c] = bits.to_be_bytes();
-        if padding > 0 && !last || padding > 0 && c != 0 || padding == 2 && b != 0 {
+        let unused = padding > 0 && c != 0 || padding == 2 && b != 0;
+        if unused || padding > 0 && !last {
             return Err("base64 with misplaced padding".to_owned());
         }
         out.extend_from_slice(&[a, b, c][..3 - padding]);
