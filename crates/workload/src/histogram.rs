@@ -17,6 +17,14 @@ pub struct Histogram {
     max: u64,
 }
 
+/// The counts of a [`Histogram`] that are not zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CompactHistogram {
+    counts: Vec<(u16, u64)>,
+    sum: u128,
+    max: u64,
+}
+
 impl Default for Histogram {
     fn default() -> Histogram {
         Histogram::new()
@@ -61,6 +69,29 @@ impl Histogram {
             *mine += theirs;
         }
         self.count += other.count;
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+    }
+
+    /// The same counts in little memory, to be kept or handed on.
+    #[must_use]
+    pub fn compact(&self) -> CompactHistogram {
+        let counts = (0u16..).zip(self.counts.iter()).filter(|(_, count)| **count > 0);
+        CompactHistogram {
+            counts: counts.map(|(bucket, count)| (bucket, *count)).collect(),
+            sum: self.sum,
+            max: self.max,
+        }
+    }
+
+    /// Adds the counts of a compact histogram.
+    pub fn merge_compact(&mut self, other: &CompactHistogram) {
+        for &(bucket, count) in &other.counts {
+            if let Some(mine) = self.counts.get_mut(usize::from(bucket)) {
+                *mine += count;
+                self.count += count;
+            }
+        }
         self.sum += other.sum;
         self.max = self.max.max(other.max);
     }
@@ -163,6 +194,10 @@ mod tests {
         }
         assert_eq!(one.max(), *truth.last().unwrap());
         assert_eq!(one.count(), truth.len() as u64);
+        let mut copy = Histogram::new();
+        copy.merge_compact(&one.compact());
+        assert_eq!(copy.compact(), one.compact());
+        assert_eq!((copy.count(), copy.quantile(0.99)), (one.count(), one.quantile(0.99)));
         one.clear();
         assert_eq!((one.quantile(0.99), one.count(), one.max()), (0, 0, 0));
     }

@@ -15,7 +15,7 @@ mod stream;
 mod values;
 
 pub use arrivals::{ArrivalSpec, Process, Schedule};
-pub use histogram::Histogram;
+pub use histogram::{CompactHistogram, Histogram};
 pub use keys::{KeyChoice, KeyChooser, KeyFormat, KeyStyle, Permutation, Zipfian};
 pub use replay::{ReplayError, ReplayEvent, parse_replay, parse_replay_line};
 pub use rng::{Rng, mix64};
