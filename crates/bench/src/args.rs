@@ -232,6 +232,15 @@ pub struct BenchArgs {
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 
+    /// Name the engine so in tables and charts (to compare settings or versions of one engine)
+    #[arg(long, conflicts_with = "compare")]
+    pub label: Option<String>,
+
+    /// Measure nothing: take the figures of earlier --json files, all together
+    #[arg(long, value_name = "FILE,…", value_delimiter = ',')]
+    #[serde(skip)]
+    pub from_json: Vec<PathBuf>,
+
     /// The seed of all random numbers
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

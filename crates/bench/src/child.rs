@@ -52,7 +52,8 @@ fn measure(task: &ChildTask) -> Result<RunResult> {
     let plan = args.plan(&task.workload)?;
     let config = args.store_config()?;
     let replay = plan.replay.as_deref().map(read_replay).transpose()?;
-    let label = format!("{:<8} {:<11} #{}", task.engine.name(), plan.spec.name, task.round);
+    let engine = args.label.as_deref().unwrap_or(task.engine.name());
+    let label = format!("{engine:<8} {:<11} #{}", plan.spec.name, task.round);
     let size_max = plan.sizes.max().max(replay.iter().flatten().map(|e| e.size).max().unwrap_or(0));
     let values = ValueSource::new(args.seed, args.compression_ratio, size_max);
     let directory = &task.directory;
@@ -94,7 +95,7 @@ fn measure(task: &ChildTask) -> Result<RunResult> {
     let version = store.version();
     drop(store);
     Ok(RunResult {
-        engine: task.engine.name().to_owned(),
+        engine: engine.to_owned(),
         version,
         workload: plan.spec.name.to_owned(),
         round: task.round,

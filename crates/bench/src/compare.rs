@@ -37,9 +37,27 @@ pub fn run(args: &BenchArgs, reexec: &Reexec) -> Result<ExitCode> {
         child::run(task)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let report = measure(args, reexec)?;
+    let report = match args.from_json.as_slice() {
+        [] => measure(args, reexec)?,
+        files => merged(files)?,
+    };
     write_outputs(args, &report)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The runs of earlier reports, under the first one's heading.
+fn merged(files: &[PathBuf]) -> Result<Report> {
+    let mut all: Option<Report> = None;
+    for file in files {
+        let text = std::fs::read(file).map_err(|error| Error::file(file, error))?;
+        let report: Report =
+            serde_json::from_slice(&text).map_err(|error| Error::file(file, error))?;
+        match &mut all {
+            None => all = Some(report),
+            Some(all) => all.runs.extend(report.runs),
+        }
+    }
+    all.ok_or_else(|| Error::Usage("--from-json needs a file".to_owned()))
 }
 
 /// Measures without printing a table or writing files.

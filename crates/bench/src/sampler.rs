@@ -89,7 +89,12 @@ impl<'a> Sampler<'a> {
         if let Some(last) = self.seconds.last() {
             let level_0 = last.levels.first().map_or(0, |level| level.files);
             line.push_str(&format!("  L0 {level_0}"));
-            line.push_str(&format!("  disk {}/s", units::bytes(last.disk.written)));
+            let (read, written) = (last.disk.read, last.disk.written);
+            line.push_str(&format!(
+                "  disk r {:>7} w {:>7}",
+                units::bytes(read),
+                units::bytes(written)
+            ));
             if last.stopped || last.stall_ns > 0 {
                 line.push_str(&format!("  STALLED {}", units::time(last.stall_ns)));
             }
