@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::args::{BenchArgs, LoadOrder, Plan};
 use crate::result::{Loaded, Measured, RunResult};
 use crate::runner::{self, Phase};
-use crate::store::{Engine, Store, StoreConfig};
+use crate::store::{Engine, NoStore, Store, StoreConfig};
 use crate::system::{self, DiskBytes};
 use crate::{Error, Result, units};
 
@@ -141,7 +141,7 @@ fn load_keys(
         extra_writer: false,
         ..plan.spec.clone()
     };
-    let mut run = |spec: Spec, operations, threads| {
+    let run = |spec: Spec, operations, threads| {
         let base = phase(args, plan, values);
         runner::run(
             store,
@@ -189,11 +189,13 @@ fn measured_phase(
     label: &str,
 ) -> Result<Measured> {
     let args = &task.args;
+    let generator_ns = generator_ns(args, plan, values)?;
     let peak_memory_is_of_phase = system::reset_peak_memory();
     let live = (args.report_interval > 0).then_some((label, args.report_interval));
     let base = phase(args, plan, values);
     let mut measured = runner::run(store, &Phase { replay, live, ..base })?;
     let (_, peak) = system::memory();
+    measured.generator_ns = generator_ns;
     measured.peak_memory = peak;
     measured.peak_memory_is_of_phase = peak_memory_is_of_phase;
     let disk = DiskBytes::now();
@@ -219,6 +221,19 @@ fn measured_phase(
     Ok(measured)
 }
 
+/// What the benchmark itself costs for one operation of this plan: a short run against nothing.
+fn generator_ns(args: &BenchArgs, plan: &Plan, values: &ValueSource) -> Result<f64> {
+    const OPERATIONS: u64 = 200_000;
+    let spec = Spec { arrivals: ArrivalSpec::Closed, extra_writer: false, ..plan.spec.clone() };
+    let base = phase(args, plan, values);
+    let operations = Some(OPERATIONS);
+    let measured = runner::run(
+        &NoStore,
+        &Phase { spec: &spec, threads: 1, operations, seconds: None, ..base },
+    )?;
+    Ok(measured.cpu.client as f64 / OPERATIONS as f64)
+}
+
 fn read_replay(path: &Path) -> Result<Vec<ReplayEvent>> {
     let file = std::fs::File::open(path).map_err(|error| Error::file(path, error))?;
     let events = parse_replay(std::io::BufReader::new(file))
@@ -229,9 +244,10 @@ fn read_replay(path: &Path) -> Result<Vec<ReplayEvent>> {
     Ok(events)
 }
 
-/// Removes a database that a benchmark made, and nothing else.
+/// Removes what a benchmark left here, and marks the place as the benchmark's.
 fn clear(directory: &Path) -> Result<()> {
-    let _ = std::fs::remove_file(mark_path(directory));
+    guard(directory)?;
+    std::fs::write(mark_path(directory), "{}").map_err(|error| Error::file(directory, error))?;
     match std::fs::remove_dir_all(directory) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(Error::file(directory, error))
@@ -240,8 +256,19 @@ fn clear(directory: &Path) -> Result<()> {
     }
 }
 
-fn mark_path(directory: &Path) -> PathBuf {
-    directory.with_extension("loaded.json")
+/// Refuses a directory that is not empty and was not made by a benchmark.
+fn guard(directory: &Path) -> Result<()> {
+    let full = std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some());
+    if full && !mark_path(directory).exists() {
+        let text = "not empty and not made by this benchmark: it will not be overwritten";
+        return Err(Error::file(directory, text));
+    }
+    Ok(())
+}
+
+/// Where the note lies that tells what a benchmark left in a directory.
+pub(crate) fn mark_path(directory: &Path) -> PathBuf {
+    directory.with_extension("bench.json")
 }
 
 fn mark_text(mark: &LoadMark) -> Result<String> {
@@ -253,5 +280,42 @@ fn read_mark(directory: &Path) -> Result<Option<String>> {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::file(&mark_path(directory), error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_benchmark_made_is_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("rocksdb");
+        std::fs::create_dir(&directory).unwrap();
+        clear(&directory).unwrap();
+        assert!(!directory.exists());
+        std::fs::create_dir(&directory).unwrap();
+        std::fs::write(directory.join("CURRENT"), "made by a benchmark").unwrap();
+        clear(&directory).unwrap();
+        assert!(!directory.exists());
+
+        let foreign = place.path().join("precious");
+        std::fs::create_dir(&foreign).unwrap();
+        std::fs::write(foreign.join("CURRENT"), "not ours").unwrap();
+        let error = clear(&foreign).unwrap_err().to_string();
+        assert!(error.contains("precious") && foreign.join("CURRENT").exists(), "{error}");
+    }
+
+    #[test]
+    fn a_recording_that_cannot_be_used_is_named_with_its_line() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("load.csv");
+        std::fs::write(&file, "0,put,a,1\n1,put,a\n").unwrap();
+        let error = read_replay(&file).unwrap_err().to_string();
+        assert!(error.contains("load.csv: line 2: "), "{error}");
+        std::fs::write(&file, "# nothing\n").unwrap();
+        assert!(read_replay(&file).unwrap_err().to_string().contains("no operation"));
+        let error = read_replay(&place.path().join("none")).unwrap_err().to_string();
+        assert!(error.contains("none: No such file"), "{error}");
     }
 }

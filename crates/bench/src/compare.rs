@@ -84,7 +84,6 @@ pub fn measure(args: &BenchArgs, reexec: &Reexec) -> Result<Report> {
         for round in 1..=rounds {
             for engine in &engines {
                 let directory = base.join(engine.name());
-                guard_directory(&directory)?;
                 let task = ChildTask {
                     engine: engine.clone(),
                     workload: workload.clone(),
@@ -99,11 +98,13 @@ pub fn measure(args: &BenchArgs, reexec: &Reexec) -> Result<Report> {
     if !args.keep && !args.use_existing && args.db.is_some() {
         for engine in &engines {
             let _ = std::fs::remove_dir_all(base.join(engine.name()));
-            let _ = std::fs::remove_file(base.join(engine.name()).with_extension("loaded.json"));
+            let _ = std::fs::remove_file(child::mark_path(&base.join(engine.name())));
         }
     }
-    let command: Vec<String> =
-        std::env::args_os().map(|word| quoted(&word.to_string_lossy())).collect();
+    let program = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
+    let program = program.file_name().unwrap_or_default().to_owned();
+    let words = std::iter::once(program).chain(std::env::args_os().skip(1));
+    let command: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
     Ok(Report {
         schema: 1,
         command: command.join(" "),
@@ -120,19 +121,6 @@ fn engines(args: &BenchArgs) -> Vec<Engine> {
         (Some(peer), false) => vec![peer],
         (Some(peer), true) => vec![Engine::Sateen, peer],
     }
-}
-
-/// A directory that will be emptied must look as if a benchmark had made it.
-fn guard_directory(directory: &Path) -> Result<()> {
-    let Ok(mut entries) = std::fs::read_dir(directory) else {
-        return Ok(());
-    };
-    let database = ["CURRENT", "LOCK", "IDENTITY"].iter().any(|name| directory.join(name).exists());
-    if entries.next().is_none() || database {
-        return Ok(());
-    }
-    let text = "this directory is not empty and holds no database: it will not be overwritten";
-    Err(Error::file(directory, text))
 }
 
 fn quoted(word: &str) -> String {

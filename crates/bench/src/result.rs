@@ -155,6 +155,9 @@ pub struct Measured {
     pub stall_ns: Option<u64>,
     /// The engine's classes of I/O.
     pub io_classes: Vec<String>,
+    /// Processor nanoseconds that the benchmark itself spends on an operation (drawing it, two
+    /// looks at the clock at most, recording it), measured against a store that does nothing.
+    pub generator_ns: f64,
     /// How late sleeping client threads woke up: the load generator's own part of the latencies.
     pub wake_up: Option<Quantiles>,
     /// Second by second.

@@ -218,3 +218,54 @@ pub struct Counters {
     /// Flushes and compactions running now.
     pub running_jobs: Option<u64>,
 }
+
+/// A store that does nothing: what is measured against it is the benchmark itself.
+pub(crate) struct NoStore;
+
+impl Store for NoStore {
+    fn version(&self) -> String {
+        String::new()
+    }
+
+    fn client(&self) -> Box<dyn Client + '_> {
+        Box::new(NoStore)
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn wait_idle(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+}
+
+impl Client for NoStore {
+    fn put(&mut self, _key: &[u8], _value: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn delete(&mut self, _key: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn get(&mut self, _key: &[u8], _value: &mut Vec<u8>) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn multi_get(&mut self, keys: &[&[u8]]) -> Result<u32> {
+        Ok(u32::try_from(keys.len()).unwrap_or(u32::MAX))
+    }
+
+    fn scan(&mut self, _start: &[u8], entries: u32) -> Result<u32> {
+        Ok(entries)
+    }
+
+    fn write_batch(&mut self, _entries: &[(&[u8], Option<&[u8]>)]) -> Result<()> {
+        Ok(())
+    }
+}

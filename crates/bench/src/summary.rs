@@ -124,6 +124,7 @@ fn metrics() -> Vec<Metric> {
         metric("CPU with settling", Unit::Micros, |run| {
             run.measured.settle_seconds.map(|_| run.measured.cpu_us_per_op_settled)
         }),
+        metric("of it the benchmark's own", Unit::Time, |run| Some(run.measured.generator_ns)),
         metric("peak memory", Unit::Bytes, |run| Some(run.measured.peak_memory as f64)),
         metric("disk read", Unit::Bytes, |run| {
             Some((run.measured.disk.read + run.measured.disk_settling.read) as f64)
@@ -179,7 +180,7 @@ fn section(report: &Report, workload: &str) -> Section {
         };
         let cells: Vec<_> = by_engine.into_iter().map(Spread::of).collect();
         let shown = cells.iter().flatten().next().is_some();
-        shown.then(|| Row {
+        shown.then_some(Row {
             label: metric.label,
             unit: metric.unit,
             higher_is_better: metric.higher_is_better,

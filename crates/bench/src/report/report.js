@@ -100,7 +100,7 @@
         const beside = el("div", { class: "beside" },
           `${section.engines[1]} ${units[row.unit](theirs.median)} `);
         if (row.ratio) {
-          beside.append(el("span", { class: judge(row) }, `× ${row.ratio.median.toFixed(2)}`));
+          beside.append(el("span", { class: `nowrap ${judge(row)}` }, `× ${row.ratio.median.toFixed(2)}`));
         }
         tile.append(beside);
       }
@@ -163,7 +163,7 @@
     }
     const every = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600].find((n) => count / n <= 9) || 7200;
     for (let second = 0; second < count; second += every) {
-      const anchor = second === 0 ? "start" : "middle";
+      const anchor = second === 0 ? "start" : x(second) > W - RIGHT - 16 ? "end" : "middle";
       const node = svg("text", { x: x(second), y: H - 6, "text-anchor": anchor });
       node.textContent = `${second} s`;
       root.append(node);
@@ -175,9 +175,12 @@
       const top = [], bottom = [];
       for (let second = 0; second < Math.min(count, series.values.length); second += 1) {
         const value = series.values[second] || 0;
-        bottom.push(`${x(second).toFixed(1)},${y(below[second]).toFixed(1)}`);
+        // What belongs to a second is a step as wide as the second; a state is a slope.
+        const ends = chart.steps
+          ? [Math.max(second - 0.5, 0), Math.min(second + 0.5, Math.max(count - 1, 0))] : [second];
+        ends.forEach((end) => bottom.push(`${x(end).toFixed(1)},${y(below[second]).toFixed(1)}`));
         below[second] += value;
-        top.push(`${x(second).toFixed(1)},${y(below[second]).toFixed(1)}`);
+        ends.forEach((end) => top.push(`${x(end).toFixed(1)},${y(below[second]).toFixed(1)}`));
       }
       if (top.length === 0) continue;
       root.append(svg("polygon", {
@@ -250,7 +253,8 @@
 
   const chartsOf = (run) => {
     const seconds = secondsOf(run);
-    const engine = run.version;
+    const engine = run.version.toLowerCase().startsWith(run.engine.toLowerCase())
+      ? run.version : `${run.engine} · ${run.version}`;
     const stalls = seconds.map((second) => Math.max(second.stall_ns / 1e9, second.stopped ? 0.001 : 0));
     const charts = {};
     const put = (key, chart) => { charts[key] = { engine, seconds: seconds.length, stalls, ...chart }; };
@@ -271,7 +275,7 @@
       const offered = seconds.map((second) => second.offered);
       throughput.unshift({ name: "offered", color: colors[7], values: offered, area: true, faint: true });
     }
-    put("throughput", { title: "Throughput", unit: "rate", series: throughput });
+    put("throughput", { title: "Throughput", steps: true, unit: "rate", series: throughput });
     const classes = run.measured.io_classes.map((name, n) => ({
       name: `${name} written`, color: colors[[4, 5, 2, 3, 6, 7][n % 6]], area: true,
       values: seconds.map((second) => (second.io[n] ? second.io[n][1] : 0)),
@@ -279,7 +283,7 @@
     const disk = (name, field, color) => ({
       name, color, values: seconds.map((second) => second.disk[field]), dash: true,
     });
-    put("io", { title: "Bytes a second", unit: "bytes", series: [...classes,
+    put("io", { title: "Bytes a second", steps: true, unit: "bytes", series: [...classes,
       disk("disk written", "written", colors[3]), disk("disk read", "read", colors[1])] });
     const depth = Math.max(...seconds.map((second) => second.levels.length), 0);
     const levels = [];
@@ -350,7 +354,7 @@
   const page = document.getElementById("page");
   const machine = report.machine;
   page.append(
-    el("h1", {}, sections.map((section) => section.workload).join(", ")),
+    el("h1", {}, "Sateen benchmark"),
     el("p", { class: "setting" }, report.setting),
     el("p", { class: "machine" }, `${machine.cpus} processors, ${machine.cpu}, ` +
       `${units.bytes(machine.memory_bytes)} of memory, Linux ${machine.kernel}`),

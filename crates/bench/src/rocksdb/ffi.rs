@@ -3,7 +3,7 @@
 //! Only this file and [`super`] know about pointers. The library is opened RTLD_NOW | RTLD_LOCAL
 //! and never closed: RocksDB's own threads may still run in it when the process ends.
 #![expect(unsafe_code, reason = "dlopen and the C functions behind it")]
-#![expect(unreachable_pub, reason = "the macro declares fields for the parent module")]
+#![expect(non_snake_case, reason = "fields have the names of C functions")]
 
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 use std::path::Path;
