@@ -1,1 +1,32 @@
-//! (filled below)
+//! Benchmarks of Sateen and its peers: loads in closed and open loop, measurements, reports.
+//!
+//! [`BenchArgs`] are the options of `sateen bench` and [`run`] does them; [`DemoArgs`] and
+//! [`demo`] are `sateen demo`. Every measurement runs in a process of its own: the program that
+//! embeds this library starts itself again, as [`Reexec`] says.
+
+mod args;
+mod child;
+mod compare;
+mod csv;
+mod demo;
+mod error;
+mod html;
+mod recorder;
+mod result;
+mod rocksdb;
+mod runner;
+mod sampler;
+mod sateen_store;
+mod store;
+mod summary;
+mod system;
+mod terminal;
+pub mod units;
+
+pub use args::{Arrivals, BenchArgs, Distribution, LoadOrder, Mode};
+pub use compare::{Reexec, measure, run, write_outputs};
+pub use demo::{DemoArgs, demo};
+pub use error::{Error, Result};
+pub use result::*;
+pub use store::*;
+pub use system::{DiskBytes, Machine};

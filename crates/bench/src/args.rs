@@ -1,0 +1,527 @@
+//! The options of `sateen bench`, and what they mean.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use sateen_workload::{
+    ArrivalSpec, KeyChoice, KeyFormat, KeyStyle, Process, ScanLength, Spec, ValueSize,
+    WORKLOAD_NAMES,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::store::{Compression, PeerCache, StoreConfig, Wal};
+use crate::units::{parse_bytes, parse_count};
+use crate::{Error, Result};
+
+/// Whether operations wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Arrivals on schedule; latency counts from when an operation was due.
+    Open,
+    /// The next operation when the last is done.
+    Closed,
+}
+
+/// Which keys are touched, where the workload leaves it open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Distribution {
+    /// All alike.
+    Uniform,
+    /// YCSB's scrambled zipfian.
+    Zipfian,
+    /// YCSB's latest.
+    Latest,
+}
+
+/// How arrivals spread within the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrivals {
+    /// At equal distances.
+    Even,
+    /// Independently of each other.
+    Poisson,
+}
+
+/// In which order keys are loaded before a workload that reads or overwrites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LoadOrder {
+    /// In the order of the keys.
+    Sequential,
+    /// Every key once, shuffled.
+    Random,
+}
+
+/// The options of `sateen bench`.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+#[command(after_help = EXAMPLES)]
+pub struct BenchArgs {
+    /// Workloads, separated by commas: fillseq, fillrandom, overwrite, readrandom, readmissing,
+    /// seekrandom, readwhilewriting, mixgraph, ycsb-load, ycsb-a … ycsb-f, bursts, nutanix,
+    /// replay=FILE
+    #[arg(long, short = 'w', default_value = "fillrandom", value_delimiter = ',')]
+    pub workload: Vec<String>,
+
+    /// Keys in the database
+    #[arg(long, short = 'n', default_value = "1M", value_parser = parse_count)]
+    pub num: u64,
+
+    /// Operations of the measured phase [default: --num, or until --duration is over]
+    #[arg(long, value_parser = parse_count)]
+    pub ops: Option<u64>,
+
+    /// Seconds of the measured phase [default: 60 where operations arrive on a schedule]
+    #[arg(long, short = 'd')]
+    pub duration: Option<f64>,
+
+    /// Bytes of a key
+    #[arg(long, default_value_t = 16)]
+    pub key_size: usize,
+
+    /// Bytes of a value: a number, LOW-HIGH, `nutanix`, or `mixgraph` [default: 1000, or the
+    /// workload's own]
+    #[arg(long, value_parser = parse_value_size)]
+    pub value_size: Option<String>,
+
+    /// Part of their size to which values can be compressed
+    #[arg(long, default_value_t = 0.5)]
+    pub compression_ratio: f64,
+
+    /// Client threads
+    #[arg(long, short = 't', default_value_t = 2)]
+    pub threads: usize,
+
+    /// Entries that a scan reads [default: 50, or the workload's own]
+    #[arg(long)]
+    pub scan_length: Option<u32>,
+
+    /// The keys' distribution, instead of the workload's
+    #[arg(long)]
+    pub distribution: Option<Distribution>,
+
+    /// Percentage of reads, instead of the workload's mix of reads and writes
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub read_percent: Option<u32>,
+
+    /// Open loop (arrivals on schedule) or closed loop [default: the workload's, or open if a
+    /// --rate is given]
+    #[arg(long)]
+    pub mode: Option<Mode>,
+
+    /// Operations a second offered, all threads together; the peak's where there are bursts
+    #[arg(long, value_parser = parse_count)]
+    pub rate: Option<u64>,
+
+    /// Operations a second in a valley [default: the workload's part of the peak]
+    #[arg(long, value_parser = parse_count)]
+    pub valley_rate: Option<u64>,
+
+    /// Seconds of a peak of `bursts`
+    #[arg(long, default_value_t = 10.0)]
+    pub peak_seconds: f64,
+
+    /// Seconds of a valley of `bursts`
+    #[arg(long, default_value_t = 10.0)]
+    pub valley_seconds: f64,
+
+    /// How arrivals spread within the rate
+    #[arg(long, default_value = "poisson")]
+    pub arrivals: Arrivals,
+
+    /// Writes a second of the extra writer of readwhilewriting [default: as many as it can]
+    #[arg(long, value_parser = parse_count)]
+    pub write_rate: Option<u64>,
+
+    /// In which order the keys are loaded beforehand
+    #[arg(long, default_value = "sequential")]
+    pub load: LoadOrder,
+
+    /// Random overwrites after loading, before measuring
+    #[arg(long, default_value = "0", value_parser = parse_count)]
+    pub load_overwrites: u64,
+
+    /// Use the database as an earlier run left it in --db, if it has the same keys
+    #[arg(long, requires = "db")]
+    pub use_existing: bool,
+
+    /// Keep the database (in --db) when done
+    #[arg(long, requires = "db")]
+    pub keep: bool,
+
+    /// Start measuring writes right after loading, without waiting for compactions
+    #[arg(long)]
+    pub no_settle: bool,
+
+    /// Bytes of a memtable
+    #[arg(long, default_value = "64M", value_parser = parse_bytes)]
+    pub memtable_size: u64,
+
+    /// Memtables at most
+    #[arg(long, default_value_t = 2)]
+    pub memtables: u32,
+
+    /// Bytes of the block cache
+    #[arg(long, default_value = "256M", value_parser = parse_bytes)]
+    pub block_cache: u64,
+
+    /// Bits a key of the Bloom filters; 0 for none
+    #[arg(long, default_value_t = 10.0)]
+    pub bloom_bits: f64,
+
+    /// Compression of all levels
+    #[arg(long, default_value = "none")]
+    pub compression: Compression,
+
+    /// The write-ahead log
+    #[arg(long, default_value = "off")]
+    pub wal: Wal,
+
+    /// Direct I/O for reads, flushes and compactions
+    #[arg(long)]
+    pub direct: bool,
+
+    /// Flushes and compactions at a time
+    #[arg(long, default_value_t = 4)]
+    pub jobs: u32,
+
+    /// Directory for the databases, one below it for each engine [default: a temporary one]
+    #[arg(long)]
+    pub db: Option<PathBuf>,
+
+    /// Sateen's profile
+    #[arg(long)]
+    pub profile: Option<String>,
+
+    /// One of Sateen's options, after the profile; may be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+
+    /// A shared library with RocksDB's C functions: run it instead of Sateen, or beside it with
+    /// --compare (scripts/fetch-rocksdb fetches one)
+    #[arg(long, value_name = "LIB.so")]
+    pub peer: Option<PathBuf>,
+
+    /// RocksDB's options string for the peer, applied last
+    #[arg(long, requires = "peer", value_name = "\"A=B;C=D\"")]
+    pub peer_options: Option<String>,
+
+    /// The peer's block cache
+    #[arg(long, default_value = "hyper-clock")]
+    pub peer_cache: PeerCache,
+
+    /// Run Sateen and the peer in turn and compare
+    #[arg(long, requires = "peer")]
+    pub compare: bool,
+
+    /// Repetitions [default: 3 with --compare, otherwise 1]
+    #[arg(long)]
+    pub rounds: Option<u32>,
+
+    /// Write all figures as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Write the figures of every second as CSV
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+
+    /// Write a report with charts, one file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+
+    /// Name the engine so in tables and charts (to compare settings or versions of one engine)
+    #[arg(long, conflicts_with = "compare")]
+    pub label: Option<String>,
+
+    /// Measure nothing: take the figures of earlier --json files, all together
+    #[arg(long, value_name = "FILE,…", value_delimiter = ',')]
+    #[serde(skip)]
+    pub from_json: Vec<PathBuf>,
+
+    /// The seed of all random numbers
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// Seconds between lines of progress; 0 for none
+    #[arg(long, default_value_t = 1)]
+    pub report_interval: u64,
+
+    /// Run one measurement of this file and print its result (used by the benchmark itself)
+    #[arg(long, hide = true)]
+    #[serde(skip)]
+    pub run_child: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sateen bench                                     fill one million keys at random
+  sateen bench -w readrandom -n 8M --direct        random reads of eight million keys
+  sateen bench -w bursts --rate 20k -d 60 --html report.html
+  sateen bench -w fillseq,readrandom --compare --peer \"$(scripts/fetch-rocksdb)\"";
+
+fn parse_value_size(text: &str) -> std::result::Result<String, String> {
+    value_size(text).map(|_| text.to_owned())
+}
+
+/// `400`, `250-1000`, `nutanix` or `mixgraph`.
+fn value_size(text: &str) -> std::result::Result<ValueSize, String> {
+    let number = |text: &str| {
+        let bytes = parse_bytes(text)?;
+        u32::try_from(bytes)
+            .ok()
+            .filter(|bytes| *bytes <= 1 << 30)
+            .ok_or_else(|| format!("a value of {text} is larger than 1G"))
+    };
+    match text.to_ascii_lowercase().as_str() {
+        "nutanix" => Ok(ValueSize::Nutanix),
+        "mixgraph" => Ok(ValueSize::MIXGRAPH),
+        range => match range.split_once('-') {
+            None => Ok(ValueSize::Fixed(number(range)?)),
+            Some((low, high)) => {
+                let (low, high) = (number(low)?, number(high)?);
+                if low > high {
+                    return Err(format!("{text}: the range is reversed"));
+                }
+                Ok(ValueSize::Uniform(low, high))
+            }
+        },
+    }
+}
+
+/// One workload as the options make it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) spec: Spec,
+    pub(crate) operations: Option<u64>,
+    pub(crate) seconds: Option<f64>,
+    pub(crate) replay: Option<PathBuf>,
+    pub(crate) sizes: ValueSize,
+    pub(crate) scan: ScanLength,
+    pub(crate) format: KeyFormat,
+    pub(crate) process: Process,
+}
+
+impl BenchArgs {
+    /// The options that all engines share, and the rest.
+    pub(crate) fn store_config(&self) -> Result<StoreConfig> {
+        let set = self.set.iter().map(|assignment| {
+            let (name, value) = assignment.split_once('=').ok_or_else(|| {
+                Error::Usage(format!("--set {assignment}: not of the form NAME=VALUE"))
+            })?;
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        });
+        Ok(StoreConfig {
+            memtable_bytes: self.memtable_size,
+            memtables: self.memtables,
+            block_cache_bytes: self.block_cache,
+            bloom_bits: self.bloom_bits,
+            compression: self.compression,
+            wal: self.wal,
+            direct: self.direct,
+            jobs: self.jobs,
+            profile: self.profile.clone(),
+            set: set.collect::<Result<_>>()?,
+            peer_options: self.peer_options.clone(),
+            peer_cache: self.peer_cache,
+        })
+    }
+
+    /// Refuses what makes no sense, before anything runs.
+    pub(crate) fn check(&self) -> Result<()> {
+        let usage = |text: &str| Err(Error::Usage(text.to_owned()));
+        if self.threads == 0 || self.threads > 1024 {
+            return usage("--threads must be between 1 and 1024");
+        }
+        if self.num == 0 {
+            return usage("--num must be at least 1");
+        }
+        if self.rounds == Some(0) {
+            return usage("--rounds must be at least 1");
+        }
+        if self.key_size == 0 || self.key_size > 1 << 15 {
+            return usage("--key-size must be between 1 and 32768");
+        }
+        if self.key_format().capacity() < self.num.saturating_mul(2) {
+            return usage("--key-size is too small for --num different keys");
+        }
+        if self.duration.is_some_and(|seconds| !(seconds > 0.0 && seconds < 1e7)) {
+            return usage("--duration must be a positive number of seconds");
+        }
+        if self.rate == Some(0) {
+            return usage("--rate must be at least 1");
+        }
+        if self.mode == Some(Mode::Closed) && self.rate.is_some() {
+            return usage("--rate has no meaning with --mode closed");
+        }
+        for name in &self.workload {
+            self.plan(name)?;
+        }
+        self.store_config().map(|_| ())
+    }
+
+    pub(crate) fn key_format(&self) -> KeyFormat {
+        KeyFormat { size: self.key_size, style: KeyStyle::BigEndian }
+    }
+
+    /// The plan of one of the workloads.
+    pub(crate) fn plan(&self, name: &str) -> Result<Plan> {
+        let replay = name.strip_prefix("replay=").map(PathBuf::from);
+        let mut spec = match &replay {
+            None if name == "replay" => {
+                return Err(Error::Usage("name the recording: --workload replay=FILE".to_owned()));
+            }
+            None => Spec::named(name).map_err(|unknown| {
+                Error::Usage(format!(
+                    "no workload is named {:?}; there are: {}, replay=FILE",
+                    unknown.0,
+                    WORKLOAD_NAMES.join(", ")
+                ))
+            })?,
+            // Of the recording only the database that it meets matters.
+            Some(_) => Spec { name: "replay", ..Spec::named("ycsb-a").map_err(unknown)? },
+        };
+        self.apply(&mut spec)?;
+        let open = spec.arrivals != ArrivalSpec::Closed || replay.is_some();
+        let operations = match (self.ops, self.duration) {
+            (Some(operations), _) => Some(operations),
+            (None, None) if !open => Some(self.num),
+            (None, _) => None,
+        };
+        let seconds = match (self.duration, operations) {
+            (Some(seconds), _) => Some(seconds),
+            (None, None) if replay.is_none() => Some(60.0),
+            (None, _) => None,
+        };
+        let given = self.value_size.as_deref().map(value_size).transpose().map_err(Error::Usage)?;
+        if given.is_some() {
+            spec.sizes = given;
+        }
+        Ok(Plan {
+            sizes: spec.sizes.unwrap_or(ValueSize::Fixed(1000)),
+            scan: spec.scan.unwrap_or(ScanLength::Fixed(50)),
+            format: self.key_format(),
+            process: match self.arrivals {
+                Arrivals::Even => Process::Even,
+                Arrivals::Poisson => Process::Poisson,
+            },
+            operations,
+            seconds,
+            replay,
+            spec,
+        })
+    }
+
+    fn apply(&self, spec: &mut Spec) -> Result<()> {
+        if let Some(distribution) = self.distribution {
+            spec.keys = match distribution {
+                Distribution::Uniform => KeyChoice::Uniform,
+                Distribution::Zipfian => KeyChoice::Zipfian { theta: 0.99 },
+                Distribution::Latest => KeyChoice::Latest { theta: 0.99 },
+            };
+        }
+        if let Some(entries) = self.scan_length {
+            spec.scan = Some(ScanLength::Fixed(entries));
+        }
+        if let Some(percent) = self.read_percent {
+            spec.mix.read = percent;
+            spec.mix.update = 100 - percent;
+        }
+        if let ArrivalSpec::Bursts { peak_seconds, valley_seconds, .. } = &mut spec.arrivals {
+            (*peak_seconds, *valley_seconds) = (self.peak_seconds, self.valley_seconds);
+        }
+        match (self.mode, self.rate) {
+            (Some(Mode::Closed), _) => spec.arrivals = ArrivalSpec::Closed,
+            (_, Some(rate)) => spec.arrivals = spec.arrivals.scaled_to(rate as f64),
+            (Some(Mode::Open), None) if spec.arrivals == ArrivalSpec::Closed => {
+                return Err(Error::Usage(format!("--mode open: {} needs a --rate", spec.name)));
+            }
+            _ => {}
+        }
+        if let (Some(rate), ArrivalSpec::Bursts { valley_rate, .. })
+        | (Some(rate), ArrivalSpec::Nutanix { valley_rate, .. }) =
+            (self.valley_rate, &mut spec.arrivals)
+        {
+            *valley_rate = rate as f64;
+        }
+        Ok(())
+    }
+}
+
+fn unknown(error: sateen_workload::UnknownWorkload) -> Error {
+    Error::Usage(error.to_string())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        bench: BenchArgs,
+    }
+
+    pub(crate) fn parse(line: &str) -> BenchArgs {
+        let words = std::iter::once("bench").chain(line.split_ascii_whitespace());
+        Command::try_parse_from(words).map(|command| command.bench).unwrap()
+    }
+
+    #[test]
+    fn the_options_shape_the_workload() {
+        let args =
+            parse("-w bursts --rate 8k --valley-rate 500 --peak-seconds 3 --read-percent 90");
+        let plan = args.plan("bursts").unwrap();
+        assert_eq!(
+            plan.spec.arrivals,
+            ArrivalSpec::Bursts {
+                peak_rate: 8_000.0,
+                valley_rate: 500.0,
+                peak_seconds: 3.0,
+                valley_seconds: 10.0
+            }
+        );
+        assert_eq!((plan.spec.mix.read, plan.spec.mix.update), (90, 10));
+        assert_eq!((plan.operations, plan.seconds), (None, Some(60.0)));
+
+        let args = parse("-n 8M --value-size 250-1000");
+        let plan = args.plan("readrandom").unwrap();
+        assert_eq!((plan.operations, plan.seconds), (Some(8_000_000), None));
+        assert_eq!(plan.sizes, ValueSize::Uniform(250, 1000));
+
+        let plan = parse("--rate 100 -d 5").plan("readrandom").unwrap();
+        assert_eq!(plan.spec.arrivals, ArrivalSpec::Steady { rate: 100.0 });
+        assert_eq!((plan.operations, plan.seconds), (None, Some(5.0)));
+        let plan = parse("--mode closed -d 5").plan("nutanix").unwrap();
+        assert_eq!((plan.spec.arrivals, plan.sizes), (ArrivalSpec::Closed, ValueSize::Nutanix));
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_the_option_named() {
+        for (line, part) in [
+            ("--threads 0", "--threads"),
+            ("--num 0", "--num"),
+            ("--key-size 1 --num 1000", "--key-size"),
+            ("--duration=-1", "--duration"),
+            ("--mode closed --rate 5", "--rate"),
+            ("--mode open -w readrandom", "--rate"),
+            ("-w fillrandm", "fillrandm"),
+            ("-w replay", "replay=FILE"),
+            ("--set x", "NAME=VALUE"),
+            ("--rounds 0", "--rounds"),
+        ] {
+            let words = std::iter::once("bench").chain(line.split_ascii_whitespace());
+            let error = match Command::try_parse_from(words) {
+                Ok(command) => command.bench.check().unwrap_err().to_string(),
+                Err(error) => error.to_string(),
+            };
+            assert!(error.contains(part), "{line}: {error}");
+        }
+        for bad in ["abc", "10-5", "4G"] {
+            assert!(value_size(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! One measurement in a process of its own: load, let settle, measure, let settle.
+//!
+//! A process for each engine and round, because memory and processor time are counted by process
+//! and because two engines in one process would share an allocator.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use sateen_workload::{
+    ArrivalSpec, KeyChoice, Mix, Process, ReplayEvent, Spec, ValueSource, parse_replay,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::args::{BenchArgs, LoadOrder, Plan};
+use crate::result::{Loaded, Measured, RunResult};
+use crate::runner::{self, Phase};
+use crate::store::{Engine, NoStore, Store, StoreConfig};
+use crate::system::{self, DiskBytes};
+use crate::{Error, Result, units};
+
+/// What the child is told.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ChildTask {
+    pub(crate) engine: Engine,
+    pub(crate) workload: String,
+    pub(crate) round: u32,
+    pub(crate) directory: PathBuf,
+    pub(crate) args: BenchArgs,
+}
+
+/// What a loaded directory holds, kept beside it.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct LoadMark {
+    num: u64,
+    key_size: usize,
+    sizes: String,
+    compression: String,
+    ratio: f64,
+}
+
+/// Does the task of the file, and writes its result as JSON into the file's place.
+pub(crate) fn run(task_file: &Path) -> Result<()> {
+    let text = std::fs::read(task_file).map_err(|error| Error::file(task_file, error))?;
+    let task: ChildTask = serde_json::from_slice(&text)?;
+    let result = measure(&task)?;
+    std::fs::write(task_file, serde_json::to_vec(&result)?)
+        .map_err(|error| Error::file(task_file, error))
+}
+
+fn measure(task: &ChildTask) -> Result<RunResult> {
+    let args = &task.args;
+    let plan = args.plan(&task.workload)?;
+    let config = args.store_config()?;
+    let replay = plan.replay.as_deref().map(read_replay).transpose()?;
+    let engine = args.label.as_deref().unwrap_or(task.engine.name());
+    let label = format!("{engine:<8} {:<11} #{}", plan.spec.name, task.round);
+    let size_max = plan.sizes.max().max(replay.iter().flatten().map(|e| e.size).max().unwrap_or(0));
+    let values = ValueSource::new(args.seed, args.compression_ratio, size_max);
+    let directory = &task.directory;
+    let mark = LoadMark {
+        num: args.num,
+        key_size: args.key_size,
+        sizes: format!("{:?}", plan.sizes),
+        compression: format!("{:?}", args.compression),
+        ratio: args.compression_ratio,
+    };
+    let existing =
+        args.use_existing && !plan.spec.fills && read_mark(directory)? == Some(mark_text(&mark)?);
+    if !existing {
+        clear(directory)?;
+    }
+    std::fs::create_dir_all(directory).map_err(|error| Error::file(directory, error))?;
+    let store = task.engine.open(directory, &config)?;
+    let mut load = None;
+    if !plan.spec.fills {
+        load = Some(if existing {
+            Loaded::default()
+        } else {
+            load_keys(store.as_ref(), args, &plan, &values, &label)?
+        });
+    }
+    // Every key is there after these fills too, so that readers can follow without loading.
+    let filled = matches!(plan.spec.name, "fillseq" | "ycsb-load")
+        && plan.operations == Some(args.num)
+        && plan.seconds.is_none();
+    if load.is_some() && !existing {
+        std::fs::write(mark_path(directory), mark_text(&mark)?)
+            .map_err(|error| Error::file(directory, error))?;
+    }
+    let measured = measured_phase(store.as_ref(), task, &plan, &values, replay.as_deref(), &label)?;
+    if filled {
+        std::fs::write(mark_path(directory), mark_text(&mark)?)
+            .map_err(|error| Error::file(directory, error))?;
+    }
+    let version = store.version();
+    drop(store);
+    Ok(RunResult {
+        engine: engine.to_owned(),
+        version,
+        workload: plan.spec.name.to_owned(),
+        round: task.round,
+        config: StoreConfig { ..config },
+        load,
+        measured,
+    })
+}
+
+fn phase<'a>(args: &BenchArgs, plan: &'a Plan, values: &'a ValueSource) -> Phase<'a> {
+    Phase {
+        spec: &plan.spec,
+        threads: args.threads,
+        items: args.num,
+        operations: plan.operations,
+        seconds: plan.seconds,
+        process: plan.process,
+        seed: args.seed,
+        format: plan.format,
+        sizes: plan.sizes,
+        scan: plan.scan,
+        values,
+        write_rate: args.write_rate.map(|rate| rate as f64),
+        replay: None,
+        live: None,
+    }
+}
+
+fn load_keys(
+    store: &dyn Store,
+    args: &BenchArgs,
+    plan: &Plan,
+    values: &ValueSource,
+    label: &str,
+) -> Result<Loaded> {
+    let begun = Instant::now();
+    let fill = |keys| Spec {
+        name: "load",
+        mix: Mix { update: 1, ..Mix::default() },
+        keys,
+        arrivals: ArrivalSpec::Closed,
+        missing: false,
+        extra_writer: false,
+        ..plan.spec.clone()
+    };
+    let run = |spec: Spec, operations, threads| {
+        let base = phase(args, plan, values);
+        runner::run(
+            store,
+            &Phase {
+                spec: &spec,
+                threads,
+                operations: Some(operations),
+                seconds: None,
+                process: Process::Even,
+                ..base
+            },
+        )
+    };
+    match args.load {
+        // One thread: with more the keys would not arrive in order.
+        LoadOrder::Sequential => run(fill(KeyChoice::Sequential), args.num, 1)?,
+        LoadOrder::Random => run(fill(KeyChoice::Shuffled), args.num, args.threads)?,
+    };
+    if args.load_overwrites > 0 {
+        run(fill(KeyChoice::Uniform), args.load_overwrites, args.threads)?;
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    let settled = Instant::now();
+    if !args.no_settle {
+        store.flush()?;
+        store.wait_idle()?;
+    }
+    let settle_seconds = settled.elapsed().as_secs_f64();
+    let operations = args.num + args.load_overwrites;
+    if args.report_interval > 0 {
+        eprintln!(
+            "{label}  loaded {} keys in {seconds:.1} s, at rest after {settle_seconds:.1} s more",
+            units::count(operations as f64),
+        );
+    }
+    Ok(Loaded { operations, seconds, settle_seconds })
+}
+
+fn measured_phase(
+    store: &dyn Store,
+    task: &ChildTask,
+    plan: &Plan,
+    values: &ValueSource,
+    replay: Option<&[ReplayEvent]>,
+    label: &str,
+) -> Result<Measured> {
+    let args = &task.args;
+    let generator_ns = generator_ns(args, plan, values)?;
+    let peak_memory_is_of_phase = system::reset_peak_memory();
+    let live = (args.report_interval > 0).then_some((label, args.report_interval));
+    let base = phase(args, plan, values);
+    let mut measured = runner::run(store, &Phase { replay, live, ..base })?;
+    let (_, peak) = system::memory();
+    measured.generator_ns = generator_ns;
+    measured.peak_memory = peak;
+    measured.peak_memory_is_of_phase = peak_memory_is_of_phase;
+    let disk = DiskBytes::now();
+    let cpu = system::process_cpu_ns();
+    let begun = Instant::now();
+    let writes = plan.spec.mix.writes() || plan.spec.extra_writer || replay.is_some();
+    if writes {
+        store.flush()?;
+        store.wait_idle()?;
+        measured.settle_seconds = Some(begun.elapsed().as_secs_f64());
+        measured.cpu.settling = system::process_cpu_ns() - cpu;
+        measured.disk_settling = DiskBytes::now().since(disk);
+    }
+    let operations = measured.done.max(1) as f64;
+    let spent = (measured.cpu.client + measured.cpu.background) as f64;
+    measured.cpu_us_per_op = spent / operations / 1e3;
+    measured.cpu_us_per_op_settled = (spent + measured.cpu.settling as f64) / operations / 1e3;
+    measured.write_amplification = (measured.user_bytes_written > 0).then(|| {
+        (measured.disk.written + measured.disk_settling.written) as f64
+            / measured.user_bytes_written as f64
+    });
+    measured.database_bytes = system::directory_bytes(&task.directory);
+    Ok(measured)
+}
+
+/// What the benchmark itself costs for one operation of this plan: a short run against nothing.
+fn generator_ns(args: &BenchArgs, plan: &Plan, values: &ValueSource) -> Result<f64> {
+    const OPERATIONS: u64 = 200_000;
+    let spec = Spec { arrivals: ArrivalSpec::Closed, extra_writer: false, ..plan.spec.clone() };
+    let base = phase(args, plan, values);
+    let operations = Some(OPERATIONS);
+    let measured = runner::run(
+        &NoStore,
+        &Phase { spec: &spec, threads: 1, operations, seconds: None, ..base },
+    )?;
+    Ok(measured.cpu.client as f64 / OPERATIONS as f64)
+}
+
+fn read_replay(path: &Path) -> Result<Vec<ReplayEvent>> {
+    let file = std::fs::File::open(path).map_err(|error| Error::file(path, error))?;
+    let events = parse_replay(std::io::BufReader::new(file))
+        .map_err(|error| Error::Failed(format!("{}: {error}", path.display())))?;
+    if events.is_empty() {
+        return Err(Error::file(path, "the recording has no operation"));
+    }
+    Ok(events)
+}
+
+/// Removes what a benchmark left here, and marks the place as the benchmark's.
+fn clear(directory: &Path) -> Result<()> {
+    guard(directory)?;
+    std::fs::write(mark_path(directory), "{}").map_err(|error| Error::file(directory, error))?;
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::file(directory, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a directory that is not empty and was not made by a benchmark.
+fn guard(directory: &Path) -> Result<()> {
+    let full = std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some());
+    if full && !mark_path(directory).exists() {
+        let text = "not empty and not made by this benchmark: it will not be overwritten";
+        return Err(Error::file(directory, text));
+    }
+    Ok(())
+}
+
+/// Where the note lies that tells what a benchmark left in a directory.
+pub(crate) fn mark_path(directory: &Path) -> PathBuf {
+    directory.with_extension("bench.json")
+}
+
+fn mark_text(mark: &LoadMark) -> Result<String> {
+    Ok(serde_json::to_string(mark)?)
+}
+
+fn read_mark(directory: &Path) -> Result<Option<String>> {
+    match std::fs::read_to_string(mark_path(directory)) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::file(&mark_path(directory), error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_benchmark_made_is_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("rocksdb");
+        std::fs::create_dir(&directory).unwrap();
+        clear(&directory).unwrap();
+        assert!(!directory.exists());
+        std::fs::create_dir(&directory).unwrap();
+        std::fs::write(directory.join("CURRENT"), "made by a benchmark").unwrap();
+        clear(&directory).unwrap();
+        assert!(!directory.exists());
+
+        let foreign = place.path().join("precious");
+        std::fs::create_dir(&foreign).unwrap();
+        std::fs::write(foreign.join("CURRENT"), "not ours").unwrap();
+        let error = clear(&foreign).unwrap_err().to_string();
+        assert!(error.contains("precious") && foreign.join("CURRENT").exists(), "{error}");
+    }
+
+    #[test]
+    fn a_recording_that_cannot_be_used_is_named_with_its_line() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("load.csv");
+        std::fs::write(&file, "0,put,a,1\n1,put,a\n").unwrap();
+        let error = read_replay(&file).unwrap_err().to_string();
+        assert!(error.contains("load.csv: line 2: "), "{error}");
+        std::fs::write(&file, "# nothing\n").unwrap();
+        assert!(read_replay(&file).unwrap_err().to_string().contains("no operation"));
+        let error = read_replay(&place.path().join("none")).unwrap_err().to_string();
+        assert!(error.contains("none: No such file"), "{error}");
+    }
+}

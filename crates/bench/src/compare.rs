@@ -1,0 +1,198 @@
+//! Runs the measurements of a command, each in a process of its own, engines in turn.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use crate::args::BenchArgs;
+use crate::child::{self, ChildTask};
+use crate::result::{Report, RunResult};
+use crate::store::Engine;
+use crate::system::Machine;
+use crate::{Error, Result, csv, html, terminal};
+
+/// How this program is started again for one measurement: the words before the options of
+/// [`BenchArgs`] (for `sateen bench …`: `["bench"]`).
+#[derive(Clone, Debug, Default)]
+pub struct Reexec {
+    /// The words.
+    pub words: Vec<OsString>,
+}
+
+impl Reexec {
+    /// With these words.
+    #[must_use]
+    pub fn new<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Reexec {
+        Reexec { words: words.into_iter().map(Into::into).collect() }
+    }
+}
+
+/// Does what the options say, prints the table and writes the files that were asked for.
+///
+/// # Errors
+/// If the options make no sense, an engine fails or a file cannot be written.
+pub fn run(args: &BenchArgs, reexec: &Reexec) -> Result<ExitCode> {
+    if let Some(task) = &args.run_child {
+        child::run(task)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let report = match args.from_json.as_slice() {
+        [] => measure(args, reexec)?,
+        files => merged(files)?,
+    };
+    write_outputs(args, &report)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The runs of earlier reports, under the first one's heading.
+fn merged(files: &[PathBuf]) -> Result<Report> {
+    let mut all: Option<Report> = None;
+    for file in files {
+        let text = std::fs::read(file).map_err(|error| Error::file(file, error))?;
+        let report: Report =
+            serde_json::from_slice(&text).map_err(|error| Error::file(file, error))?;
+        match &mut all {
+            None => all = Some(report),
+            Some(all) => all.runs.extend(report.runs),
+        }
+    }
+    all.ok_or_else(|| Error::Usage("--from-json needs a file".to_owned()))
+}
+
+/// Measures without printing a table or writing files.
+///
+/// # Errors
+/// As [`run`].
+pub fn measure(args: &BenchArgs, reexec: &Reexec) -> Result<Report> {
+    args.check()?;
+    let engines = engines(args);
+    let temporary;
+    let base: &Path = match &args.db {
+        Some(directory) => {
+            std::fs::create_dir_all(directory).map_err(|error| Error::file(directory, error))?;
+            directory
+        }
+        None => {
+            temporary = tempfile::Builder::new().prefix("sateen-bench-").tempdir()?;
+            temporary.path()
+        }
+    };
+    let rounds = args.rounds.unwrap_or(if args.compare { 3 } else { 1 });
+    let mut runs = Vec::new();
+    for workload in &args.workload {
+        for round in 1..=rounds {
+            for engine in &engines {
+                let directory = base.join(engine.name());
+                let task = ChildTask {
+                    engine: engine.clone(),
+                    workload: workload.clone(),
+                    round,
+                    directory,
+                    args: args.clone(),
+                };
+                runs.push(run_child(&task, reexec)?);
+            }
+        }
+    }
+    if !args.keep && !args.use_existing && args.db.is_some() {
+        for engine in &engines {
+            let _ = std::fs::remove_dir_all(base.join(engine.name()));
+            let _ = std::fs::remove_file(child::mark_path(&base.join(engine.name())));
+        }
+    }
+    let program = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
+    let program = program.file_name().unwrap_or_default().to_owned();
+    let words = std::iter::once(program).chain(std::env::args_os().skip(1));
+    let command: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
+    Ok(Report {
+        schema: 1,
+        command: command.join(" "),
+        setting: setting(args),
+        machine: Machine::this(),
+        runs,
+    })
+}
+
+fn engines(args: &BenchArgs) -> Vec<Engine> {
+    let peer = args.peer.clone().map(|library| Engine::RocksDb { library });
+    match (peer, args.compare) {
+        (None, _) => vec![Engine::Sateen],
+        (Some(peer), false) => vec![peer],
+        (Some(peer), true) => vec![Engine::Sateen, peer],
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+%@".contains(c);
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{word}'") }
+}
+
+fn setting(args: &BenchArgs) -> String {
+    let value = args.value_size.clone().unwrap_or_else(|| "1000".to_owned());
+    format!(
+        "{} keys of {} B, values of {value} B, {} client threads; memtables {} × {}, \
+         block cache {}, bloom {} bits, compression {:?}, WAL {:?}, {} I/O, {} jobs",
+        crate::units::count(args.num as f64),
+        args.key_size,
+        args.threads,
+        args.memtables,
+        mebibytes(args.memtable_size),
+        mebibytes(args.block_cache),
+        args.bloom_bits,
+        args.compression,
+        args.wal,
+        if args.direct { "direct" } else { "buffered" },
+        args.jobs,
+    )
+    .replace("None", "none")
+    .replace("Off", "off")
+    .replace("Buffered", "buffered")
+    .replace("Sync", "sync")
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}
+
+/// Starts this program again for one measurement.
+fn run_child(task: &ChildTask, reexec: &Reexec) -> Result<RunResult> {
+    let mut file = tempfile::Builder::new().prefix("sateen-bench-").suffix(".json").tempfile()?;
+    serde_json::to_writer(&mut file, task)?;
+    file.flush()?;
+    let program = std::env::current_exe()?;
+    let status = Command::new(&program)
+        .args(&reexec.words)
+        .arg("--run-child")
+        .arg(file.path())
+        .status()
+        .map_err(|error| Error::file(&program, error))?;
+    if !status.success() {
+        return Err(Error::Failed(format!(
+            "{} with {} did not finish ({status})",
+            task.workload,
+            task.engine.name()
+        )));
+    }
+    let text = std::fs::read(file.path())?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+/// Prints the table and writes the files that the options name.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn write_outputs(args: &BenchArgs, report: &Report) -> Result<()> {
+    print!("{}", terminal::table(report));
+    let write = |path: &Option<PathBuf>, what: &str, text: String| -> Result<()> {
+        let Some(path) = path else {
+            return Ok(());
+        };
+        std::fs::write(path, text).map_err(|error| Error::file(path, error))?;
+        println!("{what}: {}", path.display());
+        Ok(())
+    };
+    write(&args.json, "JSON", serde_json::to_string_pretty(report)?)?;
+    write(&args.csv, "CSV", csv::render(report))?;
+    write(&args.html, "report", html::render(report)?)
+}

@@ -1,0 +1,114 @@
+//! `sateen demo`: bursts against the engine in under two minutes, with a report to look at.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser};
+
+use crate::args::BenchArgs;
+use crate::compare::{self, Reexec};
+use crate::{Error, Result};
+
+/// The options of `sateen demo`.
+#[derive(Clone, Debug, Args)]
+pub struct DemoArgs {
+    /// Where to write the report
+    #[arg(long, default_value = "sateen-demo.html", value_name = "FILE")]
+    pub html: PathBuf,
+
+    /// Seconds of bursts
+    #[arg(long, default_value_t = 60)]
+    pub seconds: u32,
+
+    /// Operations a second in a burst
+    #[arg(long, default_value = "20k")]
+    pub rate: String,
+
+    /// Directory for the database [default: a temporary one, removed at the end]
+    #[arg(long)]
+    pub db: Option<PathBuf>,
+
+    /// A RocksDB library to run beside, for comparison
+    #[arg(long, value_name = "LIB.so")]
+    pub peer: Option<PathBuf>,
+}
+
+#[derive(Parser)]
+struct Parsed {
+    #[command(flatten)]
+    bench: BenchArgs,
+}
+
+/// The benchmark that the demonstration is.
+fn bench_args(args: &DemoArgs) -> Result<BenchArgs> {
+    let seconds = args.seconds.to_string();
+    let mut words: Vec<std::ffi::OsString> = [
+        "demo",
+        "-w",
+        "bursts",
+        "-n",
+        "500k",
+        "--wal",
+        "buffered",
+        "--memtable-size",
+        "16M",
+        "--block-cache",
+        "64M",
+        "--load-overwrites",
+        "200k",
+        "--rate",
+        &args.rate,
+        "-d",
+        &seconds,
+        "--rounds",
+        "1",
+    ]
+    .map(Into::into)
+    .into();
+    if let Some(db) = &args.db {
+        words.extend(["--db".into(), db.into()]);
+    }
+    if let Some(peer) = &args.peer {
+        words.extend(["--compare".into(), "--peer".into(), peer.into()]);
+    }
+    words.extend(["--html".into(), args.html.clone().into()]);
+    Parsed::try_parse_from(words)
+        .map(|parsed| parsed.bench)
+        .map_err(|error| Error::Usage(error.to_string()))
+}
+
+/// Runs the demonstration. `reexec` is as for [`crate::run`]: it names the `bench` command.
+///
+/// # Errors
+/// As [`crate::run`].
+pub fn demo(args: &DemoArgs, reexec: &Reexec) -> Result<ExitCode> {
+    println!(
+        "Loading 500 000 keys of 1 KB, then {} s of bursts: 10 s at {} operations a second,\n\
+         10 s at a quarter of it, half reads and half writes.\n",
+        args.seconds, args.rate
+    );
+    let bench = bench_args(args)?;
+    let report = compare::measure(&bench, reexec)?;
+    compare::write_outputs(&bench, &report)?;
+    println!("Open it in a browser to see the latency over time.");
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_demonstration_is_a_benchmark_that_makes_sense() {
+        let args = DemoArgs {
+            html: "out.html".into(),
+            seconds: 30,
+            rate: "8k".to_owned(),
+            db: Some("/tmp/demo".into()),
+            peer: Some("lib.so".into()),
+        };
+        let bench = bench_args(&args).unwrap();
+        bench.check().unwrap();
+        assert!(bench.compare && bench.duration == Some(30.0) && bench.rate == Some(8_000));
+    }
+}

@@ -1,0 +1,44 @@
+//! What can go wrong in a benchmark, told apart by whose fault it is.
+
+use std::fmt;
+
+/// The result of everything fallible here.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a benchmark did not run, or did not finish.
+#[derive(Debug)]
+pub enum Error {
+    /// What was asked for makes no sense; the text names the option.
+    Usage(String),
+    /// Something failed while doing it; the text says what.
+    Failed(String),
+}
+
+impl Error {
+    /// A failure of the file or directory at `path`.
+    pub(crate) fn file(path: &std::path::Path, error: impl fmt::Display) -> Error {
+        Error::Failed(format!("{}: {error}", path.display()))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Usage(text) | Error::Failed(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Error {
+        Error::Failed(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Error {
+        Error::Failed(error.to_string())
+    }
+}

@@ -1,0 +1,144 @@
+//! Recording latencies: histograms of one thread, handed on once a second.
+//!
+//! The hot path touches this thread's memory only. A second is handed on when the first operation
+//! that ends after it is recorded, so an operation that takes long counts in the second it ends.
+
+use std::sync::{Mutex, PoisonError};
+
+use sateen_workload::{CompactHistogram, Histogram};
+
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+
+/// One thread's counts of one second.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Window {
+    pub(crate) second: u64,
+    pub(crate) latency: [CompactHistogram; 3],
+}
+
+/// The windows of all threads.
+#[derive(Debug, Default)]
+pub(crate) struct Windows(Mutex<Vec<Window>>);
+
+impl Windows {
+    fn push(&self, window: Window) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(window);
+    }
+
+    /// The histograms of one second so far, all threads together.
+    pub(crate) fn merged(&self, second: u64) -> [Histogram; 3] {
+        let mut merged: [Histogram; 3] = Default::default();
+        let windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The newest are at the end, and a thread is rarely late.
+        for window in windows.iter().filter(|window| window.second == second) {
+            for (sum, part) in merged.iter_mut().zip(&window.latency) {
+                sum.merge_compact(part);
+            }
+        }
+        merged
+    }
+}
+
+/// The recorder of one thread.
+pub(crate) struct Recorder<'a> {
+    windows: &'a Windows,
+    current: [Histogram; 3],
+    second: u64,
+    second_end_ns: u64,
+    /// Whole-run histograms, by kind.
+    pub(crate) total: [Histogram; 3],
+    /// The same from the beginning of each operation; open loop only.
+    pub(crate) service: [Histogram; 3],
+    /// How late the thread woke up.
+    pub(crate) wake_up: Histogram,
+    /// Operations due, by second.
+    pub(crate) offered: Vec<u64>,
+}
+
+impl<'a> Recorder<'a> {
+    pub(crate) fn new(windows: &'a Windows) -> Recorder<'a> {
+        Recorder {
+            windows,
+            current: Default::default(),
+            second: 0,
+            second_end_ns: SECOND_NS,
+            total: Default::default(),
+            service: Default::default(),
+            wake_up: Histogram::new(),
+            offered: Vec::new(),
+        }
+    }
+
+    /// Counts an operation that ended at `now_ns` of the phase.
+    #[inline]
+    pub(crate) fn record(&mut self, kind: usize, now_ns: u64, latency_ns: u64) {
+        if now_ns >= self.second_end_ns {
+            self.hand_on();
+            self.second = now_ns / SECOND_NS;
+            self.second_end_ns = (self.second + 1) * SECOND_NS;
+        }
+        self.current[kind].record(latency_ns);
+    }
+
+    /// Counts an operation as due.
+    #[inline]
+    pub(crate) fn offer(&mut self, due_ns: u64) {
+        let second = (due_ns / SECOND_NS) as usize;
+        if self.offered.len() <= second {
+            self.offered.resize(second + 1, 0);
+        }
+        self.offered[second] += 1;
+    }
+
+    /// Hands on what is left. Call when the thread is done.
+    pub(crate) fn finish(&mut self) {
+        self.hand_on();
+    }
+
+    #[cold]
+    fn hand_on(&mut self) {
+        if self.current.iter().all(|histogram| histogram.count() == 0) {
+            return;
+        }
+        let latency = std::array::from_fn(|kind| self.current[kind].compact());
+        for (total, current) in self.total.iter_mut().zip(&mut self.current) {
+            total.merge(current);
+            current.clear();
+        }
+        self.windows.push(Window { second: self.second, latency });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_count_in_the_second_in_which_they_end() {
+        let windows = Windows::default();
+        let mut one = Recorder::new(&windows);
+        let mut two = Recorder::new(&windows);
+        one.record(0, 10, 5);
+        one.record(0, SECOND_NS - 1, 5);
+        one.record(1, 3 * SECOND_NS, 2 * SECOND_NS);
+        two.record(0, 20, 7);
+        one.finish();
+        two.finish();
+        let counts = |second| windows.merged(second).map(|histogram| histogram.count());
+        assert_eq!(counts(0), [3, 0, 0]);
+        assert_eq!(counts(1), [0, 0, 0]);
+        assert_eq!(counts(3), [0, 1, 0]);
+        assert_eq!(one.total[0].count() + two.total[0].count(), 3);
+        assert_eq!(windows.merged(3)[1].max(), 2 * SECOND_NS);
+    }
+
+    #[test]
+    fn offers_count_in_the_second_in_which_they_are_due() {
+        let windows = Windows::default();
+        let mut recorder = Recorder::new(&windows);
+        for due in [0, SECOND_NS - 1, SECOND_NS, 4 * SECOND_NS] {
+            recorder.offer(due);
+        }
+        assert_eq!(recorder.offered, [2, 1, 0, 0, 1]);
+    }
+}

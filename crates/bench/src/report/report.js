@@ -1,0 +1,382 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const { report, sections, kinds } = data;
+  const NS = "http://www.w3.org/2000/svg";
+  const colors = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => `var(--c${n})`);
+
+  // ---- small helpers -------------------------------------------------------------------------
+  const el = (name, attributes, ...children) => {
+    const node = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes || {})) {
+      if (key === "style") node.style.cssText = value;
+      else node.setAttribute(key, value);
+    }
+    node.append(...children.filter((child) => child !== null && child !== undefined));
+    return node;
+  };
+  const svg = (name, attributes) => {
+    const node = document.createElementNS(NS, name);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    return node;
+  };
+  const digits = (x) => {
+    const size = Math.abs(x);
+    return size < 9.995 ? x.toFixed(2) : size < 99.95 ? x.toFixed(1) : x.toFixed(0);
+  };
+  const scaled = (x, steps, base) => {
+    let step = 0;
+    while (step + 1 < steps.length && Math.abs(x) >= base) { x /= base; step += 1; }
+    return [x, steps[step]];
+  };
+  const units = {
+    time: (ns) => {
+      const [x, unit] = scaled(ns, ["ns", "µs", "ms", "s"], 1000);
+      return `${unit === "ns" ? x.toFixed(0) : digits(x)} ${unit}`;
+    },
+    bytes: (bytes) => {
+      const [x, unit] = scaled(bytes, ["B", "KB", "MB", "GB", "TB"], 1000);
+      return `${unit === "B" ? x.toFixed(0) : digits(x)} ${unit}`;
+    },
+    count: (n) => {
+      if (n < 1000) return Number.isInteger(n) ? String(n) : digits(n);
+      const [x, unit] = scaled(n, ["", "k", "M", "G"], 1000);
+      return digits(x) + unit;
+    },
+    rate: (n) => `${units.count(n)}/s`,
+    micros: (us) => `${digits(us)} µs`,
+    factor: (x) => digits(x),
+  };
+  const trim = (text) => text.replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
+
+  // ---- tables --------------------------------------------------------------------------------
+  const judge = (row) => {
+    if (!row.ratio) return "";
+    const gain = row.higher_is_better ? row.ratio.median : 1 / row.ratio.median;
+    return gain > 1.02 ? "good" : gain < 0.98 ? "bad" : "";
+  };
+  const cell = (spread, unit) => {
+    if (!spread) return el("td", {}, "–");
+    const td = el("td", {}, units[unit](spread.median));
+    if (spread.min !== spread.max) {
+      const range = `${units[unit](spread.min)} – ${units[unit](spread.max)}`;
+      td.append(el("span", { class: "range" }, range));
+    }
+    return td;
+  };
+  const table = (section) => {
+    const compared = section.rows.some((row) => row.ratio);
+    const head = el("tr", {}, el("th", {}, ""));
+    section.engines.forEach((engine) => head.append(el("th", {}, engine)));
+    if (compared) head.append(el("th", {}, "ratio"));
+    const body = el("tbody", {});
+    for (const row of section.rows) {
+      const tr = el("tr", {}, el("td", {}, row.label));
+      row.cells.forEach((spread) => tr.append(cell(spread, row.unit)));
+      if (compared) {
+        const td = el("td", { class: `ratio ${judge(row)}` });
+        if (row.ratio) {
+          td.append(row.ratio.median.toFixed(2));
+          if (section.rounds > 1) {
+            const range = `${row.ratio.min.toFixed(2)} – ${row.ratio.max.toFixed(2)}`;
+            td.append(el("span", { class: "range" }, range));
+          }
+        }
+        tr.append(td);
+      }
+      body.append(tr);
+    }
+    return el("div", { class: "wide" }, el("table", {}, el("thead", {}, head), body));
+  };
+  const tiles = (section) => {
+    const box = el("div", { class: "tiles" });
+    const wanted = ["throughput", "read p99", "read p99.9", "write p99", "write p99.9", "scan p99",
+      "CPU per operation", "peak memory"];
+    for (const row of section.rows.filter((row) => wanted.includes(row.label))) {
+      const [ours, theirs] = row.cells;
+      const tile = el("div", { class: "tile" }, el("div", { class: "what" }, row.label),
+        el("div", { class: "value" }, ours ? units[row.unit](ours.median) : "–"));
+      if (theirs) {
+        const beside = el("div", { class: "beside" },
+          `${section.engines[1]} ${units[row.unit](theirs.median)} `);
+        if (row.ratio) {
+          beside.append(el("span", { class: `nowrap ${judge(row)}` }, `× ${row.ratio.median.toFixed(2)}`));
+        }
+        tile.append(beside);
+      }
+      box.append(tile);
+    }
+    return box;
+  };
+
+  // ---- charts --------------------------------------------------------------------------------
+  const W = 680, H = 210, LEFT = 58, RIGHT = 10, TOP = 8, BOTTOM = 22;
+
+  // The last second of a closed loop is a part of one and would look like a drop.
+  const secondsOf = (run) => {
+    const all = run.measured.timeline;
+    const whole = Math.floor(run.measured.seconds + 0.05);
+    return !run.measured.open_loop && whole >= 2 ? all.slice(0, whole) : all;
+  };
+
+  const axis = (max) => {
+    if (!(max > 0)) return { max: 1, step: 1 };
+    const rough = max / 4, power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 2.5, 5, 10].map((n) => n * power).find((n) => n >= rough);
+    return { max: Math.ceil(max / step) * step, step };
+  };
+
+  // A chart: { title, engine, seconds, series: [{ name, color, values, area, dash, extra }],
+  //            log, unit, stacked, stalls }. Charts of a row share their axes.
+  const draw = (chart, shared, bus) => {
+    const { seconds: count } = shared;
+    const x = (second) => LEFT + ((W - LEFT - RIGHT) * second) / Math.max(count - 1, 1);
+    const low = Math.log10(shared.min), high = Math.log10(shared.max);
+    const y = chart.log
+      ? (v) => H - BOTTOM - ((Math.log10(Math.max(v, shared.min)) - low) / (high - low || 1)) * (H - TOP - BOTTOM)
+      : (v) => H - BOTTOM - (v / shared.max) * (H - TOP - BOTTOM);
+    const root = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img" });
+    const label = `${chart.title}, ${chart.engine}, by second`;
+    root.setAttribute("aria-label", label);
+
+    const stalls = chart.stalls || [];
+    stalls.forEach((part, second) => {
+      if (!(part > 0)) return;
+      const width = (W - LEFT - RIGHT) / Math.max(count - 1, 1);
+      const left = Math.max(LEFT, x(second) - width / 2);
+      const right = Math.min(W - RIGHT, x(second) + width / 2);
+      root.append(svg("rect", { class: "band", x: left, y: TOP, width: right - left, height: H - TOP - BOTTOM }));
+      const height = Math.max(2, 6 * Math.min(part, 1));
+      root.append(svg("rect", { class: "mark", x: left, y: TOP, width: right - left, height: height / 2 }));
+    });
+
+    const grid = (value, text) => {
+      root.append(svg("line", { class: "grid", x1: LEFT, x2: W - RIGHT, y1: y(value), y2: y(value) }));
+      const node = svg("text", { x: LEFT - 7, y: y(value) + 4, "text-anchor": "end" });
+      node.textContent = trim(text);
+      root.append(node);
+    };
+    if (chart.log) {
+      for (let p = Math.round(low); p <= Math.round(high); p += 1) grid(10 ** p, units[chart.unit](10 ** p));
+    } else {
+      for (let v = 0; v <= shared.max * 1.001; v += shared.step) grid(v, units[chart.unit](v));
+    }
+    const every = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600].find((n) => count / n <= 9) || 7200;
+    for (let second = 0; second < count; second += every) {
+      const anchor = second === 0 ? "start" : x(second) > W - RIGHT - 16 ? "end" : "middle";
+      const node = svg("text", { x: x(second), y: H - 6, "text-anchor": anchor });
+      node.textContent = `${second} s`;
+      root.append(node);
+    }
+
+    // Stacked areas first, lines over them.
+    const below = new Array(count).fill(0);
+    for (const series of chart.series.filter((series) => series.area)) {
+      const top = [], bottom = [];
+      for (let second = 0; second < Math.min(count, series.values.length); second += 1) {
+        const value = series.values[second] || 0;
+        // What belongs to a second is a step as wide as the second; a state is a slope.
+        const ends = chart.steps
+          ? [Math.max(second - 0.5, 0), Math.min(second + 0.5, Math.max(count - 1, 0))] : [second];
+        ends.forEach((end) => bottom.push(`${x(end).toFixed(1)},${y(below[second]).toFixed(1)}`));
+        below[second] += value;
+        ends.forEach((end) => top.push(`${x(end).toFixed(1)},${y(below[second]).toFixed(1)}`));
+      }
+      if (top.length === 0) continue;
+      root.append(svg("polygon", {
+        points: top.concat(bottom.reverse()).join(" "), fill: series.color,
+        "fill-opacity": series.faint ? 0.16 : 0.72,
+      }));
+    }
+    for (const series of chart.series.filter((series) => !series.area)) {
+      let path = "", pen = false, alone = [];
+      series.values.forEach((value, second) => {
+        if (value === null || value === undefined) { pen = false; return; }
+        const next = series.values[second + 1];
+        if (!pen && (next === null || next === undefined)) alone.push([second, value]);
+        path += `${pen ? "L" : "M"}${x(second).toFixed(1)} ${y(value).toFixed(1)}`;
+        pen = true;
+      });
+      root.append(svg("path", { class: `line${series.dash ? " dash" : ""}`, d: path, stroke: series.color }));
+      alone.forEach(([second, value]) =>
+        root.append(svg("circle", { cx: x(second), cy: y(value), r: 2, fill: series.color })));
+    }
+    root.append(svg("line", { class: "axis", x1: LEFT, x2: W - RIGHT, y1: H - BOTTOM, y2: H - BOTTOM }));
+    const cursor = svg("line", { class: "cursor", y1: TOP, y2: H - BOTTOM, visibility: "hidden" });
+    root.append(cursor);
+
+    const at = el("span", { class: "at" });
+    const legend = el("div", { class: "legend" });
+    const values = chart.series.map((series) => {
+      const value = el("b", {});
+      const key = el("i", { class: series.area ? "area" : "", style: `background:${series.color}` +
+        (series.faint ? ";opacity:.4" : "") });
+      legend.append(el("span", { class: "item" }, key, `${series.name} `, value));
+      return value;
+    });
+    bus.listen((second) => {
+      if (second === null) {
+        cursor.setAttribute("visibility", "hidden");
+        at.textContent = "";
+        values.forEach((value) => { value.textContent = ""; });
+        return;
+      }
+      cursor.setAttribute("visibility", "visible");
+      cursor.setAttribute("x1", x(second));
+      cursor.setAttribute("x2", x(second));
+      const stalled = stalls[second] > 0 ? `, writes stalled ${units.time(stalls[second] * 1e9)}` : "";
+      at.textContent = `second ${second}${stalled}`;
+      chart.series.forEach((series, n) => {
+        const value = series.values[second];
+        const shown = value === null || value === undefined ? "–" : units[chart.unit](value);
+        values[n].textContent = shown + (series.extra && series.extra[second] ? ` (${series.extra[second]})` : "");
+      });
+    });
+    root.addEventListener("pointermove", (event) => {
+      const box = root.getBoundingClientRect();
+      const inside = ((event.clientX - box.left) / box.width) * W;
+      const second = Math.round(((inside - LEFT) / (W - LEFT - RIGHT)) * Math.max(count - 1, 1));
+      bus.send(Math.min(Math.max(second, 0), count - 1));
+    });
+    root.addEventListener("pointerleave", () => bus.send(null));
+    return el("div", { class: "chart" },
+      el("h3", {}, chart.title, el("span", { class: "engine" }, chart.engine), at), legend, root);
+  };
+
+  const bus = () => {
+    const listeners = [];
+    return {
+      listen: (f) => listeners.push(f),
+      send: (second) => listeners.forEach((f) => f(second)),
+    };
+  };
+
+  const chartsOf = (run) => {
+    const seconds = secondsOf(run);
+    const engine = run.version.toLowerCase().startsWith(run.engine.toLowerCase())
+      ? run.version : `${run.engine} · ${run.version}`;
+    const stalls = seconds.map((second) => Math.max(second.stall_ns / 1e9, second.stopped ? 0.001 : 0));
+    const charts = {};
+    const put = (key, chart) => { charts[key] = { engine, seconds: seconds.length, stalls, ...chart }; };
+    kinds.forEach((kind, k) => {
+      if (!seconds.some((second) => second.latency[k])) return;
+      const line = (name, field, color) => ({
+        name, color, values: seconds.map((second) => second.latency[k] && second.latency[k][field]),
+      });
+      put(`latency ${kind}`, {
+        title: `${kind[0].toUpperCase()}${kind.slice(1)} latency`, log: true, unit: "time",
+        series: [line("p50", "p50", colors[1]), line("p99", "p99", colors[0]),
+          line("p99.9", "p999", colors[2]), line("max", "max", colors[3])],
+      });
+    });
+    const done = seconds.map((second) => second.done.reduce((a, b) => a + b, 0));
+    const throughput = [{ name: "done", color: colors[0], values: done }];
+    if (run.measured.open_loop) {
+      const offered = seconds.map((second) => second.offered);
+      throughput.unshift({ name: "offered", color: colors[7], values: offered, area: true, faint: true });
+    }
+    put("throughput", { title: "Throughput", steps: true, unit: "rate", series: throughput });
+    const classes = run.measured.io_classes.map((name, n) => ({
+      name: `${name} written`, color: colors[[4, 5, 2, 3, 6, 7][n % 6]], area: true,
+      values: seconds.map((second) => (second.io[n] ? second.io[n][1] : 0)),
+    })).filter((series) => series.values.some((value) => value > 0));
+    const disk = (name, field, color) => ({
+      name, color, values: seconds.map((second) => second.disk[field]), dash: true,
+    });
+    put("io", { title: "Bytes a second", steps: true, unit: "bytes", series: [...classes,
+      disk("disk written", "written", colors[3]), disk("disk read", "read", colors[1])] });
+    const depth = Math.max(...seconds.map((second) => second.levels.length), 0);
+    const levels = [];
+    for (let n = depth - 1; n >= 0; n -= 1) {
+      const size = seconds.map((second) => (second.levels[n] ? second.levels[n].bytes : 0));
+      const files = seconds.map((second) => (second.levels[n] ? `${second.levels[n].files} tables` : ""));
+      if (size.some((bytes) => bytes > 0)) {
+        levels.push({ name: `L${n}`, color: n === 0 ? colors[3] : colors[[0, 1, 5, 4, 2, 6, 0][(n - 1) % 7]],
+          values: size, extra: files, area: true });
+      }
+    }
+    if (levels.length > 0) put("levels", { title: "Levels", unit: "bytes", series: levels });
+    const memory = [{ name: "resident", color: colors[0], values: seconds.map((second) => second.resident) }];
+    if (seconds.some((second) => second.debt > 0)) {
+      memory.push({ name: "compaction debt", color: colors[2], dash: true,
+        values: seconds.map((second) => second.debt) });
+    }
+    put("memory", { title: "Memory and debt", unit: "bytes", series: memory });
+    return charts;
+  };
+
+  // Charts of the same thing share both axes, whatever engine they show.
+  const share = (charts) => {
+    const seconds = Math.max(...charts.map((chart) => chart.seconds), 1);
+    const values = charts.flatMap((chart) => {
+      const sums = new Array(chart.seconds).fill(0);
+      const lines = [];
+      for (const series of chart.series) {
+        if (series.area) series.values.forEach((value, n) => { sums[n] += value || 0; });
+        else lines.push(...series.values.filter((value) => value !== null && value !== undefined));
+      }
+      return lines.concat(sums.filter((sum) => sum > 0));
+    });
+    const top = values.reduce((a, b) => Math.max(a, b), 0);
+    if (charts[0].log) {
+      const bottom = values.filter((v) => v > 0).reduce((a, b) => Math.min(a, b), top || 1);
+      const min = 10 ** Math.floor(Math.log10(Math.max(bottom, 1)));
+      return { seconds, min, max: Math.max(10 ** Math.ceil(Math.log10(Math.max(top, 1))), min * 10) };
+    }
+    const { max, step } = axis(top);
+    return { seconds, min: 0, max, step };
+  };
+
+  const median = (runs) => {
+    const order = [...runs].sort((a, b) => a.measured.ops_per_second - b.measured.ops_per_second);
+    return order[Math.floor((order.length - 1) / 2)].round;
+  };
+
+  const show = (box, section, runs, round) => {
+    const chosen = section.engines.map((engine) => {
+      const mine = runs.filter((run) => run.engine === engine);
+      const wanted = round === "median" ? median(mine) : Number(round);
+      return mine.find((run) => run.round === wanted) || mine[0];
+    });
+    const sets = chosen.map(chartsOf);
+    const keys = [...new Set(sets.flatMap((set) => Object.keys(set)))];
+    box.replaceChildren();
+    box.style.gridTemplateColumns = `repeat(${Math.min(sets.length === 1 ? 2 : sets.length, 3)}, minmax(0, 1fr))`;
+    const events = bus();
+    for (const key of keys) {
+      const present = sets.map((set) => set[key]).filter(Boolean);
+      const shared = share(present);
+      sets.forEach((set) => box.append(set[key] ? draw(set[key], shared, events) : el("div", {})));
+    }
+  };
+
+  // ---- the page ------------------------------------------------------------------------------
+  const page = document.getElementById("page");
+  const machine = report.machine;
+  page.append(
+    el("h1", {}, "Sateen benchmark"),
+    el("p", { class: "setting" }, report.setting),
+    el("p", { class: "machine" }, `${machine.cpus} processors, ${machine.cpu}, ` +
+      `${units.bytes(machine.memory_bytes)} of memory, Linux ${machine.kernel}`),
+    el("code", {}, report.command));
+  for (const section of sections) {
+    const runs = report.runs.filter((run) => run.workload === section.workload);
+    const rounds = [...new Set(runs.map((run) => run.round))];
+    const heading = el("h2", {}, section.workload);
+    if (rounds.length > 1) heading.append(el("small", {}, `medians of ${rounds.length} rounds, engines in turn`));
+    const box = el("div", { class: "charts" });
+    const bar = el("div", { class: "bar" });
+    if (rounds.length > 1) {
+      const select = el("select", { "aria-label": "round" }, el("option", { value: "median" }, "the median round"));
+      rounds.forEach((round) => select.append(el("option", { value: round }, `round ${round}`)));
+      select.addEventListener("change", () => show(box, section, runs, select.value));
+      bar.append(el("label", {}, "Charts show ", select));
+    }
+    bar.append(el("span", {}, el("span", { class: "swatch",
+      style: "background:var(--stall);border-top:2px solid var(--stall-edge)" }), "writes stalled"),
+    el("span", {}, "Latency counts from when an operation was due (closed loop: from its start), in the second in which it ended."));
+    page.append(heading, tiles(section), bar, box,
+      el("details", { open: "" }, el("summary", {}, "All figures"), table(section)));
+    show(box, section, runs, "median");
+  }
+})();

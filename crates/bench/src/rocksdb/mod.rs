@@ -1,0 +1,480 @@
+//! RocksDB as a peer: the same calls through its C functions, in the fairest configuration.
+//!
+//! Reads go through `get_into_buffer` where the library has it (it neither allocates nor pins),
+//! otherwise through `get_pinned`. Statistics stay off. The block cache is a HyperClockCache
+//! unless asked otherwise, filters and indexes stay in memory outside of it, as is its default.
+#![expect(unsafe_code, reason = "calls to C functions")]
+
+mod ffi;
+mod stats;
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::hint::black_box;
+use std::path::Path;
+
+use crate::store::{
+    ClassBytes, Client, Compression, Counters, LevelSize, PeerCache, Store, StoreConfig, Wal,
+};
+use crate::{Error, Result};
+use ffi::{Api, Handle, Slice};
+
+struct RocksDb {
+    api: Api,
+    db: Handle,
+    default_family: Handle,
+    cache: Handle,
+    wal: Wal,
+    version: String,
+}
+
+// SAFETY: a RocksDB handle may be used by any number of threads at once.
+unsafe impl Send for RocksDb {}
+// SAFETY: as above; the other fields are not changed after open.
+unsafe impl Sync for RocksDb {}
+
+/// Opens the database in `directory` with the RocksDB of `library`.
+pub(crate) fn open(
+    library: &Path,
+    directory: &Path,
+    config: &StoreConfig,
+) -> Result<Box<dyn Store>> {
+    let api = ffi::load(library)?;
+    let version = stats::version_of(library);
+    let name = c_string(directory.to_string_lossy().as_bytes(), "the directory")?;
+    // SAFETY: objects are made by their constructors, used once as their functions require, and
+    // destroyed; the options keep the cache and the filter policy alive by reference counts.
+    unsafe {
+        let cache = match (config.block_cache_bytes, config.peer_cache) {
+            (0, _) => std::ptr::null_mut(),
+            (bytes, PeerCache::HyperClock) if api.cache_create_hyper_clock.is_some() => {
+                api.cache_create_hyper_clock.map_or(std::ptr::null_mut(), |new| new(size(bytes), 0))
+            }
+            (bytes, _) => (api.cache_create_lru)(size(bytes)),
+        };
+        let options = build_options(&api, config, cache)?;
+        let opened = call(&api, |error| (api.open)(options, name.as_ptr(), error));
+        (api.options_destroy)(options);
+        let db = opened
+            .map_err(|error| Error::Failed(format!("RocksDB, {}: {error}", directory.display())))?;
+        let default_family = (api.get_default_column_family_handle)(db);
+        Ok(Box::new(RocksDb { api, db, default_family, cache, wal: config.wal, version }))
+    }
+}
+
+/// The options of `config`.
+///
+/// # Safety
+/// `cache` is null or a cache of `api`.
+unsafe fn build_options(api: &Api, config: &StoreConfig, cache: Handle) -> Result<Handle> {
+    // SAFETY: every handle is fresh from its constructor and of the type its setter wants.
+    unsafe {
+        let options = (api.options_create)();
+        (api.options_set_create_if_missing)(options, 1);
+        (api.options_set_write_buffer_size)(options, size(config.memtable_bytes));
+        (api.options_set_max_write_buffer_number)(options, int(config.memtables));
+        (api.options_set_max_background_jobs)(options, int(config.jobs));
+        let compression = match config.compression {
+            Compression::None => 0,
+            Compression::Lz4 => 4,
+            Compression::Zstd => 7,
+        };
+        (api.options_set_compression)(options, compression);
+        (api.options_set_use_direct_reads)(options, u8::from(config.direct));
+        let direct = u8::from(config.direct);
+        (api.options_set_use_direct_io_for_flush_and_compaction)(options, direct);
+        let table = (api.block_based_options_create)();
+        if config.bloom_bits > 0.0 {
+            let policy = (api.filterpolicy_create_bloom_full)(config.bloom_bits);
+            (api.block_based_options_set_filter_policy)(table, policy);
+        }
+        if cache.is_null() {
+            (api.block_based_options_set_no_block_cache)(table, 1);
+        } else {
+            (api.block_based_options_set_block_cache)(table, cache);
+        }
+        (api.options_set_block_based_table_factory)(options, table);
+        (api.block_based_options_destroy)(table);
+        let Some(text) = &config.peer_options else {
+            return Ok(options);
+        };
+        let parsed = (api.options_create)();
+        let string = c_string(text.as_bytes(), "--peer-options")?;
+        let result = call(api, |error| {
+            (api.get_options_from_string)(options, string.as_ptr(), parsed, error);
+        });
+        (api.options_destroy)(options);
+        result.map_err(|error| Error::Usage(format!("--peer-options {text:?}: {error}")))?;
+        Ok(parsed)
+    }
+}
+
+impl RocksDb {
+    fn property(&self, name: &CStr) -> Option<u64> {
+        let mut value = 0;
+        // SAFETY: the handle is open, the name ends in NUL, the result has a place.
+        let status = unsafe { (self.api.property_int)(self.db, name.as_ptr(), &mut value) };
+        (status == 0).then_some(value)
+    }
+
+    fn text_property(&self, name: &CStr) -> Option<String> {
+        // SAFETY: the handle is open, the name ends in NUL; the text is ours to free.
+        unsafe {
+            let text = (self.api.property_value)(self.db, name.as_ptr());
+            if text.is_null() {
+                return None;
+            }
+            let copy = CStr::from_ptr(text).to_string_lossy().into_owned();
+            (self.api.free)(text.cast());
+            Some(copy)
+        }
+    }
+}
+
+impl Drop for RocksDb {
+    fn drop(&mut self) {
+        // SAFETY: all clients borrow the store and are gone; each handle is destroyed once.
+        unsafe {
+            (self.api.column_family_handle_destroy)(self.default_family);
+            (self.api.close)(self.db);
+            if !self.cache.is_null() {
+                (self.api.cache_destroy)(self.cache);
+            }
+        }
+    }
+}
+
+impl Store for RocksDb {
+    fn version(&self) -> String {
+        self.version.clone()
+    }
+
+    fn client(&self) -> Box<dyn Client + '_> {
+        // SAFETY: constructors; the setters get the handles they want.
+        unsafe {
+            let write = (self.api.writeoptions_create)();
+            (self.api.writeoptions_disable_WAL)(write, c_int::from(self.wal == Wal::Off));
+            (self.api.writeoptions_set_sync)(write, u8::from(self.wal == Wal::Sync));
+            Box::new(RocksClient {
+                store: self,
+                read: (self.api.readoptions_create)(),
+                write,
+                batch: (self.api.writebatch_create)(),
+                spare: Vec::new(),
+            })
+        }
+    }
+
+    fn flush(&self) -> Result<()> {
+        // SAFETY: handles are fresh or open.
+        unsafe {
+            let options = (self.api.flushoptions_create)();
+            (self.api.flushoptions_set_wait)(options, 1);
+            let result = call(&self.api, |error| (self.api.flush)(self.db, options, error));
+            (self.api.flushoptions_destroy)(options);
+            result
+        }
+    }
+
+    fn wait_idle(&self) -> Result<()> {
+        let api = &self.api;
+        if let (Some(wait), Some(create), Some(destroy)) = (
+            api.wait_for_compact,
+            api.wait_for_compact_options_create,
+            api.wait_for_compact_options_destroy,
+        ) {
+            // SAFETY: handles are fresh or open.
+            return unsafe {
+                let options = create();
+                let result = call(api, |error| wait(self.db, options, error));
+                destroy(options);
+                result
+            };
+        }
+        loop {
+            let busy = [
+                c"rocksdb.num-running-compactions",
+                c"rocksdb.num-running-flushes",
+                c"rocksdb.compaction-pending",
+                c"rocksdb.mem-table-flush-pending",
+            ];
+            if busy.iter().all(|name| self.property(name).unwrap_or(0) == 0) {
+                return Ok(());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+
+    fn counters(&self) -> Counters {
+        let text = self.text_property(c"rocksdb.cfstats-no-file-histogram").unwrap_or_default();
+        let db_text = self.text_property(c"rocksdb.dbstats").unwrap_or_default();
+        let stats = stats::parse(&text, &db_text);
+        let class = |class: &str, read, written| ClassBytes { class: class.into(), read, written };
+        let mut levels: Vec<LevelSize> = stats.levels;
+        while levels.len() > 1 && levels.last() == Some(&LevelSize::default()) {
+            levels.pop();
+        }
+        // SAFETY: the cache is a cache of this library.
+        let cache = (!self.cache.is_null())
+            .then(|| unsafe { (self.api.cache_get_usage)(self.cache) } as u64);
+        let jobs = self.property(c"rocksdb.num-running-compactions").unwrap_or(0)
+            + self.property(c"rocksdb.num-running-flushes").unwrap_or(0);
+        Counters {
+            io: vec![
+                class("wal", 0, stats.wal_written),
+                class("flush", 0, stats.flush_written),
+                class(
+                    "compaction",
+                    stats.compaction_read,
+                    stats.compaction_written.saturating_sub(stats.flush_written),
+                ),
+            ],
+            levels,
+            stall_count: Some(stats.stall_count),
+            stall_ns: Some(stats.stall_ns),
+            stopped: self.property(c"rocksdb.is-write-stopped").unwrap_or(0) > 0,
+            delayed_rate: self
+                .property(c"rocksdb.actual-delayed-write-rate")
+                .filter(|&rate| rate > 0),
+            memtable_bytes: self.property(c"rocksdb.cur-size-all-mem-tables"),
+            cache_bytes: cache,
+            table_bytes: self.property(c"rocksdb.estimate-table-readers-mem"),
+            debt_bytes: self.property(c"rocksdb.estimate-pending-compaction-bytes"),
+            running_jobs: Some(jobs),
+        }
+    }
+}
+
+struct RocksClient<'a> {
+    store: &'a RocksDb,
+    read: Handle,
+    write: Handle,
+    batch: Handle,
+    spare: Vec<u8>,
+}
+
+impl Drop for RocksClient<'_> {
+    fn drop(&mut self) {
+        // SAFETY: each was made by its constructor and is destroyed once.
+        unsafe {
+            (self.store.api.readoptions_destroy)(self.read);
+            (self.store.api.writeoptions_destroy)(self.write);
+            (self.store.api.writebatch_destroy)(self.batch);
+        }
+    }
+}
+
+impl RocksClient<'_> {
+    fn get_pinned(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        let (api, db) = (&self.store.api, self.store.db);
+        // SAFETY: the key outlives the call; the pinned bytes are copied before their release.
+        unsafe {
+            let pinned =
+                call(api, |error| (api.get_pinned)(db, self.read, chars(key), key.len(), error))?;
+            if pinned.is_null() {
+                return Ok(false);
+            }
+            let mut length = 0;
+            let data = (api.pinnableslice_value)(pinned, &mut length);
+            value.clear();
+            value.extend_from_slice(bytes(data, length));
+            (api.pinnableslice_destroy)(pinned);
+            Ok(true)
+        }
+    }
+}
+
+impl Client for RocksClient<'_> {
+    #[inline]
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let (api, db) = (&self.store.api, self.store.db);
+        // SAFETY: the slices outlive the call, which copies them.
+        unsafe {
+            call(api, |error| {
+                let (k, v) = (chars(key), chars(value));
+                (api.put)(db, self.write, k, key.len(), v, value.len(), error);
+            })
+        }
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        let (api, db) = (&self.store.api, self.store.db);
+        // SAFETY: the slice outlives the call, which copies it.
+        unsafe { call(api, |error| (api.delete)(db, self.write, chars(key), key.len(), error)) }
+    }
+
+    #[inline]
+    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        let (api, db) = (&self.store.api, self.store.db);
+        let Some(get) = api.get_into_buffer else {
+            return self.get_pinned(key, value);
+        };
+        loop {
+            let (mut length, mut found) = (0usize, 0u8);
+            let room = value.capacity();
+            // SAFETY: the buffer is `room` bytes; RocksDB writes `length` of them only if that
+            // fits and then returns 1, so the first `length` bytes are set.
+            unsafe {
+                let copied = call(api, |error| {
+                    let buffer = value.as_mut_ptr().cast();
+                    let k = chars(key);
+                    get(db, self.read, k, key.len(), buffer, room, &mut length, &mut found, error)
+                })?;
+                if copied != 0 {
+                    value.set_len(length);
+                    return Ok(true);
+                }
+            }
+            value.clear();
+            if found == 0 {
+                return Ok(false);
+            }
+            value.reserve(length.max(1));
+        }
+    }
+
+    fn multi_get(&mut self, keys: &[&[u8]]) -> Result<u32> {
+        let (api, db) = (&self.store.api, self.store.db);
+        let pointers: Vec<*const c_char> = keys.iter().map(|key| chars(key)).collect();
+        let lengths: Vec<usize> = keys.iter().map(|key| key.len()).collect();
+        let mut values: Vec<Handle> = vec![std::ptr::null_mut(); keys.len()];
+        let mut errors: Vec<*mut c_char> = vec![std::ptr::null_mut(); keys.len()];
+        let mut found = 0;
+        // SAFETY: the arrays have one place for each key; results are released once.
+        unsafe {
+            (api.batched_multi_get_cf)(
+                db,
+                self.read,
+                self.store.default_family,
+                keys.len(),
+                pointers.as_ptr(),
+                lengths.as_ptr(),
+                values.as_mut_ptr(),
+                errors.as_mut_ptr(),
+                0,
+            );
+            let mut failure = Ok(());
+            for (value, error) in values.into_iter().zip(errors) {
+                if let Err(text) = take_error(api, error) {
+                    failure = Err(text);
+                }
+                if !value.is_null() {
+                    let mut length = 0;
+                    let data = (api.pinnableslice_value)(value, &mut length);
+                    self.spare.clear();
+                    self.spare.extend_from_slice(bytes(data, length));
+                    (api.pinnableslice_destroy)(value);
+                    found += 1;
+                }
+            }
+            failure.map(|()| found)
+        }
+    }
+
+    fn scan(&mut self, start: &[u8], entries: u32) -> Result<u32> {
+        let (api, db) = (&self.store.api, self.store.db);
+        let mut count = 0;
+        // SAFETY: the iterator is fresh and destroyed once; key and value are looked at only
+        // while it is valid and before it moves.
+        unsafe {
+            let iterator = (api.create_iterator)(db, self.read);
+            (api.iter_seek)(iterator, chars(start), start.len());
+            let slices = api.iter_key_slice.zip(api.iter_value_slice);
+            while count < entries && (api.iter_valid)(iterator) != 0 {
+                let (key, value) = if let Some((key, value)) = slices {
+                    (key(iterator), value(iterator))
+                } else {
+                    let mut key = Slice { data: std::ptr::null(), size: 0 };
+                    let mut value = key;
+                    key.data = (api.iter_key)(iterator, &mut key.size);
+                    value.data = (api.iter_value)(iterator, &mut value.size);
+                    (key, value)
+                };
+                black_box((bytes(key.data, key.size).last(), bytes(value.data, value.size).last()));
+                (api.iter_next)(iterator);
+                count += 1;
+            }
+            let result = call(api, |error| (api.iter_get_error)(iterator, error));
+            (api.iter_destroy)(iterator);
+            result.map(|()| count)
+        }
+    }
+
+    fn write_batch(&mut self, entries: &[(&[u8], Option<&[u8]>)]) -> Result<()> {
+        let (api, db) = (&self.store.api, self.store.db);
+        // SAFETY: the batch is ours; it copies what it is given.
+        unsafe {
+            (api.writebatch_clear)(self.batch);
+            for (key, value) in entries {
+                match value {
+                    Some(value) => {
+                        let (k, v) = (chars(key), chars(value));
+                        (api.writebatch_put)(self.batch, k, key.len(), v, value.len());
+                    }
+                    None => (api.writebatch_delete)(self.batch, chars(key), key.len()),
+                }
+            }
+            call(api, |error| (api.write)(db, self.write, self.batch, error))
+        }
+    }
+}
+
+/// Calls `f` with a place for an error, and returns the error that it put there.
+///
+/// # Safety
+/// `f` is sound and leaves in the place null or a text to be freed with `free` of `api`.
+#[inline]
+unsafe fn call<T>(api: &Api, f: impl FnOnce(*mut *mut c_char) -> T) -> Result<T> {
+    let mut error: *mut c_char = std::ptr::null_mut();
+    let value = f(&mut error);
+    if error.is_null() {
+        return Ok(value);
+    }
+    // SAFETY: as the caller promises.
+    unsafe { take_error(api, error) }.map(|()| value)
+}
+
+/// The error that a text stands for, and releases the text.
+///
+/// # Safety
+/// `error` is null or a NUL-terminated text of RocksDB's, which is not used again.
+#[cold]
+unsafe fn take_error(api: &Api, error: *mut c_char) -> Result<()> {
+    if error.is_null() {
+        return Ok(());
+    }
+    // SAFETY: as the caller promises.
+    let text = unsafe { CStr::from_ptr(error) }.to_string_lossy().into_owned();
+    // SAFETY: as the caller promises.
+    unsafe { (api.free)(error.cast()) };
+    Err(Error::Failed(text))
+}
+
+#[inline]
+fn chars(slice: &[u8]) -> *const c_char {
+    slice.as_ptr().cast()
+}
+
+/// The bytes that a pointer and length of RocksDB's name.
+///
+/// # Safety
+/// The pointer is null or names `length` readable bytes that do not change for `'a`.
+#[inline]
+unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
+    if data.is_null() || length == 0 {
+        return &[];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(data.cast(), length) }
+}
+
+fn c_string(text: &[u8], what: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| Error::Usage(format!("{what} must not contain a zero byte")))
+}
+
+fn size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+fn int(number: u32) -> c_int {
+    c_int::try_from(number).unwrap_or(c_int::MAX)
+}

@@ -1,0 +1,200 @@
+//! The runner against a store in memory: what is offered, done and measured.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use sateen_workload::KeyStyle;
+
+use super::*;
+use crate::store::Counters;
+use crate::{Error, Result};
+
+#[derive(Default)]
+struct MemoryStore {
+    map: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
+    fail_after: Option<usize>,
+}
+
+struct MemoryClient<'a>(&'a MemoryStore);
+
+impl Store for MemoryStore {
+    fn version(&self) -> String {
+        "memory".to_owned()
+    }
+
+    fn client(&self) -> Box<dyn Client + '_> {
+        Box::new(MemoryClient(self))
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn wait_idle(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+}
+
+impl Client for MemoryClient<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let mut map = self.0.map.lock().unwrap();
+        if self.0.fail_after.is_some_and(|limit| map.len() >= limit) {
+            return Err(Error::Failed("the disk is full".to_owned()));
+        }
+        map.insert(key.to_vec(), value.to_vec());
+        Ok(())
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.0.map.lock().unwrap().remove(key);
+        Ok(())
+    }
+
+    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let map = self.0.map.lock().unwrap();
+        Ok(map.get(key).map(|found| value.extend_from_slice(found)).is_some())
+    }
+
+    fn multi_get(&mut self, keys: &[&[u8]]) -> Result<u32> {
+        let map = self.0.map.lock().unwrap();
+        Ok(keys.iter().filter(|key| map.contains_key(**key)).count() as u32)
+    }
+
+    fn scan(&mut self, start: &[u8], entries: u32) -> Result<u32> {
+        let map = self.0.map.lock().unwrap();
+        Ok(map.range(start.to_vec()..).take(entries as usize).count() as u32)
+    }
+
+    fn write_batch(&mut self, entries: &[(&[u8], Option<&[u8]>)]) -> Result<()> {
+        for (key, value) in entries {
+            match value {
+                Some(value) => self.put(key, value)?,
+                None => self.delete(key)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn with_phase<T>(name: &str, change: impl FnOnce(&mut Spec), f: impl FnOnce(Phase<'_>) -> T) -> T {
+    let mut spec = Spec::named(name).unwrap();
+    change(&mut spec);
+    let values = ValueSource::new(1, 0.5, 1000);
+    f(Phase {
+        spec: &spec,
+        threads: 2,
+        items: 2_000,
+        operations: Some(2_000),
+        seconds: None,
+        process: Process::Even,
+        seed: 9,
+        format: KeyFormat { size: 16, style: KeyStyle::BigEndian },
+        sizes: ValueSize::Fixed(100),
+        scan: ScanLength::Fixed(10),
+        values: &values,
+        write_rate: None,
+        replay: None,
+        live: None,
+    })
+}
+
+fn loaded() -> MemoryStore {
+    let store = MemoryStore::default();
+    with_phase("fillseq", |_| (), |phase| run(&store, &phase).unwrap());
+    store
+}
+
+#[test]
+fn a_closed_loop_does_every_operation_once() {
+    let store = MemoryStore::default();
+    let measured = with_phase("fillseq", |_| (), |phase| run(&store, &phase).unwrap());
+    assert_eq!((measured.done, measured.offered, measured.unserved), (2_000, 2_000, 0));
+    assert_eq!(store.map.lock().unwrap().len(), 2_000);
+    assert_eq!(measured.user_bytes_written, 2_000 * 116);
+    assert_eq!(measured.kinds["write"].latency.count, 2_000);
+    assert_eq!(measured.timeline.iter().map(|second| second.done[1]).sum::<u64>(), 2_000);
+    assert!(!measured.open_loop && measured.ops_per_second > 0.0);
+}
+
+#[test]
+fn reads_find_what_was_loaded_and_missing_reads_nothing() {
+    let store = loaded();
+    let found = with_phase("readrandom", |_| (), |phase| run(&store, &phase).unwrap());
+    assert_eq!((found.done, found.not_found), (2_000, 0));
+    let missing = with_phase("readmissing", |_| (), |phase| run(&store, &phase).unwrap());
+    assert_eq!(missing.not_found, 2_000);
+    let scans = with_phase("seekrandom", |_| (), |phase| run(&store, &phase).unwrap());
+    assert!(scans.scanned > 19_000 && scans.kinds.contains_key("scan"));
+}
+
+#[test]
+fn an_open_loop_offers_what_its_schedule_says() {
+    let store = loaded();
+    let measured = with_phase(
+        "ycsb-a",
+        |spec| spec.arrivals = ArrivalSpec::Steady { rate: 2_000.0 },
+        |mut phase| {
+            phase.operations = None;
+            phase.seconds = Some(0.5);
+            run(&store, &phase).unwrap()
+        },
+    );
+    assert!(measured.open_loop);
+    assert_eq!(measured.offered, measured.done + measured.unserved);
+    assert!((998..=1_002).contains(&measured.offered), "{}", measured.offered);
+    assert_eq!(
+        measured.timeline.iter().map(|second| second.offered).sum::<u64>(),
+        measured.offered
+    );
+    assert!(measured.kinds["read"].service.is_some());
+}
+
+#[test]
+fn an_extra_writer_is_measured_but_not_counted() {
+    let store = loaded();
+    let measured = with_phase("readwhilewriting", |_| (), |phase| run(&store, &phase).unwrap());
+    assert_eq!(measured.counted, 2_000);
+    assert_eq!(measured.kinds["read"].latency.count, 2_000);
+    assert_eq!(
+        measured.done - measured.counted,
+        measured.kinds.get("write").map_or(0, |kind| kind.latency.count)
+    );
+}
+
+#[test]
+fn a_recording_is_replayed_whole_and_in_order_by_key() {
+    let text: String = (0..300).map(|i| format!("{},put,key{},{}\n", i * 10, i % 7, i)).collect();
+    let events: &'static [_] = sateen_workload::parse_replay(text.as_bytes()).unwrap().leak();
+    let store = MemoryStore::default();
+    let measured = with_phase(
+        "ycsb-a",
+        |_| (),
+        |mut phase| {
+            phase.replay = Some(events);
+            phase.operations = None;
+            run(&store, &phase).unwrap()
+        },
+    );
+    assert_eq!((measured.done, measured.open_loop), (300, true));
+    let map = store.map.lock().unwrap();
+    for key in 0..7usize {
+        let last = (0..300usize).filter(|i| i % 7 == key).max().unwrap();
+        assert_eq!(
+            map[format!("key{key}").as_bytes()].len(),
+            last,
+            "the last write of a key stays"
+        );
+    }
+}
+
+#[test]
+fn a_failure_ends_the_phase_with_its_cause() {
+    let store = MemoryStore { fail_after: Some(50), ..MemoryStore::default() };
+    let error = with_phase("fillseq", |_| (), |phase| run(&store, &phase).map(|_| ()).unwrap_err());
+    assert_eq!(error.to_string(), "the disk is full");
+}

@@ -1,0 +1,131 @@
+//! Looks at the engine and the process once a second while a phase runs.
+
+use crate::recorder::Windows;
+use crate::result::{KINDS, Measured, Quantiles, Second};
+use crate::store::{Counters, Store};
+use crate::system::{self, DiskBytes};
+use crate::units;
+
+/// Collects the seconds of a phase.
+pub(crate) struct Sampler<'a> {
+    store: &'a dyn Store,
+    live: Option<(&'a str, u64)>,
+    windows: &'a Windows,
+    first: Counters,
+    last: Counters,
+    disk_first: DiskBytes,
+    disk_last: DiskBytes,
+    seconds: Vec<Second>,
+}
+
+impl<'a> Sampler<'a> {
+    pub(crate) fn new(
+        store: &'a dyn Store,
+        live: Option<(&'a str, u64)>,
+        windows: &'a Windows,
+    ) -> Sampler<'a> {
+        let first = store.counters();
+        let disk = DiskBytes::now();
+        Sampler {
+            store,
+            live,
+            windows,
+            last: first.clone(),
+            first,
+            disk_first: disk,
+            disk_last: disk,
+            seconds: Vec::new(),
+        }
+    }
+
+    /// Takes the figures of the second that ends now.
+    pub(crate) fn sample(&mut self) {
+        let counters = self.store.counters();
+        let disk = DiskBytes::now();
+        let io = counters.io.iter().map(|now| {
+            let before = self.last.io.iter().find(|before| before.class == now.class);
+            let (read, written) = before.map_or((0, 0), |before| (before.read, before.written));
+            [now.read.saturating_sub(read), now.written.saturating_sub(written)]
+        });
+        let stall_ns =
+            counters.stall_ns.unwrap_or(0).saturating_sub(self.last.stall_ns.unwrap_or(0));
+        let (resident, _) = system::memory();
+        self.seconds.push(Second {
+            disk: disk.since(self.disk_last),
+            io: io.collect(),
+            levels: counters.levels.clone(),
+            stall_ns,
+            stopped: counters.stopped,
+            delayed_rate: counters.delayed_rate,
+            resident,
+            debt: counters.debt_bytes,
+            ..Second::default()
+        });
+        self.last = counters;
+        self.disk_last = disk;
+        self.print_live();
+    }
+
+    fn print_live(&self) {
+        let Some((label, interval)) = self.live else {
+            return;
+        };
+        let second = self.seconds.len() as u64;
+        if interval == 0 || !second.is_multiple_of(interval) {
+            return;
+        }
+        // The second before the one that just ended: all threads have handed it on.
+        let Some(shown) = second.checked_sub(2) else {
+            return;
+        };
+        let merged = self.windows.merged(shown);
+        let done: u64 = merged.iter().map(sateen_workload::Histogram::count).sum();
+        let mut line = format!("{label}  {shown:>4} s  {:>8}/s", units::count(done as f64));
+        for (kind, histogram) in KINDS.iter().zip(&merged) {
+            if let Some(latency) = Quantiles::of(histogram) {
+                line.push_str(&format!("  {kind} p99 {:>8}", units::time(latency.p99)));
+            }
+        }
+        if let Some(last) = self.seconds.last() {
+            let level_0 = last.levels.first().map_or(0, |level| level.files);
+            line.push_str(&format!("  L0 {level_0}"));
+            let (read, written) = (last.disk.read, last.disk.written);
+            line.push_str(&format!(
+                "  disk r {:>7} w {:>7}",
+                units::bytes(read),
+                units::bytes(written)
+            ));
+            if last.stopped || last.stall_ns > 0 {
+                line.push_str(&format!("  STALLED {}", units::time(last.stall_ns)));
+            }
+        }
+        eprintln!("{line}");
+    }
+
+    /// The timeline, and the engine's own figures of the whole phase.
+    pub(crate) fn finish(mut self, offered: Vec<u64>, open_loop: bool) -> Measured {
+        let count = self.seconds.len().max(offered.len());
+        self.seconds.resize(count, Second::default());
+        for (number, second) in (0u64..).zip(&mut self.seconds) {
+            let merged = self.windows.merged(number);
+            second.done = std::array::from_fn(|kind| merged[kind].count());
+            second.latency = std::array::from_fn(|kind| Quantiles::of(&merged[kind]));
+            second.offered = if open_loop {
+                offered.get(number as usize).copied().unwrap_or(0)
+            } else {
+                second.done.iter().sum()
+            };
+        }
+        let since = |f: fn(&Counters) -> Option<u64>| {
+            Some(f(&self.last)?.saturating_sub(f(&self.first).unwrap_or(0)))
+        };
+        Measured {
+            disk: self.disk_last.since(self.disk_first),
+            stall_count: since(|counters| counters.stall_count),
+            stall_ns: since(|counters| counters.stall_ns),
+            io_classes: self.last.io.iter().map(|class| class.class.clone()).collect(),
+            timeline: self.seconds,
+            ..Measured::default()
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! What a benchmark needs of a key-value store, whichever it is.
+//!
+//! A [`Store`] is shared by all threads; each thread works through its own [`Client`], which may
+//! keep whatever an engine lets a thread keep (options, an iterator, a batch). The hot calls are
+//! one virtual call each and allocate nothing themselves.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Result;
+
+/// How values are compressed on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// LZ4.
+    Lz4,
+    /// Zstandard.
+    Zstd,
+}
+
+/// What a write survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Wal {
+    /// No log: lost with the process.
+    Off,
+    /// Log in the page cache: survives the process.
+    Buffered,
+    /// Log synced on every write: survives power loss.
+    Sync,
+}
+
+/// Which block cache RocksDB gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum PeerCache {
+    /// HyperClockCache, sized by itself: the faster one on many threads.
+    HyperClock,
+    /// The sharded LRU cache.
+    Lru,
+}
+
+/// The settings that all engines get alike, and those that only one has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoreConfig {
+    /// Bytes of one memtable.
+    pub memtable_bytes: u64,
+    /// Memtables in memory at most, the active one included.
+    pub memtables: u32,
+    /// Bytes of the block cache; 0 for none.
+    pub block_cache_bytes: u64,
+    /// Bits a key of the Bloom filter; 0 for none.
+    pub bloom_bits: f64,
+    /// Compression of all levels.
+    pub compression: Compression,
+    /// The log.
+    pub wal: Wal,
+    /// Direct I/O for reads, flushes and compactions.
+    pub direct: bool,
+    /// Flushes and compactions at a time.
+    pub jobs: u32,
+    /// Sateen: the profile.
+    pub profile: Option<String>,
+    /// Sateen: options by name, after the profile.
+    pub set: Vec<(String, String)>,
+    /// RocksDB: an options string, applied last.
+    pub peer_options: Option<String>,
+    /// RocksDB: its block cache.
+    pub peer_cache: PeerCache,
+}
+
+/// Opens one configuration of one engine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "engine")]
+pub enum Engine {
+    /// This project's engine, linked in.
+    Sateen,
+    /// RocksDB (or a library with its C functions), loaded at run time.
+    RocksDb {
+        /// The shared library.
+        library: PathBuf,
+    },
+}
+
+impl Engine {
+    /// The name for tables and directories.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Engine::Sateen => "sateen",
+            Engine::RocksDb { .. } => "rocksdb",
+        }
+    }
+
+    /// Opens (or creates) the database in `directory`.
+    ///
+    /// # Errors
+    /// If the engine refuses; the text is the engine's.
+    pub fn open(&self, directory: &Path, config: &StoreConfig) -> Result<Box<dyn Store>> {
+        match self {
+            Engine::Sateen => crate::sateen_store::open(directory, config),
+            Engine::RocksDb { library } => crate::rocksdb::open(library, directory, config),
+        }
+    }
+}
+
+/// An open database.
+pub trait Store: Send + Sync {
+    /// The engine's name and version.
+    fn version(&self) -> String;
+
+    /// A handle for one thread.
+    fn client(&self) -> Box<dyn Client + '_>;
+
+    /// Writes out what is in memory and waits for it.
+    ///
+    /// # Errors
+    /// If the engine fails.
+    fn flush(&self) -> Result<()>;
+
+    /// Waits until no flush or compaction is running or due.
+    ///
+    /// # Errors
+    /// If the engine fails.
+    fn wait_idle(&self) -> Result<()>;
+
+    /// What the engine says of itself now. Called once a second.
+    fn counters(&self) -> Counters;
+}
+
+/// One thread's access to a [`Store`].
+pub trait Client {
+    /// Writes one key.
+    ///
+    /// # Errors
+    /// If the engine fails.
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
+
+    /// Deletes one key.
+    ///
+    /// # Errors
+    /// If the engine fails.
+    fn delete(&mut self, key: &[u8]) -> Result<()>;
+
+    /// Reads the value of one key over what `value` held; false if there is none.
+    ///
+    /// # Errors
+    /// If the engine fails.
+    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool>;
+
+    /// Reads several keys at once; returns how many there are.
+    ///
+    /// # Errors
+    /// If the engine fails.
+    fn multi_get(&mut self, keys: &[&[u8]]) -> Result<u32>;
+
+    /// Seeks to the first key not below `start` and reads up to `entries` entries, keys and
+    /// values; returns how many there were.
+    ///
+    /// # Errors
+    /// If the engine fails.
+    fn scan(&mut self, start: &[u8], entries: u32) -> Result<u32>;
+
+    /// Writes the entries (`None`: delete) in one atomic batch.
+    ///
+    /// # Errors
+    /// If the engine fails.
+    fn write_batch(&mut self, entries: &[(&[u8], Option<&[u8]>)]) -> Result<()>;
+}
+
+/// Cumulated bytes of one class of I/O, as the engine counts them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassBytes {
+    /// The class: "wal", "flush", "compaction", …
+    pub class: String,
+    /// Bytes read since open.
+    pub read: u64,
+    /// Bytes written since open.
+    pub written: u64,
+}
+
+/// One level now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LevelSize {
+    /// Tables.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// What an engine says of itself. What it does not know stays empty or `None`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Bytes by class of I/O since open.
+    pub io: Vec<ClassBytes>,
+    /// The levels, from 0.
+    pub levels: Vec<LevelSize>,
+    /// Times that writes were slowed down or stopped since open.
+    pub stall_count: Option<u64>,
+    /// Nanoseconds for which they were, since open.
+    pub stall_ns: Option<u64>,
+    /// Writes are stopped now.
+    pub stopped: bool,
+    /// Writes are slowed down now to this many bytes a second.
+    pub delayed_rate: Option<u64>,
+    /// Bytes of all memtables.
+    pub memtable_bytes: Option<u64>,
+    /// Bytes in the block cache.
+    pub cache_bytes: Option<u64>,
+    /// Bytes of indexes and filters held outside of the block cache.
+    pub table_bytes: Option<u64>,
+    /// Bytes that compaction still has to move, by the engine's estimate.
+    pub debt_bytes: Option<u64>,
+    /// Flushes and compactions running now.
+    pub running_jobs: Option<u64>,
+}
+
+/// A store that does nothing: what is measured against it is the benchmark itself.
+pub(crate) struct NoStore;
+
+impl Store for NoStore {
+    fn version(&self) -> String {
+        String::new()
+    }
+
+    fn client(&self) -> Box<dyn Client + '_> {
+        Box::new(NoStore)
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn wait_idle(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+}
+
+impl Client for NoStore {
+    fn put(&mut self, _key: &[u8], _value: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn delete(&mut self, _key: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn get(&mut self, _key: &[u8], _value: &mut Vec<u8>) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn multi_get(&mut self, keys: &[&[u8]]) -> Result<u32> {
+        Ok(u32::try_from(keys.len()).unwrap_or(u32::MAX))
+    }
+
+    fn scan(&mut self, _start: &[u8], entries: u32) -> Result<u32> {
+        Ok(entries)
+    }
+
+    fn write_batch(&mut self, _entries: &[(&[u8], Option<&[u8]>)]) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,291 @@
+//! Medians over rounds and ratios between engines: the rows of every table.
+
+use serde::Serialize;
+
+use crate::result::{KINDS, Quantiles, Report, RunResult};
+use crate::units;
+
+/// How a figure is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Unit {
+    /// A count a second.
+    Rate,
+    /// Nanoseconds.
+    Time,
+    /// Microseconds.
+    Micros,
+    /// Bytes.
+    Bytes,
+    /// A plain factor.
+    Factor,
+    /// A plain count.
+    Count,
+}
+
+impl Unit {
+    pub(crate) fn write(self, value: f64) -> String {
+        match self {
+            Unit::Rate => format!("{}/s", units::count(value)),
+            Unit::Time => units::time(value as u64),
+            Unit::Micros => format!("{} us", units::three_digits(value)),
+            Unit::Bytes => units::bytes(value as u64),
+            Unit::Factor => units::three_digits(value),
+            Unit::Count if value < 1000.0 => format!("{value:.0}"),
+            Unit::Count => units::count(value),
+        }
+    }
+}
+
+/// A figure over the rounds of one engine.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+impl Spread {
+    fn of(mut values: Vec<f64>) -> Option<Spread> {
+        values.sort_by(f64::total_cmp);
+        let (min, max) = (*values.first()?, *values.last()?);
+        let middle = values.len() / 2;
+        let median = if values.len().is_multiple_of(2) {
+            f64::midpoint(values[middle - 1], values[middle])
+        } else {
+            values[middle]
+        };
+        Some(Spread { median, min, max })
+    }
+}
+
+/// One line of a table.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) label: String,
+    pub(crate) unit: Unit,
+    pub(crate) higher_is_better: bool,
+    /// For each engine.
+    pub(crate) cells: Vec<Option<Spread>>,
+    /// Of the first engine to the second: of the medians, and the extremes round by round.
+    pub(crate) ratio: Option<Spread>,
+}
+
+/// The table of one workload.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Section {
+    pub(crate) workload: String,
+    pub(crate) engines: Vec<String>,
+    pub(crate) rounds: usize,
+    pub(crate) rows: Vec<Row>,
+}
+
+type Get = Box<dyn Fn(&RunResult) -> Option<f64>>;
+
+struct Metric {
+    label: String,
+    unit: Unit,
+    higher_is_better: bool,
+    get: Get,
+}
+
+fn metric(label: &str, unit: Unit, get: impl Fn(&RunResult) -> Option<f64> + 'static) -> Metric {
+    let higher_is_better = unit == Unit::Rate;
+    Metric { label: label.to_owned(), unit, higher_is_better, get: Box::new(get) }
+}
+
+fn metrics() -> Vec<Metric> {
+    let mut all = vec![metric("throughput", Unit::Rate, |run| Some(run.measured.ops_per_second))];
+    type Pick = fn(&Quantiles) -> u64;
+    let quantiles: [(&str, Pick); 5] = [
+        ("p50", |q| q.p50),
+        ("p99", |q| q.p99),
+        ("p99.9", |q| q.p999),
+        ("p99.99", |q| q.p9999),
+        ("max", |q| q.max),
+    ];
+    for kind in KINDS {
+        for (name, pick) in quantiles {
+            all.push(metric(&format!("{kind} {name}"), Unit::Time, move |run| {
+                run.measured.kinds.get(kind).map(|kind| pick(&kind.latency) as f64)
+            }));
+        }
+        if kind == "write" {
+            all.push(metric("worst second's write p99", Unit::Time, |run| worst_second(run, 1)));
+        } else if kind == "read" {
+            all.push(metric("worst second's read p99", Unit::Time, |run| worst_second(run, 0)));
+        }
+    }
+    let nonzero = |value: u64| (value > 0).then_some(value as f64);
+    all.extend([
+        metric("not served in time", Unit::Count, move |run| nonzero(run.measured.unserved)),
+        metric("reads that found nothing", Unit::Count, move |run| nonzero(run.measured.not_found)),
+        metric("CPU per operation", Unit::Micros, |run| Some(run.measured.cpu_us_per_op)),
+        metric("CPU with settling", Unit::Micros, |run| {
+            run.measured.settle_seconds.map(|_| run.measured.cpu_us_per_op_settled)
+        }),
+        metric("of it the benchmark's own", Unit::Time, |run| Some(run.measured.generator_ns)),
+        metric("peak memory", Unit::Bytes, |run| Some(run.measured.peak_memory as f64)),
+        metric("disk read", Unit::Bytes, |run| {
+            Some((run.measured.disk.read + run.measured.disk_settling.read) as f64)
+        }),
+        metric("disk written", Unit::Bytes, |run| {
+            Some((run.measured.disk.written + run.measured.disk_settling.written) as f64)
+        }),
+        metric("write amplification", Unit::Factor, |run| run.measured.write_amplification),
+        metric("database size", Unit::Bytes, |run| Some(run.measured.database_bytes as f64)),
+        metric("stalls", Unit::Count, |run| run.measured.stall_count.map(|count| count as f64)),
+        metric("time stalled", Unit::Time, |run| run.measured.stall_ns.map(|ns| ns as f64)),
+        metric("time to settle", Unit::Time, |run| {
+            run.measured.settle_seconds.map(|seconds| seconds * 1e9)
+        }),
+    ]);
+    all
+}
+
+fn worst_second(run: &RunResult, kind: usize) -> Option<f64> {
+    let seconds = run.measured.timeline.iter();
+    seconds.filter_map(|second| second.latency[kind]).map(|q| q.p99 as f64).reduce(f64::max)
+}
+
+/// The tables of a report, one for each workload.
+pub(crate) fn sections(report: &Report) -> Vec<Section> {
+    let mut workloads: Vec<&str> = Vec::new();
+    for run in &report.runs {
+        if !workloads.contains(&run.workload.as_str()) {
+            workloads.push(&run.workload);
+        }
+    }
+    workloads.into_iter().map(|workload| section(report, workload)).collect()
+}
+
+fn section(report: &Report, workload: &str) -> Section {
+    let runs: Vec<&RunResult> = report.runs.iter().filter(|run| run.workload == workload).collect();
+    let mut engines: Vec<String> = Vec::new();
+    for run in &runs {
+        if !engines.contains(&run.engine) {
+            engines.push(run.engine.clone());
+        }
+    }
+    let values = |engine: &str, metric: &Metric| -> Vec<f64> {
+        let of_engine = runs.iter().filter(|run| run.engine == engine);
+        of_engine.filter_map(|run| (metric.get)(run)).collect()
+    };
+    let rows = metrics().into_iter().filter_map(|metric| {
+        let by_engine: Vec<Vec<f64>> =
+            engines.iter().map(|engine| values(engine, &metric)).collect();
+        let ratio = match by_engine.as_slice() {
+            [ours, theirs] => ratio(ours, theirs),
+            _ => None,
+        };
+        let cells: Vec<_> = by_engine.into_iter().map(Spread::of).collect();
+        let shown = cells.iter().flatten().next().is_some();
+        shown.then_some(Row {
+            label: metric.label,
+            unit: metric.unit,
+            higher_is_better: metric.higher_is_better,
+            cells,
+            ratio,
+        })
+    });
+    let rows = rows.collect();
+    let rounds = runs.iter().map(|run| run.round as usize).max().unwrap_or(0);
+    Section { workload: workload.to_owned(), engines, rounds, rows }
+}
+
+/// The ratio of the medians, with the extremes of the ratios round by round.
+fn ratio(ours: &[f64], theirs: &[f64]) -> Option<Spread> {
+    let by_round: Vec<f64> = ours
+        .iter()
+        .zip(theirs)
+        .filter(|(_, theirs)| **theirs > 0.0)
+        .map(|(ours, theirs)| ours / theirs)
+        .collect();
+    let spread = Spread::of(by_round)?;
+    let median = Spread::of(ours.to_vec())?.median / Spread::of(theirs.to_vec())?.median;
+    median.is_finite().then_some(Spread { median, ..spread })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::args::tests::parse;
+    use crate::result::{KindSummary, Measured, Second};
+    use crate::store::LevelSize;
+
+    pub(crate) fn run(engine: &str, workload: &str, round: u32, rate: f64) -> RunResult {
+        let quantiles = Quantiles {
+            count: 10,
+            mean: 1_000,
+            p50: 900,
+            p99: 5_000,
+            p999: 70_000,
+            p9999: 90_000,
+            max: 2_000_000,
+        };
+        let second = |number: u64| Second {
+            offered: 100,
+            done: [50, 50, 0],
+            latency: [Some(quantiles), Some(Quantiles { p99: 5_000 + number, ..quantiles }), None],
+            io: vec![[0, 1 << 20], [1 << 20, 2 << 20]],
+            levels: vec![LevelSize { files: number, bytes: number << 20 }],
+            stall_ns: if number == 2 { 300_000_000 } else { 0 },
+            ..Second::default()
+        };
+        let kind = KindSummary { latency: quantiles, service: None };
+        RunResult {
+            engine: engine.to_owned(),
+            version: format!("{engine} 1.0 </script><b>"),
+            workload: workload.to_owned(),
+            round,
+            config: parse("").store_config().unwrap(),
+            load: None,
+            measured: Measured {
+                seconds: 4.0,
+                done: 400,
+                ops_per_second: rate,
+                kinds: [("read".to_owned(), kind.clone()), ("write".to_owned(), kind)].into(),
+                cpu_us_per_op: 4.0,
+                peak_memory: 100 << 20,
+                io_classes: vec!["flush".to_owned(), "compaction".to_owned()],
+                timeline: (0..4).map(second).collect(),
+                ..Measured::default()
+            },
+        }
+    }
+
+    pub(crate) fn report(runs: Vec<RunResult>) -> Report {
+        Report {
+            schema: 1,
+            command: "sateen bench".to_owned(),
+            setting: "1M keys".to_owned(),
+            machine: crate::Machine::default(),
+            runs,
+        }
+    }
+
+    #[test]
+    fn a_section_has_medians_and_ratios_of_medians() {
+        let runs = [(90.0, 100.0), (120.0, 80.0), (110.0, 110.0)];
+        let runs = (1u32..).zip(runs).flat_map(|(round, (ours, theirs))| {
+            [run("sateen", "overwrite", round, ours), run("rocksdb", "overwrite", round, theirs)]
+        });
+        let sections = sections(&report(runs.collect()));
+        assert_eq!(sections.len(), 1);
+        let row = &sections[0].rows[0];
+        assert_eq!(row.cells[0], Some(Spread { median: 110.0, min: 90.0, max: 120.0 }));
+        assert_eq!(row.cells[1], Some(Spread { median: 100.0, min: 80.0, max: 110.0 }));
+        assert_eq!(row.ratio, Some(Spread { median: 1.1, min: 0.9, max: 1.5 }));
+        assert!(row.higher_is_better);
+        let worst = sections[0].rows.iter().find(|row| row.label.starts_with("worst")).unwrap();
+        assert_eq!(worst.cells[0].unwrap().median, 5_000.0);
+    }
+
+    #[test]
+    fn workloads_and_single_engines_have_tables_of_their_own() {
+        let runs = vec![run("rocksdb", "fillseq", 1, 5.0), run("rocksdb", "readrandom", 1, 9.0)];
+        let sections = sections(&report(runs));
+        assert_eq!(sections.len(), 2);
+        assert!(sections.iter().all(|s| s.rows.iter().all(|row| row.ratio.is_none())));
+    }
+}

@@ -1,0 +1,97 @@
+//! The table on the terminal.
+
+use std::fmt::Write;
+
+use crate::result::Report;
+use crate::summary::{Section, Spread, Unit, sections};
+
+/// The tables of all workloads.
+pub(crate) fn table(report: &Report) -> String {
+    let mut out = String::new();
+    for section in sections(report) {
+        // Writing to a String cannot fail.
+        let _ = write_section(&mut out, &section);
+    }
+    out
+}
+
+fn write_section(out: &mut String, section: &Section) -> std::fmt::Result {
+    let compared = section.rows.iter().any(|row| row.ratio.is_some());
+    let mut lines: Vec<Vec<String>> = Vec::new();
+    let mut head = vec![section.workload.clone()];
+    head.extend(section.engines.iter().cloned());
+    if compared {
+        head.push("ratio".to_owned());
+        head.push("(min–max)".to_owned());
+    }
+    lines.push(head);
+    for row in &section.rows {
+        let mut line = vec![row.label.clone()];
+        line.extend(row.cells.iter().map(|cell| written(*cell, row.unit)));
+        if let Some(ratio) = row.ratio {
+            line.push(format!("{:.2}", ratio.median));
+            line.push(format!("({:.2}–{:.2})", ratio.min, ratio.max));
+        }
+        lines.push(line);
+    }
+    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = lines.iter().filter_map(|line| line.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    writeln!(out)?;
+    for (number, line) in lines.iter().enumerate() {
+        let mut text = String::new();
+        for (column, cell) in line.iter().enumerate() {
+            let width = widths[column];
+            if column == 0 {
+                write!(text, "{cell:<width$}")?;
+            } else {
+                write!(text, "  {cell:>width$}")?;
+            }
+        }
+        writeln!(out, "{}", text.trim_end())?;
+        if number == 0 {
+            writeln!(out, "{}", "─".repeat(widths.iter().sum::<usize>() + 2 * (columns - 1)))?;
+        }
+    }
+    if section.rounds > 1 {
+        writeln!(out, "medians of {} rounds, engines in turn", section.rounds)?;
+    }
+    Ok(())
+}
+
+fn written(cell: Option<Spread>, unit: Unit) -> String {
+    cell.map_or_else(|| "–".to_owned(), |spread| unit.write(spread.median))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::tests::{report, run};
+
+    #[test]
+    fn columns_line_up_and_ratios_stand_beside_the_figures() {
+        let runs =
+            vec![run("sateen", "overwrite", 1, 150e3), run("rocksdb", "overwrite", 1, 100e3)];
+        let text = table(&report(runs));
+        let throughput = text.lines().find(|line| line.starts_with("throughput")).unwrap();
+        assert!(throughput.contains("150k/s") && throughput.contains("1.50"), "{text}");
+        let head = text.lines().find(|line| line.starts_with("overwrite")).unwrap();
+        let ends = |line: &str, word: &str| {
+            let at = line.find(word).unwrap();
+            line[..at + word.len()].chars().count()
+        };
+        assert_eq!(ends(head, "rocksdb"), ends(throughput, "100k/s"), "{text}");
+    }
+
+    #[test]
+    fn one_engine_has_no_ratio() {
+        let text = table(&report(vec![run("rocksdb", "fillseq", 1, 5.0)]));
+        assert!(
+            !text.lines().any(|line| line.ends_with("(min–max)")) && text.contains("peak memory"),
+            "{text}"
+        );
+    }
+}
