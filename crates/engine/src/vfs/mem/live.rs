@@ -165,7 +165,7 @@ impl Live {
         } else if let Some(contents) = self.state.contents(inode) {
             hash.update(&contents.len().to_le_bytes());
             // A chunk of zeros and a hole are the same contents.
-            let chunks = contents.chunks().filter(|(_, bytes)| bytes.iter().any(|&b| b != 0));
+            let chunks = contents.chunks().filter(|(_, bytes)| *bytes != [0; CHUNK_BYTES]);
             for (place, bytes) in chunks {
                 hash.update(&place.to_le_bytes());
                 hash.update(bytes);
