@@ -116,10 +116,9 @@ impl Error {
     #[must_use]
     pub fn is_no_space(&self) -> bool {
         match self {
-            Error::Io { source, .. } => matches!(
-                source.kind(),
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-            ),
+            Error::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
             Error::Background { cause, .. } => cause.is_no_space(),
             _ => false,
         }
