@@ -1,5 +1,5 @@
-//! The memory of a memtable: chunks that are filled from both ends by one atomic addition, nodes
-//! from the bottom and values from the top, and given back all at once.
+//! The memory of a memtable: chunks that are filled from both ends by one atomic addition, values
+//! from the bottom and nodes from the top, and given back all at once.
 //!
 //! Nodes lie together so that a search touches few pages; values, which only the finder of a key
 //! reads, lie apart from them. What must stay true: two calls never return overlapping memory, the
@@ -20,18 +20,22 @@ use std::sync::{Arc, Mutex};
 use crate::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::lock;
 
-/// The size of a chunk of a large memtable, and of everything in an [`ArenaPool`].
-pub(super) const CHUNK_BYTES: usize = 1 << 20;
+/// The size of a chunk of a large memtable, and of everything in an [`ArenaPool`]: that of a huge
+/// page, of which searches need few address translations and a fresh chunk one page fault.
+pub(super) const CHUNK_BYTES: usize = 2 << 20;
 /// The size of the first chunk: a column family that is hardly used costs little.
 const CHUNK_BYTES_MIN: usize = 16 << 10;
 /// A memtable has at least about this many chunks, so that the unused part of the last one is a
 /// small part of the whole.
-const CHUNKS_MIN: usize = 64;
+const CHUNKS_MIN: usize = 32;
 /// What exceeds this part of a chunk gets memory of its own.
 const OWN_BLOCK_DIVISOR: usize = 16;
 
 /// Alignment of everything that is handed out as a node, and of all blocks.
 const ALIGN: usize = mem::align_of::<Chunk>();
+
+/// All addresses that are handed out are below 2 to the power of this.
+pub(super) const ADDRESS_BITS: u32 = 48;
 
 /// Free chunks of [`CHUNK_BYTES`], kept for the next memtable.
 pub(crate) struct ArenaPool {
@@ -89,21 +93,16 @@ unsafe impl Send for MappedChunk {}
 impl MappedChunk {
     #[cfg(not(miri))]
     fn new() -> MappedChunk {
-        use rustix::mm::{MapFlags, ProtFlags};
-        // SAFETY: a private anonymous mapping at an address of the system's choice touches no
-        // memory of ours.
-        let mapped = unsafe {
-            rustix::mm::mmap_anonymous(
-                ptr::null_mut(),
-                CHUNK_BYTES,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE,
-            )
-        };
-        match mapped.ok().and_then(|address| NonNull::new(address.cast())) {
-            Some(address) => MappedChunk(address),
-            None => std::alloc::handle_alloc_error(chunk_layout()),
+        let address =
+            map_aligned().unwrap_or_else(|| std::alloc::handle_alloc_error(chunk_layout()));
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::mm::{Advice, madvise};
+            // SAFETY: the bytes are mapped, and the advice does not change what they contain. It may
+            // be refused: then the pages are small.
+            let _ = unsafe { madvise(address.as_ptr().cast(), CHUNK_BYTES, Advice::LinuxHugepage) };
         }
+        MappedChunk(address)
     }
 
     #[cfg(miri)]
@@ -127,18 +126,59 @@ impl MappedChunk {
 
 impl Drop for MappedChunk {
     fn drop(&mut self) {
+        // SAFETY: `new` mapped exactly these bytes and nobody else has the address.
         #[cfg(not(miri))]
-        {
-            // SAFETY: `new` mapped exactly these bytes and nobody else has the address. An error
-            // would leave the memory mapped: nothing that could be done better.
-            let _ = unsafe { rustix::mm::munmap(self.0.as_ptr().cast(), CHUNK_BYTES) };
+        unsafe {
+            unmap(self.0, CHUNK_BYTES);
         }
+        // SAFETY: `new` allocated it with this layout.
         #[cfg(miri)]
-        {
-            // SAFETY: `new` allocated it with this layout.
-            unsafe { std::alloc::dealloc(self.0.as_ptr(), chunk_layout()) };
+        unsafe {
+            std::alloc::dealloc(self.0.as_ptr(), chunk_layout());
         }
     }
+}
+
+/// Maps [`CHUNK_BYTES`] at an address that is a multiple of them.
+#[cfg(not(miri))]
+fn map_aligned() -> Option<NonNull<u8>> {
+    let address = map(CHUNK_BYTES)?;
+    if address.addr().get().is_multiple_of(CHUNK_BYTES) {
+        return Some(address);
+    }
+    // SAFETY: just mapped, and of no use.
+    unsafe { unmap(address, CHUNK_BYTES) };
+    // Twice as much has an aligned chunk in it; what is before and behind goes back.
+    let double = map(2 * CHUNK_BYTES)?;
+    let before = double.addr().get().next_multiple_of(CHUNK_BYTES) - double.addr().get();
+    // SAFETY: the three parts make up what was mapped, and only the one in the middle is kept.
+    unsafe {
+        let chunk = double.add(before);
+        if before > 0 {
+            unmap(double, before);
+        }
+        unmap(chunk.add(CHUNK_BYTES), CHUNK_BYTES - before);
+        Some(chunk)
+    }
+}
+
+#[cfg(not(miri))]
+fn map(bytes: usize) -> Option<NonNull<u8>> {
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a private anonymous mapping at an address of the system's choice touches no memory of
+    // ours.
+    let mapped = unsafe { mmap_anonymous(ptr::null_mut(), bytes, protection, MapFlags::PRIVATE) };
+    NonNull::new(mapped.ok()?.cast())
+}
+
+/// # Safety
+/// The bytes were mapped by [`map`], and nothing refers to them any more.
+#[cfg(not(miri))]
+unsafe fn unmap(address: NonNull<u8>, bytes: usize) {
+    // SAFETY: the caller's promise. An error would leave the memory mapped: nothing better could be
+    // done about it.
+    let _ = unsafe { rustix::mm::munmap(address.as_ptr().cast(), bytes) };
 }
 
 fn chunk_layout() -> Layout {
@@ -217,6 +257,18 @@ impl Arena {
         self.reserved_bytes.load(Ordering::Relaxed)
     }
 
+    /// The bytes held but for those that the newest chunk has left.
+    pub(super) fn used_bytes(&self) -> usize {
+        let chunk = self.current.load(Ordering::Acquire);
+        if chunk.is_null() {
+            return self.reserved_bytes();
+        }
+        // SAFETY: chunks in the list live as long as the arena.
+        let (used, bytes) = unsafe { ((*chunk).used.load(Ordering::Relaxed), (*chunk).bytes) };
+        let used = (used & u64::from(u32::MAX)) as usize + (used >> 32) as usize;
+        self.reserved_bytes().saturating_sub(bytes.saturating_sub(used))
+    }
+
     /// Memory for a node and for a value (which may be 0). It is the caller's alone, uninitialised,
     /// and lives as long as the arena.
     #[inline]
@@ -291,12 +343,9 @@ impl Arena {
         let block = Chunk::place(address, total, false, before);
         // Nobody reads the list before the drop, which is ordered after everything: the release is
         // for the next who pushes, whose block's `before` will be followed then.
-        while let Err(now) = self.own_blocks.compare_exchange(
-            before,
-            block,
-            Ordering::Release,
-            Ordering::Relaxed,
-        ) {
+        while let Err(now) =
+            self.own_blocks.compare_exchange(before, block, Ordering::Release, Ordering::Relaxed)
+        {
             before = now;
             // SAFETY: the block is ours until it is in the list.
             unsafe { (*block).before = before };
@@ -351,6 +400,8 @@ impl Chunk {
     /// Writes the header at `address`, the start of `bytes` of memory that the caller owns.
     fn place(address: NonNull<u8>, bytes: usize, mapped: bool, before: *mut Chunk) -> *mut Chunk {
         assert!(bytes >= mem::size_of::<Chunk>());
+        // Links have room for 48 bits.
+        assert!((address.addr().get() + bytes) >> ADDRESS_BITS == 0);
         let used = AtomicU64::new(mem::size_of::<Chunk>() as u64);
         let chunk = address.cast::<Chunk>().as_ptr();
         // SAFETY: the memory is large enough, aligned to `ALIGN` and the caller's.
@@ -359,7 +410,7 @@ impl Chunk {
     }
 }
 
-/// Takes `node_bytes` from the bottom and `value_bytes` from the top, `None` if there is not so much.
+/// Takes `value_bytes` from the bottom and `node_bytes` from the top; `None` if that is too much.
 ///
 /// A call on a full chunk changes nothing that matters: `used` only grows further above `bytes`. It
 /// cannot grow into the high half, since each thread asks a full chunk once, for less than 2^17.
@@ -370,18 +421,19 @@ impl Chunk {
 unsafe fn fill(chunk: *mut Chunk, node_bytes: usize, value_bytes: usize) -> Option<Space> {
     // SAFETY: the caller's promise; only `used` changes after `place`, and that is atomic.
     let (used, bytes) = unsafe { (&(*chunk).used, (*chunk).bytes) };
-    let taken = node_bytes as u64 | (value_bytes as u64) << 32;
+    let taken = value_bytes as u64 | (node_bytes as u64) << 32;
     // Relaxed: the addition alone makes the ranges disjoint.
     let before = used.fetch_add(taken, Ordering::Relaxed);
     let bottom = (before & u64::from(u32::MAX)) as usize;
-    let top = (before >> 32) as usize + value_bytes;
-    if bottom + node_bytes + top > bytes {
+    let top = (before >> 32) as usize + node_bytes;
+    if bottom + value_bytes + top > bytes {
         return None;
     }
-    // SAFETY: by the comparison both ranges are within the chunk's `bytes`; `add` keeps the
+    // SAFETY: by the comparison both ranges are within the chunk's `bytes`, which are a multiple of
+    // `ALIGN` like all `node_bytes`; `add` keeps the
     // provenance of the whole chunk, which `chunk` has from `place`.
     unsafe {
         let start = NonNull::new_unchecked(chunk.cast::<u8>());
-        Some(Space { node: start.add(bottom), value: start.add(bytes - top) })
+        Some(Space { node: start.add(bytes - top), value: start.add(bottom) })
     }
 }

@@ -6,6 +6,7 @@
 mod arena;
 #[cfg(all(test, not(loom)))]
 mod bench;
+mod code;
 #[cfg(all(test, loom))]
 mod models;
 mod skiplist;
@@ -78,7 +79,11 @@ impl MemTable {
 
     /// The newest entry of `user_key` as of `snapshot`.
     #[inline]
-    pub(crate) fn get(&self, user_key: &[u8], snapshot: SeqNo) -> Option<(SeqNo, ValueKind, &[u8])> {
+    pub(crate) fn get(
+        &self,
+        user_key: &[u8],
+        snapshot: SeqNo,
+    ) -> Option<(SeqNo, ValueKind, &[u8])> {
         let entry = self.list.get(&Target::new(user_key, pack(snapshot, ValueKind::MAX)))?;
         let [kind, ..] = entry.trailer().to_le_bytes();
         let kind = ValueKind::from_byte(kind).expect("`insert` packed a kind");
@@ -93,6 +98,12 @@ impl MemTable {
     /// All memory that the memtable holds, used or not.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<MemTable>() + self.list.reserved_bytes()
+    }
+
+    /// The part of [`MemTable::memory_bytes`] that is used: the number by which to seal. It is up to
+    /// one chunk smaller, and grows by the entry.
+    pub(crate) fn used_bytes(&self) -> usize {
+        size_of::<MemTable>() + self.list.used_bytes()
     }
 
     /// Bytes of the internal keys and values.
@@ -129,35 +140,35 @@ impl InternalIterator for MemTableIter {
     }
 
     fn seek_to_first(&mut self) -> Result<()> {
-        Cursor::seek_to_first(self);
+        self.to_first();
         Ok(())
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
-        Cursor::seek_to_last(self);
+        self.to_last();
         Ok(())
     }
 
     #[inline]
     fn seek(&mut self, target: &[u8]) -> Result<()> {
-        Cursor::seek(self, &Target::internal(target));
+        self.to(&Target::internal(target));
         Ok(())
     }
 
     fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
-        Cursor::seek_for_prev(self, &Target::internal(target));
+        self.to_last_by(&Target::internal(target));
         Ok(())
     }
 
     #[inline]
     fn next(&mut self) -> Result<()> {
-        Cursor::next(self);
+        self.forward();
         Ok(())
     }
 
     #[inline]
     fn prev(&mut self) -> Result<()> {
-        Cursor::prev(self);
+        self.back();
         Ok(())
     }
 

@@ -2,16 +2,18 @@
 //! number read meanwhile, without locks.
 //!
 //! It is a skip list (Pugh 1990) that only grows: a node, once linked, stays where it is and is not
-//! changed but for its links, so readers need no protection from reclamation. Each link carries,
-//! beside the address of the next node, a *bound*: a number not above the [`rank`] of that node,
-//! which is its key's first bytes. A search whose key ranks below the bound goes down a level without
-//! having touched the next node, and so misses the cache only for nodes that it steps on.
+//! changed but for its links, so readers need no protection from reclamation. What is unusual is that
+//! a search hardly reads keys. Each link carries, in the bits that an address does not need, the
+//! [`Code`] of the next node's key relative to the key of the node that holds the link: where they
+//! first differ and how the next key goes on there (offset-value coding, Conner 1977). The search
+//! keeps the code of its target relative to the node on which it stands; the smaller code is the
+//! smaller key. Keys are read only when the codes are equal. So a step costs one cache miss, a step
+//! not taken none.
 //!
 //! What must stay true:
 //! - On every level the nodes are in ascending order, and every level holds a part of the one below.
-//! - A link's bound is never above the rank of the node that it leads to. An inserter lowers the
-//!   bound before it swings the address, and the nodes behind a link only become smaller, so the
-//!   bound only falls. A bound that is too low costs time, never an answer.
+//! - A link's code is that of the node to which it leads relative to the node that holds it. Both are
+//!   in one atomic word, so no reader sees one without the other.
 //! - All of a node is written before it is linked on level 0 (release), and is read only by those who
 //!   came over a link (acquire).
 //!
@@ -27,34 +29,31 @@ use std::slice;
 use std::sync::Arc;
 
 use super::arena::{Arena, ArenaPool, Space};
+use super::code::{Code, PREFIX_BYTES, Prefix};
 use crate::key::TRAILER_BYTES;
-use crate::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// Levels of the list. A node reaches the next one with probability 1/2: with bounds in the links,
-/// steps cost more than levels.
+/// Levels of the list. A node reaches the next one with probability 1/2: since only steps cost, and
+/// not looks ahead, this needs fewer than the usual 1/4.
 #[cfg(not(loom))]
 pub(super) const HEIGHT_MAX: usize = 20;
 #[cfg(loom)]
 pub(super) const HEIGHT_MAX: usize = 2;
 
 /// Values up to this size lie behind their key, larger ones apart from the nodes.
-const VALUE_INSIDE_MAX: usize = 16;
+const VALUE_INSIDE_MAX: usize = 128;
 
 /// The levels on which an insert looks for its place near the last one before it starts at the top.
 const FINGER_LEVELS: usize = 5;
 
-/// One level's pointer to the next node.
-#[repr(C)]
-struct Link {
-    next: AtomicPtr<Node>,
-    bound: AtomicU64,
-}
+/// Where a node leads on one level: a [`Word`].
+#[repr(transparent)]
+struct Link(AtomicPtr<Node>);
 
-impl Link {
-    fn new(next: *mut Node, bound: u64) -> Link {
-        Link { next: AtomicPtr::new(next), bound: AtomicU64::new(bound) }
-    }
-}
+/// The address of a node, or of none, in the high 45 bits (it has 48 and is a multiple of 8) and its
+/// code in the low 19.
+#[derive(Clone, Copy)]
+struct Word(*mut Node);
 
 /// An entry. In memory, in this order: the links of its higher levels, the highest first; this
 /// struct; the user key and its trailer; the value, or the address of the value.
@@ -68,7 +67,8 @@ struct Node {
     bytes: loom::cell::UnsafeCell<()>,
 }
 
-/// The links at which every search starts, laid out like a node without an entry.
+/// The links at which every search starts, laid out like a node. It counts as having a key that
+/// begins with zeros and is before every other.
 #[repr(C)]
 struct Head {
     higher: [Link; HEIGHT_MAX - 1],
@@ -90,12 +90,26 @@ pub(super) struct Entry<'a> {
     list: PhantomData<&'a SkipList>,
 }
 
-/// What is searched for: an internal key whose parts need not lie together, and its rank.
-#[derive(Clone, Copy)]
+/// What is searched for: an internal key whose parts need not lie together.
 pub(super) struct Target<'k> {
     user_key: &'k [u8],
     trailer: u64,
-    rank: u64,
+    prefix: Prefix,
+}
+
+/// Where a search is on a level: a place before the target, and the target's code relative to it.
+#[derive(Clone, Copy)]
+struct Position<'a> {
+    at: Place<'a>,
+    code: Code,
+}
+
+/// What lies behind a position on a level.
+enum Ahead<'a> {
+    /// A node that is before the target, too.
+    Step(Position<'a>),
+    /// The link to a node that is not before the target, or to none.
+    Stay(Word),
 }
 
 /// Where an inserter last was in which list: the last node on each level that is not behind the
@@ -123,46 +137,54 @@ unsafe impl Send for SkipList {}
 // SAFETY: as above.
 unsafe impl Sync for SkipList {}
 
-/// The first eight bytes of a key as a number: keys of lower rank are smaller.
-#[inline]
-fn rank(user_key: &[u8]) -> u64 {
-    match user_key.first_chunk::<8>() {
-        Some(first) => u64::from_be_bytes(*first),
-        None => {
-            let mut first = [0; 8];
-            first[..user_key.len()].copy_from_slice(user_key);
-            u64::from_be_bytes(first)
-        }
-    }
-}
-
-/// Compares as bytes. Keys are short: eight bytes at a time beats a call.
-#[inline]
-fn compare_bytes(a: &[u8], b: &[u8]) -> Order {
-    let (a_words, a_rest) = a.as_chunks::<8>();
-    let (b_words, b_rest) = b.as_chunks::<8>();
-    for (x, y) in a_words.iter().zip(b_words) {
-        if x != y {
-            return u64::from_be_bytes(*x).cmp(&u64::from_be_bytes(*y));
-        }
-    }
-    if a_words.len() == b_words.len() {
-        return a_rest.cmp(b_rest);
-    }
-    let common = a_words.len().min(b_words.len()) * 8;
-    a[common..].cmp(&b[common..])
-}
-
 impl<'k> Target<'k> {
     #[inline]
     pub(super) fn new(user_key: &'k [u8], trailer: u64) -> Target<'k> {
-        Target { user_key, trailer, rank: rank(user_key) }
+        Target { user_key, trailer, prefix: Prefix::new(user_key) }
+    }
+
+    /// Where a search from the head starts.
+    #[inline]
+    fn from_head<'a>(&self, list: &'a SkipList) -> Position<'a> {
+        Position { at: list.head(), code: self.prefix.code_after_zeros() }
     }
 
     /// Of an internal key.
     #[inline]
     pub(super) fn internal(key: &'k [u8]) -> Target<'k> {
         Target::new(crate::key::user_key(key), crate::key::trailer(key))
+    }
+}
+
+impl Link {
+    fn new() -> Link {
+        Link(AtomicPtr::new(Word::NONE.0))
+    }
+
+    /// Acquire: what is behind the word may be read.
+    #[inline]
+    fn load(&self) -> Word {
+        Word(self.0.load(Ordering::Acquire))
+    }
+}
+
+impl Word {
+    /// Leads to no node. No code is above its.
+    const NONE: Word = Word(ptr::without_provenance_mut(Code::MAX.bits()));
+
+    #[inline]
+    fn new(node: NonNull<Node>, code: Code) -> Word {
+        Word(node.as_ptr().map_addr(|address| address << 16 | code.bits()))
+    }
+
+    #[inline]
+    fn code(self) -> Code {
+        Code::from_bits(self.0.addr())
+    }
+
+    #[inline]
+    fn node(self) -> *mut Node {
+        self.0.map_addr(|word| word >> 16 & !7)
     }
 }
 
@@ -183,15 +205,14 @@ impl<'a> Place<'a> {
         // level 0, within the provenance that `self.link` has.
         unsafe { self.link.sub(level).as_ref() }
     }
-
 }
 
 impl<'a> Entry<'a> {
     /// # Safety
-    /// `node` is null or was read from a link (acquire) of a list that lives for `'a`.
+    /// `word` was loaded from a link of a list that lives for `'a`.
     #[inline]
-    unsafe fn from_raw(node: *mut Node) -> Option<Entry<'a>> {
-        NonNull::new(node).map(|node| Entry { node, list: PhantomData })
+    unsafe fn from_word(word: Word) -> Option<Entry<'a>> {
+        NonNull::new(word.node()).map(|node| Entry { node, list: PhantomData })
     }
 
     #[inline]
@@ -246,23 +267,60 @@ impl<'a> Entry<'a> {
         // in the same arena.
         unsafe {
             let behind = self.bytes().add(header.user_key_len as usize + TRAILER_BYTES);
-            let start =
-                if len <= VALUE_INSIDE_MAX { behind } else { behind.cast::<*const u8>().read_unaligned() };
+            let start = if len <= VALUE_INSIDE_MAX {
+                behind
+            } else {
+                behind.cast::<*const u8>().read_unaligned()
+            };
             slice::from_raw_parts(start, len)
         }
     }
 
+    /// Eight bytes of the user key, filled up with zeros, as a number. Only for `index` below
+    /// [`PREFIX_BYTES`] / 8.
     #[inline]
-    fn compare(self, target: &Target<'_>) -> Order {
-        match compare_bytes(self.user_key(), target.user_key) {
-            Order::Equal => target.trailer.cmp(&self.trailer()),
-            unequal => unequal,
+    fn prefix_word(self, index: usize) -> u64 {
+        let len = self.header().user_key_len as usize;
+        let start = index * 8;
+        if len <= start {
+            return 0;
         }
+        // SAFETY: `start` is within the user key, behind which eight more bytes are the trailer.
+        let bytes = unsafe { self.bytes().add(start).cast::<[u8; 8]>().read() };
+        let word = u64::from_be_bytes(bytes);
+        let present = len - start;
+        if present >= 8 { word } else { word & !(u64::MAX >> (present * 8)) }
     }
 
+    /// The order of this entry's key and `target`, and the first bit in which their prefixes differ
+    /// (a number beyond the prefix if they do not).
     #[inline]
-    pub(super) fn user_key_is(self, user_key: &[u8]) -> bool {
-        self.user_key() == user_key
+    fn compare(self, target: &Target<'_>) -> (Order, usize) {
+        let len = (self.header().user_key_len as usize).max(target.user_key.len());
+        for index in 0..len.min(PREFIX_BYTES).div_ceil(8) {
+            let (own, other) = (self.prefix_word(index), target.prefix.word(index));
+            if own != other {
+                return (own.cmp(&other), index * 64 + (own ^ other).leading_zeros() as usize);
+            }
+        }
+        let order = if len <= PREFIX_BYTES {
+            // Equal but for zeros at the end of the longer one.
+            (self.header().user_key_len as usize).cmp(&target.user_key.len())
+        } else {
+            self.user_key().cmp(target.user_key)
+        };
+        // Among equal user keys the newest first.
+        (order.then_with(|| target.trailer.cmp(&self.trailer())), PREFIX_BYTES * 8)
+    }
+
+    /// The code of this entry's key relative to `target`, which is before it.
+    #[inline]
+    fn code_after(self, target: &Target<'_>) -> Code {
+        let (_, bit) = self.compare(target);
+        let index = (bit + 1) / 64;
+        let word =
+            |index: usize| if index < PREFIX_BYTES / 8 { self.prefix_word(index) } else { 0 };
+        Code::new(bit, word(index), word(index + 1))
     }
 
     /// Asks for the memory that a reader of this entry will touch first.
@@ -301,8 +359,8 @@ impl Finger {
 impl SkipList {
     /// An empty list; `id` is not 0 and was never given to another one.
     pub(super) fn new(id: u64, capacity_bytes: usize, pool: Option<Arc<ArenaPool>>) -> SkipList {
-        let empty = || Link::new(ptr::null_mut(), u64::MAX);
-        let head = Box::new(Head { higher: std::array::from_fn(|_| empty()), link: empty() });
+        let head =
+            Box::new(Head { higher: std::array::from_fn(|_| Link::new()), link: Link::new() });
         SkipList {
             id,
             head: NonNull::from(Box::leak(head)),
@@ -322,6 +380,11 @@ impl SkipList {
         self.arena.reserved_bytes() + mem::size_of::<Head>()
     }
 
+    /// The bytes held but for those not yet handed out.
+    pub(super) fn used_bytes(&self) -> usize {
+        self.arena.used_bytes() + mem::size_of::<Head>()
+    }
+
     #[inline]
     fn head(&self) -> Place<'_> {
         // SAFETY: the last of the head's links, in the head's memory.
@@ -336,91 +399,97 @@ impl SkipList {
     #[inline]
     unsafe fn next_of<'a>(&'a self, at: Place<'a>, level: usize) -> Option<Entry<'a>> {
         // SAFETY: the caller's promise; links lead to nodes of this list.
-        unsafe { Entry::from_raw(at.link(level).next.load(Ordering::Acquire)) }
+        unsafe { Entry::from_word(at.link(level).load()) }
     }
 
-    /// The next place on `level` if it is before `target`.
+    /// Looks at what is behind `position` on `level`.
     ///
     /// # Safety
-    /// As for [`Place::link`].
-    #[inline]
-    unsafe fn step<'a>(&'a self, at: Place<'a>, level: usize, target: &Target<'_>) -> Option<Place<'a>> {
+    /// The place is before `target` and was reached on `level` or above.
+    #[inline(always)]
+    unsafe fn look<'a>(
+        &'a self,
+        position: Position<'a>,
+        level: usize,
+        target: &Target<'_>,
+    ) -> Ahead<'a> {
         // SAFETY: the caller's promise.
-        let link = unsafe { at.link(level) };
-        // Relaxed: a bound is only compared. One that was lowered before this search began is seen.
-        if target.rank < link.bound.load(Ordering::Relaxed) {
-            return None;
+        let word = unsafe { position.at.link(level).load() };
+        let code = word.code();
+        if position.code < code {
+            return Ahead::Stay(word);
         }
-        // SAFETY: links lead to nodes of this list.
-        let next = unsafe { Entry::from_raw(link.next.load(Ordering::Acquire)) }?;
-        (next.compare(target) == Order::Less).then(|| next.place())
+        // SAFETY: links lead to nodes of this list. No code is above that of a link to none.
+        let Some(next) = (unsafe { Entry::from_word(word) }) else { return Ahead::Stay(word) };
+        if position.code > code {
+            let code = target.prefix.code_after_next(position.code, code);
+            return Ahead::Step(Position { at: next.place(), code });
+        }
+        let (order, bit) = next.compare(target);
+        if order == Order::Less {
+            return Ahead::Step(Position { at: next.place(), code: target.prefix.code(bit) });
+        }
+        Ahead::Stay(word)
     }
 
-    /// Goes from `at` on `level` to the last place before `target` on level 0, and tells `record`
-    /// where it left each level.
+    /// Goes from `position` on `level` to the last place before `target` on level 0, and tells
+    /// `record` where it left each level. Returns the link there, too.
     ///
     /// # Safety
-    /// `at` is before `target`, and was reached on `level` or above.
-    #[inline]
+    /// As for [`SkipList::look`].
+    #[inline(always)]
     unsafe fn descend<'a>(
         &'a self,
-        mut at: Place<'a>,
+        mut position: Position<'a>,
         mut level: usize,
         target: &Target<'_>,
-        mut record: impl FnMut(usize, Place<'a>),
-    ) -> Place<'a> {
+        mut record: impl FnMut(usize, Position<'a>),
+    ) -> (Position<'a>, Word) {
         loop {
-            // SAFETY: `at` was reached on this level: from the level above, or by a step on it.
-            while let Some(next) = unsafe { self.step(at, level, target) } {
-                at = next;
+            // SAFETY: the place was reached on this level: from the level above, or by a step on it.
+            match unsafe { self.look(position, level, target) } {
+                Ahead::Step(next) => position = next,
+                Ahead::Stay(word) => {
+                    record(level, position);
+                    if level == 0 {
+                        return (position, word);
+                    }
+                    level -= 1;
+                }
             }
-            record(level, at);
-            if level == 0 {
-                return at;
-            }
-            level -= 1;
         }
     }
 
-    /// The last place before `target`.
-    #[inline]
-    fn before<'a>(&'a self, target: &Target<'_>, record: impl FnMut(usize, Place<'a>)) -> Place<'a> {
+    /// The last place before `target`, and the link there.
+    #[inline(always)]
+    fn before<'a>(
+        &'a self,
+        target: &Target<'_>,
+        record: impl FnMut(usize, Position<'a>),
+    ) -> (Position<'a>, Word) {
         let top = self.height.load(Ordering::Relaxed) - 1;
         // SAFETY: the head is before everything and has all levels.
-        unsafe { self.descend(self.head(), top, target, record) }
+        unsafe { self.descend(target.from_head(self), top, target, record) }
     }
 
     /// The first entry at or after `target`.
     #[inline]
     pub(super) fn seek(&self, target: &Target<'_>) -> Option<Entry<'_>> {
-        let mut at = self.before(target, |_, _| ());
-        loop {
-            // SAFETY: every place has level 0.
-            let next = unsafe { self.next_of(at, 0) }?;
-            // Again, because the place may have got a new neighbour since.
-            if next.compare(target) != Order::Less {
-                return Some(next);
-            }
-            at = next.place();
-        }
+        let (_, word) = self.before(target, |_, _| ());
+        // SAFETY: links lead to nodes of this list.
+        unsafe { Entry::from_word(word) }
     }
 
     /// The first entry of `target`'s user key at or after `target`.
     #[inline]
     pub(super) fn get(&self, target: &Target<'_>) -> Option<Entry<'_>> {
-        let at = self.before(target, |_, _| ());
-        // SAFETY: every place has level 0.
-        let link = unsafe { at.link(0) };
-        // Behind `at` comes a key of a higher rank: the common case of a key that is not here.
-        if target.rank < link.bound.load(Ordering::Relaxed) {
+        let (position, word) = self.before(target, |_, _| ());
+        if position.code != word.code() {
+            // Differs from `target` in the prefix: the common case of a key that is not here.
             return None;
         }
         // SAFETY: links lead to nodes of this list.
-        let mut next = unsafe { Entry::from_raw(link.next.load(Ordering::Acquire)) }?;
-        while next.compare(target) == Order::Less {
-            next = self.next(next)?;
-        }
-        next.user_key_is(target.user_key).then_some(next)
+        unsafe { Entry::from_word(word) }.filter(|entry| entry.user_key() == target.user_key)
     }
 
     /// The entry at `at`, `None` if that is the head.
@@ -440,8 +509,8 @@ impl SkipList {
     pub(super) fn next<'a>(&'a self, entry: Entry<'a>) -> Option<Entry<'a>> {
         // SAFETY: every node has level 0.
         let next = unsafe { self.next_of(entry.place(), 0) }?;
-        // SAFETY: links lead to nodes of this list.
-        if let Some(after) = unsafe { Entry::from_raw(next.place().link(0).next.load(Ordering::Acquire)) } {
+        // SAFETY: every node has level 0.
+        if let Some(after) = unsafe { self.next_of(next.place(), 0) } {
             after.prefetch();
         }
         Some(next)
@@ -454,88 +523,128 @@ impl SkipList {
         let number = self.entries.fetch_add(1, Ordering::Relaxed);
         let height = random_height(number);
         let node = self.write_node(target, value, height);
-        self.place_finger(target, finger);
+        let mut codes = [Code::MAX; HEIGHT_MAX];
+        let known = self.place_finger(target, finger, &mut codes);
         if height > self.height.load(Ordering::Relaxed) {
             self.height.fetch_max(height, Ordering::Relaxed);
         }
-        for (level, place) in finger.places.iter_mut().take(height).enumerate() {
-            // SAFETY: `place_finger` left places of this list, each before `target` and reached on
-            // its level; `node` is `target`'s, with `height` links and seen by nobody on this level.
-            unsafe { self.link(node, level, *place, target) };
-            *place = node.as_ptr().cast_const().cast();
+        for level in 0..height {
+            // SAFETY: the finger's places are of this list, which is alive.
+            let Some(at) = (unsafe { Place::from_raw(finger.places[level]) }) else { return };
+            let code = if level < known { codes[level] } else { self.code_at(at, target) };
+            // SAFETY: `place_finger` left places that are before `target` and were each reached on
+            // their level; `node` is `target`'s, with `height` links, and not yet on this level.
+            unsafe { self.link(node, level, Position { at, code }, target) };
+            finger.places[level] = node.as_ptr().cast_const().cast();
         }
     }
 
-    /// Moves `finger` to the last places before `target`.
+    /// The code of `target` relative to `at`, which is before it.
+    fn code_at(&self, at: Place<'_>, target: &Target<'_>) -> Code {
+        match self.entry_at(at) {
+            Some(entry) => target.prefix.code(entry.compare(target).1),
+            None => target.prefix.code_after_zeros(),
+        }
+    }
+
+    /// Moves `finger` to the last places before `target`. Returns on how many levels, from the
+    /// lowest, `codes` then has the codes of `target` relative to them.
     #[inline]
-    fn place_finger(&self, target: &Target<'_>, finger: &mut Finger) {
+    fn place_finger(
+        &self,
+        target: &Target<'_>,
+        finger: &mut Finger,
+        codes: &mut [Code; HEIGHT_MAX],
+    ) -> usize {
         if finger.list == self.id {
-            let places = &mut finger.places;
-            // SAFETY: the finger's places are of this list, which is alive.
-            let last = unsafe { Place::from_raw(places[0]) }.and_then(|place| self.entry_at(place));
-            if last.is_some_and(|last| last.compare(target) == Order::Less) {
-                for level in 0..FINGER_LEVELS.min(HEIGHT_MAX) {
-                    // SAFETY: all places are at or before the last node, each reached on its level.
-                    let found = unsafe {
-                        Place::from_raw(places[level])
-                            .filter(|place| self.step(*place, level, target).is_none())
-                    };
-                    if let Some(place) = found {
-                        // SAFETY: as above.
-                        unsafe {
-                            self.descend(place, level, target, |level, place| {
-                                places[level] = place.link.as_ptr();
-                            })
-                        };
-                        return;
-                    }
-                }
+            if let Some((near, level)) = self.near(target, finger) {
+                // SAFETY: `near` is before `target` and was reached on `level`.
+                unsafe {
+                    self.descend(near, level, target, |level, position| {
+                        finger.places[level] = position.at.link.as_ptr();
+                        codes[level] = position.code;
+                    })
+                };
+                return level + 1;
             }
         } else {
             finger.start(self);
         }
-        let places = &mut finger.places;
-        self.before(target, |level, place| places[level] = place.link.as_ptr());
+        let mut known = 1;
+        self.before(target, |level, position| {
+            known = known.max(level + 1);
+            finger.places[level] = position.at.link.as_ptr();
+            codes[level] = position.code;
+        });
+        known
     }
 
-    /// Puts `node` on `level`, somewhere behind `place`.
+    /// A position of `finger` from which it is not far down to `target`, and its level. `None` if
+    /// `target` is before the finger or far behind it.
+    #[inline]
+    fn near(&self, target: &Target<'_>, finger: &Finger) -> Option<(Position<'_>, usize)> {
+        // SAFETY: the finger's places are of this list, which is alive.
+        let mut at = unsafe { Place::from_raw(finger.places[0]) }?;
+        let (order, bit) = self.entry_at(at)?.compare(target);
+        if order != Order::Less {
+            return None;
+        }
+        let mut code = target.prefix.code(bit);
+        for level in 0..FINGER_LEVELS.min(HEIGHT_MAX) {
+            // SAFETY: as above.
+            let place = unsafe { Place::from_raw(finger.places[level]) }?;
+            if place.link != at.link {
+                at = place;
+                code = self.code_at(at, target);
+            }
+            let position = Position { at, code };
+            // SAFETY: all places are at or before the last node, and each was reached on its level.
+            if let Ahead::Stay(_) = unsafe { self.look(position, level, target) } {
+                return Some((position, level));
+            }
+        }
+        None
+    }
+
+    /// Puts `node` on `level`, somewhere behind `position`.
     ///
     /// # Safety
-    /// `place` is of this list, before `target` and was reached on `level`; `node` has `target` as
+    /// The place is of this list, before `target` and was reached on `level`; `node` has `target` as
     /// its key and a link on `level`, and is linked on all levels below but not on this one.
     #[inline]
-    unsafe fn link(&self, node: NonNull<Node>, level: usize, place: *const Link, target: &Target<'_>) {
-        // SAFETY: the caller's promise.
-        let Some(mut at) = (unsafe { Place::from_raw(place) }) else { return };
+    unsafe fn link<'a>(
+        &'a self,
+        node: NonNull<Node>,
+        level: usize,
+        mut position: Position<'a>,
+        target: &Target<'_>,
+    ) {
+        // SAFETY: the node's own link of this level, which nobody else can have reached.
+        let own = unsafe { node.cast::<Link>().sub(level).as_ref() };
         loop {
-            // SAFETY: `at` is reached on this level.
-            let link = unsafe { at.link(level) };
-            let next = link.next.load(Ordering::Acquire);
-            // Not above the rank of `next`: whoever linked it had lowered the bound before. (Of an
-            // inserter that is about to link something else it may already be lower.)
-            let bound = link.bound.load(Ordering::Relaxed);
-            if target.rank >= bound {
-                // SAFETY: links lead to nodes of this list.
-                let entry: Option<Entry<'_>> = unsafe { Entry::from_raw(next) };
-                if let Some(entry) = entry
-                    && entry.compare(target) == Order::Less
-                {
-                    at = entry.place();
+            // SAFETY: the caller's promise, and steps are made on this level.
+            let word = match unsafe { self.look(position, level, target) } {
+                Ahead::Stay(word) => word,
+                Ahead::Step(next) => {
+                    position = next;
                     continue;
                 }
-            }
-            // SAFETY: the node's own link of this level, which nobody else can have reached.
-            let own = unsafe { node.cast::<Link>().sub(level).as_ref() };
-            own.next.store(next, Ordering::Relaxed);
-            // What follows is not before this node either, so its rank is not below.
-            own.bound.store(bound.max(target.rank), Ordering::Relaxed);
-            if bound > target.rank {
-                link.bound.fetch_min(target.rank, Ordering::Relaxed);
-            }
-            // Release: publishes the node, and the bound with it.
+            };
+            // SAFETY: links lead to nodes of this list.
+            let behind = match unsafe { Entry::from_word(word) } {
+                // It differs from the place where it differs from `target`, who differs only later.
+                _ if word.code().differs_before(position.code) => word,
+                Some(next) => Word::new(next.node, next.code_after(target)),
+                None => Word::NONE,
+            };
+            own.0.store(behind.0, Ordering::Relaxed);
+            // SAFETY: a place's link.
+            let link = unsafe { position.at.link(level) };
+            let ahead = Word::new(node, position.code);
+            // Release: publishes the node. Relaxed: on failure all is read again.
             if link
-                .next
-                .compare_exchange(next, node.as_ptr(), Ordering::Release, Ordering::Relaxed)
+                .0
+                .compare_exchange(word.0, ahead.0, Ordering::Release, Ordering::Relaxed)
                 .is_ok()
             {
                 return;
@@ -554,7 +663,7 @@ impl SkipList {
         let Space { node, value: apart } =
             self.arena.allocate(node_bytes, if inside { 0 } else { value.len() });
         let header = Node {
-            link: Link::new(ptr::null_mut(), u64::MAX),
+            link: Link::new(),
             user_key_len: len_u32(target.user_key),
             value_len: len_u32(value),
             #[cfg(loom)]
@@ -564,12 +673,15 @@ impl SkipList {
         // below add up to, and a place for the value if it lies apart. Nobody else has the addresses.
         unsafe {
             for level in 1..height {
-                node.cast::<Link>().add(level - 1).write(Link::new(ptr::null_mut(), u64::MAX));
+                node.cast::<Link>().add(level - 1).write(Link::new());
             }
             let node = node.add(links_bytes);
             node.cast::<Node>().write(header);
             let key = node.add(mem::size_of::<Node>());
-            key.copy_from_nonoverlapping(NonNull::from(target.user_key).cast(), target.user_key.len());
+            key.copy_from_nonoverlapping(
+                NonNull::from(target.user_key).cast(),
+                target.user_key.len(),
+            );
             let trailer = key.add(target.user_key.len());
             trailer.cast::<[u8; 8]>().write(target.trailer.to_le_bytes());
             let behind = trailer.add(TRAILER_BYTES);
@@ -628,26 +740,26 @@ impl<O: Owner> Cursor<O> {
         self.node.map(|node| Entry { node, list: PhantomData })
     }
 
-    pub(super) fn seek_to_first(&mut self) {
+    pub(super) fn to_first(&mut self) {
         self.path.list = 0;
         self.node = self.owner.list().first().map(|entry| entry.node);
     }
 
     #[inline]
-    pub(super) fn seek(&mut self, target: &Target<'_>) {
+    pub(super) fn to(&mut self, target: &Target<'_>) {
         self.path.list = 0;
         self.node = self.owner.list().seek(target).map(|entry| entry.node);
     }
 
     /// Moves on by one; stays invalid if it is.
     #[inline]
-    pub(super) fn next(&mut self) {
+    pub(super) fn forward(&mut self) {
         self.path.list = 0;
         let list = self.owner.list();
         self.node = self.entry().and_then(|entry| list.next(entry)).map(|entry| entry.node);
     }
 
-    pub(super) fn seek_to_last(&mut self) {
+    pub(super) fn to_last(&mut self) {
         let list = self.owner.list();
         self.path.start(list);
         let mut at = list.head();
@@ -661,14 +773,15 @@ impl<O: Owner> Cursor<O> {
         self.node = list.entry_at(at).map(|entry| entry.node);
     }
 
-    pub(super) fn seek_for_prev(&mut self, target: &Target<'_>) {
+    pub(super) fn to_last_by(&mut self, target: &Target<'_>) {
         let list = self.owner.list();
         self.path.start(list);
         let places = &mut self.path.places;
-        let mut at = list.before(target, |level, place| places[level] = place.link.as_ptr());
+        let (Position { mut at, .. }, _) =
+            list.before(target, |level, position| places[level] = position.at.link.as_ptr());
         // SAFETY: every place has level 0.
         while let Some(next) = unsafe { list.next_of(at, 0) } {
-            if next.compare(target) == Order::Greater {
+            if next.compare(target).0 == Order::Greater {
                 break;
             }
             at = next.place();
@@ -677,7 +790,7 @@ impl<O: Owner> Cursor<O> {
     }
 
     /// Moves back by one; stays invalid if it is.
-    pub(super) fn prev(&mut self) {
+    pub(super) fn back(&mut self) {
         let Some(entry) = self.node.map(|node| Entry { node, list: PhantomData }) else { return };
         let list = self.owner.list();
         let target = Target::internal(entry.key());
@@ -691,15 +804,20 @@ impl<O: Owner> Cursor<O> {
             },
             _ => None,
         };
-        let record = |level: usize, place: Place<'_>| places[level] = place.link.as_ptr();
-        let at = match start {
-            // SAFETY: the place is before the entry (at or before it, and not on it), and was
-            // reached on this level.
-            Some((place, level)) => unsafe { list.descend(place, level, &target, record) },
+        let (Position { at, .. }, _) = match start {
+            Some((at, level)) => {
+                let position = Position { at, code: list.code_at(at, &target) };
+                let record = |level: usize, position: Position<'_>| {
+                    places[level] = position.at.link.as_ptr()
+                };
+                // SAFETY: the place is before the entry (at or before it, and not on it), and was
+                // reached on this level.
+                unsafe { list.descend(position, level, &target, record) }
+            }
             None => {
                 self.path.list = list.id;
                 places.fill(list.head().link.as_ptr());
-                list.before(&target, |level, place| places[level] = place.link.as_ptr())
+                list.before(&target, |level, position| places[level] = position.at.link.as_ptr())
             }
         };
         self.node = list.entry_at(at).map(|entry| entry.node);
