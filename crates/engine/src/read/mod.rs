@@ -3,6 +3,8 @@
 pub(crate) mod bounds;
 pub(crate) mod db_iter;
 pub(crate) mod level_iter;
+#[cfg(test)]
+mod measure;
 pub(crate) mod merging_iter;
 #[cfg(test)]
 pub(crate) mod vec_iter;
