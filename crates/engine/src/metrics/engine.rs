@@ -520,7 +520,8 @@ mod tests {
     #[test]
     #[ignore = "a measurement"]
     fn measure_recording() {
-        const OPERATIONS: u64 = 10_000_000;
+        const OPERATIONS: u64 = 100_000;
+        const ROUNDS: u64 = 100;
         let levels = [
             ("off", LatencySampling::OFF),
             ("default", LatencySampling::default()),
@@ -528,20 +529,24 @@ mod tests {
         ];
         for (name, sampling) in levels {
             let metrics = black_box(EngineMetrics::new(sampling, 0));
-            let start = Instant::now();
-            for _ in 0..OPERATIONS {
-                let timer = metrics.start(Operation::Get);
-                metrics.record_get(timer, Some(100));
+            let (mut get, mut write) = (f64::INFINITY, f64::INFINITY);
+            // The fastest round: the others were disturbed.
+            for _ in 0..ROUNDS {
+                let start = Instant::now();
+                for _ in 0..OPERATIONS {
+                    let timer = metrics.start(Operation::Get);
+                    metrics.record_get(timer, Some(100));
+                }
+                get = get.min(start.elapsed().as_nanos() as f64 / OPERATIONS as f64);
+                let start = Instant::now();
+                for _ in 0..OPERATIONS {
+                    let timer = metrics.start(Operation::Write);
+                    metrics.record_write(timer, 100, 1);
+                }
+                write = write.min(start.elapsed().as_nanos() as f64 / OPERATIONS as f64);
             }
-            let get = start.elapsed().as_nanos() as f64 / OPERATIONS as f64;
-            let start = Instant::now();
-            for _ in 0..OPERATIONS {
-                let timer = metrics.start(Operation::Write);
-                metrics.record_write(timer, 100, 1);
-            }
-            let write = start.elapsed().as_nanos() as f64 / OPERATIONS as f64;
             println!("latency {name}: {get:.1} ns/get, {write:.1} ns/write");
-            assert_eq!(metrics.snapshot().counts.get_hits, OPERATIONS);
+            assert_eq!(metrics.snapshot().counts.get_hits, ROUNDS * OPERATIONS);
         }
     }
 }

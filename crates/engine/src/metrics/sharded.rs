@@ -234,13 +234,18 @@ mod tests {
     #[test]
     #[ignore = "a measurement"]
     fn measure_add() {
-        const ADDS: u64 = 50_000_000;
+        const ADDS: u64 = 100_000;
+        const ROUNDS: u64 = 100;
         let counters = ShardedCounters::new();
-        let start = Instant::now();
-        for _ in 0..ADDS {
-            std::hint::black_box(&counters).add(Ticker::Gets, 1);
+        let mut best = f64::INFINITY;
+        for _ in 0..ROUNDS {
+            let start = Instant::now();
+            for _ in 0..ADDS {
+                std::hint::black_box(&counters).add(Ticker::Gets, 1);
+            }
+            best = best.min(start.elapsed().as_nanos() as f64 / ADDS as f64);
         }
-        println!("{:.2} ns/add", start.elapsed().as_nanos() as f64 / ADDS as f64);
-        assert_eq!(counters.get(Ticker::Gets), ADDS);
+        println!("{best:.2} ns/add");
+        assert_eq!(counters.get(Ticker::Gets), ROUNDS * ADDS);
     }
 }

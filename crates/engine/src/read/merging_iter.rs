@@ -122,13 +122,17 @@ impl<I: InternalIterator> MergingIter<I> {
         match self.heap.len() {
             0 | 1 => {}
             2 => {
+                // Stores only what changes: the next step loads the top again at once.
                 let other = self.heap[1];
-                let stays = self.precedes::<REVERSED>(top, other);
-                self.heap[0] = if stays { top } else { other };
-                self.heap[1] = if stays { other } else { top };
+                if self.precedes::<REVERSED>(top, other) {
+                    self.heap[0].prefix = top.prefix;
+                } else {
+                    self.heap[0] = other;
+                    self.heap[1] = top;
+                }
             }
             _ => {
-                self.heap[0] = top;
+                self.heap[0].prefix = top.prefix;
                 if self.runner_up == 0 {
                     let second_first = self.precedes::<REVERSED>(self.heap[2], self.heap[1]);
                     self.runner_up = 1 + usize::from(second_first);

@@ -4,6 +4,8 @@ pub(crate) mod block_cache;
 pub(crate) mod bounds;
 pub(crate) mod db_iter;
 pub(crate) mod level_iter;
+#[cfg(test)]
+mod measure;
 pub(crate) mod merging_iter;
 pub(crate) mod super_version;
 pub(crate) mod table_cache;

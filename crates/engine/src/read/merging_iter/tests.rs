@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::time::Instant;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -141,48 +140,6 @@ proptest! {
             if let Some(at) = at {
                 prop_assert_eq!(iter.key(), &all[at].0);
             }
-        }
-    }
-}
-
-/// Prints nanoseconds an entry; run with `--release -- --ignored --nocapture merging`.
-#[test]
-#[ignore = "a measurement"]
-fn measure_next() {
-    const ENTRIES: u64 = 1_000_000;
-    for (name, children) in [("random", 1_u64), ("random", 2), ("random", 4), ("random", 10)]
-        .into_iter()
-        .chain([("runs of 100", 2), ("runs of 100", 10)])
-    {
-        let mut lists = vec![Vec::new(); usize::try_from(children).unwrap()];
-        for number in 0..ENTRIES {
-            let group = if name == "random" { number } else { number / 100 };
-            let child = (group.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % children;
-            let mut user_key = number.to_be_bytes().to_vec();
-            user_key.extend_from_slice(b"12345678");
-            lists[usize::try_from(child).unwrap()]
-                .push((internal(&user_key, number + 1, ValueKind::Put), vec![0; 100]));
-        }
-        let children: Vec<_> = lists.into_iter().map(|list| VecIter::new(Arc::new(list))).collect();
-        let count = children.len();
-        let mut iter = MergingIter::new(children);
-        for backwards in [false, true] {
-            let start = Instant::now();
-            let mut seen = 0_u64;
-            let mut bytes = 0;
-            if backwards {
-                iter.seek_to_last().unwrap()
-            } else {
-                iter.seek_to_first().unwrap()
-            }
-            while iter.valid() {
-                bytes += iter.key().len() + iter.value().len();
-                seen += 1;
-                if backwards { iter.prev().unwrap() } else { iter.next().unwrap() }
-            }
-            let nanos = start.elapsed().as_nanos() as f64 / ENTRIES as f64;
-            println!("{name}, {count} children, backwards {backwards}: {nanos:.1} ns/entry");
-            assert_eq!((seen, bytes), (ENTRIES, ENTRIES as usize * 124));
         }
     }
 }
