@@ -20,6 +20,7 @@ mod observe;
 mod options;
 mod read;
 mod recovery;
+mod repair;
 mod snapshot;
 mod sync;
 mod table;
@@ -39,6 +40,7 @@ pub use options::{
     WriteController, WriteOptions,
 };
 pub use read::super_version::PinnedSlice;
+pub use repair::{RepairReport, repair, repair_with};
 pub use sateen_control::{ColumnFamilyId, ValueKind};
 pub use snapshot::Snapshot;
 pub use write::batch::{
