@@ -168,8 +168,8 @@ Examples:
   zcat books.csv.gz | sateen db load library - --format csv --header
   sateen db load library books.jsonl --dry-run
 
-Formats: tsv (key, tab, value; \\t \\n \\r \\\\ \\xHH are escapes), csv (RFC 4180, two fields), jsonl
-(one object a line with key and value, or key_hex, key_base64, value_hex, value_base64).
+Formats: tsv (key, tab, value; \\t \\n \\r \\\\ \\xHH are escapes), csv (RFC 4180, two fields),
+jsonl (one object a line with key and value, or key_hex, key_base64, value_hex, value_base64).
 
 A line that is no record ends the load with its number. Then the database holds every record
 before it and none after. What a load wrote is durable when the command returns.")]

@@ -1,6 +1,7 @@
 //! The rules of the source that no compiler checks: the architecture's invariants as far as text
 //! shows them, and the habits of STYLE.md. Every problem is `file:line: what`.
 
+mod fix;
 mod markdown;
 
 use std::fs;
@@ -76,6 +77,21 @@ const REMARKS: &[&str] = &["TODO", "FIXME", "XXX", "HACK"];
 
 /// Namespaces look like addresses and are none.
 const NAMESPACE: &str = "http://www.w3.org/";
+
+/// Breaks comments that are too long, in every file; the rest needs a person.
+pub(crate) fn fix(root: &Path) -> Outcome {
+    let mut files = Vec::new();
+    list(root, root, &mut files);
+    for name in files.iter().filter(|name| name.ends_with(".rs")) {
+        let Ok(text) = fs::read_to_string(root.join(name)) else { continue };
+        let fixed = fix::break_comments(&text, COLUMNS_MAX);
+        if fixed != text {
+            fs::write(root.join(name), fixed).map_err(|error| vec![format!("{name}: {error}")])?;
+            eprintln!("{name}");
+        }
+    }
+    run(root)
+}
 
 pub(crate) fn run(root: &Path) -> Outcome {
     let mut problems = Vec::new();
