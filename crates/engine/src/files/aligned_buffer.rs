@@ -37,16 +37,17 @@ impl AlignedBuffer {
         }
     }
 
-    /// All of it.
+    /// All of it: `capacity` bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        self.bytes.get(self.start..).unwrap_or_default()
+        self.bytes.get(self.start..self.start + self.capacity()).unwrap_or_default()
     }
 
     /// All of it, to be filled.
     #[inline]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        self.bytes.get_mut(self.start..).unwrap_or_default()
+        let end = self.start + self.capacity();
+        self.bytes.get_mut(self.start..end).unwrap_or_default()
     }
 }
 
@@ -62,6 +63,8 @@ mod tests {
         for capacity in [1, 4095, 4096, 4097, 1 << 20] {
             buffer.reserve(capacity);
             assert!(buffer.bytes().len() >= capacity);
+            assert_eq!(buffer.bytes().len(), buffer.capacity());
+            assert_eq!(AlignedBuffer::with_capacity(capacity).bytes().len(), capacity);
             assert_eq!(buffer.bytes_mut().as_ptr().align_offset(PAGE_BYTES), 0);
         }
         buffer.shrink_to(1 << 20);

@@ -170,7 +170,7 @@ impl TableIter {
         self.block = block;
         if self.options.chunk_bytes > 0 {
             let bytes = self.options.chunk_bytes as u64;
-            self.data = self.from_chunk(block, handle, bytes, true)?;
+            self.data = self.take_from_chunk(handle, bytes, true)?;
             return Ok(true);
         }
         let table = self.table.id();
@@ -193,7 +193,7 @@ impl TableIter {
             self.data = Data::Shared(self.table.block(handle, None, false)?);
         } else {
             self.readahead = self.readahead.max(READAHEAD_BYTES_MIN);
-            self.data = self.from_chunk(block, handle, self.readahead, !backward)?;
+            self.data = self.take_from_chunk(handle, self.readahead, !backward)?;
         }
         self.fill_cache(handle);
         Ok(true)
@@ -213,13 +213,7 @@ impl TableIter {
 
     /// The block from the chunk; if it is not there, reads a chunk of about `bytes` that begins
     /// with it, or going backward ends with it.
-    fn from_chunk(
-        &mut self,
-        block: usize,
-        handle: BlockHandle,
-        bytes: u64,
-        forward: bool,
-    ) -> Result<Data> {
+    fn take_from_chunk(&mut self, handle: BlockHandle, bytes: u64, forward: bool) -> Result<Data> {
         if handle.offset < self.chunk_from || handle.end() > self.chunk_end {
             self.read_chunk(handle, bytes, forward)?;
         }
@@ -232,10 +226,7 @@ impl TableIter {
         match unpack(self.table.seed, stored, handle.offset, decompressor, decompressed) {
             Ok(Payload::Decompressed(length)) => Ok(Data::Decompressed(length)),
             Ok(payload) => Ok(Data::Chunk(start..start + payload.of(stored, &[]).len())),
-            Err(kind) => {
-                debug_assert_eq!(block, self.block);
-                Err(corrupt(kind))
-            }
+            Err(kind) => Err(corrupt(kind)),
         }
     }
 
