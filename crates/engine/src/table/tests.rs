@@ -91,6 +91,7 @@ pub(super) fn ways() -> Vec<TableIterOptions> {
 
 /// The order of internal keys as one that a map can have: user key, then newest first.
 type Model = BTreeMap<(Vec<u8>, u64), Vec<u8>>;
+type ModelEntry<'a> = (&'a (Vec<u8>, u64), &'a Vec<u8>);
 
 fn model_key(internal: &[u8]) -> (Vec<u8>, u64) {
     (key::user_key(internal).to_vec(), !key::trailer(internal))
@@ -102,7 +103,7 @@ fn model(entries: &Entries) -> Model {
 
 fn check_at<'a>(
     iter: &impl InternalIterator,
-    expected: Option<(&'a (Vec<u8>, u64), &'a Vec<u8>)>,
+    expected: Option<ModelEntry<'a>>,
 ) -> std::result::Result<(), TestCaseError> {
     let found = iter.valid().then(|| (model_key(iter.key()), iter.value().to_vec()));
     prop_assert_eq!(found, expected.map(|(key, value)| (key.clone(), value.clone())));

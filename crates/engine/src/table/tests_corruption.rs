@@ -73,10 +73,13 @@ fn small_file(compression: Compression) -> (Vec<TableSummary>, Vec<u8>, Vec<Entr
 
 #[test]
 fn no_changed_byte_changes_an_answer() {
-    for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
+    // Every byte of the plain file; of the compressed ones, which differ in the blocks only, a sample.
+    for (compression, step) in
+        [(Compression::None, 1), (Compression::Lz4, 5), (Compression::Zstd, 5)]
+    {
         let (summaries, bytes, expected) = small_file(compression);
         let mut detected = 0;
-        for i in 0..bytes.len() {
+        for i in (0..bytes.len()).step_by(step) {
             for byte in [bytes[i] ^ (1 << (i % 8)), 0, 0xff] {
                 let mut bad = bytes.clone();
                 bad[i] = byte;
@@ -91,7 +94,7 @@ fn no_changed_byte_changes_an_answer() {
         }
         // All but padding is covered: header, both tables, directory, footer.
         let covered = 4096 + summaries.iter().map(|s| s.size_bytes).sum::<u64>() + 200;
-        assert!(detected > covered * 2, "{detected} of {covered}");
+        assert!(detected > covered * 2 / step as u64, "{detected} of {covered}");
     }
 }
 
