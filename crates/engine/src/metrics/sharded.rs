@@ -220,6 +220,26 @@ mod tests {
     }
 
     #[test]
+    fn threads_without_a_shard_of_their_own_lose_nothing() {
+        const THREADS: usize = 4;
+        const ADDS: u64 = 500_000;
+        let counters = ShardedCounters::new();
+        let barrier = Barrier::new(THREADS);
+        thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    SHARD.set(SHARED);
+                    barrier.wait();
+                    for _ in 0..ADDS {
+                        counters.add(Ticker::Gets, 1);
+                    }
+                });
+            }
+        });
+        assert_eq!(counters.get(Ticker::Gets), THREADS as u64 * ADDS);
+    }
+
+    #[test]
     fn counters_of_two_databases_are_apart() {
         let (a, b) = (ShardedCounters::new(), ShardedCounters::new());
         for (ticker, by) in Ticker::ALL.into_iter().zip(1..) {
