@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn threads_without_a_shard_of_their_own_lose_nothing() {
         const THREADS: usize = 4;
-        const ADDS: u64 = 500_000;
+        const ADDS: u64 = 10_000_000;
         let counters = ShardedCounters::new();
         let barrier = Barrier::new(THREADS);
         thread::scope(|scope| {
