@@ -1,6 +1,7 @@
 //! Scripts under `testdata`: state in, decision out. A case is a line with a command, further lines
 //! of input, a line `----`, and what is printed, up to an empty line. `REWRITE=1` writes what is
 //! printed into the scripts instead of comparing. The commands are documented at [`World::run`].
+#![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -321,9 +322,8 @@ impl World {
         };
         version.validate().unwrap();
         self.versions.insert(cf, version.clone());
-        match &mut self.plane {
-            Some(plane) => plane.handle(self.now, Event::VersionInstalled { version }),
-            None => {}
+        if let Some(plane) = &mut self.plane {
+            plane.handle(self.now, Event::VersionInstalled { version });
         }
         String::new()
     }
