@@ -132,12 +132,13 @@ fn an_empty_histogram_answers_zero() {
 
 #[test]
 fn nothing_is_lost_between_recording_and_rotating_threads() {
-    const EACH: u64 = 20_000;
+    const EACH: u64 = 200_000;
     let histogram = WindowedHistogram::new(2, 0);
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
-        let recorders: Vec<_> =
-            (0..3).map(|_| scope.spawn(|| (0..EACH).for_each(|n| histogram.record(n)))).collect();
+        let recorders: Vec<_> = (0..3)
+            .map(|_| scope.spawn(|| (0..EACH).for_each(|n| histogram.record(n % 2))))
+            .collect();
         let rotator = scope.spawn(|| {
             let mut second = 0;
             while !done.load(Ordering::Relaxed) {
@@ -152,5 +153,5 @@ fn nothing_is_lost_between_recording_and_rotating_threads() {
     });
     let total = histogram.since_open();
     assert_eq!(total.count(), 3 * EACH);
-    assert_eq!(total.sum(), 3 * (EACH * (EACH - 1) / 2));
+    assert_eq!(total.sum(), 3 * EACH / 2);
 }
