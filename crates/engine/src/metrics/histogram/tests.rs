@@ -155,3 +155,21 @@ fn nothing_is_lost_between_recording_and_rotating_threads() {
     assert_eq!(total.count(), 3 * EACH);
     assert_eq!(total.sum(), 3 * EACH / 2);
 }
+
+/// What a thread that is slow to record meets when its window has become another second's.
+#[test]
+fn what_is_recorded_while_a_window_is_emptied_moves_or_stays() {
+    const EACH: u64 = 500_000;
+    let histogram = Histogram::new();
+    let mut moved = HistogramSnapshot::default();
+    thread::scope(|scope| {
+        let recorders: Vec<_> =
+            (0..2).map(|_| scope.spawn(|| (0..EACH).for_each(|_| histogram.record(3)))).collect();
+        while recorders.iter().any(|thread| !thread.is_finished()) {
+            histogram.drain_to(&mut moved);
+        }
+    });
+    histogram.drain_to(&mut moved);
+    assert_eq!((moved.count(), moved.sum(), moved.max()), (2 * EACH, 6 * EACH, 3));
+    assert_eq!(histogram.snapshot(), HistogramSnapshot::default());
+}
