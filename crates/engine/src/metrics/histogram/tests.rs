@@ -159,7 +159,7 @@ fn nothing_is_lost_between_recording_and_rotating_threads() {
 /// What a thread that is slow to record meets when its window has become another second's.
 #[test]
 fn what_is_recorded_while_a_window_is_emptied_moves_or_stays() {
-    const EACH: u64 = 500_000;
+    const EACH: u64 = 4_000_000;
     let histogram = Histogram::new();
     let mut moved = HistogramSnapshot::default();
     thread::scope(|scope| {
