@@ -37,7 +37,7 @@ impl AlignedBuffer {
         }
     }
 
-    /// All of it.
+    /// All of it: `capacity` bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.get(self.start..self.start + self.capacity()).unwrap_or_default()
@@ -62,8 +62,9 @@ mod tests {
         assert!(buffer.bytes().is_empty());
         for capacity in [1, 4095, 4096, 4097, 1 << 20] {
             buffer.reserve(capacity);
+            assert!(buffer.bytes().len() >= capacity);
             assert_eq!(buffer.bytes().len(), buffer.capacity());
-            assert!(buffer.capacity() >= capacity);
+            assert_eq!(AlignedBuffer::with_capacity(capacity).bytes().len(), capacity);
             assert_eq!(buffer.bytes_mut().as_ptr().align_offset(PAGE_BYTES), 0);
         }
         buffer.shrink_to(1 << 20);

@@ -197,6 +197,8 @@ fn the_mark_behind_a_sync_protects_the_last_edit() {
     let mut writer = create(&vfs);
     writer.append(&[numbered(1)]).unwrap();
     writer.end_snapshot().unwrap();
+    // A delta: without the mark its loss would leave a manifest that is whole but older.
+    writer.append(&[numbered(2)]).unwrap();
     let synced = writer.sync().unwrap();
     let bytes = vfs.bytes(&path(1));
     for byte in 0..usize::try_from(synced).unwrap() {

@@ -90,9 +90,11 @@ struct Counters {
     misses: AtomicU64,
 }
 
+type Blocks = Cache<Key, Arc<[u8]>, Bytes, BuildKeyHasher, DefaultLifecycle<Key, Arc<[u8]>>>;
+
 /// A cache of data blocks, shared by all column families.
 pub(crate) struct BlockCache {
-    cache: Cache<Key, Arc<[u8]>, Bytes, BuildKeyHasher, DefaultLifecycle<Key, Arc<[u8]>>>,
+    cache: Blocks,
     capacity: AtomicU64,
     counters: [Counters; COUNTERS],
 }

@@ -194,7 +194,7 @@ impl<'a> Parts<'a> {
 }
 
 impl<'a> RawEntry<'a> {
-    #[inline]
+    #[inline(always)]
     fn decode(keys: &'a [u8]) -> Option<RawEntry<'a>> {
         let (shared, unshared, value_length, rest) = match keys.split_first_chunk::<3>() {
             Some((&[shared, unshared, value], rest)) if (shared | unshared | value) < 0x80 => {

@@ -3,6 +3,7 @@
 //! ahead, a little at first and doubling. In compaction mode (`chunk_bytes`) it reads the whole
 //! table in large chunks from the start and leaves the cache alone.
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
@@ -71,6 +72,50 @@ enum Data {
     Decompressed(usize),
 }
 
+/// What a cursor that reads in chunks works with. A job goes through many small tables, one cursor
+/// each: the buffers are handed on within the thread, so that they are not zeroed for every table.
+#[derive(Default)]
+struct Buffers {
+    chunk: AlignedBuffer,
+    decompressed: Vec<u8>,
+    decompressor: Decompressor,
+}
+
+/// How many cursors' buffers a thread keeps, and of what size at most.
+const SPARE_BUFFERS_MAX: usize = 4;
+const SPARE_BYTES_MAX: usize = 2 << 20;
+
+thread_local! {
+    static SPARE: RefCell<Vec<Buffers>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Buffers {
+    fn take() -> Buffers {
+        SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()
+    }
+
+    fn give_back(self) {
+        let worth = self.chunk.capacity() > 0
+            && self.chunk.capacity() <= SPARE_BYTES_MAX
+            && self.decompressed.capacity() <= SPARE_BYTES_MAX;
+        if worth {
+            // A thread that is ending has no place to keep them; they are freed.
+            let _ = SPARE.try_with(|spare| {
+                let mut spare = spare.borrow_mut();
+                if spare.len() < SPARE_BUFFERS_MAX {
+                    spare.push(self);
+                }
+            });
+        }
+    }
+}
+
+impl Drop for TableIter {
+    fn drop(&mut self) {
+        std::mem::take(&mut self.buffers).give_back();
+    }
+}
+
 /// A cursor over a table.
 pub(crate) struct TableIter {
     table: Arc<Table>,
@@ -79,13 +124,11 @@ pub(crate) struct TableIter {
     data: Data,
     /// The block under the cursor.
     block: usize,
-    chunk: AlignedBuffer,
+    buffers: Buffers,
     /// What of the table the chunk holds, and where in it that starts.
     chunk_from: u64,
     chunk_end: u64,
     chunk_start: usize,
-    decompressed: Vec<u8>,
-    decompressor: Decompressor,
     /// The block that was read last, and how many before it in sequence.
     last_read: usize,
     sequential: u32,
@@ -101,12 +144,10 @@ impl Table {
             cursor: Cursor::default(),
             data: Data::None,
             block: 0,
-            chunk: AlignedBuffer::default(),
+            buffers: Buffers::default(),
             chunk_from: 0,
             chunk_end: 0,
             chunk_start: 0,
-            decompressed: Vec::new(),
-            decompressor: Decompressor::default(),
             last_read: usize::MAX,
             sequential: if readahead > 0 { SEQUENTIAL_READS_MIN } else { 0 },
             readahead,
@@ -117,12 +158,12 @@ impl Table {
 
 /// The payload of the current block.
 #[inline]
-fn payload<'a>(data: &'a Data, chunk: &'a AlignedBuffer, decompressed: &'a [u8]) -> &'a [u8] {
+fn payload<'a>(data: &'a Data, buffers: &'a Buffers) -> &'a [u8] {
     match data {
         Data::None => &[],
         Data::Shared(block) => block,
-        Data::Chunk(range) => chunk.bytes().get(range.clone()).unwrap_or_default(),
-        Data::Decompressed(length) => decompressed.get(..*length).unwrap_or_default(),
+        Data::Chunk(range) => buffers.chunk.bytes().get(range.clone()).unwrap_or_default(),
+        Data::Decompressed(length) => buffers.decompressed.get(..*length).unwrap_or_default(),
     }
 }
 
@@ -144,7 +185,7 @@ impl TableIter {
         &mut self,
         step: impl FnOnce(&mut Cursor, &[u8]) -> Result<(), CorruptionKind>,
     ) -> Result<()> {
-        let block = payload(&self.data, &self.chunk, &self.decompressed);
+        let block = payload(&self.data, &self.buffers);
         match step(&mut self.cursor, block) {
             Ok(()) => Ok(()),
             Err(kind) => Err(self.corruption(kind)),
@@ -170,7 +211,7 @@ impl TableIter {
         self.block = block;
         if self.options.chunk_bytes > 0 {
             let bytes = self.options.chunk_bytes as u64;
-            self.data = self.from_chunk(block, handle, bytes, true)?;
+            self.data = self.take_from_chunk(handle, bytes, true)?;
             return Ok(true);
         }
         let table = self.table.id();
@@ -193,7 +234,7 @@ impl TableIter {
             self.data = Data::Shared(self.table.block(handle, None, false)?);
         } else {
             self.readahead = self.readahead.max(READAHEAD_BYTES_MIN);
-            self.data = self.from_chunk(block, handle, self.readahead, !backward)?;
+            self.data = self.take_from_chunk(handle, self.readahead, !backward)?;
         }
         self.fill_cache(handle);
         Ok(true)
@@ -206,20 +247,14 @@ impl TableIter {
         };
         let block = match &self.data {
             Data::Shared(block) => block.clone(),
-            other => Arc::from(payload(other, &self.chunk, &self.decompressed)),
+            other => Arc::from(payload(other, &self.buffers)),
         };
         cache.insert(self.table.id(), handle.offset, block);
     }
 
     /// The block from the chunk; if it is not there, reads a chunk of about `bytes` that begins
     /// with it, or going backward ends with it.
-    fn from_chunk(
-        &mut self,
-        block: usize,
-        handle: BlockHandle,
-        bytes: u64,
-        forward: bool,
-    ) -> Result<Data> {
+    fn take_from_chunk(&mut self, handle: BlockHandle, bytes: u64, forward: bool) -> Result<Data> {
         if handle.offset < self.chunk_from || handle.end() > self.chunk_end {
             self.read_chunk(handle, bytes, forward)?;
         }
@@ -227,15 +262,12 @@ impl TableIter {
         let distance = |to: u64| usize::try_from(to - self.chunk_from).unwrap_or(usize::MAX);
         let start = self.chunk_start.saturating_add(distance(handle.offset));
         let end = self.chunk_start.saturating_add(distance(handle.end()));
-        let stored = self.chunk.bytes().get(start..end).unwrap_or_default();
-        let (decompressor, decompressed) = (&mut self.decompressor, &mut self.decompressed);
+        let Buffers { chunk, decompressed, decompressor } = &mut self.buffers;
+        let stored = chunk.bytes().get(start..end).unwrap_or_default();
         match unpack(self.table.seed, stored, handle.offset, decompressor, decompressed) {
             Ok(Payload::Decompressed(length)) => Ok(Data::Decompressed(length)),
             Ok(payload) => Ok(Data::Chunk(start..start + payload.of(stored, &[]).len())),
-            Err(kind) => {
-                debug_assert_eq!(block, self.block);
-                Err(corrupt(kind))
-            }
+            Err(kind) => Err(corrupt(kind)),
         }
     }
 
@@ -251,8 +283,12 @@ impl TableIter {
         };
         // Nothing is in the chunk while it is being read: an error must not leave old bounds on it.
         (self.chunk_from, self.chunk_end) = (0, 0);
+        if self.buffers.chunk.capacity() == 0 {
+            self.buffers = Buffers::take();
+        }
         let source = self.table.source();
-        let range = source.read_range(from, end - from, &mut self.chunk, self.options.class)?;
+        let range =
+            source.read_range(from, end - from, &mut self.buffers.chunk, self.options.class)?;
         self.chunk_start = range.start;
         (self.chunk_from, self.chunk_end) = (from, end);
         if self.options.chunk_bytes == 0 {
@@ -351,7 +387,7 @@ impl InternalIterator for TableIter {
 
     #[inline]
     fn value(&self) -> &[u8] {
-        let block = payload(&self.data, &self.chunk, &self.decompressed);
+        let block = payload(&self.data, &self.buffers);
         block.get(self.cursor.value()).unwrap_or_default()
     }
 }

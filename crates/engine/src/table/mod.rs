@@ -19,6 +19,10 @@ mod reader;
 mod bench;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_corruption;
+#[cfg(test)]
+mod tests_io;
 
 pub(crate) use builder::{
     KEY_BYTES_MAX, TableBuilder, TableBuilderOptions, TableSummary, VALUE_BYTES_MAX,

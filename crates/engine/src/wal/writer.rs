@@ -36,7 +36,8 @@ pub(crate) struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// Creates the file and writes its header block. Syncing the directory is the caller's.
+    /// Creates the file and writes its header block. Syncing the directory is the caller's, and so is
+    /// the file if this fails: its number is used up.
     pub(crate) fn create(
         vfs: &dyn Vfs,
         path: &Path,

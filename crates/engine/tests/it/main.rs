@@ -1,3 +1,5 @@
 //! Tests of the whole engine, in one binary.
 
 mod basics;
+mod common;
+mod crash;

@@ -1,0 +1,87 @@
+//! What several tests share: option sets, a random number generator that prints its seed, reading a
+//! whole database.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sateen::vfs::{MemVfs, Vfs};
+use sateen::{ColumnFamily, Db, Options, ReadOptions};
+
+/// A column family's contents.
+pub(crate) type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// xorshift64*: small, and the same everywhere.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+    /// Below `n`.
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.next() % n.max(1)
+    }
+    pub(crate) fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+/// Everything so small that a few hundred writes go through flushes, several levels and manifests.
+pub(crate) fn tiny() -> Options {
+    let mut options = Options { background_threads: 0, ..Options::default() };
+    options.block_cache_bytes = 64 << 10;
+    options.manifest_bytes_max = 4 << 10;
+    options.slice_bytes_max = 4 << 10;
+    options.wal_bytes_per_sync = 0;
+    let family = &mut options.column_family;
+    family.memtable_bytes = 4 << 10;
+    family.memtables_max = 3;
+    family.level0_trigger = 2;
+    family.level0_slowdown = 6;
+    family.level0_stop = 8;
+    family.level_base_bytes = 8 << 10;
+    family.level_multiplier = 3.0;
+    family.table_bytes = 2 << 10;
+    family.block_bytes = 512;
+    family.restart_interval = 4;
+    options
+}
+
+/// The whole of a column family, read forwards; backwards must say the same.
+pub(crate) fn read_all(db: &Db, family: &ColumnFamily, options: &ReadOptions) -> Contents {
+    let mut iter = db.iter_cf(family, options).unwrap();
+    let mut forwards = Vec::new();
+    iter.seek_to_first();
+    while iter.valid() {
+        forwards.push((iter.key().to_vec(), iter.value().to_vec()));
+        iter.next();
+    }
+    iter.status().unwrap();
+    let mut backwards = Vec::new();
+    iter.seek_to_last();
+    while iter.valid() {
+        backwards.push((iter.key().to_vec(), iter.value().to_vec()));
+        iter.prev();
+    }
+    iter.status().unwrap();
+    backwards.reverse();
+    assert_eq!(forwards, backwards, "both directions show the same");
+    assert!(forwards.is_sorted_by(|a, b| a.0 < b.0), "keys ascend");
+    forwards.into_iter().collect()
+}
+
+/// Everything that must be true of a database is.
+pub(crate) fn assert_sound(db: &Db) {
+    let report = db.check(&mut |_, _| {}).unwrap();
+    assert!(report.problems.is_empty(), "{:#?}", report.problems);
+}
+
+pub(crate) fn as_vfs(vfs: &MemVfs) -> Arc<dyn Vfs> {
+    Arc::new(vfs.clone())
+}

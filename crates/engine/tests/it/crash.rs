@@ -1,0 +1,238 @@
+//! Power failures: at every operation that changed the file system, in every way that what was not
+//! synced may have survived, the database opens and is a prefix of the commit order no shorter than
+//! what was promised.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use sateen::vfs::{CrashChoice, MemVfs, Recording};
+use sateen::{Db, Options, ReadOptions, WalMode, WriteBatch, WriteOptions};
+
+use crate::common::{Contents, Random, as_vfs, assert_sound, read_all, tiny};
+
+const MARK: &[u8] = b"~commit";
+const OTHER: &str = "other";
+
+/// What was done, and what it promised.
+struct Run {
+    recording: Recording,
+    /// The contents of both families after so many commits.
+    states: Vec<[Contents; 2]>,
+    /// (operations of the file system, commits that survive any crash from there on).
+    promised: Vec<(usize, usize)>,
+    /// (operations of the file system, commits begun by then).
+    begun: Vec<(usize, usize)>,
+    options: Options,
+}
+
+fn apply(state: &mut [Contents; 2], family: usize, key: Vec<u8>, value: Option<Vec<u8>>) {
+    match value {
+        Some(value) => state[family].insert(key, value),
+        None => state[family].remove(&key),
+    };
+}
+
+fn workload(seed: u64, options: &Options, commits: usize) -> Run {
+    let mut random = Random::new(seed);
+    let vfs = MemVfs::new();
+    let db = Db::open_with(as_vfs(&vfs), "/db", options.clone(), &[]).unwrap();
+    let other = db.create_column_family(OTHER, options.column_family.clone()).unwrap();
+    let recording = vfs.record();
+    let mut run = Run {
+        recording: recording.clone(),
+        states: vec![Default::default()],
+        promised: vec![(0, 0)],
+        begun: vec![(0, 0)],
+        options: options.clone(),
+    };
+    let logged = options.wal != WalMode::Off;
+    let mut snapshots = Vec::new();
+    while run.states.len() <= commits {
+        let number = run.states.len();
+        let mut state = run.states[number - 1].clone();
+        let mut batch = WriteBatch::new();
+        for _ in 0..=random.below(4) {
+            let key = format!("key{:03}", random.below(120)).into_bytes();
+            let family = usize::from(random.one_in(3));
+            let large = if random.one_in(40) { 6000 } else { 60 };
+            let fill = vec![b'a' + (random.below(26) as u8); random.below(large) as usize];
+            let value = (!random.one_in(4)).then_some(fill);
+            match (&value, family) {
+                (Some(value), 0) => batch.put(&key, value).unwrap(),
+                (Some(value), _) => batch.put_cf(&other, &key, value).unwrap(),
+                (None, 0) => batch.delete(&key).unwrap(),
+                (None, _) => batch.delete_cf(&other, &key).unwrap(),
+            }
+            apply(&mut state, family, key, value);
+        }
+        let mark = number.to_string().into_bytes();
+        batch.put(MARK, &mark).unwrap();
+        batch.put_cf(&other, MARK, &mark).unwrap();
+        apply(&mut state, 0, MARK.to_vec(), Some(mark.clone()));
+        apply(&mut state, 1, MARK.to_vec(), Some(mark));
+        run.states.push(state);
+        run.begun.push((recording.len(), number));
+        let sync = logged && random.one_in(8);
+        db.write(&batch, &WriteOptions { sync, ..WriteOptions::default() }).unwrap();
+        if sync || options.wal == WalMode::SyncEachWrite {
+            run.promised.push((recording.len(), number));
+        }
+        match random.below(24) {
+            0 => {
+                db.flush_all().unwrap();
+                run.promised.push((recording.len(), number));
+            }
+            1 => {
+                let begin = format!("key{:03}", random.below(120)).into_bytes();
+                let family = db.default_column_family();
+                db.compact_range(&family, Some(&begin), None, &Default::default()).unwrap();
+            }
+            2 => snapshots.push(db.snapshot()),
+            3 => snapshots.clear(),
+            4..10 => {
+                for _ in 0..random.below(12) {
+                    db.step().unwrap();
+                }
+            }
+            _ => {}
+        }
+    }
+    db.wait_idle().unwrap();
+    drop(snapshots);
+    db.close().unwrap();
+    if logged {
+        run.promised.push((recording.len(), commits));
+    }
+    run
+}
+
+impl Run {
+    fn bounds(&self, at: usize) -> (usize, usize) {
+        let last = |list: &[(usize, usize)]| {
+            list[list.partition_point(|(operations, _)| *operations <= at) - 1].1
+        };
+        (last(&self.promised), last(&self.begun))
+    }
+
+    /// Opens what the crash left and holds it against what was promised.
+    fn examine(&self, image: &MemVfs, at: usize, what: &str) {
+        let (floor, ceiling) = self.bounds(at);
+        let db = Db::open_with(as_vfs(image), "/db", self.options.clone(), &[])
+            .unwrap_or_else(|error| panic!("{what}: cannot be opened: {error}"));
+        let Some(other) = db.column_family(OTHER) else {
+            panic!("{what}: the column family is gone");
+        };
+        let latest = ReadOptions::default();
+        let mark = db.get(MARK).unwrap();
+        assert_eq!(
+            db.get_cf(&other, MARK, &latest).unwrap(),
+            mark,
+            "{what}: a batch is in one family and not in the other"
+        );
+        let commits = mark.map_or(0, |text| String::from_utf8(text).unwrap().parse().unwrap());
+        assert!(
+            (floor..=ceiling).contains(&commits),
+            "{what}: {commits} commits, promised {floor}, begun {ceiling}"
+        );
+        let expected = &self.states[commits];
+        let family = db.default_column_family();
+        assert!(read_all(&db, &family, &latest) == expected[0], "{what}: wrong contents");
+        assert!(read_all(&db, &other, &latest) == expected[1], "{what}: wrong contents");
+        assert_sound(&db);
+        for i in 0..10 {
+            db.put(format!("after{i}"), "crash").unwrap();
+        }
+        db.close().unwrap();
+        let db = Db::open_with(as_vfs(image), "/db", self.options.clone(), &[]).unwrap();
+        for i in 0..10 {
+            assert!(db.get(format!("after{i}")).unwrap().is_some(), "{what}: lost after reopening");
+        }
+        assert_sound(&db);
+    }
+}
+
+/// Examines images at operations `offset`, `offset + stride`, …; returns how many. With `nested`, one
+/// in so many images is crashed again at every operation of its recovery.
+fn sweep(run: &Run, seed: u64, stride: usize, offset: usize, nested: usize) -> (usize, usize) {
+    let next = AtomicUsize::new(offset);
+    let (images, doubles) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(stride, Ordering::Relaxed);
+                    if at > run.recording.len() {
+                        return;
+                    }
+                    for choice in run.recording.choices_at(at, 4) {
+                        let what = format!("seed {seed}, operation {at}, {choice:?}");
+                        let image = run.recording.image_at(at, choice);
+                        let number = images.fetch_add(1, Ordering::Relaxed);
+                        if nested > 0 && number.is_multiple_of(nested) {
+                            doubles.fetch_add(again(run, &image, at, &what), Ordering::Relaxed);
+                        }
+                        run.examine(&image, at, &what);
+                    }
+                }
+            });
+        }
+    });
+    (images.into_inner(), doubles.into_inner())
+}
+
+/// Crashes the recovery of `image` at each of its operations.
+fn again(run: &Run, image: &MemVfs, at: usize, what: &str) -> usize {
+    let image = image.crash_image(CrashChoice::Everything);
+    let recovery = image.record();
+    let db = Db::open_with(as_vfs(&image), "/db", run.options.clone(), &[]).unwrap();
+    db.close().unwrap();
+    let mut images = 0;
+    for operation in 0..=recovery.len() {
+        for choice in [CrashChoice::SyncedOnly, CrashChoice::Everything] {
+            let twice = recovery.image_at(operation, choice);
+            let what = format!("{what}, then operation {operation} of recovery, {choice:?}");
+            run.examine(&twice, at, &what);
+            images += 1;
+        }
+    }
+    images
+}
+
+fn scale() -> usize {
+    std::env::var("SATEEN_CRASH_SCALE").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+fn crash(seed: u64, options: &Options) {
+    let run = workload(seed, options, 120);
+    let stride = (23 / scale()).max(1);
+    let (images, doubles) = sweep(&run, seed, stride, seed as usize % stride, 199);
+    println!("seed {seed}: {images} images, {doubles} of a second crash, of {} operations", run.recording.len());
+    assert!(images > 100 && doubles > 0, "the sweep looked at something");
+}
+
+#[test]
+fn buffered_log() {
+    crash(1, &tiny());
+}
+
+#[test]
+fn synced_log() {
+    crash(2, &Options { wal: WalMode::SyncEachWrite, ..tiny() });
+}
+
+#[test]
+fn flush_heavy() {
+    let mut options = tiny();
+    options.column_family.memtable_bytes = 1 << 10;
+    options.column_family.memtables_max = 4;
+    crash(3, &options);
+}
+
+#[test]
+fn manifest_roll_at_every_edit() {
+    crash(4, &Options { manifest_bytes_max: 1, ..tiny() });
+}
+
+#[test]
+fn wal_bound() {
+    crash(5, &Options { max_total_wal_bytes: 8 << 10, ..tiny() });
+}
