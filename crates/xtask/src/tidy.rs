@@ -184,8 +184,9 @@ fn rust_file(name: &str, text: &str, problems: &mut Vec<String>) {
 
 /// True for a file that is compiled for tests, models, benchmarks or fuzzing only.
 fn is_test(name: &str) -> bool {
-    let names = ["tests.rs", "/test_vfs.rs", "/models.rs", "/bench.rs", "/fuzz.rs"];
-    name.contains("/tests/") || names.iter().any(|end| name.ends_with(end))
+    let names = ["tests.rs", "/models.rs", "/bench.rs", "/fuzz.rs"];
+    let parts = ["/tests/", "/tests_", "/test_"];
+    parts.iter().any(|part| name.contains(part)) || names.iter().any(|end| name.ends_with(end))
 }
 
 /// True if `line` has the word by itself, not as part of a longer one.
