@@ -2,11 +2,24 @@
 //!
 //! Everything here is a deterministic function of its arguments: no file is opened, no thread
 //! started, no clock read, no random number drawn, no hash iterated. The engine and the simulator
-//! are two drivers of the same [`ControlPlane`](control_plane::ControlPlane).
+//! are two drivers of the same [`ControlPlane`].
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod column_family;
+pub mod compaction;
+pub mod control_plane;
+pub mod event;
+pub mod options;
+mod scheduler;
 pub mod types;
 pub mod version;
+pub mod write_controller;
 
+pub use compaction::CompactionPlan;
+pub use control_plane::ControlPlane;
+pub use event::{Action, Event, JobResult, Sample};
+pub use options::{CfOptions, ControlOptions};
 pub use types::*;
+pub use version::{TableMeta, Version, VersionEdit};
+pub use write_controller::{Admission, AdmissionState, StallCause};

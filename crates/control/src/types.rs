@@ -66,6 +66,10 @@ number!(
     JobId(u64), "j"
 );
 number!(
+    /// The number of a client's request to compact a range, chosen by the driver.
+    RequestId(u64), "q"
+);
+number!(
     /// When a run was installed in level 0: larger is newer (format rule F6).
     Epoch(u64), "e"
 );

@@ -57,6 +57,14 @@ pub enum Error {
         /// What is wrong.
         kind: CorruptionKind,
     },
+    /// The catalogue contradicts itself.
+    #[error("{}: corruption: {reason}", path.display())]
+    InconsistentEdit {
+        /// The manifest.
+        path: PathBuf,
+        /// What contradicts what.
+        reason: String,
+    },
     /// The caller asked for something that cannot be done; the text names it.
     #[error("invalid argument: {0}")]
     InvalidArgument(String),
@@ -116,10 +124,9 @@ impl Error {
     #[must_use]
     pub fn is_no_space(&self) -> bool {
         match self {
-            Error::Io { source, .. } => matches!(
-                source.kind(),
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-            ),
+            Error::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
             Error::Background { cause, .. } => cause.is_no_space(),
             _ => false,
         }
@@ -129,7 +136,7 @@ impl Error {
     #[must_use]
     pub fn is_corruption(&self) -> bool {
         match self {
-            Error::Corruption { .. } => true,
+            Error::Corruption { .. } | Error::InconsistentEdit { .. } => true,
             Error::Background { cause, .. } => cause.is_corruption(),
             _ => false,
         }

@@ -2,17 +2,48 @@
 #![deny(missing_docs)]
 
 mod background;
+mod check;
+mod checkpoint;
+mod column_family;
+mod core;
+mod db;
 mod error;
 mod files;
+#[doc(hidden)]
+pub mod fuzz;
+mod iter;
 mod key;
 mod manifest;
 mod memtable;
+pub mod metrics;
+mod observe;
 mod options;
 mod read;
+mod recovery;
+mod repair;
+mod snapshot;
 mod sync;
 mod table;
 pub mod vfs;
 mod wal;
 mod write;
 
+pub use background::state::Health;
+pub use check::CheckReport;
+pub use db::{ColumnFamily, DEFAULT_COLUMN_FAMILY, Db};
 pub use error::{CorruptionKind, Error, Result};
+pub use iter::Iter;
+pub use observe::PROPERTIES;
+pub use options::{
+    ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle, Compression,
+    FlushOptions, OptionInfo, Options, ReadOptions, StatisticsLevel, WalMode, WalRecovery,
+    WriteController, WriteOptions,
+};
+pub use read::super_version::PinnedSlice;
+pub use repair::{RepairReport, repair, repair_with};
+pub use sateen_control::{ColumnFamilyId, ValueKind};
+pub use snapshot::Snapshot;
+pub use write::batch::{
+    BATCH_BYTES_MAX, BatchEntry, KEY_BYTES_MAX, VALUE_BYTES_MAX, VALUE_BYTES_MAX_DEFAULT,
+    WriteBatch, WriteBatchIter,
+};

@@ -1,1 +1,470 @@
-//! (placeholder)
+//! Every setting of the engine: what it means, its unit and default, RocksDB's name for it, and
+//! whether a running database can change it. An option is defined once, in a macro; text
+//! ([`Options::set`], the OPTIONS file, `--set` of the tool) and the struct cannot drift apart.
+//!
+//! What must stay true: a value that `get` prints, `set` takes back unchanged; an error names the
+//! option, the value and what would have been accepted; `validate` passes for every profile.
+
+mod calls;
+mod choices;
+pub(crate) mod control;
+mod define;
+mod profile;
+mod text;
+mod validate;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use self::choices::WalUnit;
+use self::define::option_struct;
+use self::text::{Bytes, Choice, ChoiceList, Count, Flag, Ratio, Span, Text, Unit};
+use crate::error::{Error, Result};
+
+pub use self::calls::{CompactRangeOptions, FlushOptions, ReadOptions, WriteOptions};
+pub use self::choices::{
+    CompactionPriority, CompactionStyle, Compression, StatisticsLevel, WalMode, WalRecovery,
+    WriteController,
+};
+pub use self::define::OptionInfo;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+option_struct! {
+    /// Options of a whole database, and through [`Options::column_family`] those of its column
+    /// families. Start from [`Options::default`] or [`Options::profile`] and change fields:
+    ///
+    /// ```
+    /// use sateen::Options;
+    ///
+    /// let mut options = Options { block_cache_bytes: 256 << 20, ..Options::default() };
+    /// options.set("memtable_bytes", "128MiB")?;
+    /// options.set("wal", "interval:10ms")?;
+    /// assert_eq!(options.get("memtable_bytes")?, "128MiB");
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    pub struct Options, column_family = false {
+        /// The profile that the values started from. Setting it replaces every option by that
+        /// profile's value, so it comes first in a list.
+        profile: String = profile::DEFAULT.to_owned(), Text, fixed, none;
+        /// Make the database if the directory has none; otherwise opening one is an error.
+        create_if_missing: bool = true, Flag, fixed, "create_if_missing";
+        /// Opening a directory that already has a database is an error.
+        error_if_exists: bool = false, Flag, fixed, "error_if_exists";
+        /// Make the column families that are named at open and do not exist.
+        create_missing_column_families: bool = false, Flag, fixed,
+            "create_missing_column_families";
+        /// Stop at the first inconsistency when opening or compacting, instead of going on with
+        /// what is readable; also checks that keys come in order wherever a table is written.
+        paranoid_checks: bool = true, Flag, fixed, "paranoid_checks";
+
+        /// Threads for flushes and compactions together. 0: none are started and the caller steps
+        /// the work, as tests and simulations do.
+        background_threads: u32 = 2, Count, fixed, "max_background_jobs";
+        /// Flushes at the same time, at most.
+        max_background_flushes: u32 = 1, Count, mutable, "max_background_flushes";
+        /// Compactions at the same time, at most. One that frees level 0 always finds a place.
+        max_background_compactions: u32 = 2, Count, mutable, "max_background_compactions";
+        /// How much lower than the clients' the CPU priority of background threads is: their nice
+        /// value, 0 to 19.
+        background_thread_nice: u32 = 5, Count, fixed, none;
+        /// Bytes that a background job moves before it looks up: the unit of preemption and
+        /// pacing, and so the longest that anything more urgent waits behind it.
+        slice_bytes_max: u64 = MIB, Bytes, mutable, none;
+
+        /// One number for all memory of the database: memtables, block cache, filters and indexes,
+        /// pinned blocks, compaction buffers. The cache gets what the others leave. `none`: the
+        /// single limits alone count.
+        memory_budget: Option<u64> = None, Bytes, mutable, none;
+        /// Bytes of blocks, indexes and filters kept uncompressed in memory.
+        block_cache_bytes: u64 = 64 * MIB, Bytes, mutable, none;
+        /// File descriptors of tables kept open, at most. A compaction's tables share one.
+        max_open_files: u32 = 4096, Count, mutable, "max_open_files";
+
+        /// How writes reach the log: `off`, `buffered` (the operating system writes it back),
+        /// `sync` (each write is durable before it returns) or `interval:<duration>` (durable at
+        /// the latest so much later). A write's own options can ask for more.
+        wal: WalMode = WalMode::Buffered, WalUnit, fixed, none;
+        /// The directory of the logs; `none`: the database's own.
+        wal_dir: Option<PathBuf> = None, Text, fixed, "wal_dir";
+        /// Start writing a log back every so many bytes, so that a later sync finds little to do.
+        /// 0: leave it to the operating system.
+        wal_bytes_per_sync: u64 = 512 * KIB, Bytes, mutable, "wal_bytes_per_sync";
+        /// When the logs together are larger, the memtables that keep the oldest alive are
+        /// flushed. 0: four times the memtables of all column families.
+        max_total_wal_bytes: u64 = 0, Bytes, mutable, "max_total_wal_size";
+        /// What recovery makes of a log that ends in damage: `prefix` takes everything before an
+        /// unfinished last write, and reports damage that is not at the end of what was synced as
+        /// corruption; `absolute` takes only a log without any.
+        wal_recovery: WalRecovery = WalRecovery::Prefix, Choice, fixed, none;
+        /// Bytes of writes that one leader puts into the log together, at most.
+        commit_group_bytes_max: u64 = MIB, Bytes, mutable, "max_write_batch_group_size_bytes";
+        /// The largest value that a write takes; at most 1 GiB.
+        value_bytes_max: u64 = 64 * MIB, Bytes, mutable, none;
+
+        /// Clients' reads bypass the page cache; then the block cache is all the cache there is.
+        direct_reads: bool = false, Flag, fixed, "use_direct_reads";
+        /// Flushes and compactions bypass the page cache, where the file system can; otherwise
+        /// they are buffered, with paced write-back.
+        direct_io_for_flush_and_compaction: bool = true, Flag, fixed,
+            "use_direct_io_for_flush_and_compaction";
+        /// How much a compaction reads of an input at once.
+        compaction_readahead_bytes: u64 = MIB, Bytes, mutable, "compaction_readahead_size";
+        /// Start writing back a buffered flush or compaction every so many bytes. 0: leave it to
+        /// the operating system.
+        bytes_per_sync: u64 = MIB, Bytes, mutable, "bytes_per_sync";
+        /// A new manifest is begun when it is larger, in the background.
+        manifest_bytes_max: u64 = 64 * MIB, Bytes, mutable, "max_manifest_file_size";
+
+        /// Flushes and compactions write no more than this in a second; with
+        /// `rate_limit_auto_tune`, the upper end of what tuning may choose. 0: no limit.
+        rate_limit_bytes_per_second: u64 = 0, Bytes, mutable, "rate_limiter_bytes_per_sec";
+        /// The limit follows the demand: up when background work waits for it often, down when it
+        /// rarely does.
+        rate_limit_auto_tune: bool = false, Flag, mutable, none;
+        /// What delays writers when background work falls behind: `triggers` (RocksDB's slowdown
+        /// and stop conditions) or `off` (only the hard limits of memory stop them).
+        write_controller: WriteController = WriteController::Triggers, Choice, mutable, none;
+        /// The rate at which writers start when they are slowed down.
+        delayed_write_bytes_per_second: u64 = 16 * MIB, Bytes, mutable, "delayed_write_rate";
+
+        /// Reads check the checksum of each block that they bring from the disk.
+        verify_checksums_in_reads: bool = true, Flag, mutable, none;
+        /// Compactions check the checksum of each block that they read.
+        verify_checksums_in_compaction: bool = true, Flag, mutable, none;
+        /// What is measured: `counters` (bytes, operations, stalls) or `latencies` (also a
+        /// histogram for each kind of operation: two readings of the clock).
+        statistics: StatisticsLevel = StatisticsLevel::Latencies, Choice, mutable, none;
+    }
+    plus {
+        /// Options of the default column family, and of those that are made without their own.
+        column_family: ColumnFamilyOptions,
+    }
+}
+
+option_struct! {
+    /// Options of one column family.
+    pub struct ColumnFamilyOptions, column_family = true {
+        /// A memtable that has grown to this size is sealed and flushed.
+        memtable_bytes: u64 = 64 * MIB, Bytes, mutable, "write_buffer_size";
+        /// Memtables in memory, the one being written and those waiting for their flush; when
+        /// there are more, writers wait.
+        memtables_max: u32 = 2, Count, mutable, "max_write_buffer_number";
+        /// Sealed memtables that must have come together before they are flushed as one run.
+        memtables_to_flush_min: u32 = 1, Count, fixed, "min_write_buffer_number_to_merge";
+
+        /// Runs in level 0 at which they are compacted into the next level.
+        level0_trigger: u32 = 4, Count, mutable, "level0_file_num_compaction_trigger";
+        /// Runs in level 0 at which writers are slowed down.
+        level0_slowdown: u32 = 20, Count, mutable, "level0_slowdown_writes_trigger";
+        /// Runs in level 0 at which writers wait.
+        level0_stop: u32 = 36, Count, mutable, "level0_stop_writes_trigger";
+        /// Levels, level 0 included; 2 to 16.
+        levels: u32 = 7, Count, fixed, "num_levels";
+        /// The size that level 1 (with `dynamic_level_bytes`, the first level in use) may reach.
+        level_base_bytes: u64 = 256 * MIB, Bytes, mutable, "max_bytes_for_level_base";
+        /// How many times larger each level may be than the one above it.
+        level_multiplier: f64 = 10.0, Ratio, mutable, "max_bytes_for_level_multiplier";
+        /// The levels' sizes follow from that of the last one, so that it holds about nine tenths
+        /// of the data and little space is lost to old versions.
+        dynamic_level_bytes: bool = true, Flag, fixed, "level_compaction_dynamic_level_bytes";
+        /// The size at which a compaction begins another table in level 1.
+        table_bytes: u64 = 64 * MIB, Bytes, mutable, "target_file_size_base";
+        /// How many times larger the tables of each deeper level are.
+        table_multiplier: u32 = 1, Count, mutable, "target_file_size_multiplier";
+        /// Bytes that one compaction takes in, about. 0: twenty-five tables.
+        compaction_bytes_max: u64 = 0, Bytes, mutable, "max_compaction_bytes";
+        /// Which table of a level goes down first: `min-overlapping-ratio` or `round-robin`.
+        compaction_priority: CompactionPriority = CompactionPriority::MinOverlappingRatio,
+            Choice, mutable, "compaction_pri";
+        /// Bytes that compaction is behind at which writers are slowed down. 0: never.
+        soft_pending_compaction_bytes: u64 = 64 * GIB, Bytes, mutable,
+            "soft_pending_compaction_bytes_limit";
+        /// Bytes that compaction is behind at which writers wait. 0: never.
+        hard_pending_compaction_bytes: u64 = 256 * GIB, Bytes, mutable,
+            "hard_pending_compaction_bytes_limit";
+        /// Compact only when asked to by `compact_range`.
+        disable_auto_compactions: bool = false, Flag, mutable, "disable_auto_compactions";
+
+        /// The size of a data block before compression, about; at most 16 MiB.
+        block_bytes: u64 = 4 * KIB, Bytes, mutable, "block_size";
+        /// Entries between two whole keys in a block: fewer make a search faster and blocks
+        /// larger.
+        restart_interval: u32 = 16, Count, mutable, "block_restart_interval";
+        /// Bits for each key in the filters, which spare a read of tables that do not have it.
+        /// 0: no filters. 10 leave about one needless read in a hundred.
+        bloom_bits_per_key: u32 = 10, Count, mutable, none;
+        /// The filter holds whole keys. Without it there is none until prefixes can be filtered.
+        whole_key_filter: bool = true, Flag, mutable, "whole_key_filtering";
+        /// How blocks are compressed, for each level: `none`, `lz4` or `zstd`, separated by
+        /// commas; the last one counts for all deeper levels. By default levels 0 and 1 are not:
+        /// they hold a small part of the data for a short time, and compressing them would take
+        /// CPU where writers feel it most.
+        compression: Vec<Compression> = vec![
+            Compression::None, Compression::None, Compression::Lz4,
+        ], ChoiceList, mutable, "compression_per_level";
+        /// How hard zstd tries: 1 to 22.
+        zstd_level: i32 = 3, Count, mutable, none;
+
+        /// How tables are arranged and picked: `leveled`.
+        compaction_style: CompactionStyle = CompactionStyle::Leveled, Choice, fixed,
+            "compaction_style";
+        /// The order of keys. Reserved: `bytewise`.
+        comparator: String = "bytewise".to_owned(), Text, fixed, none;
+        /// What combines operands of a merge. Reserved: `none`.
+        merge_operator: Option<String> = None, Text, fixed, none;
+        /// How long an entry lives. Reserved: `none`.
+        ttl: Option<Duration> = None, Span, mutable, none;
+    }
+    plus {}
+}
+
+impl Options {
+    /// The options of a named profile. A profile is nothing but option values.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is no such profile, or none yet; the text lists those there are.
+    pub fn profile(name: &str) -> Result<Options> {
+        profile::options(name)
+    }
+
+    /// The names that [`Options::profile`] takes.
+    #[must_use]
+    pub fn profiles() -> &'static [&'static str] {
+        profile::AVAILABLE
+    }
+
+    /// Every option of the database and of its column families.
+    pub fn all() -> impl Iterator<Item = &'static OptionInfo> + Clone {
+        Options::INFO.iter().chain(ColumnFamilyOptions::INFO)
+    }
+
+    /// The names of all options.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Options::all().map(|info| info.name)
+    }
+
+    /// What is known about an option, by our name or RocksDB's.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is none of that name; the text has the nearest one.
+    pub fn info(name: &str) -> Result<&'static OptionInfo> {
+        find(Options::all(), name)
+    }
+
+    /// True if a running database can change the option.
+    ///
+    /// # Errors
+    /// As [`Options::info`].
+    pub fn is_mutable(name: &str) -> Result<bool> {
+        Ok(Options::info(name)?.mutable)
+    }
+
+    /// The options in a list such as `memtable_bytes=128MiB;wal=sync`, the others by default.
+    ///
+    /// # Errors
+    /// As [`Options::set`].
+    pub fn from_str_list(list: &str) -> Result<Options> {
+        let mut options = Options::default();
+        options.apply_str_list(list)?;
+        Ok(options)
+    }
+
+    /// Sets the options in a list such as `memtable_bytes=128MiB;wal=sync`. Entries are separated
+    /// by semicolons or line ends; lines that begin with `#` or `[` are skipped. On an error
+    /// nothing is changed.
+    ///
+    /// # Errors
+    /// As [`Options::set`].
+    pub fn apply_str_list(&mut self, list: &str) -> Result<()> {
+        let mut changed = self.clone();
+        for (name, value) in entries(list) {
+            changed.set(name, value?)?;
+        }
+        *self = changed;
+        Ok(())
+    }
+
+    /// Sets an option from text. Sizes are as `4096`, `64KiB` or `1G`, durations as `10ms`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is no such option (the text has the nearest name) or the value is
+    /// none of its (the text says what it takes).
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let info = Options::info(name)?;
+        if info.name == "profile" {
+            *self = Options::profile(value.trim())?;
+            return Ok(());
+        }
+        if info.column_family {
+            return self.column_family.set(name, value);
+        }
+        if self.set_field(info, value.trim()) { Ok(()) } else { Err(bad_value(info, value)) }
+    }
+
+    /// Sets an option of a running database.
+    ///
+    /// # Errors
+    /// As [`Options::set`]; also if the option is fixed when a database is opened, or the result
+    /// contradicts itself. Then nothing is changed.
+    pub fn set_at_run_time(&mut self, name: &str, value: &str) -> Result<()> {
+        let info = Options::info(name)?;
+        if !info.mutable {
+            return Err(fixed(info));
+        }
+        let mut changed = self.clone();
+        changed.set(name, value)?;
+        changed.validate()?;
+        *self = changed;
+        Ok(())
+    }
+
+    /// An option as text; `set` takes it back unchanged.
+    ///
+    /// # Errors
+    /// As [`Options::info`].
+    pub fn get(&self, name: &str) -> Result<String> {
+        let info = Options::info(name)?;
+        if info.column_family { self.column_family.get(name) } else { Ok(self.get_field(info)) }
+    }
+
+    /// All options, one a line; [`Options::from_str_list`] reads them back.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = String::from("[database]\n");
+        for info in Options::INFO {
+            text.push_str(&format!("{} = {}\n", info.name, self.get_field(info)));
+        }
+        text.push_str("\n[column family]\n");
+        text.push_str(&self.column_family.to_text());
+        text
+    }
+
+    /// Checks that the values are possible and do not contradict each other.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that names the option, its value and what it must be.
+    pub fn validate(&self) -> Result<()> {
+        validate::database(self)
+    }
+}
+
+impl ColumnFamilyOptions {
+    /// Sets an option from text, as [`Options::set`].
+    ///
+    /// # Errors
+    /// As [`Options::set`].
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let info = find(ColumnFamilyOptions::INFO.iter(), name)?;
+        if self.set_field(info, value.trim()) { Ok(()) } else { Err(bad_value(info, value)) }
+    }
+
+    /// Sets an option of a running database, as [`Options::set_at_run_time`].
+    ///
+    /// # Errors
+    /// As [`Options::set_at_run_time`].
+    pub fn set_at_run_time(&mut self, name: &str, value: &str) -> Result<()> {
+        let info = find(ColumnFamilyOptions::INFO.iter(), name)?;
+        if !info.mutable {
+            return Err(fixed(info));
+        }
+        let mut changed = self.clone();
+        changed.set(name, value)?;
+        changed.validate()?;
+        *self = changed;
+        Ok(())
+    }
+
+    /// Sets the options in a list, as [`Options::apply_str_list`].
+    ///
+    /// # Errors
+    /// As [`Options::set`].
+    pub fn apply_str_list(&mut self, list: &str) -> Result<()> {
+        let mut changed = self.clone();
+        for (name, value) in entries(list) {
+            changed.set(name, value?)?;
+        }
+        *self = changed;
+        Ok(())
+    }
+
+    /// An option as text.
+    ///
+    /// # Errors
+    /// As [`Options::info`].
+    pub fn get(&self, name: &str) -> Result<String> {
+        Ok(self.get_field(find(ColumnFamilyOptions::INFO.iter(), name)?))
+    }
+
+    /// All options, one a line.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let line = |info: &OptionInfo| format!("{} = {}\n", info.name, self.get_field(info));
+        ColumnFamilyOptions::INFO.iter().map(line).collect()
+    }
+
+    /// How blocks of `level` are compressed.
+    #[must_use]
+    pub fn compression_at(&self, level: usize) -> Compression {
+        let last = self.compression.last();
+        self.compression.get(level).or(last).copied().unwrap_or(Compression::None)
+    }
+
+    /// `compaction_bytes_max`, with its default worked out.
+    #[must_use]
+    pub fn compaction_bytes_limit(&self) -> u64 {
+        match self.compaction_bytes_max {
+            0 => self.table_bytes.saturating_mul(25),
+            bytes => bytes,
+        }
+    }
+
+    /// Checks that the values are possible and do not contradict each other.
+    ///
+    /// # Errors
+    /// As [`Options::validate`].
+    pub fn validate(&self) -> Result<()> {
+        validate::column_family(self)
+    }
+}
+
+/// The entries of a list of options. One without `=` has an error for its value.
+fn entries(list: &str) -> impl Iterator<Item = (&str, Result<&str>)> {
+    let lines = list.lines().map(str::trim).filter(|line| !line.starts_with(['#', '[']));
+    let entries = lines.flat_map(|line| line.split(';')).map(str::trim);
+    entries.filter(|entry| !entry.is_empty()).map(|entry| match entry.split_once('=') {
+        Some((name, value)) => (name.trim(), Ok(value.trim())),
+        None => {
+            let text = format!("option {entry:?} has no value: write {entry}=<value>");
+            (entry, Err(Error::InvalidArgument(text)))
+        }
+    })
+}
+
+/// The option of that name, by ours or RocksDB's.
+fn find(
+    mut among: impl Iterator<Item = &'static OptionInfo> + Clone,
+    name: &str,
+) -> Result<&'static OptionInfo> {
+    let all = among.clone();
+    among.find(|info| info.name == name || info.rocksdb == Some(name)).ok_or_else(|| {
+        let names = all.flat_map(|info| [Some(info.name), info.rocksdb]).flatten();
+        let nearest = names.min_by_key(|known| text::edit_distance(name, known)).unwrap_or("");
+        Error::InvalidArgument(format!("unknown option {name:?}; the nearest is {nearest:?}"))
+    })
+}
+
+fn bad_value(info: &OptionInfo, value: &str) -> Error {
+    let OptionInfo { name, accepts, .. } = info;
+    Error::InvalidArgument(format!("option {name} does not take {value:?}: it takes {accepts}"))
+}
+
+fn fixed(info: &OptionInfo) -> Error {
+    let text = "cannot be changed while the database is open: set it when opening";
+    Error::InvalidArgument(format!("option {} {text}", info.name))
+}

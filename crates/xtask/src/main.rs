@@ -1,2 +1,98 @@
-//! (filled below)
-fn main() {}
+//! The chores of the repository, run as `cargo xtask <chore>`. What they say must be true of every
+//! commit; each chore prints what is wrong and where, and exits with 1.
+
+mod deny;
+mod source;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+const HELP: &str = "\
+The chores of the Sateen repository.
+
+Usage: cargo xtask <chore>
+
+Chores:
+  test    everything a change must pass: tidy, deny, fmt, clippy and all tests, and the docs
+  ci      the same
+  tidy    the rules of the source that no compiler checks (ARCHITECTURE.md, STYLE.md)
+  deny    licences, sources and banned crates of the dependencies (deny.toml)
+  lint    fmt and clippy
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let root = root();
+    let done = match arguments.first().map(String::as_str) {
+        Some("test" | "ci") => test(&root),
+        Some("tidy") => step("tidy", || tidy::run(&root)),
+        Some("deny") => step("deny", || deny::run(&root)),
+        Some("lint") => lint(&root),
+        None | Some("help" | "--help" | "-h") => {
+            print!("{HELP}");
+            Ok(())
+        }
+        Some(other) => {
+            eprintln!("unknown chore {other:?}\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problems) => {
+            for problem in &problems {
+                eprintln!("{problem}");
+            }
+            eprintln!("{} problem(s)", problems.len());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The problems of a chore: each names a file and line, or the command that failed.
+type Outcome = Result<(), Vec<String>>;
+
+fn test(root: &Path) -> Outcome {
+    step("tidy", || tidy::run(root))?;
+    step("deny", || deny::run(root))?;
+    lint(root)?;
+    cargo(root, &["test", "--workspace", "--quiet"], &[])?;
+    cargo(root, &["doc", "--workspace", "--no-deps", "--quiet"], &[("RUSTDOCFLAGS", "-Dwarnings")])
+}
+
+fn lint(root: &Path) -> Outcome {
+    cargo(root, &["fmt", "--all", "--check"], &[])?;
+    let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-Dwarnings"];
+    cargo(root, &clippy, &[])
+}
+
+/// Runs one chore and says how long it took.
+fn step(name: &str, chore: impl FnOnce() -> Outcome) -> Outcome {
+    eprintln!("== {name}");
+    let began = Instant::now();
+    let outcome = chore();
+    eprintln!("== {name}: {:.1} s", began.elapsed().as_secs_f64());
+    outcome
+}
+
+fn cargo(root: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Outcome {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let name = format!("cargo {}", arguments.join(" "));
+    step(&name, || {
+        let mut command = Command::new(cargo);
+        command.args(arguments).current_dir(root).envs(environment.iter().copied());
+        match command.status() {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(vec![format!("{name}: {status}")]),
+            Err(error) => Err(vec![format!("{name}: {error}")]),
+        }
+    })
+}
+
+/// The top of the repository: two folders above this crate.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_owned()
+}

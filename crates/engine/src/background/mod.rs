@@ -1,1 +1,449 @@
-//! (placeholder)
+//! Background work: the driver carries out what control decides, step by step.
+//!
+//! What must stay true: control is called under the driver's lock, steps run outside it; a step ends
+//! with its grant; at the end of a job its edit is installed first, then control hears of the new
+//! version, of the memtables and of the end, in this order, before it is polled again.
+
+pub(crate) mod chores;
+pub(crate) mod compaction_iter;
+pub(crate) mod compaction_job;
+pub(crate) mod flush_job;
+pub(crate) mod output;
+pub(crate) mod pool;
+pub(crate) mod state;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sateen_control::version::{Version, VersionEdit};
+use sateen_control::{
+    Action, ColumnFamilyId, ControlOptions, ControlPlane, Event, FileId, Instant, JobId, JobResult,
+    RequestId,
+};
+
+use crate::core::DbCore;
+use crate::error::{Error, Result};
+use crate::sync::lock;
+use crate::write::admission::AdmissionGate;
+
+use compaction_job::CompactionJob;
+use flush_job::FlushJob;
+
+/// Bytes that a step moved.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StepBytes {
+    pub(crate) read: u64,
+    pub(crate) written: u64,
+}
+
+/// How a step ended.
+pub(crate) enum Step {
+    /// The grant is used up.
+    More(StepBytes),
+    /// Nothing is left to do but to install this edit.
+    Done(StepBytes, Box<VersionEdit>),
+}
+
+enum Job {
+    Flush(FlushJob),
+    Compaction(CompactionJob),
+}
+
+impl Job {
+    fn step(&mut self, bytes: u64, core: &DbCore) -> Result<Step> {
+        match self {
+            Job::Flush(job) => job.step(bytes, &core.versions.counters),
+            Job::Compaction(job) => job.step(bytes, &core.versions.counters),
+        }
+    }
+
+    fn abandon(&mut self) {
+        match self {
+            Job::Flush(job) => job.abandon(),
+            Job::Compaction(job) => job.abandon(),
+        }
+    }
+
+    fn file_id(&self) -> Option<FileId> {
+        match self {
+            Job::Flush(job) => job.file_id(),
+            Job::Compaction(job) => job.file_id(),
+        }
+    }
+}
+
+struct Slot {
+    /// None while a thread steps it.
+    job: Option<Box<Job>>,
+    is_flush: bool,
+    discard: bool,
+}
+
+struct Shared {
+    plane: ControlPlane,
+    jobs: BTreeMap<JobId, Slot>,
+    runnable: VecDeque<(JobId, u64)>,
+    /// Manual compactions under way; Some once they are over: whether all was done.
+    requests: BTreeMap<RequestId, Option<bool>>,
+    next_request: u64,
+    stop: bool,
+}
+
+/// The driver of a database's background work.
+pub(crate) struct Driver {
+    shared: Mutex<Shared>,
+    /// There may be work, or a request is over.
+    wake: Condvar,
+    /// Some memtable was sealed since control last heard.
+    memory_changed: AtomicBool,
+    pub(crate) gate: AdmissionGate,
+    pub(crate) chores: chores::Chores,
+}
+
+/// What one call of [`DbCore::background_once`] did.
+pub(crate) enum Turn {
+    /// Something.
+    Worked,
+    /// Nothing to do before this moment, if it is known.
+    Idle(Option<Instant>),
+}
+
+/// How long idle threads sleep at most: a safety net, not a mechanism.
+const IDLE_WAIT_MAX: Duration = Duration::from_millis(500);
+
+impl Driver {
+    pub(crate) fn new(options: ControlOptions) -> Driver {
+        Driver {
+            shared: Mutex::new(Shared {
+                plane: ControlPlane::new(options),
+                jobs: BTreeMap::new(),
+                runnable: VecDeque::new(),
+                requests: BTreeMap::new(),
+                next_request: 1,
+                stop: false,
+            }),
+            wake: Condvar::new(),
+            memory_changed: AtomicBool::new(false),
+            gate: AdmissionGate::default(),
+            chores: chores::Chores::default(),
+        }
+    }
+
+    /// A memtable was sealed. Called on the client path: takes no lock that work is done under.
+    pub(crate) fn memtables_changed(&self) {
+        self.memory_changed.store(true, Ordering::Release);
+        self.wake.notify_one();
+        self.chores.poke();
+    }
+
+    /// Reports an event from outside the driver.
+    pub(crate) fn report(&self, now: Instant, event: Event) {
+        lock(&self.shared).plane.handle(now, event);
+        self.wake.notify_one();
+    }
+
+    /// Starts a manual compaction; [`DbCore::wait_request`] ends it.
+    pub(crate) fn request(&self, now: Instant, event: impl FnOnce(RequestId) -> Event) -> RequestId {
+        let mut shared = lock(&self.shared);
+        let request = RequestId(shared.next_request);
+        shared.next_request += 1;
+        shared.requests.insert(request, None);
+        shared.plane.handle(now, event(request));
+        drop(shared);
+        self.wake.notify_one();
+        request
+    }
+
+    /// Makes every thread leave its loop.
+    pub(crate) fn stop(&self) {
+        lock(&self.shared).stop = true;
+        self.wake.notify_all();
+        self.chores.stop();
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        lock(&self.shared).stop
+    }
+
+    /// True if jobs run or are about to.
+    pub(crate) fn has_jobs(&self) -> bool {
+        !lock(&self.shared).jobs.is_empty()
+    }
+
+    /// True if control would start something now.
+    pub(crate) fn has_due_work(&self) -> bool {
+        let shared = lock(&self.shared);
+        self.memory_changed.load(Ordering::Acquire)
+            || !shared.runnable.is_empty()
+            || !shared.plane.is_idle()
+    }
+
+    /// Flushes and compactions under way.
+    pub(crate) fn running(&self) -> (u64, u64) {
+        let shared = lock(&self.shared);
+        let flushes = shared.jobs.values().filter(|slot| slot.is_flush).count();
+        (flushes as u64, (shared.jobs.len() - flushes) as u64)
+    }
+
+    /// Bytes that compaction is behind in a column family.
+    pub(crate) fn pending_compaction_bytes(&self, family: ColumnFamilyId) -> u64 {
+        lock(&self.shared).plane.pending_compaction_bytes(family).unwrap_or(0)
+    }
+
+    /// Gives up every job that is left. No thread may be in the driver any more.
+    pub(crate) fn abandon_all(&self) {
+        let mut shared = lock(&self.shared);
+        for (_, slot) in std::mem::take(&mut shared.jobs) {
+            if let Some(mut job) = slot.job {
+                job.abandon();
+            }
+        }
+        shared.runnable.clear();
+    }
+}
+
+impl DbCore {
+    /// Does one thing: a step of a job, or what control asked for meanwhile.
+    pub(crate) fn background_once(self: &Arc<Self>) -> Turn {
+        let driver = &self.driver;
+        let mut shared = lock(&driver.shared);
+        let (id, bytes, mut job) = loop {
+            if shared.stop {
+                return Turn::Idle(None);
+            }
+            self.poll_control(&mut shared);
+            let Some((id, bytes)) = shared.runnable.pop_front() else {
+                return Turn::Idle(shared.plane.poll_timeout());
+            };
+            let Some(slot) = shared.jobs.get_mut(&id) else { continue };
+            if let Some(job) = slot.job.take() {
+                break (id, bytes, job);
+            }
+        };
+        if !shared.runnable.is_empty() {
+            driver.wake.notify_one();
+        }
+        drop(shared);
+
+        let stepped = job.step(bytes, self);
+        self.after_step(id, job, stepped);
+        Turn::Worked
+    }
+
+    /// Waits until there may be work, at most until `until`.
+    pub(crate) fn wait_for_work(&self, until: Option<Instant>) {
+        let wait = until.map_or(IDLE_WAIT_MAX, |at| at.since(self.now()).min(IDLE_WAIT_MAX));
+        let shared = lock(&self.driver.shared);
+        let changed = self.driver.memory_changed.load(Ordering::Acquire);
+        if shared.stop || !shared.runnable.is_empty() || changed || wait.is_zero() {
+            return;
+        }
+        drop(self.driver.wake.wait_timeout(shared, wait));
+    }
+
+    fn poll_control(self: &Arc<Self>, shared: &mut MutexGuard<'_, Shared>) {
+        let now = self.now();
+        if self.driver.memory_changed.swap(false, Ordering::AcqRel) {
+            self.report_memtables(shared, now);
+        }
+        while let Some(action) = shared.plane.poll(now) {
+            match action {
+                Action::StartFlush { job, cf, memtables } => {
+                    let made = self.make_flush(cf, memtables as usize);
+                    self.start(shared, now, job, made.map(Job::Flush));
+                }
+                Action::StartCompaction { job, plan } => {
+                    let made = self.make_compaction(plan);
+                    self.start(shared, now, job, made.map(Job::Compaction));
+                }
+                Action::Grant { job, bytes } => shared.runnable.push_back((job, bytes)),
+                Action::Discard { job } => self.discard(shared, now, job),
+                Action::Admit(admission) => self.driver.gate.publish(admission),
+                Action::ManualDone { request, complete } => {
+                    if let Some(state) = shared.requests.get_mut(&request) {
+                        *state = Some(complete);
+                    }
+                    self.driver.wake.notify_all();
+                }
+            }
+        }
+    }
+
+    fn start(&self, shared: &mut Shared, now: Instant, id: JobId, job: Option<Job>) {
+        match job {
+            Some(job) => {
+                let is_flush = matches!(job, Job::Flush(_));
+                let slot = Slot { job: Some(Box::new(job)), is_flush, discard: false };
+                shared.jobs.insert(id, slot);
+            }
+            // The column family is being dropped.
+            None => {
+                let result = JobResult::Cancelled;
+                shared.plane.handle(now, Event::JobFinished { job: id, result });
+            }
+        }
+    }
+
+    fn discard(&self, shared: &mut Shared, now: Instant, id: JobId) {
+        let Some(slot) = shared.jobs.get_mut(&id) else { return };
+        slot.discard = true;
+        // A job that is being stepped is given up when the step ends.
+        let Some(mut job) = slot.job.take() else { return };
+        shared.jobs.remove(&id);
+        shared.runnable.retain(|(granted, _)| *granted != id);
+        job.abandon();
+        shared.plane.handle(now, Event::JobFinished { job: id, result: JobResult::Cancelled });
+    }
+
+    fn report_memtables(&self, shared: &mut Shared, now: Instant) {
+        for family in self.families().values() {
+            let event = memtables_event(family);
+            shared.plane.handle(now, event);
+        }
+    }
+
+    fn after_step(self: &Arc<Self>, id: JobId, mut job: Box<Job>, stepped: Result<Step>) {
+        match stepped {
+            Ok(Step::More(moved)) => {
+                let mut shared = lock(&self.driver.shared);
+                let now = self.now();
+                shared.plane.handle(now, stepped_event(id, moved));
+                let discard = shared.stop || shared.jobs.get(&id).is_none_or(|slot| slot.discard);
+                if discard {
+                    shared.jobs.remove(&id);
+                    drop(shared);
+                    job.abandon();
+                    self.driver.report(now, finished(id, JobResult::Cancelled));
+                } else if let Some(slot) = shared.jobs.get_mut(&id) {
+                    slot.job = Some(job);
+                }
+            }
+            Ok(Step::Done(moved, edit)) => {
+                let installed = self.install_result(&mut job, *edit);
+                let result = if installed.is_ok() { JobResult::Done } else { JobResult::Failed };
+                self.finish_job(id, moved, &job, installed.as_ref().ok(), result);
+                if let Err(error) = installed {
+                    self.job_failed(&error);
+                }
+                self.driver.chores.poke();
+            }
+            Err(error) => {
+                job.abandon();
+                self.finish_job(id, StepBytes::default(), &job, None, JobResult::Failed);
+                self.job_failed(&error);
+            }
+        }
+    }
+
+    fn finish_job(
+        &self,
+        id: JobId,
+        moved: StepBytes,
+        job: &Job,
+        version: Option<&Arc<Version>>,
+        result: JobResult,
+    ) {
+        let now = self.now();
+        let mut shared = lock(&self.driver.shared);
+        shared.plane.handle(now, stepped_event(id, moved));
+        if let Some(version) = version {
+            shared.plane.handle(now, Event::VersionInstalled { version: version.clone() });
+        }
+        if let Job::Flush(flush) = job {
+            shared.plane.handle(now, memtables_event(&flush.family));
+        }
+        shared.plane.handle(now, finished(id, result));
+        shared.jobs.remove(&id);
+        drop(shared);
+        self.driver.wake.notify_all();
+    }
+
+    /// Makes a finished job's tables part of the tree.
+    fn install_result(&self, job: &mut Job, edit: VersionEdit) -> Result<Arc<Version>> {
+        let (flushed, last_seqno) = match job {
+            Job::Flush(flush) => (flush.memtables(), Some(flush.last_seqno())),
+            Job::Compaction(_) => (0, None),
+        };
+        if last_seqno.is_some() && self.families().len() > 1 {
+            // After a power loss the families must agree on one prefix: what this flush makes
+            // durable in one of them is durable in the logs of the others first.
+            self.pipeline.sync_wal()?;
+        }
+        let seqno = last_seqno.unwrap_or_default();
+        let installed = self.versions.install(edit, flushed, seqno, &self.reclaimer);
+        match installed {
+            Ok(installed) => {
+                self.count_job(job);
+                self.job_succeeded();
+                let gone = || Error::NoSuchColumnFamily(family_name(job));
+                installed.version.ok_or_else(gone)
+            }
+            Err(error) => {
+                // The dead manifest may hold the edit: its file goes once a new one is current.
+                self.driver.chores.after_roll(job.file_id());
+                Err(error)
+            }
+        }
+    }
+
+    fn count_job(&self, job: &Job) {
+        match job {
+            Job::Flush(flush) => self.metrics.flush_done(&flush.done()),
+            Job::Compaction(compaction) => self.metrics.compaction_done(&compaction.done()),
+        }
+    }
+
+    /// Returns when the request is over: whether everything was compacted.
+    pub(crate) fn wait_request(self: &Arc<Self>, request: RequestId) -> Result<bool> {
+        loop {
+            let shared = lock(&self.driver.shared);
+            match shared.requests.get(&request) {
+                Some(Some(complete)) => {
+                    let complete = *complete;
+                    let mut shared = shared;
+                    shared.requests.remove(&request);
+                    return Ok(complete);
+                }
+                Some(None) => {}
+                None => return Ok(false),
+            }
+            if shared.stop {
+                return Err(Error::Closed);
+            }
+            if self.has_threads() {
+                let waited = self.driver.wake.wait_timeout(shared, IDLE_WAIT_MAX);
+                drop(waited.unwrap_or_else(PoisonError::into_inner));
+            } else {
+                drop(shared);
+                self.step_here()?;
+            }
+        }
+    }
+}
+
+fn family_name(job: &Job) -> String {
+    match job {
+        Job::Flush(flush) => flush.family.name().to_owned(),
+        Job::Compaction(compaction) => compaction.family.name().to_owned(),
+    }
+}
+
+fn stepped_event(job: JobId, moved: StepBytes) -> Event {
+    Event::JobStepped { job, read_bytes: moved.read, written_bytes: moved.written }
+}
+
+fn finished(job: JobId, result: JobResult) -> Event {
+    Event::JobFinished { job, result }
+}
+
+pub(crate) fn memtables_event(family: &crate::column_family::ColumnFamilyData) -> Event {
+    let (sealed, sealed_bytes) = family.sealed_usage();
+    Event::MemtablesChanged {
+        cf: family.id(),
+        sealed: u32::try_from(sealed).unwrap_or(u32::MAX),
+        sealed_bytes,
+        active_bytes: family.active_memtable().memory_bytes() as u64,
+    }
+}

@@ -1,1 +1,133 @@
-//! (placeholder)
+//! The files of a database directory: their names, the compaction files that hold the tables, and
+//! the buffers in which they are written. Every name that the engine gives or understands is here.
+
+mod aligned_buffer;
+mod compaction_file;
+pub(crate) mod reclaim;
+
+use std::path::{Path, PathBuf};
+
+use sateen_control::{FileId, LogNumber};
+
+pub(crate) use aligned_buffer::AlignedBuffer;
+pub(crate) use compaction_file::{
+    CompactionFile, CompactionFileWriter, DirectoryEntry, HEADER_BYTES, check_header,
+};
+
+/// The unit of direct I/O and of hole punching: tables start on multiples of it.
+pub(crate) const PAGE_BYTES: usize = 4096;
+
+/// What the name of a file in the database directory says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileName {
+    /// A compaction file, `000123.sat`.
+    Table(FileId),
+    /// A write-ahead log, `000123.wal`.
+    Wal(LogNumber),
+    /// A manifest, `MANIFEST-000123`.
+    Manifest(FileId),
+    /// The file that names the current manifest.
+    Current,
+    /// The file whose lock says that the database is open.
+    Lock,
+}
+
+impl FileName {
+    /// What `name`, without its directory, means; `None` if it is not a name of ours. Only the
+    /// spelling that we write is understood, so that no two names mean the same file.
+    pub(crate) fn parse(name: &str) -> Option<FileName> {
+        let parsed = match name {
+            "CURRENT" => FileName::Current,
+            "LOCK" => FileName::Lock,
+            _ => {
+                if let Some(digits) = name.strip_prefix("MANIFEST-") {
+                    FileName::Manifest(FileId(digits.parse().ok()?))
+                } else if let Some(digits) = name.strip_suffix(".sat") {
+                    FileName::Table(FileId(digits.parse().ok()?))
+                } else {
+                    FileName::Wal(LogNumber(name.strip_suffix(".wal")?.parse().ok()?))
+                }
+            }
+        };
+        (parsed.text() == name).then_some(parsed)
+    }
+
+    /// The number in the name, if it has one.
+    pub(crate) fn number(self) -> Option<u64> {
+        match self {
+            FileName::Table(file) | FileName::Manifest(file) => Some(file.0),
+            FileName::Wal(log) => Some(log.0),
+            FileName::Current | FileName::Lock => None,
+        }
+    }
+
+    /// The name, without its directory.
+    pub(crate) fn text(self) -> String {
+        match self {
+            FileName::Table(FileId(n)) => format!("{n:06}.sat"),
+            FileName::Wal(LogNumber(n)) => format!("{n:06}.wal"),
+            FileName::Manifest(FileId(n)) => format!("MANIFEST-{n:06}"),
+            FileName::Current => "CURRENT".to_owned(),
+            FileName::Lock => "LOCK".to_owned(),
+        }
+    }
+
+    /// The path in `directory`.
+    pub(crate) fn path(self, directory: &Path) -> PathBuf {
+        directory.join(self.text())
+    }
+}
+
+/// The path of the compaction file `id`.
+pub(crate) fn table_file_name(directory: &Path, id: FileId) -> PathBuf {
+    FileName::Table(id).path(directory)
+}
+
+/// The path of the write-ahead log `number`.
+pub(crate) fn wal_file_name(directory: &Path, number: LogNumber) -> PathBuf {
+    FileName::Wal(number).path(directory)
+}
+
+/// The path of the manifest `id`.
+pub(crate) fn manifest_file_name(directory: &Path, id: FileId) -> PathBuf {
+    FileName::Manifest(id).path(directory)
+}
+
+/// The path of the file that names the current manifest.
+pub(crate) fn current_file_name(directory: &Path) -> PathBuf {
+    FileName::Current.path(directory)
+}
+
+/// The path of the lock file.
+pub(crate) fn lock_file_name(directory: &Path) -> PathBuf {
+    FileName::Lock.path(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_written_are_understood() {
+        for name in [
+            FileName::Table(FileId(1)),
+            FileName::Table(FileId(u64::MAX)),
+            FileName::Wal(LogNumber(1_234_567)),
+            FileName::Manifest(FileId(42)),
+            FileName::Current,
+            FileName::Lock,
+        ] {
+            assert_eq!(FileName::parse(&name.text()), Some(name));
+        }
+        assert_eq!(FileName::Table(FileId(7)).text(), "000007.sat");
+    }
+
+    #[test]
+    fn other_spellings_are_not_ours() {
+        for name in ["", "7.sat", "+00007.sat", "0000007.sat", "000007.sst", "MANIFEST-7", "LOCKS"]
+        {
+            assert_eq!(FileName::parse(name), None, "{name}");
+        }
+        assert_eq!(FileName::parse("99999999999999999999999.wal"), None);
+    }
+}

@@ -1,1 +1,184 @@
-//! (placeholder)
+//! The memtable: the newest entries of a column family, sorted, in memory. Any number of threads
+//! insert and read at once without a lock; nothing is removed until the whole is dropped.
+//!
+//! `skiplist` and `arena` are the engine's one unsafe data structure; this file is its face.
+
+mod arena;
+#[cfg(all(test, not(loom)))]
+mod bench;
+mod code;
+#[cfg(all(test, loom))]
+mod models;
+mod skiplist;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+// Not loom's, whose atomics cannot be static: ids order nothing.
+use std::sync::atomic::AtomicU64 as IdCounter;
+
+use sateen_control::{SeqNo, ValueKind};
+
+pub(crate) use self::arena::ArenaPool;
+use self::skiplist::{Cursor, Finger, SkipList, Target};
+use crate::error::Result;
+use crate::key::{TRAILER_BYTES, pack};
+use crate::read::InternalIterator;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// The next list's id. 0 is no list.
+static NEXT_ID: IdCounter = IdCounter::new(1);
+
+thread_local! {
+    /// Where this thread inserted last: an insert right behind it does not search from the top.
+    static FINGER: RefCell<Finger> = const { RefCell::new(Finger::new()) };
+}
+
+/// The newest entries of a column family, in the order of [`crate::key::compare`].
+pub(crate) struct MemTable {
+    list: SkipList,
+    data_bytes: AtomicUsize,
+    tombstones: AtomicUsize,
+    seqno_min: AtomicU64,
+}
+
+/// A cursor over a memtable, which it keeps alive. It sees what is inserted meanwhile, or not; the
+/// caller's snapshot decides what counts.
+pub(crate) type MemTableIter = Cursor<Arc<MemTable>>;
+
+impl MemTable {
+    /// An empty memtable that expects to be filled to about `capacity_bytes`, with memory from
+    /// `pool` where that has any.
+    pub(crate) fn new(capacity_bytes: usize, pool: Option<Arc<ArenaPool>>) -> MemTable {
+        let id = NEXT_ID.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        MemTable {
+            list: SkipList::new(id, capacity_bytes, pool),
+            data_bytes: AtomicUsize::new(0),
+            tombstones: AtomicUsize::new(0),
+            seqno_min: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// Inserts an entry. No two may have the same user key and `seqno`. Any number of threads may
+    /// insert at once; each is fastest if it inserts in ascending order.
+    #[inline]
+    pub(crate) fn insert(&self, user_key: &[u8], seqno: SeqNo, kind: ValueKind, value: &[u8]) {
+        // Relaxed, all of them: they say how much is here, not what.
+        let bytes = user_key.len() + TRAILER_BYTES + value.len();
+        self.data_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if matches!(kind, ValueKind::Delete | ValueKind::SingleDelete | ValueKind::RangeDelete) {
+            self.tombstones.fetch_add(1, Ordering::Relaxed);
+        }
+        if seqno.0 < self.seqno_min.load(Ordering::Relaxed) {
+            self.seqno_min.fetch_min(seqno.0, Ordering::Relaxed);
+        }
+        let target = Target::new(user_key, pack(seqno, kind));
+        FINGER.with_borrow_mut(|finger| self.list.insert(&target, value, finger));
+    }
+
+    /// The newest entry of `user_key` as of `snapshot`.
+    #[inline]
+    pub(crate) fn get(
+        &self,
+        user_key: &[u8],
+        snapshot: SeqNo,
+    ) -> Option<(SeqNo, ValueKind, &[u8])> {
+        let entry = self.list.get(&Target::new(user_key, pack(snapshot, ValueKind::MAX)))?;
+        let [kind, ..] = entry.trailer().to_le_bytes();
+        let kind = ValueKind::from_byte(kind).expect("`insert` packed a kind");
+        Some((SeqNo(entry.trailer() >> 8), kind, entry.value()))
+    }
+
+    /// A cursor, not valid until it is moved.
+    pub(crate) fn iter(self: &Arc<Self>) -> MemTableIter {
+        Cursor::new(Arc::clone(self))
+    }
+
+    /// All memory that the memtable holds, used or not.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<MemTable>() + self.list.reserved_bytes()
+    }
+
+    /// The part of [`MemTable::memory_bytes`] that is used: the number by which to seal. It is up to
+    /// one chunk smaller, and grows by the entry.
+    pub(crate) fn used_bytes(&self) -> usize {
+        size_of::<MemTable>() + self.list.used_bytes()
+    }
+
+    /// Bytes of the internal keys and values.
+    pub(crate) fn data_bytes(&self) -> usize {
+        self.data_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Entries, those included that are just being inserted.
+    pub(crate) fn entries(&self) -> usize {
+        self.list.entries()
+    }
+
+    /// Entries that delete.
+    pub(crate) fn tombstones(&self) -> usize {
+        self.tombstones.load(Ordering::Relaxed)
+    }
+
+    /// True if nothing was inserted.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries() == 0
+    }
+
+    /// The smallest sequence number of an entry; `None` if there is none.
+    pub(crate) fn seqno_min(&self) -> Option<SeqNo> {
+        let min = self.seqno_min.load(Ordering::Relaxed);
+        (min != u64::MAX).then_some(SeqNo(min))
+    }
+}
+
+impl InternalIterator for MemTableIter {
+    #[inline]
+    fn valid(&self) -> bool {
+        self.entry().is_some()
+    }
+
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.to_first();
+        Ok(())
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        self.to_last();
+        Ok(())
+    }
+
+    #[inline]
+    fn seek(&mut self, target: &[u8]) -> Result<()> {
+        self.to(&Target::internal(target));
+        Ok(())
+    }
+
+    fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        self.to_last_by(&Target::internal(target));
+        Ok(())
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        self.forward();
+        Ok(())
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        self.back();
+        Ok(())
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.entry().map_or(&[], |entry| entry.key())
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.entry().map_or(&[], |entry| entry.value())
+    }
+}

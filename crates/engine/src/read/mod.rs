@@ -1,4 +1,19 @@
-//! The read path. (placeholder: only the iterator contract stands here yet)
+//! The read path: what a reader pins, the caches it goes through, and the iterators.
+
+pub(crate) mod block_cache;
+pub(crate) mod bounds;
+pub(crate) mod db_iter;
+pub(crate) mod level_iter;
+#[cfg(test)]
+mod measure;
+pub(crate) mod merging_iter;
+pub(crate) mod super_version;
+pub(crate) mod table_cache;
+#[cfg(test)]
+pub(crate) mod vec_iter;
+
+pub(crate) use super_version::SuperVersion;
+
 
 use crate::error::Result;
 

@@ -1,1 +1,29 @@
-//! (placeholder)
+//! Tables: immutable sorted files' contents, made once by a [`TableBuilder`], read by a [`Table`].
+//! The bytes are described in `docs/format/table.md`.
+//!
+//! What stands where: `format` seals and verifies blocks, `block` is the inside of a data block,
+//! `index`, `filter` and `properties` are the other blocks, `compression` shrinks any of them.
+
+mod block;
+mod builder;
+mod compression;
+mod filter;
+pub(crate) mod format;
+pub(crate) mod fuzz;
+mod index;
+mod iter;
+mod properties;
+mod reader;
+
+#[cfg(test)]
+mod bench;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use builder::{
+    KEY_BYTES_MAX, TableBuilder, TableBuilderOptions, TableSummary, VALUE_BYTES_MAX,
+};
+pub(crate) use filter::hash_key;
+pub(crate) use iter::{TableIter, TableIterOptions};
+pub(crate) use properties::Properties;
+pub(crate) use reader::{PinnedValue, Table, TableSource};

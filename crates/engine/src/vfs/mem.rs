@@ -1,131 +1,474 @@
-//! Files in memory. (first form: not yet strict)
+//! A strict file system in memory: it knows what was synced, so that it can say what a power loss
+//! would leave, and it panics when its user breaks the contract of the [`Vfs`].
+//!
+//! It panics on: a change or a sync through a handle whose sync failed; a hole, an
+//! overwrite, a truncation or the removal of the last name that touches a range registered with
+//! [`MemVfs::protect`]. Breaches are also listed by [`MemVfs::breaches`], for the case that the
+//! thread which committed one is nobody's to join. What a read does not fill of its buffer is
+//! overwritten with garbage, so that a short read taken for data shows.
+//!
+//! What must stay true: every change goes through [`State::apply`], live or replayed.
 
-use std::collections::BTreeMap;
+mod contents;
+mod crash;
+mod live;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+
+use rustix::io::Errno;
+use xxhash_rust::xxh3::Xxh3;
+
+pub use crash::{CrashChoice, PendingKind, PendingOperation, Recording};
 
 use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};
 use crate::sync::lock;
+use live::{Live, components, fitting};
+use state::{DataChange, Inode, Name, NameChange, Operation, ROOT, State};
 
-type Contents = Arc<Mutex<Vec<u8>>>;
+/// Files end here: an offset beyond it is a mistake of the caller, and would cost memory.
+const FILE_BYTES_MAX: u64 = 1 << 42;
 
-/// A file system in memory.
-#[derive(Clone, Debug, Default)]
+/// What fills the part of a buffer that a short read left.
+const GARBAGE: u8 = 0xA5;
+
+/// A file system in memory. Clones are the same file system.
+#[derive(Clone, Default)]
 pub struct MemVfs {
-    files: Arc<Mutex<BTreeMap<PathBuf, Contents>>>,
+    live: Arc<Mutex<Live>>,
 }
 
 impl MemVfs {
-    /// An empty file system.
+    /// An empty file system without a limit.
     #[must_use]
     pub fn new() -> MemVfs {
         MemVfs::default()
     }
+
+    fn with_state(state: State, capacity: Option<u64>) -> MemVfs {
+        let live = Live { state, capacity, ..Live::default() };
+        MemVfs { live: Arc::new(Mutex::new(live)) }
+    }
+
+    /// How many operations changed it or made changes durable since it was made.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        lock(&self.live).state.sequence
+    }
+
+    /// What a power loss now would leave, by `choice`. The image has its own life: nothing of it is
+    /// pending, no handle or lock of this one is open in it.
+    #[must_use]
+    pub fn crash_image(&self, choice: CrashChoice) -> MemVfs {
+        let live = lock(&self.live);
+        MemVfs::with_state(crash::image(&live.state, choice), live.capacity)
+    }
+
+    /// What a power loss now could undo, oldest first.
+    #[must_use]
+    pub fn pending(&self) -> Vec<PendingOperation> {
+        crash::describe_pending(&lock(&self.live).state)
+    }
+
+    /// The choices worth making now: none and all; every subset of up to ten pending operations,
+    /// or else each one alone, each one missing, every prefix and `seeds` seeded subsets; the last
+    /// write torn at every sector; every write as mere length; every punch half done; and `seeds`
+    /// seeded sets of sectors.
+    #[must_use]
+    pub fn choices(&self, seeds: u64) -> Vec<CrashChoice> {
+        crash::choices(&lock(&self.live).state, seeds)
+    }
+
+    /// Starts to record every operation, and stops an earlier recording.
+    #[must_use]
+    pub fn record(&self) -> Recording {
+        let mut live = lock(&self.live);
+        let recording = Recording::new(live.state.clone(), live.capacity);
+        live.recording = Some(recording.clone());
+        recording
+    }
+
+    /// Registers bytes of a file that must not change: somebody can still reach them. Follows the
+    /// file through renames and hard links.
+    pub fn protect(&self, path: &Path, range: Range<u64>) -> io::Result<()> {
+        let mut live = lock(&self.live);
+        let file = live.file(path)?;
+        live.protected.entry(file).or_default().push(range);
+        Ok(())
+    }
+
+    /// Registers these ranges of a file in place of those registered before.
+    pub fn set_protected(&self, path: &Path, ranges: Vec<Range<u64>>) -> io::Result<()> {
+        let mut live = lock(&self.live);
+        let file = live.file(path)?;
+        live.protected.insert(file, ranges);
+        Ok(())
+    }
+
+    /// Forgets all registered ranges.
+    pub fn clear_protected(&self) {
+        lock(&self.live).protected.clear();
+    }
+
+    /// The breaches of contract that were answered with a panic.
+    #[must_use]
+    pub fn breaches(&self) -> Vec<String> {
+        lock(&self.live).breaches.clone()
+    }
+
+    /// Lets the next sync of this file fail, with all that it implies: see [`VfsFile::poison`].
+    pub fn fail_next_sync(&self, path: &Path) -> io::Result<()> {
+        let mut live = lock(&self.live);
+        let file = live.file(path)?;
+        live.failing_syncs.insert(file);
+        Ok(())
+    }
+
+    /// Limits the bytes that files may take, in blocks of 4096; `None` lifts the limit. A write
+    /// beyond it writes what fits and fails with `StorageFull`.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        lock(&self.live).capacity = bytes;
+    }
+
+    /// The bytes that files take, in blocks of 4096; an unlinked file counts while it is open.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        lock(&self.live).used_bytes()
+    }
+
+    /// Whether `clone_file` works or is `Unsupported`, as it is at first.
+    pub fn set_clones_supported(&self, supported: bool) {
+        lock(&self.live).clones_supported = supported;
+    }
+
+    /// All bytes of a file.
+    pub fn contents(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let live = lock(&self.live);
+        let file = live.file(path)?;
+        let contents = live.state.contents(file).ok_or(Errno::NOENT)?;
+        let mut bytes = vec![0; usize::try_from(contents.len()).map_err(io::Error::other)?];
+        contents.read(&mut bytes, 0);
+        Ok(bytes)
+    }
+
+    /// A hash of all names and all contents as they are now: equal file systems have equal ones,
+    /// so that an image seen before need not be tried again.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        let live = lock(&self.live);
+        let mut hash = Xxh3::new();
+        live.hash_into(ROOT, &mut hash);
+        hash.digest()
+    }
 }
 
-#[derive(Debug)]
-struct MemFile(Contents);
+impl Recording {
+    /// What a power loss after the first `n` operations would have left, by `choice`.
+    #[must_use]
+    pub fn image_at(&self, n: usize, choice: CrashChoice) -> MemVfs {
+        let image = self.with_state_at(n, |state| crash::image(state, choice));
+        MemVfs::with_state(image, self.capacity)
+    }
+}
 
-#[derive(Debug)]
-struct MemLock;
-impl VfsLock for MemLock {}
+impl fmt::Debug for MemVfs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let live = lock(&self.live);
+        f.debug_struct("MemVfs").field("operations", &live.state.sequence).finish_non_exhaustive()
+    }
+}
+
+/// An open file.
+struct MemFile {
+    live: Arc<Mutex<Live>>,
+    inode: Inode,
+    writable: bool,
+    poisoned: AtomicBool,
+}
+
+impl MemFile {
+    fn open(vfs: &MemVfs, live: &mut Live, inode: Inode, writable: bool) -> Arc<dyn VfsFile> {
+        *live.handles.entry(inode).or_default() += 1;
+        let live = vfs.live.clone();
+        Arc::new(MemFile { live, inode, writable, poisoned: AtomicBool::new(false) })
+    }
+
+    fn check_poison(&self, live: &mut Live, what: &str) {
+        if self.poisoned.load(Ordering::Relaxed) {
+            live.breach(format!("{what} of file {} after a failed sync", self.inode));
+        }
+    }
+
+    fn check_change(&self, live: &mut Live, what: &str, offset: u64, len: u64) -> io::Result<()> {
+        if !self.writable {
+            return Err(Errno::BADF.into());
+        }
+        self.check_poison(live, what);
+        match offset.checked_add(len) {
+            Some(end) if end <= FILE_BYTES_MAX => Ok(()),
+            _ => Err(Errno::FBIG.into()),
+        }
+    }
+
+    fn fail_sync(&self, live: &mut Live) {
+        self.poisoned.store(true, Ordering::Relaxed);
+        live.apply(&Operation::FailedSync(self.inode));
+    }
+
+    fn change(&self, live: &mut Live, change: DataChange) {
+        live.apply(&Operation::Data(self.inode, change));
+    }
+}
+
+impl Drop for MemFile {
+    fn drop(&mut self) {
+        let mut live = lock(&self.live);
+        if let Some(count) = live.handles.get_mut(&self.inode) {
+            *count -= 1;
+            if *count == 0 {
+                live.handles.remove(&self.inode);
+                live.release(self.inode);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for MemFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemFile").field("inode", &self.inode).finish_non_exhaustive()
+    }
+}
 
 impl VfsFile for MemFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64, _: IoClass) -> io::Result<usize> {
-        let data = lock(&self.0);
-        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(data.len());
-        let n = buffer.len().min(data.len() - start);
-        buffer[..n].copy_from_slice(&data[start..start + n]);
-        Ok(n)
+        let live = lock(&self.live);
+        let contents = live.state.contents(self.inode).ok_or(Errno::BADF)?;
+        let read = contents.read(buffer, offset);
+        buffer[read..].fill(GARBAGE);
+        Ok(read)
     }
+
     fn write_at(&self, bytes: &[u8], offset: u64, _: IoClass) -> io::Result<()> {
-        let mut data = lock(&self.0);
-        let start = usize::try_from(offset).map_err(io::Error::other)?;
-        if data.len() < start + bytes.len() {
-            data.resize(start + bytes.len(), 0);
+        let mut live = lock(&self.live);
+        let end = offset.saturating_add(bytes.len() as u64);
+        self.check_change(&mut live, "write", offset, bytes.len() as u64)?;
+        live.check_range(self.inode, "write", offset..end);
+        let fitting = fitting(&live, self.inode, offset, bytes.len());
+        if fitting > 0 {
+            let bytes = Arc::from(&bytes[..fitting]);
+            self.change(&mut live, DataChange::Write { offset, bytes });
         }
-        data[start..start + bytes.len()].copy_from_slice(bytes);
-        Ok(())
+        if fitting < bytes.len() { Err(Errno::NOSPC.into()) } else { Ok(()) }
     }
+
     fn sync_data(&self, _: IoClass) -> io::Result<()> {
+        let mut live = lock(&self.live);
+        self.check_poison(&mut live, "sync");
+        if live.failing_syncs.remove(&self.inode) {
+            self.fail_sync(&mut live);
+            return Err(Errno::IO.into());
+        }
+        live.apply(&Operation::Sync(self.inode));
         Ok(())
     }
+
     fn start_writeback(&self, _: u64, _: u64) -> io::Result<()> {
         Ok(())
     }
+
     fn punch_hole(&self, offset: u64, length: u64, _: IoClass) -> io::Result<()> {
-        let mut data = lock(&self.0);
-        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(data.len());
-        let end = usize::try_from(offset + length).unwrap_or(usize::MAX).min(data.len());
-        data[start..end].fill(0);
+        let mut live = lock(&self.live);
+        self.check_change(&mut live, "punch", offset, length)?;
+        live.check_range(self.inode, "punch", offset..offset + length);
+        if length > 0 {
+            self.change(&mut live, DataChange::Punch { offset, length });
+        }
         Ok(())
     }
-    fn preallocate(&self, _: u64, _: u64) -> io::Result<()> {
-        Ok(())
+
+    /// Takes no space, so that nothing needs to give it back; but fails where a disk would.
+    fn preallocate(&self, offset: u64, length: u64) -> io::Result<()> {
+        let mut live = lock(&self.live);
+        self.check_change(&mut live, "preallocation", offset, length)?;
+        let needed = match live.capacity {
+            Some(_) => {
+                live.state.contents(self.inode).map_or(0, |c| c.growth_bytes(offset, length))
+            }
+            None => 0,
+        };
+        if needed > live.free_bytes() { Err(Errno::NOSPC.into()) } else { Ok(()) }
     }
+
     fn truncate(&self, length: u64) -> io::Result<()> {
-        lock(&self.0).resize(usize::try_from(length).map_err(io::Error::other)?, 0);
+        let mut live = lock(&self.live);
+        self.check_change(&mut live, "truncation", 0, length)?;
+        live.check_range(self.inode, "truncation", length..u64::MAX);
+        self.change(&mut live, DataChange::Truncate { length });
         Ok(())
     }
+
     fn len(&self) -> io::Result<u64> {
-        Ok(lock(&self.0).len() as u64)
+        Ok(lock(&self.live).state.contents(self.inode).ok_or(Errno::BADF)?.len())
+    }
+
+    fn poison(&self) {
+        self.fail_sync(&mut lock(&self.live));
+    }
+}
+
+struct MemLock {
+    live: Arc<Mutex<Live>>,
+    inode: Inode,
+}
+
+impl VfsLock for MemLock {}
+
+impl Drop for MemLock {
+    fn drop(&mut self) {
+        lock(&self.live).locked.remove(&self.inode);
+    }
+}
+
+impl fmt::Debug for MemLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemLock").field("inode", &self.inode).finish_non_exhaustive()
     }
 }
 
 impl Vfs for MemVfs {
     fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Arc<dyn VfsFile>> {
-        let mut files = lock(&self.files);
-        match (files.get(path), options.create_new) {
-            (Some(_), true) => Err(io::ErrorKind::AlreadyExists.into()),
-            (None, false) => Err(io::ErrorKind::NotFound.into()),
-            (Some(contents), false) => Ok(Arc::new(MemFile(contents.clone()))),
-            (None, true) => {
-                let contents = Contents::default();
-                files.insert(path.to_owned(), contents.clone());
-                Ok(Arc::new(MemFile(contents)))
-            }
+        let mut live = lock(&self.live);
+        if !options.create_new {
+            let inode = live.file(path)?;
+            return Ok(MemFile::open(self, &mut live, inode, options.write));
         }
+        let (at, None) = live.place(path)? else { return Err(Errno::EXIST.into()) };
+        let inode = live.create(at);
+        Ok(MemFile::open(self, &mut live, inode, true))
     }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut files = lock(&self.files);
-        let contents = files.remove(from).ok_or(io::ErrorKind::NotFound)?;
-        files.insert(to.to_owned(), contents);
+        let mut live = lock(&self.live);
+        let (from, inode) = live.place(from)?;
+        let inode = inode.ok_or(Errno::NOENT)?;
+        let (to_place, over) = live.place(to)?;
+        if over == Some(inode) {
+            // Two names of one file: both stay.
+            return Ok(());
+        }
+        live.check_rename(inode, to_place.0, over)?;
+        if let Some(over) = over {
+            live.check_unlink(over, to);
+        }
+        live.apply(&Operation::Name(NameChange::Rename { from, to: to_place, inode }));
         Ok(())
     }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
-        lock(&self.files).remove(path).map(drop).ok_or(io::ErrorKind::NotFound.into())
+        let mut live = lock(&self.live);
+        let inode = live.file(path)?;
+        let (at, _) = live.place(path)?;
+        live.check_unlink(inode, path);
+        live.apply(&Operation::Name(NameChange::Remove { at, inode }));
+        Ok(())
     }
+
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut files = lock(&self.files);
-        let contents = files.get(from).ok_or(io::ErrorKind::NotFound)?.clone();
-        files.insert(to.to_owned(), contents);
+        let mut live = lock(&self.live);
+        let inode = live.find(from)?;
+        let (at, None) = live.place(to)? else { return Err(Errno::EXIST.into()) };
+        if live.is_directory(inode) {
+            return Err(Errno::PERM.into());
+        }
+        live.apply(&Operation::Name(NameChange::Link { at, inode }));
         Ok(())
     }
-    fn clone_file(&self, _: &Path, _: &Path) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+
+    fn clone_file(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut live = lock(&self.live);
+        if !live.clones_supported {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let source = live.file(from)?;
+        let contents = live.state.contents(source).cloned().ok_or(Errno::NOENT)?;
+        let (at, None) = live.place(to)? else { return Err(Errno::EXIST.into()) };
+        let inode = live.create(at);
+        live.apply(&Operation::Data(inode, DataChange::Clone(Box::new(contents))));
+        Ok(())
     }
+
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
-        let files = lock(&self.files);
-        let within = files.keys().filter(|path| path.parent() == Some(directory));
-        Ok(within.filter_map(|path| path.file_name()).map(PathBuf::from).collect())
+        let live = lock(&self.live);
+        let directory = live.directory(directory)?;
+        let names = live.state.names(directory).ok_or(Errno::NOTDIR)?;
+        Ok(names.keys().map(PathBuf::from).collect())
     }
-    fn create_dir_all(&self, _: &Path) -> io::Result<()> {
+
+    fn create_dir_all(&self, directory: &Path) -> io::Result<()> {
+        let mut live = lock(&self.live);
+        let mut parent = ROOT;
+        let names = components(directory);
+        for (depth, name) in names.iter().enumerate() {
+            let siblings = live.state.names(parent).ok_or(Errno::NOTDIR)?;
+            parent = match siblings.get(*name) {
+                Some(&inode) if live.is_directory(inode) => inode,
+                Some(_) if depth + 1 == names.len() => return Err(Errno::EXIST.into()),
+                Some(_) => return Err(Errno::NOTDIR.into()),
+                None => {
+                    let (at, inode) = ((parent, Name::from(*name)), live.state.next_inode());
+                    live.apply(&Operation::Name(NameChange::CreateDirectory { at, inode }));
+                    inode
+                }
+            };
+        }
         Ok(())
     }
-    fn remove_dir(&self, _: &Path) -> io::Result<()> {
+
+    fn remove_dir(&self, directory: &Path) -> io::Result<()> {
+        let mut live = lock(&self.live);
+        let inode = live.directory(directory)?;
+        let (at, _) = live.place(directory)?;
+        if live.state.names(inode).is_some_and(|names| !names.is_empty()) {
+            return Err(Errno::NOTEMPTY.into());
+        }
+        live.apply(&Operation::Name(NameChange::Remove { at, inode }));
         Ok(())
     }
-    fn sync_dir(&self, _: &Path) -> io::Result<()> {
+
+    fn sync_dir(&self, directory: &Path) -> io::Result<()> {
+        let mut live = lock(&self.live);
+        let directory = live.directory(directory)?;
+        live.apply(&Operation::SyncDirectory(directory));
         Ok(())
     }
+
     fn exists(&self, path: &Path) -> io::Result<bool> {
-        Ok(lock(&self.files).contains_key(path))
+        Ok(lock(&self.live).find(path).is_ok())
     }
-    fn lock(&self, _: &Path) -> io::Result<Box<dyn VfsLock>> {
-        Ok(Box::new(MemLock))
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn VfsLock>> {
+        let mut live = lock(&self.live);
+        let inode = match live.place(path)? {
+            (_, Some(inode)) if live.is_directory(inode) => return Err(Errno::ISDIR.into()),
+            (_, Some(inode)) => inode,
+            (at, None) => live.create(at),
+        };
+        if !live.locked.insert(inode) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(Box::new(MemLock { live: self.live.clone(), inode }))
     }
-    fn free_space(&self, _: &Path) -> io::Result<u64> {
-        Ok(u64::MAX)
+
+    fn free_space(&self, path: &Path) -> io::Result<u64> {
+        let live = lock(&self.live);
+        live.find(path)?;
+        Ok(live.free_bytes())
     }
 }

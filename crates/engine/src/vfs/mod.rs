@@ -7,14 +7,22 @@
 //! - nothing is durable before `sync_data` returned Ok (contents) and `sync_dir` returned Ok (names).
 //! - after a failed `sync_data` the handle is poisoned: the engine never syncs or writes it again.
 
+mod buffer;
+mod fault;
 mod mem;
+mod metered;
+mod posix;
 
 use std::fmt::Debug;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use mem::MemVfs;
+pub use buffer::{AlignedBuffer, DIRECT_IO_ALIGNMENT};
+pub use fault::{Fault, FaultId, FaultRule, FaultVfs, Site, SiteCounts, VfsOperation, path_class};
+pub use mem::{CrashChoice, MemVfs, PendingKind, PendingOperation, Recording};
+pub use metered::{ClassSnapshot, ClassTotals, IoSnapshot, MeteredVfs};
+pub use posix::PosixVfs;
 pub use sateen_control::IoClass;
 
 /// How a file will be used: decides page cache or direct I/O, and where it may be created.
@@ -69,6 +77,9 @@ pub trait VfsFile: Send + Sync + Debug {
     fn alignment(&self) -> usize {
         1
     }
+    /// Tells the handle that a layer above reported a failed sync of it, so that it refuses what
+    /// it would refuse had the failure been its own. For layers that inject faults.
+    fn poison(&self) {}
 }
 
 /// Held while a database is open; gives the lock back on drop.

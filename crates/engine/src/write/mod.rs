@@ -1,1 +1,451 @@
-//! (placeholder)
+//! The commit path: from a batch to a published sequence number.
+//!
+//! A write passes three stages. *Order*: writers queue up; the first is the leader, gives everyone
+//! in its group sequence numbers and appends one record to the log. *Apply*: every writer of the
+//! group inserts its own entries into the memtables, all at once, while the next leader is already
+//! at work. *Publish*: the entries become visible in commit order. A writer that asked for a sync
+//! then waits for one that covers its record; nobody else waits for it.
+//!
+//! What must stay true: only the leader touches [`Stage`]; nothing waits for the disk while holding
+//! the queue; the client path creates, renames and removes no file (a successor log is made in the
+//! background and merely taken up here, the old one staying in use until it is there).
+
+pub(crate) mod admission;
+pub(crate) mod batch;
+mod publish;
+mod queue;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use sateen_control::{ColumnFamilyId, LogNumber, SeqNo, ValueKind};
+
+use crate::column_family::ColumnFamilyData;
+use crate::error::{Error, Result};
+use crate::memtable::MemTable;
+use crate::sync::lock;
+use crate::wal::{WalSync, WalWriter};
+
+use batch::WriteBatch;
+use publish::Publisher;
+use queue::{CommitQueue, Turn};
+
+/// The memtables that take writes, one per column family. Replaced as a whole when one is sealed.
+#[derive(Clone, Default)]
+pub(crate) struct ActiveSet {
+    members: Vec<(ColumnFamilyId, Arc<ColumnFamilyData>, Arc<MemTable>)>,
+}
+
+impl ActiveSet {
+    fn find(&self, id: ColumnFamilyId) -> Option<(&Arc<ColumnFamilyData>, &Arc<MemTable>)> {
+        let at = self.members.binary_search_by_key(&id, |member| member.0).ok()?;
+        self.members.get(at).map(|(_, family, memtable)| (family, memtable))
+    }
+}
+
+/// What only the leader touches.
+pub(crate) struct Stage {
+    wal: Option<WalWriter>,
+    /// The log that new records go to; 0 while there is none.
+    wal_number: LogNumber,
+    next_seqno: u64,
+    next_ticket: u64,
+    active: Arc<ActiveSet>,
+}
+
+/// What one writer brings.
+pub(crate) enum Payload<'a> {
+    /// One entry: needs no batch unless it goes to the log.
+    Single { family: ColumnFamilyId, kind: ValueKind, key: &'a [u8], value: &'a [u8] },
+    /// A whole batch.
+    Batch(&'a WriteBatch),
+}
+
+/// Whether and how a write goes to the log.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Logging {
+    None,
+    Buffered,
+    Synced,
+}
+
+/// What the leader gives each writer of its group.
+#[derive(Clone, Default)]
+pub(crate) struct Assignment {
+    first_seqno: u64,
+    ticket: u64,
+    active: Option<Arc<ActiveSet>>,
+    /// What makes the write durable; None if it is not logged.
+    log: Option<Arc<WalSync>>,
+}
+
+/// The pipeline that every write of a database goes through.
+pub(crate) struct CommitPipeline {
+    queue: CommitQueue,
+    /// Uncontended: taken by the leader alone, leadership being given by the queue.
+    stage: Mutex<Stage>,
+    publisher: Publisher,
+    /// The logs that hold anything that tables do not, oldest first; the last is in use.
+    logs: Mutex<Vec<(LogNumber, Arc<WalSync>)>>,
+    /// A log that the background has made for the next switch.
+    next_wal: Mutex<Option<WalWriter>>,
+    /// Some memtable is over its size: the next leader seals it.
+    switch_wanted: AtomicBool,
+    /// Called (by the leader) after memtables were sealed.
+    sealed_hook: Box<dyn Fn() + Send + Sync>,
+    group_bytes_max: usize,
+    /// Bytes of the log in use, for metrics and `max_total_wal_bytes`.
+    wal_bytes: AtomicU64,
+}
+
+/// How [`CommitPipeline::new`] starts.
+pub(crate) struct PipelineStart {
+    pub(crate) wal: Option<WalWriter>,
+    pub(crate) last_seqno: SeqNo,
+    pub(crate) group_bytes_max: usize,
+    pub(crate) sealed_hook: Box<dyn Fn() + Send + Sync>,
+}
+
+impl CommitPipeline {
+    pub(crate) fn new(start: PipelineStart) -> CommitPipeline {
+        let wal_number = start.wal.as_ref().map_or(LogNumber(0), WalWriter::number);
+        let logs = start.wal.iter().map(|wal| (wal.number(), wal.sync_handle())).collect();
+        CommitPipeline {
+            queue: CommitQueue::default(),
+            stage: Mutex::new(Stage {
+                wal: start.wal,
+                wal_number,
+                next_seqno: start.last_seqno.0 + 1,
+                next_ticket: 0,
+                active: Arc::default(),
+            }),
+            publisher: Publisher::new(start.last_seqno),
+            logs: Mutex::new(logs),
+            next_wal: Mutex::new(None),
+            switch_wanted: AtomicBool::new(false),
+            sealed_hook: start.sealed_hook,
+            group_bytes_max: start.group_bytes_max,
+            wal_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// The newest sequence number that readers see.
+    #[inline]
+    pub(crate) fn visible_seqno(&self) -> SeqNo {
+        self.publisher.visible()
+    }
+
+    /// Bytes in the log that writes go to now.
+    pub(crate) fn wal_bytes(&self) -> u64 {
+        self.wal_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Hands over a log made in the background; taken up at the next switch.
+    pub(crate) fn provide_wal(&self, writer: WalWriter) {
+        *lock(&self.next_wal) = Some(writer);
+    }
+
+    /// True if no successor log is waiting.
+    pub(crate) fn wants_wal(&self) -> bool {
+        lock(&self.next_wal).is_none()
+    }
+
+    /// Takes back the successor log that nobody used, at close.
+    pub(crate) fn take_next_wal(&self) -> Option<LogNumber> {
+        lock(&self.next_wal).take().map(|writer| writer.number())
+    }
+
+    /// Commits one write: Ok means ordered, logged as asked, applied and visible.
+    pub(crate) fn commit(&self, payload: &Payload<'_>, logging: Logging) -> Result<SeqNo> {
+        let count = match payload {
+            Payload::Single { .. } => 1,
+            Payload::Batch(batch) => u64::from(batch.count()),
+        };
+        if count == 0 {
+            return Ok(self.visible_seqno());
+        }
+        let assignment = queue::with_slot(|slot| {
+            slot.prepare(count, logging, payload);
+            match self.queue.enter(slot) {
+                Turn::Lead => self.lead(slot)?,
+                Turn::Assigned => {}
+                Turn::Failed(error) => return Err(error),
+            }
+            Ok(slot.take_assignment())
+        })?;
+        let last = assignment.first_seqno + count - 1;
+        let applied = self.apply(payload, &assignment);
+        // Published even if applying failed: the sequence numbers are given out, and those behind
+        // them must not wait. Applying fails only for a column family that is not there, which
+        // `check` has ruled out before the log was written.
+        self.publisher.publish(assignment.ticket, last);
+        applied?;
+        if logging == Logging::Synced
+            && let Some(log) = &assignment.log
+        {
+            log.sync()?;
+        }
+        Ok(SeqNo(last))
+    }
+
+    /// Runs `act` as a leader of its own, with every earlier write ordered and none after it.
+    pub(crate) fn exclusive<R>(&self, act: impl FnOnce(&mut Stage) -> R) -> R {
+        queue::with_slot(|slot| {
+            slot.prepare_exclusive();
+            // An exclusive slot is never assigned or failed by another leader: it always leads.
+            let _lead = self.queue.enter(slot);
+            let result = act(&mut lock(&self.stage));
+            self.queue.hand_over();
+            result
+        })
+    }
+
+    fn lead(&self, own: &Arc<queue::Slot>) -> Result<()> {
+        let mut stage = lock(&self.stage);
+        let mut group = self.queue.gather(self.group_bytes_max.saturating_sub(own.bytes()));
+        if self.switch_wanted.swap(false, Ordering::Relaxed) {
+            self.seal_full(&mut stage);
+        }
+        let outcome = self.order(&mut stage, own, &mut group);
+        drop(stage);
+        self.queue.hand_over();
+        match outcome {
+            Ok(()) => {
+                group.iter().for_each(|slot| slot.wake_assigned());
+                Ok(())
+            }
+            Err(error) => {
+                group.iter().for_each(|slot| slot.wake_failed(&error));
+                Err(error)
+            }
+        }
+    }
+
+    /// Numbers the group and appends it to the log. Those that are logged come first, so that a
+    /// record's entries are numbered without gaps.
+    fn order(
+        &self,
+        stage: &mut Stage,
+        own: &Arc<queue::Slot>,
+        group: &mut [Arc<queue::Slot>],
+    ) -> Result<()> {
+        let first = stage.next_seqno;
+        let mut next = first;
+        let mut ticket = stage.next_ticket;
+        let everyone = || std::iter::once(&*own).chain(group.iter());
+        let logged = everyone().filter(|slot| slot.logging() != Logging::None).count();
+        if logged > 0 {
+            let Some(wal) = stage.wal.as_mut() else {
+                return Err(Error::InvalidArgument("the database has no log to write to".into()));
+            };
+            let mut entries = 0_u64;
+            let mut parts = Vec::with_capacity(logged);
+            for slot in everyone().filter(|slot| slot.logging() != Logging::None) {
+                entries += slot.count();
+                parts.push(slot.take_bytes());
+            }
+            let count = u32::try_from(entries).unwrap_or(u32::MAX);
+            let appended = wal.append(SeqNo(first), count, parts.iter().map(Vec::as_slice));
+            let returned = everyone().filter(|slot| slot.logging() != Logging::None);
+            returned.zip(parts).for_each(|(slot, bytes)| slot.return_bytes(bytes));
+            self.wal_bytes.store(appended?, Ordering::Relaxed);
+        }
+        let log = stage.wal.as_ref().map(WalWriter::sync_handle);
+        for wanted in [true, false] {
+            for slot in everyone().filter(|slot| (slot.logging() != Logging::None) == wanted) {
+                slot.assign(Assignment {
+                    first_seqno: next,
+                    ticket,
+                    active: Some(stage.active.clone()),
+                    log: log.clone().filter(|_| wanted),
+                });
+                next += slot.count();
+                ticket += 1;
+            }
+        }
+        stage.next_seqno = next;
+        stage.next_ticket = ticket;
+        self.publisher.wait_for_room(ticket);
+        Ok(())
+    }
+
+    fn apply(&self, payload: &Payload<'_>, assignment: &Assignment) -> Result<()> {
+        let active = assignment.active.as_deref().ok_or(Error::Closed)?;
+        let mut seqno = assignment.first_seqno;
+        match payload {
+            Payload::Single { family, kind, key, value } => {
+                self.insert(active, *family, SeqNo(seqno), *kind, key, value)
+            }
+            Payload::Batch(batch) => {
+                for entry in batch.iter() {
+                    let family = entry.column_family;
+                    self.insert(active, family, SeqNo(seqno), entry.kind, entry.key, entry.value)?;
+                    seqno += 1;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    #[inline]
+    fn insert(
+        &self,
+        active: &ActiveSet,
+        family: ColumnFamilyId,
+        seqno: SeqNo,
+        kind: ValueKind,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        let Some((data, memtable)) = active.find(family) else {
+            return Err(Error::NoSuchColumnFamily(family.to_string()));
+        };
+        memtable.insert(key, seqno, kind, value);
+        if memtable.memory_bytes() >= data.memtable_bytes_max() {
+            self.switch_wanted.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Asks the next leader to seal memtables that are over their size.
+    pub(crate) fn want_switch(&self) {
+        self.switch_wanted.store(true, Ordering::Relaxed);
+    }
+
+    fn seal_full(&self, stage: &mut Stage) {
+        let full = |(_, family, memtable): &&(_, Arc<ColumnFamilyData>, Arc<MemTable>)| {
+            memtable.memory_bytes() >= family.memtable_bytes_max()
+        };
+        let families: Vec<_> = stage.active.members.iter().filter(full).map(|m| m.0).collect();
+        if !families.is_empty() {
+            self.seal(stage, &families);
+        }
+    }
+
+    /// Seals the active memtables of `families` (those that hold anything) and takes up the next
+    /// log if it is there. The caller leads.
+    pub(crate) fn seal(&self, stage: &mut Stage, families: &[ColumnFamilyId]) -> bool {
+        // Writes that are ordered but not applied yet belong to the memtables sealed here: a sealed
+        // memtable is complete. They take microseconds and need nothing that the leader holds.
+        self.publisher.wait_applied(stage.next_ticket);
+        let mut active = (*stage.active).clone();
+        let mut sealed = false;
+        for (id, family, memtable) in &mut active.members {
+            if families.contains(id) && !memtable.is_empty() {
+                sealed = true;
+            } else {
+                continue;
+            }
+            let fresh = family.new_memtable();
+            family.seal(fresh.clone(), SeqNo(stage.next_seqno - 1));
+            *memtable = fresh;
+        }
+        if sealed {
+            stage.active = Arc::new(active);
+            self.take_up_next_wal(stage);
+            for (_, family, memtable) in &stage.active.members {
+                if memtable.is_empty() {
+                    family.set_active_log(stage.wal_number);
+                }
+            }
+            (self.sealed_hook)();
+        }
+        sealed
+    }
+
+    fn take_up_next_wal(&self, stage: &mut Stage) {
+        let Some(previous) = stage.wal.take() else { return };
+        let Some(mut writer) = lock(&self.next_wal).take() else {
+            stage.wal = Some(previous);
+            return;
+        };
+        // Fails only if the link does not fit a record, which it does.
+        if writer.follow(Some(previous.finish())).is_ok() {
+            self.start_log(stage, writer);
+        }
+    }
+
+    /// Replaces a dead log by a fresh one (format rule F4). The caller leads, and everything that
+    /// was written to the logs before is in tables.
+    pub(crate) fn replace_wal(&self, stage: &mut Stage, mut writer: WalWriter) -> Result<()> {
+        writer.follow(None)?;
+        for (_, dead) in lock(&self.logs).drain(..) {
+            dead.retire();
+        }
+        self.start_log(stage, writer);
+        for (_, family, memtable) in &stage.active.members {
+            if memtable.is_empty() {
+                family.set_active_log(stage.wal_number);
+            }
+        }
+        Ok(())
+    }
+
+    fn start_log(&self, stage: &mut Stage, writer: WalWriter) {
+        lock(&self.logs).push((writer.number(), writer.sync_handle()));
+        stage.wal_number = writer.number();
+        stage.wal = Some(writer);
+        self.wal_bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// Makes everything written to the logs so far durable.
+    pub(crate) fn sync_wal(&self) -> Result<()> {
+        let newest = lock(&self.logs).last().map(|(_, log)| log.clone());
+        newest.map_or(Ok(()), |log| log.sync().map(drop))
+    }
+
+    /// True if the log in use takes nothing any more.
+    pub(crate) fn wal_is_dead(&self) -> bool {
+        lock(&self.logs).iter().any(|(_, log)| log.check_alive().is_err())
+    }
+
+    /// True if something was written to the log since it was last synced.
+    pub(crate) fn has_unsynced(&self) -> bool {
+        lock(&self.logs).iter().any(|(_, log)| log.written() > log.synced_offset())
+    }
+
+    /// Everything in the logs below `number` is in tables: returns those, which can be removed.
+    pub(crate) fn retire_logs_below(&self, number: LogNumber) -> Vec<LogNumber> {
+        let mut logs = lock(&self.logs);
+        let last = logs.last().map(|log| log.0);
+        let (old, kept): (Vec<_>, Vec<_>) =
+            logs.drain(..).partition(|log| log.0 < number && Some(log.0) != last);
+        *logs = kept;
+        old.iter().for_each(|(_, log)| log.retire());
+        old.into_iter().map(|(number, _)| number).collect()
+    }
+
+    /// The logs that are needed, and the bytes written to them.
+    pub(crate) fn live_logs(&self) -> Vec<(LogNumber, u64)> {
+        lock(&self.logs).iter().map(|(number, log)| (*number, log.written())).collect()
+    }
+
+    /// Adds a column family's memtable to those that take writes. The caller leads.
+    pub(crate) fn add_family(&self, stage: &mut Stage, family: Arc<ColumnFamilyData>) {
+        let mut active = (*stage.active).clone();
+        let memtable = family.active_memtable();
+        family.set_active_log(stage.wal_number);
+        active.members.push((family.id(), family, memtable));
+        active.members.sort_by_key(|member| member.0);
+        stage.active = Arc::new(active);
+    }
+
+    /// Removes a column family: writes to it fail from now on. The caller leads.
+    pub(crate) fn remove_family(&self, stage: &mut Stage, id: ColumnFamilyId) {
+        let mut active = (*stage.active).clone();
+        active.members.retain(|member| member.0 != id);
+        stage.active = Arc::new(active);
+    }
+}
+
+impl Stage {
+    /// The newest sequence number given out.
+    pub(crate) fn last_seqno(&self) -> SeqNo {
+        SeqNo(self.next_seqno - 1)
+    }
+
+    /// The number of the log in use.
+    pub(crate) fn wal_number(&self) -> LogNumber {
+        self.wal_number
+    }
+}

@@ -1,0 +1,380 @@
+//! The command line: what can be asked, and the help that explains it with examples.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::text::{Encoding, Format};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  it failed, or corruption was found
+  2  the command line or an option is wrong
+  3  the key, column family or property is not there";
+
+/// Sateen: an ordered key-value store with a flat latency tail
+#[derive(Debug, Parser)]
+#[command(name = "sateen", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    /// Print results, and errors, as JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) noun: Noun,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Noun {
+    /// Work with a database
+    #[command(subcommand, arg_required_else_help = true)]
+    Db(DbVerb),
+    /// Look into a file of tables
+    #[command(subcommand, arg_required_else_help = true)]
+    Table(DumpVerb),
+    /// Look into a write-ahead log
+    #[command(subcommand, arg_required_else_help = true)]
+    Wal(DumpVerb),
+    /// Look into a manifest
+    #[command(subcommand, arg_required_else_help = true)]
+    Manifest(DumpVerb),
+    /// Measure the store, and others beside it, under load
+    #[command(disable_help_flag = true)]
+    Bench(Rest),
+    /// See it serve bursts of load on this disk, with a picture of the latency over time
+    #[command(disable_help_flag = true)]
+    Demo(Rest),
+}
+
+/// What another crate parses.
+#[derive(Debug, Args)]
+pub(crate) struct Rest {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub(crate) arguments: Vec<OsString>,
+}
+
+/// A database, and with which options to open it.
+#[derive(Debug, Args)]
+pub(crate) struct Place {
+    /// The directory of the database
+    pub(crate) db: PathBuf,
+    /// Start from the options of a profile, such as rocksdb or leveldb
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// Open with an option set, as block_cache_bytes=256MiB; may be repeated
+    #[arg(long = "set", value_name = "OPTION=VALUE")]
+    pub(crate) settings: Vec<String>,
+}
+
+/// A column family of a database.
+#[derive(Debug, Args)]
+pub(crate) struct Family {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The column family
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) cf: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DbVerb {
+    /// Print the value of a key
+    #[command(after_help = "\
+Examples:
+  sateen db get library walden
+  sateen db get library 00ff --encoding hex
+  sateen db get library walden --json
+
+Ends with 3 if the key is not there.")]
+    Get {
+        #[command(flatten)]
+        family: Family,
+        /// The key
+        key: OsString,
+        /// How keys and values are written
+        #[arg(long, value_enum, default_value = "text")]
+        encoding: Encoding,
+    },
+    /// Set the value of a key, making the database if there is none
+    #[command(after_help = "\
+Examples:
+  sateen db put library walden 'Thoreau, 1854'
+  sateen db put library cover < cover.png
+  sateen db put library 00ff cafe --encoding hex --sync")]
+    Put {
+        #[command(flatten)]
+        family: Family,
+        /// The key
+        key: OsString,
+        /// The value; without it, standard input
+        value: Option<OsString>,
+        /// How keys and values are written
+        #[arg(long, value_enum, default_value = "text")]
+        encoding: Encoding,
+        /// Durable before the command returns
+        #[arg(long)]
+        sync: bool,
+        /// Make the column family if there is none
+        #[arg(long)]
+        create_cf: bool,
+    },
+    /// Delete keys; those that are not there are passed over
+    #[command(after_help = "\
+Examples:
+  sateen db delete library walden
+  sateen db delete library 00ff 0100 --encoding hex")]
+    Delete {
+        #[command(flatten)]
+        family: Family,
+        /// The keys
+        #[arg(required = true)]
+        keys: Vec<OsString>,
+        /// How keys are written
+        #[arg(long, value_enum, default_value = "text")]
+        encoding: Encoding,
+        /// Durable before the command returns
+        #[arg(long)]
+        sync: bool,
+    },
+    /// Print keys and values in order
+    #[command(
+        visible_alias = "dump",
+        after_help = "\
+Examples:
+  sateen db scan library --prefix w --limit 10
+  sateen db scan library --from a --to n --reverse
+  sateen db scan library --format jsonl > library.jsonl
+
+What scan prints, load takes back."
+    )]
+    Scan(Scan),
+    /// Load keys and values from a file or standard input, making the database if there is none
+    #[command(after_help = "\
+Examples:
+  sateen db load library books.tsv
+  zcat books.csv.gz | sateen db load library - --format csv --header
+  sateen db load library books.jsonl --dry-run
+
+Formats: tsv (key, tab, value; \\t \\n \\r \\\\ \\xHH are escapes), csv (RFC 4180, two fields), jsonl
+(one object a line with key and value, or key_hex, key_base64, value_hex, value_base64).
+
+A line that is no record ends the load with its number. Then the database holds every record
+before it and none after. What a load wrote is durable when the command returns.")]
+    Load(Load),
+    /// Print what the database knows about itself
+    #[command(after_help = "\
+Examples:
+  sateen db stats library
+  sateen db stats library --prometheus")]
+    Stats {
+        #[command(flatten)]
+        place: Place,
+        /// In the text format of Prometheus
+        #[arg(long)]
+        prometheus: bool,
+    },
+    /// Read every byte and check that all of it is right
+    #[command(
+        visible_alias = "checkconsistency",
+        after_help = "\
+Examples:
+  sateen db check library
+
+Ends with 1 if anything is damaged; each finding names the file and the offset."
+    )]
+    Check {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Make a second database of the same contents, sharing files where possible
+    #[command(after_help = "\
+Examples:
+  sateen db checkpoint library backup/today
+
+The target must not exist.")]
+    Checkpoint {
+        #[command(flatten)]
+        place: Place,
+        /// The directory to make
+        target: PathBuf,
+    },
+    /// Merge what is stored, so that reads have less to look at and deleted data goes
+    #[command(after_help = "\
+Examples:
+  sateen db compact library
+  sateen db compact library --from a --to n")]
+    Compact {
+        #[command(flatten)]
+        family: Family,
+        /// The first key
+        #[arg(long, value_name = "KEY")]
+        from: Option<OsString>,
+        /// The last key
+        #[arg(long, value_name = "KEY")]
+        to: Option<OsString>,
+        /// How keys are written
+        #[arg(long, value_enum, default_value = "text")]
+        encoding: Encoding,
+        /// Rewrite the lowest level, too
+        #[arg(long)]
+        rewrite_last_level: bool,
+    },
+    /// Make a damaged database usable again with what can be read
+    #[command(after_help = "\
+Examples:
+  sateen db repair library
+
+Make a copy first: what cannot be read is set aside and missed from then on.")]
+    Repair {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Print properties by name, or all of them
+    #[command(after_help = "\
+Examples:
+  sateen db properties library
+  sateen db properties library sateen.levels
+  sateen db properties library --options")]
+    Properties {
+        #[command(flatten)]
+        family: Family,
+        /// The properties
+        names: Vec<String>,
+        /// The options in force instead
+        #[arg(long)]
+        options: bool,
+    },
+    /// Print the names of the column families
+    #[command(
+        visible_alias = "list_column_families",
+        after_help = "\
+Examples:
+  sateen db families library"
+    )]
+    Families {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Print every option: its name, default, what it takes and means
+    #[command(after_help = "\
+Examples:
+  sateen db options
+  sateen db options --profile leveldb")]
+    Options {
+        /// Show the values of a profile
+        #[arg(long, value_name = "NAME")]
+        profile: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Scan {
+    #[command(flatten)]
+    pub(crate) family: Family,
+    /// Begin at this key
+    #[arg(long, value_name = "KEY")]
+    pub(crate) from: Option<OsString>,
+    /// End before this key
+    #[arg(long, value_name = "KEY")]
+    pub(crate) to: Option<OsString>,
+    /// Only keys that begin so
+    #[arg(long, value_name = "KEY")]
+    pub(crate) prefix: Option<OsString>,
+    /// At most so many records
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// From the last key to the first
+    #[arg(long)]
+    pub(crate) reverse: bool,
+    /// How records are printed; with --json, jsonl
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Format>,
+    /// How keys and values are written
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) encoding: Encoding,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Load {
+    #[command(flatten)]
+    pub(crate) family: Family,
+    /// The file, or - for standard input
+    pub(crate) file: PathBuf,
+    /// How records look; by default what the file's name says, tsv for standard input
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Format>,
+    /// How keys and values are written
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) encoding: Encoding,
+    /// Take backslashes in tsv for themselves
+    #[arg(long)]
+    pub(crate) no_escapes: bool,
+    /// Pass over the first record
+    #[arg(long)]
+    pub(crate) header: bool,
+    /// Read and check everything, write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Make the column family if there is none
+    #[arg(long)]
+    pub(crate) create_cf: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DumpVerb {
+    /// Print what the file says, record by record
+    #[command(after_help = "\
+Examples:
+  sateen table dump library/000012.sst
+  sateen wal dump library/000013.log --values
+  sateen manifest dump library/MANIFEST-000004 --json
+
+The file is not changed. Ends with 1 at the first damage, having printed what is before it.")]
+    Dump {
+        /// The file
+        file: PathBuf,
+        /// Values, too, not only their lengths
+        #[arg(long)]
+        values: bool,
+        /// At most so many records
+        #[arg(long, value_name = "N")]
+        limit: Option<u64>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_verb_has_help_with_examples() {
+        let cli = Cli::command();
+        for noun in cli.get_subcommands() {
+            for verb in noun.get_subcommands() {
+                let name = format!("{} {}", noun.get_name(), verb.get_name());
+                assert!(verb.get_about().is_some(), "{name}");
+                let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+                assert!(
+                    help.contains(&format!("sateen {name}")) || noun.get_name() != "db",
+                    "{name}"
+                );
+                assert!(help.contains("Examples:"), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn json_is_taken_anywhere() {
+        for line in ["sateen --json db get a b", "sateen db get a b --json"] {
+            assert!(Cli::try_parse_from(line.split(' ')).unwrap().json, "{line}");
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! The verbs of `sateen db`.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::Instant;
+
+use sateen::{CompactRangeOptions, Options, ReadOptions, WriteOptions};
+use serde_json::json;
+
+use crate::args::{DbVerb, Family, Load, Place};
+use crate::failure::{Failure, Result};
+use crate::load::{LoadError, Loaded, Sink, load};
+use crate::progress::Progress;
+use crate::scan;
+use crate::store::{self, Access};
+use crate::text::bytes::{from_base64, from_hex, to_base64, to_hex};
+use crate::text::{Encoding, Format, RecordReader, RecordWriter};
+
+/// Text is read in pieces of this size.
+const INPUT_BUFFER_BYTES: usize = 1 << 20;
+
+pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<()> {
+    match verb {
+        DbVerb::Get { family, key, encoding } => get(family, key, *encoding, json, output),
+        DbVerb::Put { family, key, value, encoding, sync, create_cf } => {
+            let key = argument_bytes(key, *encoding)?;
+            let value = match value {
+                Some(value) => argument_bytes(value, *encoding)?,
+                None => standard_input(*encoding)?,
+            };
+            let (db, family) = store::open_family(family, Access::Create, *create_cf)?;
+            let options = WriteOptions { sync: *sync, ..WriteOptions::default() };
+            db.put_cf(&family, &key, &value, &options)?;
+            Ok(db.close()?)
+        }
+        DbVerb::Delete { family, keys, encoding, sync } => {
+            let keys: Result<Vec<_>> =
+                keys.iter().map(|key| argument_bytes(key, *encoding)).collect();
+            let keys = keys?;
+            let (db, family) = store::open_family(family, Access::Write, false)?;
+            store::delete(&db, &family, &keys, *sync)?;
+            Ok(db.close()?)
+        }
+        DbVerb::Scan(arguments) => scan::run(arguments, json, output),
+        DbVerb::Load(arguments) => load_file(arguments, json, output),
+        DbVerb::Stats { place, prometheus } => {
+            let db = store::open(place, Access::Read)?;
+            Ok(output.write_all(store::stats(&db, *prometheus)?.as_bytes())?)
+        }
+        DbVerb::Check { place } => check(place, json, output),
+        DbVerb::Checkpoint { place, target } => checkpoint(place, target, json, output),
+        DbVerb::Compact { family, from, to, encoding, rewrite_last_level } => {
+            let (from, to) = (bound(from.as_deref(), *encoding)?, bound(to.as_deref(), *encoding)?);
+            let (db, family) = store::open_family(family, Access::Write, false)?;
+            let options = CompactRangeOptions {
+                rewrite_last_level: *rewrite_last_level,
+                ..CompactRangeOptions::default()
+            };
+            let _spinner = Progress::spinner("compacting");
+            db.compact_range(&family, from.as_deref(), to.as_deref(), &options)?;
+            Ok(db.close()?)
+        }
+        DbVerb::Repair { place } => repair(place, json, output),
+        DbVerb::Properties { family, names, options } => {
+            properties(family, names, *options, json, output)
+        }
+        DbVerb::Families { place } => {
+            let names = store::open(place, Access::Read)?.column_families();
+            if json {
+                return Ok(writeln!(output, "{}", json!(names))?);
+            }
+            Ok(names.iter().try_for_each(|name| writeln!(output, "{name}"))?)
+        }
+        DbVerb::Options { profile } => options(profile.as_deref(), json, output),
+    }
+}
+
+/// A key or value of the command line as bytes.
+pub(crate) fn argument_bytes(text: &OsStr, encoding: Encoding) -> Result<Vec<u8>> {
+    decoded(text.as_bytes(), encoding)
+        .map_err(|what| Failure::usage(format!("{}: {what}", text.display())))
+}
+
+/// A bound of the command line as bytes.
+pub(crate) fn bound(text: Option<&OsStr>, encoding: Encoding) -> Result<Option<Vec<u8>>> {
+    text.map(|text| argument_bytes(text, encoding)).transpose()
+}
+
+fn decoded(text: &[u8], encoding: Encoding) -> std::result::Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    match encoding {
+        Encoding::Text => bytes.extend_from_slice(text),
+        Encoding::Hex => from_hex(text, &mut bytes)?,
+        Encoding::Base64 => from_base64(text, &mut bytes)?,
+    }
+    Ok(bytes)
+}
+
+/// All of standard input; in hexadecimal or base64, white space at the end is not part of it.
+fn standard_input(encoding: Encoding) -> Result<Vec<u8>> {
+    let name = Path::new("standard input");
+    let mut text = Vec::new();
+    io::stdin().lock().read_to_end(&mut text).map_err(|error| Failure::file(name, &error))?;
+    if encoding == Encoding::Text {
+        return Ok(text);
+    }
+    decoded(text.trim_ascii_end(), encoding)
+        .map_err(|what| Failure::usage(format!("standard input: {what}")))
+}
+
+fn get(
+    family: &Family,
+    key: &OsStr,
+    encoding: Encoding,
+    json: bool,
+    output: &mut dyn Write,
+) -> Result<()> {
+    let bytes = argument_bytes(key, encoding)?;
+    let (db, family) = store::open_family(family, Access::Read, false)?;
+    let Some(mut value) = db.get_cf(&family, &bytes, &ReadOptions::default())? else {
+        return Err(Failure::not_found(format!("no such key: {}", key.display())));
+    };
+    if json {
+        let mut writer = RecordWriter::new(output, Format::Jsonl, encoding);
+        writer.write(&bytes, &value)?;
+        return Ok(());
+    }
+    let mut text = Vec::new();
+    match encoding {
+        Encoding::Text => text.append(&mut value),
+        Encoding::Hex => to_hex(&value, &mut text),
+        Encoding::Base64 => to_base64(&value, &mut text),
+    }
+    text.push(b'\n');
+    Ok(output.write_all(&text)?)
+}
+
+fn load_file(arguments: &Load, json: bool, output: &mut dyn Write) -> Result<()> {
+    let standard_input = arguments.file == Path::new("-");
+    let name = if standard_input { Path::new("standard input") } else { &*arguments.file };
+    let format = match arguments.format.or(Format::of_name(&arguments.file.to_string_lossy())) {
+        Some(format) => format,
+        None if standard_input => Format::Tsv,
+        None => {
+            let text = "its name does not tell the format: give --format tsv, csv or jsonl";
+            return Err(Failure::usage(format!("{}: {text}", name.display())));
+        }
+    };
+    // The file comes first: a wrong name must not leave an empty database behind.
+    let (input, length) = input(arguments, name)?;
+    let mut reader = RecordReader::new(input, format, arguments.encoding);
+    if arguments.no_escapes {
+        reader = reader.without_escapes();
+    }
+    let began = Instant::now();
+    let progress = Progress::bytes("loading", length);
+    let (loaded, ended) = if arguments.dry_run {
+        let mut nowhere = Nowhere;
+        load_records(&mut reader, arguments.header, &mut nowhere, &progress)
+    } else {
+        let (db, family) =
+            store::open_family(&arguments.family, Access::Create, arguments.create_cf)?;
+        let mut loader = store::Loader::new(&db, &family);
+        let result = load_records(&mut reader, arguments.header, &mut loader, &progress);
+        // The records were not logged: only now are they durable.
+        let _spinner = Progress::spinner("storing");
+        if let Err(error) = db.flush_all().and_then(|()| db.close()) {
+            let why =
+                result.1.err().map_or_else(String::new, |early| load_why(&early, name) + "\n");
+            return Err(Failure::failed(format!("{why}what was loaded is not stored: {error}")));
+        }
+        result
+    };
+    drop(progress);
+    if let Err(error) = &ended {
+        return Err(load_failure(error, name, loaded, arguments.dry_run));
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    let Loaded { records, bytes, .. } = loaded;
+    if json {
+        let summary = json!({
+            "records": records, "bytes": bytes, "seconds": seconds, "dry_run": arguments.dry_run,
+        });
+        return Ok(writeln!(output, "{summary}")?);
+    }
+    let done = if arguments.dry_run { "would load" } else { "loaded" };
+    let mib = bytes as f64 / f64::from(1 << 20);
+    Ok(writeln!(output, "{done} {records} records, {mib:.1} MiB, in {seconds:.1} s")?)
+}
+
+fn input(arguments: &Load, name: &Path) -> Result<(Box<dyn BufRead>, Option<u64>)> {
+    if arguments.file == Path::new("-") {
+        let input = BufReader::with_capacity(INPUT_BUFFER_BYTES, io::stdin());
+        return Ok((Box::new(input), None));
+    }
+    let file = File::open(&arguments.file).map_err(|error| Failure::file(name, &error))?;
+    let metadata = file.metadata().map_err(|error| Failure::file(name, &error))?;
+    if metadata.is_dir() {
+        return Err(Failure::usage(format!("{}: a directory, not a file", name.display())));
+    }
+    let length = metadata.is_file().then_some(metadata.len());
+    Ok((Box::new(BufReader::with_capacity(INPUT_BUFFER_BYTES, file)), length))
+}
+
+fn load_records(
+    reader: &mut RecordReader<Box<dyn BufRead>>,
+    header: bool,
+    sink: &mut impl Sink,
+    progress: &Progress,
+) -> (Loaded, std::result::Result<(), LoadError>) {
+    if header && let Err(error) = reader.next() {
+        return (Loaded::default(), Err(error.into()));
+    }
+    load(reader, sink, |bytes| progress.at(bytes))
+}
+
+/// Takes records for a rehearsal.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn put(&mut self, _key: &[u8], _value: &[u8]) -> std::result::Result<(), String> {
+        Ok(())
+    }
+    fn commit(&mut self) -> std::result::Result<(), String> {
+        Ok(())
+    }
+}
+
+/// The message of a load that ended early: where, why, and what the database holds now.
+fn load_failure(error: &LoadError, name: &Path, loaded: Loaded, dry_run: bool) -> Failure {
+    let what = load_why(error, name);
+    let name = name.display();
+    let Loaded { records, to_line, .. } = loaded;
+    let state = match (dry_run, records) {
+        (true, _) => "nothing was written".to_owned(),
+        (false, 0) => "nothing was loaded".to_owned(),
+        (false, _) => format!("loaded up to line {to_line} of {name}, {records} records"),
+    };
+    Failure::failed(format!("{what}\n{state}"))
+}
+
+fn load_why(error: &LoadError, name: &Path) -> String {
+    let name = name.display();
+    match error {
+        LoadError::Line { line, what } => format!("{name}:{line}: {what}"),
+        LoadError::Read(error) => format!("{name}: {error}"),
+        LoadError::Commit(what) => what.clone(),
+    }
+}
+
+fn check(place: &Place, json: bool, output: &mut dyn Write) -> Result<()> {
+    let spinner = Progress::spinner("checking");
+    let findings = store::check(&place.db, store::options(place)?)?;
+    drop(spinner);
+    if json {
+        writeln!(output, "{}", json!({ "ok": findings.is_empty(), "findings": findings }))?;
+    } else if findings.is_empty() {
+        writeln!(output, "{}: all is right", place.db.display())?;
+    } else {
+        findings.iter().try_for_each(|finding| writeln!(output, "{finding}"))?;
+    }
+    match findings.len() {
+        0 => Ok(()),
+        1 => Err(Failure::failed("1 thing is damaged")),
+        count => Err(Failure::failed(format!("{count} things are damaged"))),
+    }
+}
+
+fn checkpoint(place: &Place, target: &Path, json: bool, output: &mut dyn Write) -> Result<()> {
+    let db = store::open(place, Access::Write)?;
+    let spinner = Progress::spinner("making a checkpoint");
+    store::checkpoint(&db, target)?;
+    drop(spinner);
+    db.close()?;
+    if json {
+        return Ok(writeln!(output, "{}", json!({ "checkpoint": target }))?);
+    }
+    Ok(writeln!(output, "{}", target.display())?)
+}
+
+fn repair(place: &Place, json: bool, output: &mut dyn Write) -> Result<()> {
+    let spinner = Progress::spinner("repairing");
+    let done = store::repair(&place.db, store::options(place)?)?;
+    drop(spinner);
+    if json {
+        return Ok(writeln!(output, "{}", json!({ "done": done }))?);
+    }
+    Ok(done.iter().try_for_each(|line| writeln!(output, "{line}"))?)
+}
+
+fn properties(
+    arguments: &Family,
+    names: &[String],
+    options: bool,
+    json: bool,
+    output: &mut dyn Write,
+) -> Result<()> {
+    let (db, family) = store::open_family(arguments, Access::Read, false)?;
+    if options {
+        let mut in_force = db.options();
+        in_force.column_family = db.options_cf(&family);
+        if json {
+            return Ok(writeln!(output, "{}", options_json(&in_force)?)?);
+        }
+        return Ok(output.write_all(in_force.to_text().as_bytes())?);
+    }
+    let all = store::property_names();
+    let names = if names.is_empty() { &all } else { names };
+    let mut values = serde_json::Map::new();
+    for name in names {
+        let Some(value) = store::property(&db, &family, name)? else {
+            let there_are = all.join(", ");
+            return Err(Failure::not_found(format!("no property {name:?}; there are {there_are}")));
+        };
+        values.insert(name.clone(), json!(value));
+        if !json {
+            writeln!(output, "{name} = {value}")?;
+        }
+    }
+    if json {
+        writeln!(output, "{}", json!(values))?;
+    }
+    Ok(())
+}
+
+fn options(profile: Option<&str>, json: bool, output: &mut dyn Write) -> Result<()> {
+    let values = match profile {
+        Some(name) => Options::profile(name)?,
+        None => Options::default(),
+    };
+    if json {
+        return Ok(writeln!(output, "{}", options_json(&values)?)?);
+    }
+    for info in Options::all() {
+        let when = if info.mutable { "any time" } else { "at open" };
+        writeln!(output, "{} = {}    [{when}]", info.name, values.get(info.name)?)?;
+        writeln!(output, "    {}", info.description.trim())?;
+        match info.rocksdb {
+            Some(other) => writeln!(output, "    takes {}; RocksDB: {other}\n", info.accepts)?,
+            None => writeln!(output, "    takes {}\n", info.accepts)?,
+        }
+    }
+    Ok(())
+}
+
+fn options_json(options: &Options) -> Result<serde_json::Value> {
+    let mut values = serde_json::Map::new();
+    for name in Options::names() {
+        values.insert(name.to_owned(), json!(options.get(name)?));
+    }
+    Ok(json!(values))
+}

@@ -1,0 +1,71 @@
+//! What ends a command early, and with which exit code. A user's mistake is a sentence, never a
+//! stack trace.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// Exit codes; `sateen --help` and docs/cli.md list them.
+pub(crate) const FAILED: u8 = 1;
+pub(crate) const USAGE: u8 = 2;
+pub(crate) const NOT_FOUND: u8 = 3;
+
+/// Why a command ended early.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: u8,
+    pub(crate) message: String,
+    /// Whoever read our output has gone: nobody is left to tell.
+    pub(crate) quiet: bool,
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    /// Something did not work, or the data is damaged.
+    pub(crate) fn failed(message: impl Into<String>) -> Failure {
+        Failure { code: FAILED, message: message.into(), quiet: false }
+    }
+
+    /// The arguments cannot be meant so.
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
+        Failure { code: USAGE, message: message.into(), quiet: false }
+    }
+
+    /// What was asked for is not there.
+    pub(crate) fn not_found(message: impl Into<String>) -> Failure {
+        Failure { code: NOT_FOUND, message: message.into(), quiet: false }
+    }
+
+    /// A file of the user's, not of a database.
+    pub(crate) fn file(path: &Path, error: &io::Error) -> Failure {
+        Failure::failed(format!("{}: {error}", path.display()))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<sateen::Error> for Failure {
+    fn from(error: sateen::Error) -> Failure {
+        let code = match error {
+            sateen::Error::InvalidArgument(_) => USAGE,
+            sateen::Error::NoSuchColumnFamily(_) => NOT_FOUND,
+            _ => FAILED,
+        };
+        Failure { code, message: error.to_string(), quiet: false }
+    }
+}
+
+/// Errors without a name come from writing the output.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Failure { code: 0, message: String::new(), quiet: true };
+        }
+        Failure::failed(format!("writing the output: {error}"))
+    }
+}

@@ -1,0 +1,54 @@
+//! Progress on the terminal: drawn on standard error, only if that is a terminal, and gone when the
+//! work is done. Scripts and logs see nothing of it.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+const REDRAWS_PER_SECOND: u8 = 8;
+
+/// A bar for work of a known number of bytes, a spinner for other work.
+pub(crate) struct Progress(ProgressBar);
+
+impl Progress {
+    /// Bytes done of `total`; without one, bytes so far.
+    pub(crate) fn bytes(what: &str, total: Option<u64>) -> Progress {
+        let template = match total {
+            Some(_) => {
+                "{msg} {wide_bar} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}"
+            }
+            None => "{spinner} {msg} {binary_bytes} {binary_bytes_per_sec} {elapsed}",
+        };
+        Progress::new(what, total, template)
+    }
+
+    /// Work of unknown length.
+    pub(crate) fn spinner(what: &str) -> Progress {
+        let progress = Progress::new(what, None, "{spinner} {msg} {elapsed}");
+        // Off a terminal a ticker would only wake the process.
+        if !progress.0.is_hidden() {
+            progress.0.enable_steady_tick(Duration::from_millis(120));
+        }
+        progress
+    }
+
+    fn new(what: &str, total: Option<u64>, template: &str) -> Progress {
+        // Hidden by itself if standard error is no terminal.
+        let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND);
+        let bar = ProgressBar::with_draw_target(total, target).with_message(what.to_owned());
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Progress(bar)
+    }
+
+    pub(crate) fn at(&self, done: u64) {
+        self.0.set_position(done);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

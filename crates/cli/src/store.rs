@@ -1,0 +1,188 @@
+//! The seam to the engine: all that the command asks of it, in one place.
+
+use std::io::Write;
+use std::path::Path;
+
+use sateen::{ColumnFamily, Db, Options, WriteBatch, WriteOptions};
+
+use crate::args::{Family, Place};
+use crate::failure::{Failure, Result};
+use crate::load::Sink;
+
+/// Keys are shorter than this (format rule F11).
+const KEY_BYTES_END: usize = 64 << 10;
+
+/// How a command means to use a database.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// It must be there and stays as it is.
+    Read,
+    /// It must be there and may be changed.
+    Write,
+    /// It is made if it is not there.
+    Create,
+}
+
+/// Opens a database, with the options that the command line gives.
+pub(crate) fn open(place: &Place, access: Access) -> Result<Db> {
+    let mut options = options(place)?;
+    options.create_if_missing = access == Access::Create;
+    // `Path::exists` takes a directory that cannot be looked at for missing; opening says why.
+    if access != Access::Create && place.db.try_exists().is_ok_and(|exists| !exists) {
+        return Err(Failure::failed(format!("{}: there is no database", place.db.display())));
+    }
+    let db = match access {
+        Access::Read => Db::open_read_only(&place.db, options)?,
+        Access::Write | Access::Create => Db::open(&place.db, options)?,
+    };
+    Ok(db)
+}
+
+/// The options that the command line gives.
+pub(crate) fn options(place: &Place) -> Result<Options> {
+    let mut options = match &place.profile {
+        Some(name) => Options::profile(name)?,
+        None => Options::default(),
+    };
+    for entry in &place.settings {
+        options.apply_str_list(entry)?;
+    }
+    options.validate()?;
+    Ok(options)
+}
+
+/// Opens a database and finds a column family in it.
+pub(crate) fn open_family(
+    family: &Family,
+    access: Access,
+    create_family: bool,
+) -> Result<(Db, ColumnFamily)> {
+    let db = open(&family.place, access)?;
+    let found = match db.column_family(&family.cf) {
+        Some(found) => found,
+        None if create_family => {
+            let options = options(&family.place)?.column_family;
+            db.create_column_family(&family.cf, options)?
+        }
+        None => {
+            let there_are = db.column_families().join(", ");
+            return Err(Failure::not_found(format!(
+                "no column family {:?}; there are {there_are}",
+                family.cf
+            )));
+        }
+    };
+    Ok((db, found))
+}
+
+/// Batches of a load. They are not logged: flushing at the end makes them durable for half the
+/// writing, and a crash before that leaves a prefix of the file.
+pub(crate) struct Loader<'a> {
+    db: &'a Db,
+    family: &'a ColumnFamily,
+    batch: WriteBatch,
+    value_bytes_max: u64,
+}
+
+impl<'a> Loader<'a> {
+    pub(crate) fn new(db: &'a Db, family: &'a ColumnFamily) -> Loader<'a> {
+        let value_bytes_max = db.options().value_bytes_max;
+        let limit = usize::try_from(value_bytes_max).unwrap_or(usize::MAX);
+        let batch = WriteBatch::with_value_bytes_max(limit);
+        Loader { db, family, batch, value_bytes_max }
+    }
+}
+
+impl Sink for Loader<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> std::result::Result<(), String> {
+        if key.len() >= KEY_BYTES_END {
+            return Err(format!("a key of {} bytes; the limit is 65535", key.len()));
+        }
+        if value.len() as u64 > self.value_bytes_max {
+            let (length, limit) = (value.len(), self.value_bytes_max);
+            return Err(format!("a value of {length} bytes; value_bytes_max is {limit}"));
+        }
+        self.batch.put_cf(self.family, key, value).map_err(|error| error.to_string())
+    }
+
+    fn commit(&mut self) -> std::result::Result<(), String> {
+        let options = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+        self.db.write(&self.batch, &options).map_err(|error| error.to_string())?;
+        self.batch.clear();
+        Ok(())
+    }
+}
+
+/// Deletes keys, all or none.
+pub(crate) fn delete(db: &Db, family: &ColumnFamily, keys: &[Vec<u8>], sync: bool) -> Result<()> {
+    let mut batch = WriteBatch::new();
+    for key in keys {
+        batch.delete_cf(family, key)?;
+    }
+    db.write(&batch, &WriteOptions { sync, ..WriteOptions::default() })?;
+    Ok(())
+}
+
+/// What the database knows about itself, as text.
+pub(crate) fn stats(_db: &Db, _prometheus: bool) -> Result<String> {
+    absent("stats")
+}
+
+/// The names of the properties there are.
+pub(crate) fn property_names() -> Vec<String> {
+    Vec::new()
+}
+
+/// A property, none if there is none of that name.
+pub(crate) fn property(_db: &Db, _family: &ColumnFamily, _name: &str) -> Result<Option<String>> {
+    absent("properties")
+}
+
+/// Checks all of a database; gives what was found wrong.
+pub(crate) fn check(_path: &Path, _options: Options) -> Result<Vec<String>> {
+    absent("check")
+}
+
+/// Repairs a database; gives what was done.
+pub(crate) fn repair(_path: &Path, _options: Options) -> Result<Vec<String>> {
+    absent("repair")
+}
+
+/// Makes a checkpoint of a database at `target`.
+pub(crate) fn checkpoint(_db: &Db, _target: &Path) -> Result<()> {
+    absent("checkpoint")
+}
+
+/// What kind of file to dump.
+#[derive(Clone, Copy)]
+pub(crate) enum FileKind {
+    Table,
+    Wal,
+    Manifest,
+}
+
+/// How to dump it.
+#[derive(Clone, Copy)]
+pub(crate) struct DumpOptions {
+    pub(crate) values: bool,
+    pub(crate) limit: Option<u64>,
+    pub(crate) json: bool,
+}
+
+/// Prints what a file says, record by record.
+pub(crate) fn dump(
+    kind: FileKind,
+    _file: &Path,
+    _options: DumpOptions,
+    _output: &mut dyn Write,
+) -> Result<()> {
+    absent(match kind {
+        FileKind::Table => "table dump",
+        FileKind::Wal => "wal dump",
+        FileKind::Manifest => "manifest dump",
+    })
+}
+
+fn absent<T>(what: &str) -> Result<T> {
+    Err(Failure::failed(format!("{what}: not part of this build yet")))
+}

@@ -1,0 +1,99 @@
+//! Writing records as text that [`RecordReader`](super::RecordReader) takes back.
+
+use std::io::{self, Write};
+
+use super::bytes::{BOM, escape, to_base64, to_hex};
+use super::{Encoding, Format};
+
+/// Writes records one after the other. Buffer the output: each record is one `write_all`.
+pub(crate) struct RecordWriter<W> {
+    output: W,
+    format: Format,
+    encoding: Encoding,
+    line: Vec<u8>,
+}
+
+impl<W: Write> RecordWriter<W> {
+    pub(crate) fn new(output: W, format: Format, encoding: Encoding) -> RecordWriter<W> {
+        RecordWriter { output, format, encoding, line: Vec::new() }
+    }
+
+    /// Writes one record.
+    pub(crate) fn write(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        self.line.clear();
+        match self.format {
+            Format::Tsv => {
+                encode(self.encoding, key, &mut self.line, escape);
+                self.line.push(b'\t');
+                encode(self.encoding, value, &mut self.line, escape);
+            }
+            Format::Csv => {
+                encode(self.encoding, key, &mut self.line, quote);
+                self.line.push(b',');
+                encode(self.encoding, value, &mut self.line, quote);
+            }
+            Format::Jsonl => {
+                self.line.push(b'{');
+                self.json_field("key", key)?;
+                self.line.push(b',');
+                self.json_field("value", value)?;
+                self.line.push(b'}');
+            }
+        }
+        self.line.push(b'\n');
+        self.output.write_all(&self.line)
+    }
+
+    /// Writes out what is buffered and gives the output back.
+    pub(crate) fn finish(mut self) -> io::Result<W> {
+        self.output.flush()?;
+        Ok(self.output)
+    }
+
+    /// A string, or where the bytes are none in UTF-8, base64 under a name that says so.
+    fn json_field(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let line = &mut self.line;
+        match (self.encoding, std::str::from_utf8(bytes)) {
+            (Encoding::Text, Ok(text)) => {
+                write!(line, "\"{name}\":")?;
+                serde_json::to_writer(line, text)?;
+            }
+            (Encoding::Hex, _) => {
+                write!(line, "\"{name}_hex\":\"")?;
+                to_hex(bytes, line);
+                line.push(b'"');
+            }
+            (Encoding::Text | Encoding::Base64, _) => {
+                write!(line, "\"{name}_base64\":\"")?;
+                to_base64(bytes, line);
+                line.push(b'"');
+            }
+        }
+        Ok(())
+    }
+}
+
+fn encode(encoding: Encoding, bytes: &[u8], out: &mut Vec<u8>, text: fn(&[u8], &mut Vec<u8>)) {
+    match encoding {
+        Encoding::Text => text(bytes, out),
+        Encoding::Hex => to_hex(bytes, out),
+        Encoding::Base64 => to_base64(bytes, out),
+    }
+}
+
+/// Appends a field of comma-separated text, quoted if it must be.
+fn quote(bytes: &[u8], out: &mut Vec<u8>) {
+    let special = |byte: &u8| matches!(byte, b'"' | b',' | b'\r' | b'\n');
+    if !bytes.iter().any(special) && !bytes.starts_with(BOM) {
+        out.extend_from_slice(bytes);
+        return;
+    }
+    out.push(b'"');
+    for byte in bytes {
+        if *byte == b'"' {
+            out.push(b'"');
+        }
+        out.push(*byte);
+    }
+    out.push(b'"');
+}

@@ -1,0 +1,250 @@
+//! The command as a user meets it: what it prints, where, and with which exit code. Each test has
+//! its own directory and runs the real binary.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+struct Run {
+    code: i32,
+    out: Vec<u8>,
+    err: String,
+}
+
+impl Run {
+    fn out(&self) -> &str {
+        std::str::from_utf8(&self.out).unwrap()
+    }
+}
+
+/// Runs `sateen` in `folder`, with `input` on standard input.
+fn sateen_with(folder: &Path, arguments: &[&str], input: &[u8]) -> Run {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_sateen"))
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // A command that does not read its input may be gone already.
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    Run {
+        code: output.status.code().expect("not ended by a signal"),
+        out: output.stdout,
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn sateen(folder: &Path, arguments: &[&str]) -> Run {
+    sateen_with(folder, arguments, b"")
+}
+
+/// Runs it and demands success without a word on standard error.
+fn done(folder: &Path, arguments: &[&str]) -> Run {
+    let run = sateen(folder, arguments);
+    assert_eq!((run.code, &*run.err), (0, ""), "{arguments:?}");
+    run
+}
+
+/// Runs it and demands that it fails with `code`, says `says`, and shows no stack trace.
+fn refused(folder: &Path, arguments: &[&str], code: i32, says: &[&str]) {
+    let run = sateen(folder, arguments);
+    assert_eq!(run.code, code, "{arguments:?}: {}", run.err);
+    for part in says {
+        assert!(run.err.contains(part), "{arguments:?}: {}", run.err);
+    }
+    assert!(!run.err.contains("panicked") && !run.err.contains("backtrace"), "{}", run.err);
+}
+
+#[test]
+fn what_was_put_is_got_until_it_is_deleted() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    done(at, &["db", "put", "library", "walden", "Thoreau, 1854"]);
+    assert_eq!(done(at, &["db", "get", "library", "walden"]).out(), "Thoreau, 1854\n");
+    let json = done(at, &["--json", "db", "get", "library", "walden"]);
+    assert_eq!(json.out(), "{\"key\":\"walden\",\"value\":\"Thoreau, 1854\"}\n");
+    done(at, &["db", "put", "library", "00ff", "cafe", "--encoding", "hex", "--sync"]);
+    let hex = done(at, &["db", "get", "library", "00ff", "--encoding", "hex"]);
+    assert_eq!(hex.out(), "cafe\n");
+    done(at, &["db", "delete", "library", "walden", "never-there"]);
+    refused(at, &["db", "get", "library", "walden"], 3, &["no such key: walden"]);
+}
+
+#[test]
+fn a_value_without_argument_is_standard_input() {
+    let folder = TempDir::new().unwrap();
+    let value = b"\x89PNG\0\xFF\n";
+    let run = sateen_with(folder.path(), &["db", "put", "d", "cover"], value);
+    assert_eq!((run.code, &*run.err), (0, ""));
+    let got = done(folder.path(), &["db", "get", "d", "cover"]);
+    assert_eq!(got.out, [&value[..], b"\n"].concat());
+}
+
+#[test]
+fn a_user_s_mistakes_are_named_and_change_nothing() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    for verb in ["get", "delete"] {
+        refused(at, &["db", verb, "missing", "k"], 1, &["missing: there is no database"]);
+    }
+    refused(at, &["db", "load", "new", "absent.tsv"], 1, &["absent.tsv: No such file"]);
+    fs::write(at.join("books"), "a\tb\n").unwrap();
+    refused(at, &["db", "load", "new", "books"], 2, &["books", "--format"]);
+    refused(at, &["db", "put", "new", "k", "v", "--set", "nonsense=1"], 2, &["nonsense"]);
+    refused(at, &["db", "put", "new", "k", "v", "--profile", "vlsm"], 2, &["not available yet"]);
+    refused(at, &["db", "put", "new", "0", "v", "--encoding", "hex"], 2, &["0: an odd number"]);
+    refused(at, &["db", "gett", "new", "k"], 2, &["gett"]);
+    assert!(!at.join("new").exists() && !at.join("missing").exists());
+    done(at, &["db", "put", "d", "k", "v"]);
+    refused(at, &["db", "scan", "d", "--from", "b", "--to", "a"], 2, &["--from", "--to"]);
+    refused(at, &["db", "get", "d", "k", "--cf", "x"], 3, &["\"x\"", "default"]);
+    refused(at, &["db", "get", "books", "k"], 1, &["books"]);
+}
+
+#[test]
+fn json_errors_are_json() {
+    let folder = TempDir::new().unwrap();
+    let run = sateen(folder.path(), &["db", "get", "missing", "k", "--json"]);
+    let error: serde_json::Value = serde_json::from_str(&run.err).unwrap();
+    assert_eq!((run.code, error["code"].as_i64()), (1, Some(1)));
+    assert!(error["error"].as_str().unwrap().contains("missing"));
+}
+
+/// Records that are awkward in every format.
+fn awkward() -> String {
+    let mut lines = String::from("\t\nempty\t\n");
+    for byte in 0..=255 {
+        lines.push_str(&format!("k\\x{byte:02x}\tv\\x{byte:02x},\\t\\n\\r\"{{}}é\n"));
+    }
+    lines
+}
+
+#[test]
+fn what_scan_prints_load_takes_back_in_every_format() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::write(at.join("first.tsv"), awkward()).unwrap();
+    let loaded = done(at, &["db", "load", "first", "first.tsv"]);
+    assert!(loaded.out().starts_with("loaded 258 records"), "{}", loaded.out());
+    let reference = done(at, &["db", "scan", "first"]).out;
+    assert_eq!(reference.iter().filter(|byte| **byte == b'\n').count(), 258);
+    for format in ["tsv", "csv", "jsonl"] {
+        for encoding in ["text", "hex", "base64"] {
+            let options = ["--format", format, "--encoding", encoding];
+            let scan = [&["db", "scan", "first"][..], &options].concat();
+            let name = format!("{format}-{encoding}");
+            fs::write(at.join(&name), done(at, &scan).out).unwrap();
+            let copy = format!("copy-{name}");
+            let load = [&["db", "load", &copy, &name][..], &options].concat();
+            done(at, &load);
+            assert_eq!(done(at, &["db", "scan", &copy]).out, reference, "{name}");
+        }
+    }
+}
+
+#[test]
+fn scan_keeps_to_its_bounds_in_both_directions() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let run = sateen_with(at, &["db", "load", "d", "-"], b"a\t1\nab\t2\nb\t3\nba\t4\nc\t5\n");
+    assert_eq!(run.code, 0, "{}", run.err);
+    let keys = |arguments: &[&str]| -> String {
+        let scan = [&["db", "scan", "d"][..], arguments].concat();
+        let text = done(at, &scan).out().to_owned();
+        text.lines().map(|line| line.split('\t').next().unwrap()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(keys(&[]), "a ab b ba c");
+    assert_eq!(keys(&["--reverse"]), "c ba b ab a");
+    assert_eq!(keys(&["--from", "ab", "--to", "c"]), "ab b ba");
+    assert_eq!(keys(&["--from", "ab", "--to", "c", "--reverse", "--limit", "2"]), "ba b");
+    assert_eq!(keys(&["--prefix", "a"]), "a ab");
+    assert_eq!(keys(&["--prefix", "b", "--reverse"]), "ba b");
+    assert_eq!(keys(&["--limit", "0"]), "");
+}
+
+#[test]
+fn a_bad_line_is_named_and_everything_before_it_is_loaded() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let long = "k".repeat(70_000);
+    for (name, bad) in [("a.tsv", "no tab here"), ("b.tsv", &*format!("{long}\tv"))] {
+        let db = format!("db-{name}");
+        fs::write(at.join(name), format!("one\t1\ntwo\t2\n{bad}\nthree\t3\n")).unwrap();
+        let says = format!("{name}:3: ");
+        refused(at, &["db", "load", &db, name], 1, &[&says, "up to line 2", "2 records"]);
+        assert_eq!(done(at, &["db", "scan", &db]).out(), "one\t1\ntwo\t2\n");
+    }
+    refused(at, &["db", "load", "dry", "a.tsv", "--dry-run"], 1, &["a.tsv:3: ", "nothing was"]);
+    assert!(!at.join("dry").exists());
+}
+
+#[test]
+fn column_families_are_apart() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    done(at, &["db", "put", "d", "k", "of default"]);
+    done(at, &["db", "put", "d", "k", "of loans", "--cf", "loans", "--create-cf"]);
+    assert_eq!(done(at, &["db", "get", "d", "k"]).out(), "of default\n");
+    assert_eq!(done(at, &["db", "get", "d", "k", "--cf", "loans"]).out(), "of loans\n");
+    assert_eq!(done(at, &["db", "families", "d"]).out(), "default\nloans\n");
+}
+
+#[test]
+fn compaction_keeps_what_is_there() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let text: String = (0..2000).map(|i| format!("key{i:05}\tvalue{i}\n")).collect();
+    let run = sateen_with(at, &["db", "load", "d", "-"], text.as_bytes());
+    assert_eq!(run.code, 0, "{}", run.err);
+    done(at, &["db", "delete", "d", "key00007"]);
+    let before = done(at, &["db", "scan", "d"]).out;
+    done(at, &["db", "compact", "d"]);
+    done(at, &["db", "compact", "d", "--from", "key00100", "--to", "key00200"]);
+    assert_eq!(done(at, &["db", "scan", "d"]).out, before);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    // More than a pipe holds, so that the writer meets the closed end.
+    let text: String = (0..20_000).map(|i| format!("key{i:05}\t{}\n", "v".repeat(50))).collect();
+    let run = sateen_with(at, &["db", "load", "d", "-"], text.as_bytes());
+    assert_eq!(run.code, 0, "{}", run.err);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_sateen"))
+        .args(["db", "scan", "d"])
+        .current_dir(at)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    let mut output = BufReader::with_capacity(64, child.stdout.take().unwrap());
+    output.read_line(&mut first).unwrap();
+    drop(output);
+    assert!(first.starts_with("key00000\t"));
+    let mut errors = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    assert_eq!((child.wait().unwrap().code(), &*errors), (Some(0), ""));
+}
+
+#[test]
+fn help_has_examples_and_exit_codes() {
+    let folder = TempDir::new().unwrap();
+    let help = done(folder.path(), &["--help"]);
+    assert!(help.out().contains("Exit codes:") && help.out().contains("  3  "));
+    let help = done(folder.path(), &["db", "load", "--help"]);
+    assert!(help.out().contains("Examples:\n  sateen db load library books.tsv"));
+    let options = done(folder.path(), &["db", "options", "--profile", "leveldb", "--json"]);
+    let values: serde_json::Value = serde_json::from_str(options.out()).unwrap();
+    assert_eq!(values["memtable_bytes"], "4MiB");
+}

@@ -1,0 +1,327 @@
+//! What control knows of one column family, and what it wants done for it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::compaction::{
+    CompactionPicker, CompactionPlan, InFlight, LevelScore, LevelTargets, LeveledPicker,
+    ManualCompaction, ManualStep, PickContext, pending_compaction_bytes, scores,
+};
+use crate::event::Action;
+use crate::options::{BottommostLevelCompaction, CfOptions};
+use crate::types::{Instant, JobId, RequestId, UserKey};
+use crate::version::Version;
+use crate::write_controller::Load;
+
+/// What a look for work found.
+#[derive(Debug)]
+pub(crate) enum Pick {
+    Plan { plan: CompactionPlan, manual: bool },
+    ManualDone(RequestId),
+    Nothing,
+}
+
+/// A client's request, and the job that runs for it.
+#[derive(Debug)]
+struct Request {
+    compaction: ManualCompaction,
+    job: Option<JobId>,
+    cancelled: bool,
+    /// It waits for other compactions: none may start before it goes on.
+    blocked: bool,
+    /// It has just had its turn.
+    yields: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct ColumnFamily {
+    options: Arc<CfOptions>,
+    version: Arc<Version>,
+    targets: LevelTargets,
+    pending_bytes: u64,
+    picker: Box<dyn CompactionPicker>,
+    sealed: u32,
+    sealed_bytes: u64,
+    /// Whether what writers depend on has changed since it was last taken.
+    load_changed: bool,
+    /// The running flush and its memtables.
+    flush: Option<(JobId, u32)>,
+    /// Sealed memtables that are to be flushed however few they are.
+    flush_requested: u32,
+    flush_retry_at: Option<Instant>,
+    compaction_retry_at: Option<Instant>,
+    /// The scores as of this version and the claims; empty: to be computed.
+    scores: Vec<LevelScore>,
+    /// Whether a pick could find something: nothing has changed since one found nothing if not.
+    pick_worthwhile: bool,
+    /// The same, when only level 0 was looked at.
+    level0_only_failed: bool,
+    requests: VecDeque<Request>,
+}
+
+impl ColumnFamily {
+    pub(crate) fn new(options: Arc<CfOptions>, version: Arc<Version>) -> ColumnFamily {
+        let mut family = ColumnFamily {
+            targets: LevelTargets::new(&version, &options),
+            options,
+            version,
+            pending_bytes: 0,
+            picker: Box::new(LeveledPicker),
+            sealed: 0,
+            sealed_bytes: 0,
+            load_changed: true,
+            flush: None,
+            flush_requested: 0,
+            flush_retry_at: None,
+            compaction_retry_at: None,
+            scores: Vec::new(),
+            pick_worthwhile: true,
+            level0_only_failed: false,
+            requests: VecDeque::new(),
+        };
+        family.shape_changed();
+        family
+    }
+
+    pub(crate) fn options(&self) -> &CfOptions {
+        &self.options
+    }
+
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        self.pending_bytes
+    }
+
+    pub(crate) fn set_options(&mut self, options: Arc<CfOptions>) {
+        self.options = options;
+        self.shape_changed();
+    }
+
+    pub(crate) fn set_version(&mut self, version: Arc<Version>) {
+        if version.number() > self.version.number() {
+            self.version = version;
+            self.shape_changed();
+        }
+    }
+
+    fn shape_changed(&mut self) {
+        self.targets = LevelTargets::new(&self.version, &self.options);
+        self.pending_bytes = pending_compaction_bytes(&self.version, &self.options, &self.targets);
+        self.load_changed = true;
+        self.claims_changed();
+    }
+
+    /// The claims changed: scores and picks must be looked at again.
+    pub(crate) fn claims_changed(&mut self) {
+        self.scores.clear();
+        self.pick_worthwhile = true;
+        self.level0_only_failed = false;
+        if let Some(request) = self.requests.front_mut() {
+            request.blocked = false;
+        }
+    }
+
+    pub(crate) fn set_memtables(&mut self, sealed: u32, sealed_bytes: u64, _active_bytes: u64) {
+        self.load_changed |= sealed != self.sealed;
+        // Flushed ones were the oldest, and those requested first.
+        let flushed = self.sealed.saturating_sub(sealed);
+        self.flush_requested = self.flush_requested.saturating_sub(flushed);
+        self.sealed = sealed;
+        self.sealed_bytes = sealed_bytes;
+    }
+
+    /// What writers depend on, if it has changed since the last call.
+    pub(crate) fn take_load(&mut self) -> Option<Load> {
+        std::mem::take(&mut self.load_changed).then(|| {
+            let deepest = self.version.levels().iter().skip(1).rev().find(|l| !l.is_empty());
+            Load {
+                sealed: self.sealed,
+                level0_runs: u32::try_from(self.version.level(0).runs().len()).unwrap_or(u32::MAX),
+                pending_bytes: self.pending_bytes,
+                bottommost_bytes: deepest.map_or(0, |level| level.bytes()),
+            }
+        })
+    }
+
+    pub(crate) fn request_flush(&mut self) {
+        self.flush_requested = self.sealed;
+    }
+
+    /// The bytes that a flush would free, if one may and should start.
+    pub(crate) fn wants_flush(&self, now: Instant) -> Option<u64> {
+        let enough = self.sealed >= self.options.min_write_buffer_number_to_merge.max(1)
+            || self.flush_requested > 0;
+        let waits = self.flush_retry_at.is_some_and(|at| now < at);
+        (self.flush.is_none() && self.sealed > 0 && enough && !waits).then_some(self.sealed_bytes)
+    }
+
+    /// All that is sealed goes into one flush.
+    pub(crate) fn start_flush(&mut self, job: JobId) -> u32 {
+        self.flush = Some((job, self.sealed));
+        self.flush_retry_at = None;
+        self.sealed
+    }
+
+    pub(crate) fn flush_finished(&mut self, retry_at: Option<Instant>) {
+        self.flush = None;
+        self.flush_retry_at = retry_at;
+    }
+
+    pub(crate) fn retry_compactions_at(&mut self, at: Instant) {
+        self.compaction_retry_at = Some(at);
+    }
+
+    /// How urgently a compaction is wanted; `None` if none is or none may start. Clients' requests
+    /// go before everything else.
+    pub(crate) fn urgency(
+        &mut self,
+        now: Instant,
+        in_flight: &InFlight,
+        level0_only: bool,
+    ) -> Option<f64> {
+        match self.compaction_retry_at {
+            Some(at) if now < at => return None,
+            _ => self.compaction_retry_at = None,
+        }
+        if let Some(request) = self.requests.front() {
+            if request.blocked {
+                return None;
+            }
+            if request.job.is_none() {
+                return Some(f64::INFINITY);
+            }
+        }
+        let hopeless = !self.pick_worthwhile || level0_only && self.level0_only_failed;
+        if hopeless || self.options.disable_auto_compactions {
+            return None;
+        }
+        if self.scores.is_empty() {
+            self.scores = scores(&self.version, &self.options, &self.targets, in_flight);
+        }
+        let urgent = self.scores.first()?.score;
+        self.pick_worthwhile = urgent >= 1.0;
+        self.pick_worthwhile.then_some(urgent)
+    }
+
+    /// Looks for the next compaction. What is found has to be claimed before the next look.
+    pub(crate) fn pick(&mut self, in_flight: &InFlight, level0_only: bool) -> Pick {
+        if self.scores.is_empty() {
+            self.scores = scores(&self.version, &self.options, &self.targets, in_flight);
+        }
+        let context = PickContext {
+            version: &self.version,
+            options: &self.options,
+            targets: &self.targets,
+            scores: &self.scores,
+            in_flight,
+            level0_only,
+        };
+        if let Some(request) = self.requests.front_mut().filter(|r| r.job.is_none()) {
+            // A long request must not let level 0 fill up: they take turns.
+            if std::mem::take(&mut request.yields) {
+                let level0 = PickContext { level0_only: true, ..context };
+                if let Some(plan) = self.picker.pick(&level0) {
+                    return Pick::Plan { plan, manual: false };
+                }
+            }
+            return match request.compaction.step(&context) {
+                ManualStep::Plan(plan) => Pick::Plan { plan: *plan, manual: true },
+                ManualStep::Blocked => {
+                    request.blocked = true;
+                    Pick::Nothing
+                }
+                ManualStep::Done => {
+                    let request = request.compaction.request;
+                    self.requests.pop_front();
+                    Pick::ManualDone(request)
+                }
+            };
+        }
+        match self.picker.pick(&context) {
+            Some(plan) => Pick::Plan { plan, manual: false },
+            None => {
+                self.found_nothing(level0_only);
+                Pick::Nothing
+            }
+        }
+    }
+
+    /// There is nothing to pick until something changes.
+    pub(crate) fn found_nothing(&mut self, level0_only: bool) {
+        if level0_only {
+            self.level0_only_failed = true;
+        } else {
+            self.pick_worthwhile = false;
+        }
+    }
+
+    /// When to look again at what failed.
+    pub(crate) fn retry_at(&self, now: Instant) -> Option<Instant> {
+        let times = [self.flush_retry_at, self.compaction_retry_at];
+        times.into_iter().flatten().filter(|at| *at > now).min()
+    }
+
+    pub(crate) fn request_compaction(
+        &mut self,
+        request: RequestId,
+        begin: Option<UserKey>,
+        end: Option<UserKey>,
+        bottommost: BottommostLevelCompaction,
+    ) {
+        let compaction = ManualCompaction::new(request, begin, end, bottommost, &self.version);
+        self.requests.push_back(Request {
+            compaction,
+            job: None,
+            cancelled: false,
+            blocked: false,
+            yields: false,
+        });
+    }
+
+    pub(crate) fn cancel_request(&mut self, request: RequestId) -> Option<Action> {
+        let at = self.requests.iter().position(|r| r.compaction.request == request)?;
+        let found = self.requests.get_mut(at)?;
+        found.cancelled = true;
+        if found.job.is_some() {
+            return None;
+        }
+        self.requests.remove(at);
+        self.claims_changed();
+        Some(Action::ManualDone { request, complete: false })
+    }
+
+    pub(crate) fn manual_started(&mut self, job: JobId) {
+        if let Some(request) = self.requests.front_mut() {
+            request.job = Some(job);
+        }
+    }
+
+    /// The job of the first request is over; says so if the request is given up with it.
+    pub(crate) fn manual_finished(
+        &mut self,
+        job: JobId,
+        plan: &CompactionPlan,
+        done: bool,
+    ) -> Option<Action> {
+        let request = self.requests.front_mut().filter(|request| request.job == Some(job))?;
+        request.job = None;
+        request.yields = true;
+        if done && !request.cancelled {
+            request.compaction.done(plan);
+            return None;
+        }
+        let request = request.compaction.request;
+        self.requests.pop_front();
+        Some(Action::ManualDone { request, complete: false })
+    }
+
+    /// The column family is gone: nobody will be told of its requests otherwise.
+    pub(crate) fn abandon(self) -> Vec<Action> {
+        self.requests
+            .iter()
+            .map(|request| Action::ManualDone {
+                request: request.compaction.request,
+                complete: false,
+            })
+            .collect()
+    }
+}

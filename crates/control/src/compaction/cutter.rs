@@ -1,0 +1,139 @@
+//! Where output tables end. The job asks before each new user key; versions of one user key are
+//! never parted, because the tables of a run share no key.
+
+use std::sync::Arc;
+
+use super::plan::{CompactionPlan, OutputSplit};
+use crate::version::{Run, TableMeta};
+
+/// Tables may end this much before their target to end where a table below ends, in percent of the
+/// target; the more boundaries they have crossed, the less they give away.
+const EARLY_PERCENT: u64 = 50;
+const EARLY_PERCENT_PER_BOUNDARY: u64 = 5;
+const EARLY_PERCENT_MAX: u64 = 90;
+
+/// Decides for ascending user keys whether the current output table ends before one.
+#[derive(Clone, Debug)]
+pub struct OutputCutter {
+    split: OutputSplit,
+    grandparents: Run,
+    /// The rank of `current`.
+    rank: usize,
+    /// The first grandparent that does not end below the last key seen; none behind the last.
+    current: Option<Arc<TableMeta>>,
+    /// Whether the last key seen was inside `current`.
+    inside: bool,
+    /// Bytes of the grandparents between the first and the last key of the current table.
+    overlap_bytes: u64,
+    /// How often the current table has crossed grandparent boundaries.
+    crossings: u64,
+    /// The first guard that is above the last key seen.
+    guard: usize,
+}
+
+/// What lies between the last key and the next.
+#[derive(Clone, Copy, Debug, Default)]
+struct Crossed {
+    /// Ends of grandparents, both kinds.
+    boundaries: u64,
+    /// Bytes of grandparents that begin at or before the next key and behind the last.
+    bytes: u64,
+}
+
+impl OutputCutter {
+    pub(super) fn new(plan: &CompactionPlan) -> OutputCutter {
+        let level = plan.output_level;
+        // What is below level 0 is not cut for: those tables are merged with all of the base level.
+        let below = plan.below.iter().find(|below| level > 0 && below.level == level + 1);
+        let run = below.map(|below| below.run.clone()).unwrap_or_default();
+        let rank = below.map_or(0, |below| below.overlap.start);
+        OutputCutter {
+            split: plan.split.clone(),
+            current: run.get(rank).cloned(),
+            grandparents: run,
+            rank,
+            inside: false,
+            overlap_bytes: 0,
+            crossings: 0,
+            guard: 0,
+        }
+    }
+
+    /// Whether the current output table, of `table_bytes` so far, ends before `user_key`. To be
+    /// asked once for each new user key, in ascending order; for an empty table the answer is no.
+    #[inline]
+    pub fn cut_before(&mut self, user_key: &[u8], table_bytes: u64) -> bool {
+        let was_inside = self.inside;
+        let crossed = self.advance(user_key);
+        let cut = table_bytes > 0 && self.decide(user_key, table_bytes, crossed, was_inside);
+        if cut || table_bytes == 0 {
+            let inside = self.current.as_ref().filter(|_| self.inside);
+            self.overlap_bytes = inside.map_or(0, |table| table.size_bytes);
+            self.crossings = 0;
+        } else {
+            self.overlap_bytes += crossed.bytes;
+            self.crossings += u64::from(crossed.boundaries > 0);
+        }
+        if let OutputSplit::AtGuards(guards) = &self.split {
+            while guards.get(self.guard).is_some_and(|guard| guard.as_ref() <= user_key) {
+                self.guard += 1;
+            }
+        }
+        cut
+    }
+
+    fn decide(&self, user_key: &[u8], bytes: u64, crossed: Crossed, was_inside: bool) -> bool {
+        match &self.split {
+            OutputSplit::BySize {
+                target_bytes,
+                grandparent_overlap_bytes_max,
+                at_grandparent_boundaries,
+            } => {
+                let aligned = *at_grandparent_boundaries && !self.grandparents.is_empty();
+                if bytes >= if aligned { target_bytes.saturating_mul(2) } else { *target_bytes } {
+                    return true;
+                }
+                if crossed.boundaries == 0 {
+                    return false;
+                }
+                if self.overlap_bytes + crossed.bytes + bytes > *grandparent_overlap_bytes_max {
+                    return true;
+                }
+                // A whole grandparent between two keys: cutting here leaves it untouched later.
+                let skips = crossed.boundaries >= if was_inside { 3 } else { 2 };
+                let early = EARLY_PERCENT + EARLY_PERCENT_PER_BOUNDARY * self.crossings;
+                aligned
+                    && (skips && crossed.bytes > target_bytes / 8
+                        || bytes >= target_bytes / 100 * early.min(EARLY_PERCENT_MAX))
+            }
+            OutputSplit::AtGuards(guards) => {
+                guards.get(self.guard).is_some_and(|guard| guard.as_ref() <= user_key)
+            }
+            OutputSplit::ByOverlap { bytes_min, bytes_max, overlap_bytes } => {
+                bytes >= *bytes_max
+                    || bytes >= *bytes_min && self.overlap_bytes + crossed.bytes > *overlap_bytes
+            }
+        }
+    }
+
+    /// Moves on to `user_key`.
+    #[inline]
+    fn advance(&mut self, user_key: &[u8]) -> Crossed {
+        let mut crossed = Crossed::default();
+        while let Some(table) = &self.current {
+            if !self.inside && table.smallest.as_ref() <= user_key {
+                self.inside = true;
+                crossed.boundaries += 1;
+                crossed.bytes += table.size_bytes;
+            }
+            if user_key <= table.largest.as_ref() {
+                break;
+            }
+            self.inside = false;
+            crossed.boundaries += 1;
+            self.rank += 1;
+            self.current = self.grandparents.get(self.rank).cloned();
+        }
+        crossed
+    }
+}

@@ -1,0 +1,166 @@
+//! What the running compactions hold: their input tables, and the ranges of keys that their outputs
+//! will take in the output level. Two claims never touch; a claim is given back when its job ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::plan::CompactionPlan;
+use crate::types::{ColumnFamilyId, Epoch, JobId, TableId, UserKey};
+use crate::version::TableMeta;
+
+/// What one job holds.
+#[derive(Clone, Debug)]
+struct Claim {
+    cf: ColumnFamilyId,
+    /// Level, run, bytes, tables of each input.
+    inputs: Vec<(u8, Epoch, u64, Vec<TableId>)>,
+    output_level: u8,
+    smallest: UserKey,
+    largest: UserKey,
+}
+
+/// A plan that wants what another job holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClaimError {
+    /// The plan has no input.
+    Empty,
+    /// The job has a claim already.
+    Job(JobId),
+    /// A table is an input of another job.
+    Table(TableId),
+    /// Another job writes into the same level and range.
+    Range {
+        /// The other job.
+        job: JobId,
+        /// The level.
+        level: u8,
+    },
+}
+
+impl fmt::Display for ClaimError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClaimError::Empty => f.write_str("a plan without inputs"),
+            ClaimError::Job(job) => write!(f, "{job} holds a claim already"),
+            ClaimError::Table(table) => write!(f, "{table} is being compacted"),
+            ClaimError::Range { job, level } => {
+                write!(f, "{job} writes into the same range of level {level}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ClaimError {}
+
+/// The claims of all running compactions. Jobs are few: questions about ranges ask each of them.
+#[derive(Clone, Debug, Default)]
+pub struct InFlight {
+    claims: BTreeMap<JobId, Claim>,
+    tables: BTreeSet<TableId>,
+}
+
+impl InFlight {
+    /// Takes what `plan` needs for `job`.
+    ///
+    /// # Errors
+    /// If another job holds some of it; nothing is taken then.
+    pub fn claim(&mut self, job: JobId, plan: &CompactionPlan) -> Result<(), ClaimError> {
+        if self.claims.contains_key(&job) {
+            return Err(ClaimError::Job(job));
+        }
+        let (smallest, largest) = plan.bounds().ok_or(ClaimError::Empty)?;
+        let mut tables = plan.inputs().flat_map(|input| &input.tables);
+        if let Some(table) = tables.find(|table| self.tables.contains(&table.id)) {
+            return Err(ClaimError::Table(table.id));
+        }
+        // Level 0 orders by epoch, not by key: outputs there touch nothing but their own inputs.
+        let writers = [plan.output_level].into_iter().filter(|level| *level > 0);
+        for level in writers {
+            if let Some(job) = self.writer(plan.cf, level, smallest, largest) {
+                return Err(ClaimError::Range { job, level });
+            }
+        }
+        let claim = Claim {
+            cf: plan.cf,
+            inputs: plan
+                .inputs()
+                .map(|input| {
+                    let ids = input.tables.iter().map(|table| table.id).collect();
+                    (input.level, input.epoch, input.bytes(), ids)
+                })
+                .collect(),
+            output_level: plan.output_level,
+            smallest: smallest.clone(),
+            largest: largest.clone(),
+        };
+        self.tables.extend(claim.inputs.iter().flat_map(|input| &input.3));
+        self.claims.insert(job, claim);
+        Ok(())
+    }
+
+    /// Gives back what `job` holds; says whether it held anything.
+    pub fn release(&mut self, job: JobId) -> bool {
+        let Some(claim) = self.claims.remove(&job) else { return false };
+        for table in claim.inputs.iter().flat_map(|input| &input.3) {
+            self.tables.remove(table);
+        }
+        true
+    }
+
+    /// Whether a job has `table` as input.
+    #[must_use]
+    pub fn is_claimed(&self, table: &TableMeta) -> bool {
+        self.tables.contains(&table.id)
+    }
+
+    /// The job whose outputs will be in `level` within `lo..=hi`, if any.
+    #[must_use]
+    pub fn writer(&self, cf: ColumnFamilyId, level: u8, lo: &[u8], hi: &[u8]) -> Option<JobId> {
+        self.of(cf)
+            .find(|(_, claim)| {
+                claim.output_level == level
+                    && claim.smallest.as_ref() <= hi
+                    && lo <= claim.largest.as_ref()
+            })
+            .map(|(job, _)| job)
+    }
+
+    /// Whether a compaction that takes tables out of level 0 is running.
+    #[must_use]
+    pub fn level0_running(&self, cf: ColumnFamilyId) -> bool {
+        self.of(cf).any(|(_, claim)| claim.inputs.iter().any(|input| input.0 == 0))
+    }
+
+    /// The bytes of `level` that are being compacted.
+    #[must_use]
+    pub fn bytes(&self, cf: ColumnFamilyId, level: u8) -> u64 {
+        let inputs = self.of(cf).flat_map(|(_, claim)| &claim.inputs);
+        inputs.filter(|input| input.0 == level).map(|input| input.2).sum()
+    }
+
+    /// How many runs of level 0 are being compacted, wholly or in part.
+    #[must_use]
+    pub fn level0_runs(&self, cf: ColumnFamilyId) -> usize {
+        let inputs = self.of(cf).flat_map(|(_, claim)| &claim.inputs);
+        inputs.filter(|input| input.0 == 0).map(|input| input.1).collect::<BTreeSet<_>>().len()
+    }
+
+    /// How many jobs hold something.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.claims.len()
+    }
+
+    /// Whether no job holds anything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.claims.is_empty() && self.tables.is_empty()
+    }
+
+    fn of(&self, cf: ColumnFamilyId) -> impl Iterator<Item = (JobId, &Claim)> {
+        self.claims
+            .iter()
+            .filter(move |(_, claim)| claim.cf == cf)
+            .map(|(job, claim)| (*job, claim))
+    }
+}

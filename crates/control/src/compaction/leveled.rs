@@ -1,0 +1,344 @@
+//! The leveled shape as RocksDB compacts it: level 0 down to the base level all at once, deeper
+//! levels a few tables at a time, level 0 into itself when its way down is blocked, and tables that
+//! touch nothing below change level without being read. LevelDB is the same with other values.
+
+use std::ops::Range;
+
+use super::plan::{CompactionPlan, CompactionReason};
+use super::{Bounds, CompactionPicker, PickContext, Span, hull, union};
+use crate::options::CompactionPri;
+use crate::types::Epoch;
+use crate::version::{Run, TableMeta};
+
+/// Fewer runs than this are not worth a compaction within level 0.
+const INTRA_LEVEL0_RUNS_MIN: usize = 4;
+/// The most tables that change level by one plan out of a level below 0.
+const SETTLE_TABLES_MAX: usize = 4;
+/// The most victims tried before a level is left alone until something changes.
+const TRIES_MAX: usize = 64;
+/// Tombstones beyond half of the entries make a table this much larger, when tables are weighed.
+const TOMBSTONE_WEIGHT: u64 = 2;
+
+/// See the head of this file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LeveledPicker;
+
+impl CompactionPicker for LeveledPicker {
+    fn name(&self) -> &'static str {
+        "leveled"
+    }
+
+    fn pick(&self, context: &PickContext<'_>) -> Option<CompactionPlan> {
+        if context.options.disable_auto_compactions {
+            return None;
+        }
+        let mut level0_blocked = false;
+        for urgent in context.scores.iter().take_while(|urgent| urgent.score >= 1.0) {
+            if urgent.level == 0 {
+                if let Some(plan) = pick_level0(context) {
+                    return Some(plan);
+                }
+                level0_blocked = true;
+            } else {
+                // What waits to arrive in the base level would wait longer still.
+                let waited_for = level0_blocked && urgent.level == context.targets.base_level;
+                if waited_for || context.level0_only {
+                    continue;
+                }
+                if let Some(plan) = pick_deeper(context, urgent.level) {
+                    return Some(plan);
+                }
+            }
+        }
+        None
+    }
+}
+
+fn pick_level0(context: &PickContext<'_>) -> Option<CompactionPlan> {
+    if !context.in_flight.level0_running(context.cf()) {
+        let plan = settle_level0(context)
+            .or_else(|| intra_level0_by_size(context))
+            .or_else(|| level0_to_base(context));
+        if plan.is_some() {
+            return plan;
+        }
+    }
+    intra_level0_when_blocked(context)
+}
+
+/// The oldest runs that touch nothing in the base level, nor each other, go there as they are.
+fn settle_level0(context: &PickContext<'_>) -> Option<CompactionPlan> {
+    let base = context.targets.base_level;
+    if !context.same_compression(0, base) {
+        return None;
+    }
+    let mut settle: Vec<Span<'_>> = Vec::new();
+    for run in context.version.level(0).runs().iter().rev() {
+        let span = Span { level: 0, run, ranks: 0..run.len() };
+        let Some(bounds) = span.bounds() else { break };
+        let hull = hull(&settle).map_or(bounds, |hull| union(hull, Some(bounds)));
+        let apart = settle.iter().all(|other| {
+            other.bounds().is_none_or(|other| other.1 < bounds.0 || bounds.1 < other.0)
+        });
+        if !apart
+            || context.overlap(base, hull).is_some()
+            || !context.may_write(base, hull)
+            || !span.tables().all(|table| context.may_settle(table, base))
+        {
+            break;
+        }
+        settle.push(span);
+    }
+    // Newest data first.
+    settle.reverse();
+    context.plan(CompactionReason::Level0Runs, &[], &settle, (base, Epoch(0)))
+}
+
+/// When the base level is so large that merging into it would rewrite it for little, level 0 is
+/// merged into itself.
+fn intra_level0_by_size(context: &PickContext<'_>) -> Option<CompactionPlan> {
+    let level0 = context.version.level(0);
+    let runs_min = context.options.level0_file_num_compaction_trigger.max(2) as usize;
+    let base_bytes = context.version.level(context.targets.base_level).bytes();
+    if !context.options.intra_level0_compaction
+        || level0.runs().len() < runs_min
+        || base_bytes <= level0.bytes().saturating_mul(base_to_level0_max(context))
+    {
+        return None;
+    }
+    let free = level0.runs().iter().take_while(|run| is_free(context, run)).count();
+    (free >= runs_min).then(|| intra_level0(context, 0..free))?
+}
+
+/// Twice the multiplier: from there on the base level is large for level 0.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a multiplier of at least 10, and the cast saturates"
+)]
+fn base_to_level0_max(context: &PickContext<'_>) -> u64 {
+    (context.options.max_bytes_for_level_multiplier.max(10.0) * 2.0) as u64
+}
+
+fn is_free(context: &PickContext<'_>, run: &Run) -> bool {
+    !run.iter().any(|table| context.in_flight.is_claimed(table))
+}
+
+/// All of level 0 that hangs together with its oldest run, and what it overlaps in the base level.
+fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
+    let base = context.targets.base_level;
+    let oldest = context.version.level(0).runs().last()?;
+    let seed = Span { level: 0, run: oldest, ranks: 0..oldest.len() };
+    let mut inputs = level0_closure(context, seed.bounds()?);
+    let mut bounds = hull(&inputs)?;
+    let below = context.overlap(base, bounds);
+    if let Some(below) = &below {
+        // More of level 0 may go along if it rewrites no more of the base level.
+        let wider = level0_closure(context, union(bounds, below.bounds()));
+        let bytes = wider.iter().map(Span::bytes).sum::<u64>() + below.bytes();
+        let wider_bounds = hull(&wider)?;
+        let same =
+            context.overlap(base, wider_bounds).is_some_and(|span| span.ranks == below.ranks);
+        if same && bytes <= context.options.compaction_bytes_max() {
+            (inputs, bounds) = (wider, wider_bounds);
+        }
+        if context.any_claimed(below) {
+            return None;
+        }
+    }
+    let bounds = union(bounds, below.as_ref().and_then(Span::bounds));
+    if !context.may_write(base, bounds) || inputs.iter().any(|span| context.any_claimed(span)) {
+        return None;
+    }
+    inputs.extend(below);
+    context.plan(CompactionReason::Level0Runs, &inputs, &[], (base, Epoch(0)))
+}
+
+/// The tables of level 0 that share keys with `bounds`, and those that share keys with them, and so
+/// on; newest run first.
+pub(super) fn level0_closure<'a>(
+    context: &PickContext<'a>,
+    mut bounds: Bounds<'a>,
+) -> Vec<Span<'a>> {
+    loop {
+        let spans: Vec<Span<'a>> = context
+            .version
+            .level(0)
+            .runs()
+            .iter()
+            .map(|run| Span { level: 0, run, ranks: run.overlap(bounds.0, bounds.1) })
+            .filter(|span| !span.ranks.is_empty())
+            .collect();
+        let wider = union(bounds, hull(&spans));
+        if wider == bounds {
+            return spans;
+        }
+        bounds = wider;
+    }
+}
+
+/// The way down is taken: the newest runs are merged into one, so that there are fewer.
+fn intra_level0_when_blocked(context: &PickContext<'_>) -> Option<CompactionPlan> {
+    let runs = context.version.level(0).runs();
+    let trigger = context.options.level0_file_num_compaction_trigger as usize;
+    if !context.options.intra_level0_compaction || runs.len() < trigger + 2 {
+        return None;
+    }
+    // As long as each further run makes the merge cheaper for each run that goes.
+    let mut bytes = 0u64;
+    let mut bytes_per_run_gone = u64::MAX;
+    let mut taken = 0;
+    for run in runs.iter().take_while(|run| is_free(context, run)) {
+        bytes += run.bytes();
+        let per_run = bytes / (taken as u64).max(1);
+        let cheaper = taken < 2 || per_run <= bytes_per_run_gone;
+        if !cheaper || bytes > context.options.compaction_bytes_max() {
+            break;
+        }
+        taken += 1;
+        bytes_per_run_gone = per_run;
+    }
+    (taken >= INTRA_LEVEL0_RUNS_MIN).then(|| intra_level0(context, 0..taken))?
+}
+
+/// Merges neighbouring runs of level 0 into one that stands where the newest of them stood.
+fn intra_level0(context: &PickContext<'_>, which: Range<usize>) -> Option<CompactionPlan> {
+    let runs = context.version.level(0).runs().get(which)?;
+    let spans: Vec<_> =
+        runs.iter().map(|run| Span { level: 0, run, ranks: 0..run.len() }).collect();
+    let epoch = runs.first()?.epoch();
+    context.plan(CompactionReason::IntraLevel0, &spans, &[], (0, epoch))
+}
+
+/// One table of `level`, or a few, with what they overlap in the level below.
+fn pick_deeper(context: &PickContext<'_>, level: u8) -> Option<CompactionPlan> {
+    let run = context.version.level(level).sorted()?;
+    let reason = match context.targets.lowest_unneeded_level {
+        Some(lowest) if level <= lowest => CompactionReason::UnneededLevel,
+        _ => CompactionReason::LevelSize,
+    };
+    let output = (level + 1, Epoch(0));
+    for victim in victims(context, level, run) {
+        let victim = Span { level, run, ranks: victim..victim + 1 };
+        let Some((mut start, below)) = expand(context, victim) else { continue };
+        let settle = below.is_none() && settle_more(context, &mut start);
+        let mut plan = if settle {
+            context.plan(reason, &[], std::slice::from_ref(&start), output)
+        } else {
+            let inputs: Vec<_> = [Some(start.clone()), below].into_iter().flatten().collect();
+            context.plan(reason, &inputs, &[], output)
+        }?;
+        if uses_cursor(context, run) {
+            plan.compact_pointer = Some((level, start.bounds()?.1.clone()));
+        }
+        return Some(plan);
+    }
+    None
+}
+
+/// What `start` overlaps in the level below, and as much more of its own level as goes along without
+/// rewriting more below; `None` if any of it is in flight.
+pub(super) fn expand<'a>(
+    context: &PickContext<'a>,
+    mut start: Span<'a>,
+) -> Option<(Span<'a>, Option<Span<'a>>)> {
+    let bounds = start.bounds()?;
+    let below = context.overlap(start.level + 1, bounds);
+    if context.any_claimed(&start) || below.as_ref().is_some_and(|b| context.any_claimed(b)) {
+        return None;
+    }
+    if let Some(below) = &below {
+        let wider = context.overlap(start.level, union(bounds, below.bounds()))?;
+        let same = || {
+            let overlap = context.overlap(below.level, wider.bounds()?)?;
+            (overlap.ranks == below.ranks).then_some(())
+        };
+        if wider.ranks != start.ranks
+            && wider.bytes() + below.bytes() <= context.options.compaction_bytes_max()
+            && !context.any_claimed(&wider)
+            && same().is_some()
+        {
+            start = wider;
+        }
+    }
+    let bounds = union(start.bounds()?, below.as_ref().and_then(Span::bounds));
+    context.may_write(start.level + 1, bounds).then_some((start, below))
+}
+
+/// Whether the one table in `start`, which overlaps nothing below, may change level as it is; then
+/// its right neighbours join it as long as the same is true of them.
+fn settle_more<'a>(context: &PickContext<'a>, start: &mut Span<'a>) -> bool {
+    let output = start.level + 1;
+    let may_settle = |span: &Span<'_>| span.tables().all(|t| context.may_settle(t, output));
+    if !context.same_compression(start.level, output) || !may_settle(start) {
+        return false;
+    }
+    while start.ranks.len() < SETTLE_TABLES_MAX && start.ranks.end < start.run.len() {
+        let next = Span { ranks: start.ranks.end..start.ranks.end + 1, ..start.clone() };
+        let wider = Span { ranks: start.ranks.start..next.ranks.end, ..start.clone() };
+        let free = wider.bounds().is_some_and(|bounds| {
+            context.overlap(output, bounds).is_none() && context.may_write(output, bounds)
+        });
+        if !free || context.any_claimed(&next) || !may_settle(&next) {
+            break;
+        }
+        *start = wider;
+    }
+    true
+}
+
+/// Whether the level's cursor decides which tables are looked at.
+fn uses_cursor(context: &PickContext<'_>, run: &Run) -> bool {
+    context.options.compaction_pri == CompactionPri::RoundRobin
+        || run.len() > context.options.victim_candidates_max.max(1)
+}
+
+/// The ranks of the tables to try, best first.
+fn victims(context: &PickContext<'_>, level: u8, run: &Run) -> Vec<usize> {
+    let start = match context.version.compact_pointer(level) {
+        Some(pointer) if uses_cursor(context, run) => {
+            let at = run.lower_bound(pointer);
+            at + usize::from(run.get(at).is_some_and(|table| table.largest == *pointer))
+        }
+        _ => 0,
+    };
+    let window = run.len().min(context.options.victim_candidates_max.max(1));
+    let start = if start < run.len() { start } else { 0 };
+    let end = run.len().min(start + window);
+    let wrapped = window - (end - start);
+    let candidates = (start..end)
+        .zip(run.range(start..end))
+        .chain((0..wrapped).zip(run.range(0..wrapped)))
+        .filter(|(_, table)| !context.in_flight.is_claimed(table));
+    if context.options.compaction_pri == CompactionPri::RoundRobin {
+        return candidates.map(|(rank, _)| rank).take(TRIES_MAX).collect();
+    }
+    let mut weighed: Vec<(u64, usize)> =
+        candidates.map(|(rank, table)| (weight(context, level, table), rank)).collect();
+    // Of equals the smallest key goes first.
+    weighed.sort_unstable();
+    weighed.into_iter().map(|(_, rank)| rank).take(TRIES_MAX).collect()
+}
+
+/// The least goes first.
+fn weight(context: &PickContext<'_>, level: u8, table: &TableMeta) -> u64 {
+    match context.options.compaction_pri {
+        CompactionPri::RoundRobin => 0,
+        CompactionPri::MinOverlappingRatio => {
+            let below = context.overlap(level + 1, (&table.smallest, &table.largest));
+            let bytes = below.map_or(0, |span| span.bytes());
+            bytes.saturating_mul(1024) / compensated_bytes(table).max(1)
+        }
+        CompactionPri::ByCompensatedSize => u64::MAX - compensated_bytes(table),
+        CompactionPri::OldestLargestSeqFirst => table.seqno_max.0,
+        CompactionPri::OldestSmallestSeqFirst => table.seqno_min.0,
+    }
+}
+
+/// The table's size, and more if most of it is tombstones: compacting it frees what they hide.
+fn compensated_bytes(table: &TableMeta) -> u64 {
+    let surplus = table.tombstones.saturating_mul(2).saturating_sub(table.entries);
+    let entry_bytes = table.raw_bytes / table.entries.max(1);
+    let freed = surplus.saturating_mul(entry_bytes).saturating_mul(TOMBSTONE_WEIGHT);
+    table.size_bytes.saturating_add(freed)
+}

@@ -1,0 +1,211 @@
+//! A client's wish to compact a range: level by level down to the lowest that has any of it, a few
+//! tables at a time, so that it shares the machine with other work; then, if wished, that level is
+//! rewritten in place. What the request itself has written is not rewritten again.
+
+use super::leveled::level0_closure;
+use super::plan::{CompactionPlan, CompactionReason};
+use super::{Bounds, PickContext, Span, hull, union};
+use crate::options::BottommostLevelCompaction;
+use crate::types::{Epoch, RequestId, TableId, UserKey};
+use crate::version::{TableMeta, Version};
+
+/// How far a request has come.
+#[derive(Clone, Debug)]
+pub struct ManualCompaction {
+    /// The client's name for it.
+    pub request: RequestId,
+    begin: Option<UserKey>,
+    end: Option<UserKey>,
+    bottommost: BottommostLevelCompaction,
+    /// Tables with larger ids were written after the request.
+    table_id_max: TableId,
+    level: u8,
+    /// The largest key of the level that has been dealt with.
+    cursor: Option<UserKey>,
+}
+
+/// What to do next for a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ManualStep {
+    /// This; report it with [`ManualCompaction::done`] and ask again.
+    Plan(Box<CompactionPlan>),
+    /// Nothing until a running compaction ends.
+    Blocked,
+    /// Nothing: the range is compacted.
+    Done,
+}
+
+impl ManualCompaction {
+    /// A request about `begin..=end` as of `version`.
+    #[must_use]
+    pub fn new(
+        request: RequestId,
+        begin: Option<UserKey>,
+        end: Option<UserKey>,
+        bottommost: BottommostLevelCompaction,
+        version: &Version,
+    ) -> ManualCompaction {
+        let table_id_max = version.table_id_max();
+        ManualCompaction { request, begin, end, bottommost, table_id_max, level: 0, cursor: None }
+    }
+
+    /// The plan is part of the current version: go on behind it.
+    pub fn done(&mut self, plan: &CompactionPlan) {
+        if self.level == 0 {
+            // The plan took all of the range that was in level 0 at some time since the request.
+            self.level = 1;
+        } else if plan.start_level() == self.level {
+            let inputs = plan.inputs().filter(|input| input.level == self.level);
+            let last = inputs.filter_map(|input| input.tables.last()).map(|t| &t.largest).max();
+            self.cursor = last.cloned().max(self.cursor.take());
+        }
+    }
+
+    /// What to do next.
+    pub fn step(&mut self, context: &PickContext<'_>) -> ManualStep {
+        loop {
+            let plan = if self.level == 0 {
+                self.step_level0(context)
+            } else if self.is_lowest(context.version) {
+                return self.step_bottommost(context).unwrap_or(ManualStep::Done);
+            } else {
+                self.step_level(context)
+            };
+            if let Some(step) = plan {
+                return step;
+            }
+            self.level += 1;
+            self.cursor = None;
+            if self.level > context.last_level() {
+                return ManualStep::Done;
+            }
+        }
+    }
+
+    /// Whether no deeper level has any of the range.
+    fn is_lowest(&self, version: &Version) -> bool {
+        let deeper = version.levels().get(usize::from(self.level) + 1..).unwrap_or_default();
+        !deeper.iter().flat_map(|level| level.runs()).any(|run| {
+            let from = self.begin.as_ref().map_or(0, |begin| run.lower_bound(begin));
+            run.get(from).is_some_and(|table| self.begins_inside(table))
+        })
+    }
+
+    fn begins_inside(&self, table: &TableMeta) -> bool {
+        self.end.as_ref().is_none_or(|end| table.smallest <= *end)
+    }
+
+    /// All tables of level 0 in the range, and what hangs together with them, into the base level.
+    /// Once only: what is flushed afterwards is younger than the request.
+    fn step_level0(&self, context: &PickContext<'_>) -> Option<ManualStep> {
+        let base = context.targets.base_level;
+        let wanted: Vec<Bounds<'_>> = context
+            .version
+            .level(0)
+            .runs()
+            .iter()
+            .flat_map(|run| {
+                let from = self.begin.as_ref().map_or(0, |begin| run.lower_bound(begin));
+                run.range(from..run.len()).take_while(|table| self.begins_inside(table))
+            })
+            .map(|table| (&table.smallest, &table.largest))
+            .collect();
+        let mut bounds = *wanted.first()?;
+        for next in wanted {
+            bounds = union(bounds, Some(next));
+        }
+        if context.in_flight.level0_running(context.cf()) {
+            return Some(ManualStep::Blocked);
+        }
+        let mut inputs = level0_closure(context, bounds);
+        let below = context.overlap(base, hull(&inputs)?);
+        let bounds = union(hull(&inputs)?, below.as_ref().and_then(Span::bounds));
+        inputs.extend(below);
+        let claimed = inputs.iter().any(|span| context.any_claimed(span));
+        if claimed || !context.may_write(base, bounds) {
+            return Some(ManualStep::Blocked);
+        }
+        let one = inputs.len() == 1 && context.same_compression(0, base);
+        let (rewrite, settle) = if one { (vec![], inputs) } else { (inputs, vec![]) };
+        let plan = context.plan(CompactionReason::Manual, &rewrite, &settle, (base, Epoch(0)))?;
+        Some(ManualStep::Plan(Box::new(plan)))
+    }
+
+    /// The next tables of this level, as many as one compaction takes, into the level below.
+    fn step_level(&self, context: &PickContext<'_>) -> Option<ManualStep> {
+        let bytes_max = context.options.compaction_bytes_max();
+        let run = context.version.level(self.level).sorted()?;
+        let from = self.first_rank(run);
+        let first = run.get(from).filter(|table| self.begins_inside(table))?;
+        let mut start = Span { level: self.level, run, ranks: from..from + 1 };
+        let mut below = context.overlap(self.level + 1, (&first.smallest, &first.largest));
+        for table in run.range(from + 1..run.len()) {
+            let wider = Span { ranks: from..start.ranks.end + 1, ..start.clone() };
+            let wider_below = context.overlap(self.level + 1, wider.bounds()?);
+            let bytes = wider.bytes() + wider_below.as_ref().map_or(0, Span::bytes);
+            if !self.begins_inside(table) || bytes > bytes_max {
+                break;
+            }
+            (start, below) = (wider, wider_below);
+        }
+        let bounds = union(start.bounds()?, below.as_ref().and_then(Span::bounds));
+        let claimed =
+            context.any_claimed(&start) || below.as_ref().is_some_and(|b| context.any_claimed(b));
+        if claimed || !context.may_write(self.level + 1, bounds) {
+            return Some(ManualStep::Blocked);
+        }
+        let settle = below.is_none() && context.same_compression(self.level, self.level + 1);
+        let inputs: Vec<_> = [Some(start), below].into_iter().flatten().collect();
+        let (rewrite, settle) = if settle { (vec![], inputs) } else { (inputs, vec![]) };
+        let output = (self.level + 1, Epoch(0));
+        let plan = context.plan(CompactionReason::Manual, &rewrite, &settle, output)?;
+        Some(ManualStep::Plan(Box::new(plan)))
+    }
+
+    /// The next tables of the lowest level that are to be rewritten.
+    fn step_bottommost(&self, context: &PickContext<'_>) -> Option<ManualStep> {
+        let run = context.version.level(self.level).sorted()?;
+        let mut ranks = None;
+        let from = self.first_rank(run);
+        let mut bytes = 0;
+        for (rank, table) in (from..).zip(run.range(from..run.len())) {
+            if !self.begins_inside(table) {
+                break;
+            }
+            bytes += table.size_bytes;
+            match (&mut ranks, self.is_rewritten(table)) {
+                (None, false) => bytes = 0,
+                (None, true) => ranks = Some(rank..rank + 1),
+                (Some(_), false) => break,
+                (Some(_), true) if bytes > context.options.compaction_bytes_max() => break,
+                (Some(ranks), true) => ranks.end = rank + 1,
+            }
+        }
+        let span = Span { level: self.level, run, ranks: ranks? };
+        if context.any_claimed(&span) || !context.may_write(self.level, span.bounds()?) {
+            return Some(ManualStep::Blocked);
+        }
+        let output = (self.level, Epoch(0));
+        let plan = context.plan(CompactionReason::ManualBottommost, &[span], &[], output)?;
+        Some(ManualStep::Plan(Box::new(plan)))
+    }
+
+    fn is_rewritten(&self, table: &TableMeta) -> bool {
+        let old = table.id <= self.table_id_max;
+        match self.bottommost {
+            BottommostLevelCompaction::Skip => false,
+            BottommostLevelCompaction::IfTombstones => old && table.tombstones > 0,
+            BottommostLevelCompaction::Force => old,
+        }
+    }
+
+    /// The rank of the first table of the range behind the cursor.
+    fn first_rank(&self, run: &crate::version::Run) -> usize {
+        let begin = self.begin.as_ref().map_or(0, |begin| run.lower_bound(begin));
+        let behind = self.cursor.as_ref().map_or(0, |cursor| {
+            let at = run.lower_bound(cursor);
+            at + usize::from(run.get(at).is_some_and(|table| table.smallest <= *cursor))
+        });
+        begin.max(behind)
+    }
+}

@@ -1,0 +1,184 @@
+//! Which tables are compacted next. A picker is a function of what it is shown and has no memory:
+//! what it must remember (a round-robin cursor) is part of the version.
+
+mod cutter;
+mod in_flight;
+mod leveled;
+mod manual;
+mod plan;
+mod score;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+pub use cutter::OutputCutter;
+pub use in_flight::{ClaimError, InFlight};
+pub use leveled::LeveledPicker;
+pub use manual::{ManualCompaction, ManualStep};
+pub use plan::{Below, CompactionPlan, CompactionReason, Input, KeysBelow, OutputSplit};
+pub use score::{LevelScore, LevelTargets, pending_compaction_bytes, scores};
+
+use crate::options::CfOptions;
+use crate::types::{ColumnFamilyId, Epoch, IoClass, UserKey};
+use crate::version::{Run, TableMeta, Version};
+
+/// Chooses the next compaction of one column family.
+pub trait CompactionPicker: Send + std::fmt::Debug {
+    /// The compaction style's name.
+    fn name(&self) -> &'static str;
+
+    /// The most urgent compaction that touches nothing in flight; `None` if there is none.
+    fn pick(&self, context: &PickContext<'_>) -> Option<CompactionPlan>;
+}
+
+/// All that a picker sees.
+#[derive(Clone, Copy, Debug)]
+pub struct PickContext<'a> {
+    /// What is where.
+    pub version: &'a Version,
+    /// What is wanted.
+    pub options: &'a CfOptions,
+    /// What is wanted of each level of this version.
+    pub targets: &'a LevelTargets,
+    /// The levels by urgency, without what is in flight.
+    pub scores: &'a [LevelScore],
+    /// What is being compacted, in all column families.
+    pub in_flight: &'a InFlight,
+    /// Whether only a compaction out of level 0 may start.
+    pub level0_only: bool,
+}
+
+/// Tables of one run that stand together, by rank.
+#[derive(Clone, Debug)]
+struct Span<'a> {
+    level: u8,
+    run: &'a Run,
+    ranks: Range<usize>,
+}
+
+impl<'a> Span<'a> {
+    fn tables(&self) -> impl Iterator<Item = &'a Arc<TableMeta>> + use<'a> {
+        self.run.range(self.ranks.clone())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.run.bytes_in(self.ranks.clone())
+    }
+
+    fn bounds(&self) -> Option<Bounds<'a>> {
+        let first = self.run.get(self.ranks.start)?;
+        let last = self.run.get(self.ranks.end.checked_sub(1)?)?;
+        (!self.ranks.is_empty()).then_some((&first.smallest, &last.largest))
+    }
+
+    fn input(&self) -> Input {
+        let tables = self.tables().cloned().collect();
+        Input { level: self.level, epoch: self.run.epoch(), tables }
+    }
+}
+
+/// The smallest and the largest key of something, both inclusive.
+type Bounds<'a> = (&'a UserKey, &'a UserKey);
+
+fn union<'a>(a: Bounds<'a>, b: Option<Bounds<'a>>) -> Bounds<'a> {
+    b.map_or(a, |b| (a.0.min(b.0), a.1.max(b.1)))
+}
+
+/// The hull of all spans.
+fn hull<'a>(spans: &[Span<'a>]) -> Option<Bounds<'a>> {
+    let mut bounds = spans.iter().filter_map(Span::bounds);
+    let first = bounds.next()?;
+    Some(bounds.fold(first, |hull, next| union(hull, Some(next))))
+}
+
+impl<'a> PickContext<'a> {
+    /// Whose compaction is picked.
+    #[must_use]
+    pub fn cf(&self) -> ColumnFamilyId {
+        self.version.column_family()
+    }
+
+    fn last_level(&self) -> u8 {
+        u8::try_from(self.version.levels().len() - 1).unwrap_or(u8::MAX)
+    }
+
+    /// The tables of a sorted level that share keys with `bounds`, if any.
+    fn overlap(&self, level: u8, bounds: Bounds<'_>) -> Option<Span<'a>> {
+        let run = self.version.level(level).sorted()?;
+        let ranks = run.overlap(bounds.0, bounds.1);
+        (!ranks.is_empty()).then_some(Span { level, run, ranks })
+    }
+
+    fn any_claimed(&self, span: &Span<'_>) -> bool {
+        span.tables().any(|table| self.in_flight.is_claimed(table))
+    }
+
+    /// Whether outputs of the range may go to `level`: nobody else writes there.
+    fn may_write(&self, level: u8, bounds: Bounds<'_>) -> bool {
+        self.in_flight.writer(self.cf(), level, bounds.0, bounds.1).is_none()
+    }
+
+    /// Whether tables keep their compression when they move from `from` to `to`.
+    fn same_compression(&self, from: u8, to: u8) -> bool {
+        let base = self.targets.base_level;
+        self.options.compression(from, base) == self.options.compression(to, base)
+    }
+
+    /// Whether `table` overlaps so little of the level below `level` that it may settle there.
+    fn may_settle(&self, table: &TableMeta, level: u8) -> bool {
+        let grandparents = self
+            .overlap(level + 1, (&table.smallest, &table.largest))
+            .map_or(0, |span| span.bytes());
+        grandparents + table.size_bytes <= self.options.grandparent_overlap_bytes_max()
+    }
+
+    /// Puts a plan together. `rewrite` and `settle` are newest data first.
+    fn plan(
+        &self,
+        reason: CompactionReason,
+        rewrite: &[Span<'a>],
+        settle: &[Span<'a>],
+        output: (u8, Epoch),
+    ) -> Option<CompactionPlan> {
+        let (output_level, output_epoch) = output;
+        let all: Vec<_> = rewrite.iter().chain(settle).cloned().collect();
+        let bounds = hull(&all)?;
+        let start_level = all.iter().map(|span| span.level).min()?;
+        let base_level = self.targets.base_level;
+        let oldest = all.iter().filter(|span| span.level == 0).map(|span| span.run.epoch()).min();
+        let score = self.scores.iter().find(|score| score.level == start_level);
+        Some(CompactionPlan {
+            cf: self.cf(),
+            reason,
+            rewrite: rewrite.iter().map(Span::input).collect(),
+            settle: settle.iter().map(Span::input).collect(),
+            drop: Vec::new(),
+            output_level,
+            output_epoch,
+            split: OutputSplit::BySize {
+                target_bytes: self.options.target_file_size(output_level, base_level),
+                grandparent_overlap_bytes_max: self.options.grandparent_overlap_bytes_max(),
+                at_grandparent_boundaries: self.options.level_compaction_dynamic_file_size,
+            },
+            compression: self.options.compression(output_level, base_level),
+            class: if start_level == 0 { IoClass::L0 } else { IoClass::Deep(start_level) },
+            compact_pointer: None,
+            score: score.map_or(0.0, |score| score.score),
+            below: self.below(output_level, oldest.unwrap_or_default(), bounds),
+        })
+    }
+
+    /// Everything older than what is written into `level` that shares keys with `bounds`.
+    fn below(&self, level: u8, oldest: Epoch, bounds: Bounds<'_>) -> Vec<Below> {
+        let older = self.version.level(0).runs().iter();
+        let older = older.filter(|run| level == 0 && run.epoch() < oldest).map(|run| (0, run));
+        let deeper = (level + 1..=self.last_level())
+            .flat_map(|level| self.version.level(level).runs().iter().map(move |run| (level, run)));
+        older
+            .chain(deeper)
+            .map(|(level, run)| (level, run, run.overlap(bounds.0, bounds.1)))
+            .filter(|(.., overlap)| !overlap.is_empty())
+            .map(|(level, run, overlap)| Below { level, run: run.clone(), overlap })
+            .collect()
+    }
+}

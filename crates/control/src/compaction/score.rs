@@ -1,0 +1,216 @@
+//! How large levels may be, how urgent each is, and how many bytes wait for compaction: RocksDB's
+//! formulas. All of it costs O(levels): the sums are kept by the version and by the claims.
+
+use super::in_flight::InFlight;
+use crate::options::CfOptions;
+use crate::version::{LEVELS_MAX, Version};
+
+/// Dynamic levels multiply scores above 1 by this, so that what lies between 1 and it can be said of
+/// levels that are urgent but less so.
+const SCORE_SCALE: f64 = 10.0;
+
+/// The levels' targets for one version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LevelTargets {
+    /// Where level 0 is compacted to.
+    pub base_level: u8,
+    /// The bytes a level may have; `u64::MAX` where nothing is compacted for its size.
+    pub bytes_max: [u64; LEVELS_MAX],
+    /// Levels from the base level down to this one hold data that the level below could hold.
+    pub lowest_unneeded_level: Option<u8>,
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "sizes are far below 2^53, and the casts saturate"
+)]
+fn scale(bytes: u64, by: f64) -> u64 {
+    (bytes as f64 * by) as u64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
+fn ratio(bytes: u64, of: u64) -> f64 {
+    bytes as f64 / of.max(1) as f64
+}
+
+impl LevelTargets {
+    /// The targets for `version` under `options`.
+    #[must_use]
+    pub fn new(version: &Version, options: &CfOptions) -> LevelTargets {
+        if options.level_compaction_dynamic_level_bytes {
+            LevelTargets::dynamic(version, options)
+        } else {
+            LevelTargets::fixed(options)
+        }
+    }
+
+    fn fixed(options: &CfOptions) -> LevelTargets {
+        let multiplier = options.max_bytes_for_level_multiplier.max(1.0);
+        let mut bytes_max = [u64::MAX; LEVELS_MAX];
+        let mut target = options.max_bytes_for_level_base;
+        for bytes in bytes_max.iter_mut().skip(1) {
+            *bytes = target;
+            target = scale(target, multiplier);
+        }
+        LevelTargets { base_level: 1, bytes_max, lowest_unneeded_level: None }
+    }
+
+    /// From the largest level upwards, so that the last level holds about nine tenths of all data.
+    fn dynamic(version: &Version, options: &CfOptions) -> LevelTargets {
+        let mut bytes_max = [u64::MAX; LEVELS_MAX];
+        let last = level_number(version.levels().len() - 1);
+        let sizes = || (1..=last).map(|level| version.level(level).bytes());
+        let Some(first_used) = (1..=last).find(|level| !version.level(*level).is_empty()) else {
+            return LevelTargets { base_level: last, bytes_max, lowest_unneeded_level: None };
+        };
+        let multiplier = options.max_bytes_for_level_multiplier.max(1.0);
+        let base_bytes_max = options.max_bytes_for_level_base.max(1);
+        let base_bytes_min = scale(base_bytes_max, multiplier.recip());
+
+        let mut lowest_unneeded_level = None;
+        let mut size = sizes().max().unwrap_or(0);
+        for level in (first_used..last).rev() {
+            size = scale(size, multiplier.recip());
+            if lowest_unneeded_level.is_none() && size <= base_bytes_min {
+                lowest_unneeded_level = Some(level);
+            }
+        }
+        let mut base_level = first_used;
+        let base_size = if size <= base_bytes_min {
+            base_bytes_min + 1
+        } else {
+            while base_level > 1 && size > base_bytes_max {
+                base_level -= 1;
+                size = scale(size, multiplier.recip());
+            }
+            size.clamp(1, base_bytes_max)
+        };
+        let mut target = base_size;
+        for level in base_level..=last {
+            // No level below the base may be smaller than level 0 may get.
+            bytes_max[usize::from(level)] = target.max(base_bytes_max);
+            target = scale(target, multiplier);
+        }
+        LevelTargets { base_level, bytes_max, lowest_unneeded_level }
+    }
+
+    /// The bytes that `level` may have.
+    #[must_use]
+    pub fn bytes_max(&self, level: u8) -> u64 {
+        self.bytes_max.get(usize::from(level)).copied().unwrap_or(u64::MAX)
+    }
+}
+
+/// How urgent a level is: from 1 on it is compacted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LevelScore {
+    /// The level.
+    pub level: u8,
+    /// Its score.
+    pub score: f64,
+}
+
+/// The scores of all levels but the last, most urgent first. What is being compacted does not count.
+#[must_use]
+pub fn scores(
+    version: &Version,
+    options: &CfOptions,
+    targets: &LevelTargets,
+    in_flight: &InFlight,
+) -> Vec<LevelScore> {
+    let last = level_number(version.levels().len() - 1);
+    let mut scores = Vec::with_capacity(version.levels().len());
+    scores.push(LevelScore { level: 0, score: level0_score(version, options, targets, in_flight) });
+    // Bytes that are about to arrive from above: a level they dwarf waits for them.
+    let mut arriving = version.level(0).bytes();
+    for level in 1..last {
+        let total = version.level(level).bytes();
+        let bytes = total.saturating_sub(in_flight.bytes(version.column_family(), level));
+        let target = targets.bytes_max(level);
+        let unneeded = targets.lowest_unneeded_level.filter(|lowest| level <= *lowest);
+        let mut score = ratio(bytes, target);
+        if options.level_compaction_dynamic_level_bytes {
+            if bytes >= target {
+                score = ratio(bytes, target.saturating_add(arriving)) * SCORE_SCALE;
+            }
+            if let Some(lowest) = unneeded.filter(|_| bytes > 0) {
+                let above = f64::from(lowest - level);
+                score = score.max(SCORE_SCALE * (1.001 + 0.001 * above));
+            }
+        }
+        arriving += if unneeded.is_some() { total } else { total.saturating_sub(target) };
+        scores.push(LevelScore { level, score });
+    }
+    // Stable: of equals the upper level goes first.
+    scores.sort_by(|a, b| b.score.total_cmp(&a.score));
+    scores
+}
+
+fn level0_score(
+    version: &Version,
+    options: &CfOptions,
+    targets: &LevelTargets,
+    in_flight: &InFlight,
+) -> f64 {
+    let cf = version.column_family();
+    let level0 = version.level(0);
+    let runs = level0.runs().len().saturating_sub(in_flight.level0_runs(cf)) as u64;
+    let bytes = level0.bytes().saturating_sub(in_flight.bytes(cf, 0));
+    let base = options.max_bytes_for_level_base;
+    let mut score = ratio(runs, u64::from(options.level0_file_num_compaction_trigger));
+    if !options.level_compaction_dynamic_level_bytes {
+        return score.max(ratio(bytes, base));
+    }
+    if bytes >= base {
+        // The debt counts level 0 from here on: then it must be compacted, too.
+        score = score.max(1.01);
+    }
+    let base_max = targets.bytes_max(targets.base_level);
+    if bytes > base_max {
+        // Larger than the base level: that goes before compacting the base level.
+        let base_bytes = version.level(targets.base_level).bytes();
+        score = score.max(ratio(bytes, base_bytes.max(base_max)));
+    }
+    if score > 1.0 { score * SCORE_SCALE } else { score }
+}
+
+/// The bytes that compactions will have to move until every level is within its target.
+#[must_use]
+pub fn pending_compaction_bytes(
+    version: &Version,
+    options: &CfOptions,
+    targets: &LevelTargets,
+) -> u64 {
+    let levels = version.levels().len();
+    let level0 = version.level(0);
+    let triggered = level0.runs().len() as u64
+        >= u64::from(options.level0_file_num_compaction_trigger)
+        || level0.bytes() >= options.max_bytes_for_level_base;
+    let mut pending = if triggered { level0.bytes() } else { 0 };
+    let mut moving = pending;
+    for level in targets.base_level..level_number(levels - 1) {
+        let own = version.level(level).bytes();
+        if level == targets.base_level && triggered {
+            pending += own;
+        }
+        let size = own + moving;
+        moving = size.saturating_sub(targets.bytes_max(level));
+        if moving > 0 {
+            let below = version.level(level + 1).bytes();
+            if below > 0 {
+                pending += scale(moving, ratio(below, size) + 1.0);
+            }
+        }
+    }
+    if targets.base_level == level_number(levels - 1) && triggered {
+        pending += version.level(targets.base_level).bytes();
+    }
+    pending
+}
+
+/// `index` as a level's number; there are at most [`LEVELS_MAX`].
+fn level_number(index: usize) -> u8 {
+    u8::try_from(index).unwrap_or(u8::MAX)
+}

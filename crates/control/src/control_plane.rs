@@ -1,0 +1,341 @@
+//! The whole of control behind one door: events in, actions out. Nothing is decided in
+//! [`ControlPlane::handle`]; [`ControlPlane::poll`] decides only about what an event has touched, so
+//! that both are cheap enough to be called at every step of every job.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::column_family::{ColumnFamily, Pick};
+use crate::compaction::{CompactionPlan, InFlight};
+use crate::event::{Action, Event, JobResult};
+use crate::options::ControlOptions;
+use crate::scheduler::{IoScheduler, Lane};
+use crate::types::{ColumnFamilyId, Instant, IoClass, JobId};
+use crate::write_controller::{Admission, WriteController};
+
+/// What a running job is.
+#[derive(Clone, Debug)]
+struct Job {
+    cf: ColumnFamilyId,
+    /// `None`: a flush.
+    plan: Option<Arc<CompactionPlan>>,
+    /// Whether it was picked for a client's request.
+    manual: bool,
+    /// Whether it has been told to give up.
+    discarded: bool,
+}
+
+/// Decides what background work runs and how clients are admitted. See the crate's documentation.
+#[derive(Debug)]
+pub struct ControlPlane {
+    options: ControlOptions,
+    families: BTreeMap<ColumnFamilyId, ColumnFamily>,
+    jobs: BTreeMap<JobId, Job>,
+    in_flight: InFlight,
+    scheduler: IoScheduler,
+    write_controller: WriteController,
+    admission: Admission,
+    actions: VecDeque<Action>,
+    last_job: JobId,
+    paused: bool,
+    /// Something has happened since it was last looked for work.
+    dirty: bool,
+    /// When a column family that waits after a failure may be looked at again.
+    retry_at: Option<Instant>,
+}
+
+impl ControlPlane {
+    /// A control plane that knows no column family yet; writers are admitted.
+    #[must_use]
+    pub fn new(options: ControlOptions) -> ControlPlane {
+        ControlPlane {
+            families: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            in_flight: InFlight::default(),
+            scheduler: IoScheduler::new(&options),
+            write_controller: WriteController::new(options.delayed_write_rate),
+            admission: Admission::default(),
+            actions: VecDeque::new(),
+            last_job: JobId(0),
+            paused: false,
+            dirty: false,
+            retry_at: None,
+            options,
+        }
+    }
+
+    /// Takes note of an event. Decides nothing yet: cheap. `now` never goes back.
+    pub fn handle(&mut self, now: Instant, event: Event) {
+        match event {
+            Event::JobStepped { job, read_bytes, written_bytes } => {
+                self.scheduler.stepped(job, read_bytes, written_bytes);
+                return;
+            }
+            Event::Sample(_) => return,
+            _ => self.dirty = true,
+        }
+        match event {
+            Event::ColumnFamilyAdded { options, version } => {
+                let cf = version.column_family();
+                self.families.entry(cf).or_insert_with(|| ColumnFamily::new(options, version));
+            }
+            Event::ColumnFamilyDropped { cf } => self.drop_family(cf),
+            Event::MemtablesChanged { cf, sealed, sealed_bytes, active_bytes } => {
+                if let Some(family) = self.families.get_mut(&cf) {
+                    family.set_memtables(sealed, sealed_bytes, active_bytes);
+                }
+            }
+            Event::FlushRequested { cf } => {
+                if let Some(family) = self.families.get_mut(&cf) {
+                    family.request_flush();
+                }
+            }
+            Event::VersionInstalled { version } => {
+                if let Some(family) = self.families.get_mut(&version.column_family()) {
+                    family.set_version(version);
+                }
+            }
+            Event::JobFinished { job, result } => self.finish(now, job, result),
+            Event::OptionsChanged { options } => self.set_options(options),
+            Event::CfOptionsChanged { cf, options } => {
+                if let Some(family) = self.families.get_mut(&cf) {
+                    family.set_options(options);
+                }
+            }
+            Event::CompactRange { request, cf, begin, end, bottommost } => {
+                match self.families.get_mut(&cf) {
+                    Some(family) => family.request_compaction(request, begin, end, bottommost),
+                    None => {
+                        self.actions.push_back(Action::ManualDone { request, complete: false });
+                    }
+                }
+            }
+            Event::CompactRangeCancelled { request } => {
+                for family in self.families.values_mut() {
+                    self.actions.extend(family.cancel_request(request));
+                }
+            }
+            Event::Paused(paused) => self.paused = paused,
+            Event::JobStepped { .. } | Event::Sample(_) => {}
+        }
+    }
+
+    /// The next thing to do; `None` when there is nothing until the next event or
+    /// [`ControlPlane::poll_timeout`]. Cheap when nothing has changed.
+    pub fn poll(&mut self, now: Instant) -> Option<Action> {
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.retry_at = self.families.values().filter_map(|f| f.retry_at(now)).min();
+            self.dirty = true;
+        }
+        if self.dirty {
+            self.dirty = false;
+            self.admit();
+            if !self.paused {
+                self.start_flushes(now);
+                self.start_compactions(now);
+            }
+        }
+        if let Some(action) = self.actions.pop_front() {
+            return Some(action);
+        }
+        if self.paused {
+            return None;
+        }
+        let (job, bytes) = self.scheduler.grant(now)?;
+        Some(Action::Grant { job, bytes })
+    }
+
+    /// When to poll again even if no event arrives; `None`: no need to.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let grant = if self.paused { None } else { self.scheduler.next_grant_at() };
+        [grant, self.retry_at].into_iter().flatten().min()
+    }
+
+    /// How clients are admitted, as last said by [`Action::Admit`].
+    #[must_use]
+    pub fn admission(&self) -> Admission {
+        self.admission
+    }
+
+    /// Whether nothing runs, nothing waits to be polled and nothing waits for a retry: what a test
+    /// waits for. Meaningful after [`ControlPlane::poll`] has returned `None`.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.jobs.is_empty() && self.actions.is_empty() && !self.dirty && self.retry_at.is_none()
+    }
+
+    /// The options in force.
+    #[must_use]
+    pub fn options(&self) -> &ControlOptions {
+        &self.options
+    }
+
+    /// The estimated bytes that compactions of a column family have to move.
+    #[must_use]
+    pub fn pending_compaction_bytes(&self, cf: ColumnFamilyId) -> Option<u64> {
+        self.families.get(&cf).map(ColumnFamily::pending_bytes)
+    }
+
+    /// The running jobs: their column family and, for compactions, their plan.
+    pub fn jobs(
+        &self,
+    ) -> impl Iterator<Item = (JobId, ColumnFamilyId, Option<&Arc<CompactionPlan>>)> {
+        self.jobs.iter().map(|(id, job)| (*id, job.cf, job.plan.as_ref()))
+    }
+
+    /// The claims of the running compactions.
+    #[must_use]
+    pub fn in_flight(&self) -> &InFlight {
+        &self.in_flight
+    }
+
+    /// The rate limit in force; `None`: unlimited.
+    #[must_use]
+    pub fn rate_limit(&self) -> Option<u64> {
+        self.scheduler.bytes_per_second()
+    }
+
+    /// Looks at what has changed for the writers and says so if it matters to them.
+    fn admit(&mut self) {
+        for (cf, family) in &mut self.families {
+            if let Some(load) = family.take_load() {
+                self.write_controller.update(*cf, load, family.options());
+            }
+        }
+        let admission = self.write_controller.admission();
+        if admission != self.admission {
+            self.admission = admission;
+            self.actions.push_back(Action::Admit(admission));
+        }
+    }
+
+    fn start_flushes(&mut self, now: Instant) {
+        let mut running = self.scheduler.running(Lane::Flush);
+        while running < self.options.max_background_flushes.max(1) {
+            // The most bytes first: their memory is needed most.
+            let next = self
+                .families
+                .iter()
+                .filter_map(|(cf, family)| Some((family.wants_flush(now)?, *cf)))
+                .max_by_key(|(bytes, cf)| (*bytes, std::cmp::Reverse(*cf)));
+            let Some((_, cf)) = next else { return };
+            let job = self.next_job();
+            let Some(family) = self.families.get_mut(&cf) else { return };
+            let memtables = family.start_flush(job);
+            self.jobs.insert(job, Job { cf, plan: None, manual: false, discarded: false });
+            self.scheduler.add(job, IoClass::Flush);
+            self.actions.push_back(Action::StartFlush { job, cf, memtables });
+            running += 1;
+        }
+    }
+
+    fn start_compactions(&mut self, now: Instant) {
+        loop {
+            let Some(level0_only) = self.free_slot() else { return };
+            // The most urgent column family first.
+            let next = self
+                .families
+                .iter_mut()
+                .filter_map(|(cf, family)| {
+                    Some((family.urgency(now, &self.in_flight, level0_only)?, *cf))
+                })
+                .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+            let Some((_, cf)) = next else { return };
+            let Some(family) = self.families.get_mut(&cf) else { return };
+            match family.pick(&self.in_flight, level0_only) {
+                Pick::Plan { plan, manual } => {
+                    if !self.start_compaction(cf, plan, manual) {
+                        return;
+                    }
+                }
+                Pick::ManualDone(request) => {
+                    self.actions.push_back(Action::ManualDone { request, complete: true });
+                }
+                Pick::Nothing => {}
+            }
+        }
+    }
+
+    /// Whether a compaction may start: `Some(true)` if only one out of level 0.
+    fn free_slot(&self) -> Option<bool> {
+        let slots = self.options.max_background_compactions.max(1);
+        let serial = self.options.parallel_only_under_pressure && !self.write_controller.pressure();
+        let deep = self.scheduler.running(Lane::Deep);
+        let running = deep + self.scheduler.running(Lane::Level0);
+        if running >= if serial { 1 } else { slots } {
+            return None;
+        }
+        let reserved = self.options.l0_slots_reserved.min(slots - 1);
+        Some(deep >= slots - reserved)
+    }
+
+    fn start_compaction(&mut self, cf: ColumnFamilyId, plan: CompactionPlan, manual: bool) -> bool {
+        let job = self.next_job();
+        let claimed = self.in_flight.claim(job, &plan);
+        debug_assert_eq!(claimed, Ok(()), "a picker chose what is in flight: {plan}");
+        if claimed.is_err() {
+            // Cannot be; and if it is, one compaction less is better than two on the same tables.
+            return false;
+        }
+        let plan = Arc::new(plan);
+        if let Some(family) = self.families.get_mut(&cf) {
+            family.claims_changed();
+            if manual {
+                family.manual_started(job);
+            }
+        }
+        self.jobs.insert(job, Job { cf, plan: Some(plan.clone()), manual, discarded: false });
+        self.scheduler.add(job, plan.class);
+        self.actions.push_back(Action::StartCompaction { job, plan });
+        true
+    }
+
+    fn next_job(&mut self) -> JobId {
+        self.last_job.0 += 1;
+        self.last_job
+    }
+
+    fn finish(&mut self, now: Instant, id: JobId, result: JobResult) {
+        let Some(job) = self.jobs.remove(&id) else { return };
+        self.scheduler.remove(id);
+        self.in_flight.release(id);
+        let Some(family) = self.families.get_mut(&job.cf) else { return };
+        let retry_at = (result == JobResult::Failed).then(|| now + self.options.retry_delay);
+        if let Some(at) = retry_at {
+            self.retry_at = Some(self.retry_at.map_or(at, |other| other.min(at)));
+        }
+        match &job.plan {
+            None => family.flush_finished(retry_at),
+            Some(plan) => {
+                family.claims_changed();
+                if let Some(at) = retry_at {
+                    family.retry_compactions_at(at);
+                }
+                if job.manual {
+                    let done = result == JobResult::Done;
+                    self.actions.extend(family.manual_finished(id, plan, done));
+                }
+            }
+        }
+    }
+
+    fn drop_family(&mut self, cf: ColumnFamilyId) {
+        let Some(family) = self.families.remove(&cf) else { return };
+        self.write_controller.remove(cf);
+        self.actions.extend(family.abandon());
+        for (id, job) in self.jobs.iter_mut().filter(|(_, job)| job.cf == cf && !job.discarded) {
+            job.discarded = true;
+            self.actions.push_back(Action::Discard { job: *id });
+        }
+    }
+
+    fn set_options(&mut self, options: ControlOptions) {
+        self.scheduler.set_options(&options);
+        self.write_controller.set_delayed_write_rate(options.delayed_write_rate);
+        self.options = options;
+        for family in self.families.values_mut() {
+            family.claims_changed();
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What passes between control and its driver: events in, actions out. Plain values both.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::compaction::CompactionPlan;
+use crate::options::{BottommostLevelCompaction, CfOptions, ControlOptions};
+use crate::types::{ColumnFamilyId, IO_CLASSES, JobId, RequestId, UserKey};
+use crate::version::Version;
+use crate::write_controller::Admission;
+
+/// What has happened. The driver reports each event once, in the order in which they happened.
+///
+/// At the end of a job it reports `VersionInstalled`, then `MemtablesChanged` (after a flush), then
+/// `JobFinished`, before it polls again: otherwise control decides on a state that is gone.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A column family exists from now on, with this version.
+    ColumnFamilyAdded {
+        /// Its options.
+        options: Arc<CfOptions>,
+        /// Its version; it names the column family.
+        version: Arc<Version>,
+    },
+    /// A column family is gone: its jobs are discarded.
+    ColumnFamilyDropped {
+        /// Which.
+        cf: ColumnFamilyId,
+    },
+    /// The memtables of a column family changed: one was sealed or flushed. Sent at once then, and
+    /// as often as the driver likes for `active_bytes` alone.
+    MemtablesChanged {
+        /// Which column family.
+        cf: ColumnFamilyId,
+        /// Memtables that are sealed and not yet in a version, those being flushed included.
+        sealed: u32,
+        /// Their bytes.
+        sealed_bytes: u64,
+        /// Bytes of the memtable that takes writes.
+        active_bytes: u64,
+    },
+    /// What is sealed now is to be flushed, however little it is.
+    FlushRequested {
+        /// Which column family.
+        cf: ColumnFamilyId,
+    },
+    /// A version became current. Versions older than the one known are ignored.
+    VersionInstalled {
+        /// The version; it names the column family.
+        version: Arc<Version>,
+    },
+    /// A job used its grant, or as much of it as it needed, and waits for the next.
+    JobStepped {
+        /// Which.
+        job: JobId,
+        /// Bytes it read in this step.
+        read_bytes: u64,
+        /// Bytes it wrote in this step.
+        written_bytes: u64,
+    },
+    /// A job is over. Its last step has been reported with `JobStepped`, unless it did nothing.
+    JobFinished {
+        /// Which.
+        job: JobId,
+        /// How it ended.
+        result: JobResult,
+    },
+    /// Options of the whole database changed.
+    OptionsChanged {
+        /// The new options.
+        options: ControlOptions,
+    },
+    /// Options of a column family changed.
+    CfOptionsChanged {
+        /// Which.
+        cf: ColumnFamilyId,
+        /// The new options.
+        options: Arc<CfOptions>,
+    },
+    /// Compact a range of keys down to the lowest level that has any. The caller flushes first.
+    /// Ends with [`Action::ManualDone`].
+    CompactRange {
+        /// Chosen by the caller, named in the answer.
+        request: RequestId,
+        /// Which column family.
+        cf: ColumnFamilyId,
+        /// The first key; `None`: from the start.
+        begin: Option<UserKey>,
+        /// The last key, inclusive; `None`: to the end.
+        end: Option<UserKey>,
+        /// What becomes of the lowest level.
+        bottommost: BottommostLevelCompaction,
+    },
+    /// Give the request up: nothing more is started for it. Its running job goes on, then it is done.
+    CompactRangeCancelled {
+        /// Which.
+        request: RequestId,
+    },
+    /// Background work must not start anything (a background error, a shutdown), or may again.
+    /// Running jobs get no further grant while paused.
+    Paused(bool),
+    /// Bytes moved since the last sample, by class.
+    Sample(Sample),
+}
+
+/// Bytes moved in a period, by [`IoClass::index`](crate::IoClass::index).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// Bytes read from the device.
+    pub read_bytes: [u64; IO_CLASSES],
+    /// Bytes written to the device.
+    pub written_bytes: [u64; IO_CLASSES],
+}
+
+/// How a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobResult {
+    /// Its edit is part of the current version.
+    Done,
+    /// It left nothing behind, as asked ([`Action::Discard`], a shutdown).
+    Cancelled,
+    /// It left nothing behind because of an error. Nothing alike starts for a while.
+    Failed,
+}
+
+/// What the driver has to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Make a flush of the oldest `memtables` sealed memtables into one run of level 0. It may run
+    /// when it has a grant. A column family has at most one flush at a time.
+    StartFlush {
+        /// Its number.
+        job: JobId,
+        /// Which column family.
+        cf: ColumnFamilyId,
+        /// How many memtables, at least 1.
+        memtables: u32,
+    },
+    /// Make a compaction. It may run when it has a grant.
+    StartCompaction {
+        /// Its number.
+        job: JobId,
+        /// What it does.
+        plan: Arc<CompactionPlan>,
+    },
+    /// The job may take one step: it stops after about `bytes` bytes written, or read where it
+    /// writes nothing. Every grant is answered by `JobStepped` or `JobFinished`.
+    Grant {
+        /// Which job.
+        job: JobId,
+        /// How much.
+        bytes: u64,
+    },
+    /// Give the job up at once, installing nothing, and report it `Cancelled`.
+    Discard {
+        /// Which job.
+        job: JobId,
+    },
+    /// From now on writers are admitted like this. Publish it where they look.
+    Admit(Admission),
+    /// A manual compaction is over: all done, or given up because of a failure or a drop.
+    ManualDone {
+        /// Which.
+        request: RequestId,
+        /// Whether everything in the range was compacted.
+        complete: bool,
+    },
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::StartFlush { job, cf, memtables } => {
+                write!(f, "flush {job} {cf} memtables={memtables}")
+            }
+            Action::StartCompaction { job, plan } => write!(f, "compact {job} {plan}"),
+            Action::Grant { job, bytes } => write!(f, "grant {job} {bytes}"),
+            Action::Discard { job } => write!(f, "discard {job}"),
+            Action::Admit(admission) => write!(f, "admit {admission}"),
+            Action::ManualDone { request, complete } => {
+                write!(f, "manual-done {request} complete={complete}")
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! What control can be told: plain values, every one of them changeable at run time through
+//! [`Event::OptionsChanged`](crate::Event::OptionsChanged). A profile is nothing but such values.
+//! Names are RocksDB's where RocksDB has the option.
+
+use std::time::Duration;
+
+use crate::version::LEVELS_MAX;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// Which bytes of background jobs the rate limiter counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RateLimiterMode {
+    /// Only what jobs read.
+    ReadsOnly,
+    /// Only what jobs write (RocksDB's default).
+    #[default]
+    WritesOnly,
+    /// Both.
+    AllIo,
+}
+
+/// The limit on the bytes that background jobs move.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RateLimiterOptions {
+    /// Bytes a second; `None`: no limit. With `auto_tuned` it is the upper bound of the limit.
+    pub bytes_per_second: Option<u64>,
+    /// How often the bucket is refilled.
+    pub refill_period: Duration,
+    /// Every so many refills the order of priorities is reversed, so that low priority does not
+    /// starve; 0: never.
+    pub fairness: u32,
+    /// RocksDB's tuner: every 100 refills the limit moves 5 % up when the bucket ran dry in more
+    /// than 90 % of them, 5 % down when in fewer than 50 %, between a twentieth of
+    /// `bytes_per_second` and all of it.
+    pub auto_tuned: bool,
+    /// Which bytes count.
+    pub mode: RateLimiterMode,
+}
+
+impl Default for RateLimiterOptions {
+    fn default() -> RateLimiterOptions {
+        RateLimiterOptions {
+            bytes_per_second: None,
+            refill_period: Duration::from_millis(100),
+            fairness: 10,
+            auto_tuned: false,
+            mode: RateLimiterMode::WritesOnly,
+        }
+    }
+}
+
+/// What concerns the whole database.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ControlOptions {
+    /// Flushes that run at a time. At least 1.
+    pub max_background_flushes: usize,
+    /// Compactions that run at a time. At least 1.
+    pub max_background_compactions: usize,
+    /// How many of those only compactions out of level 0 may take.
+    pub l0_slots_reserved: usize,
+    /// More than one compaction only while writers are delayed, or near it (RocksDB's behaviour).
+    pub parallel_only_under_pressure: bool,
+    /// Compactions out of level 0 are granted bytes before deeper ones. (RocksDB treats all alike.)
+    pub level0_first: bool,
+    /// The most that one grant allows.
+    pub slice_bytes_max: u64,
+    /// The limit on background bytes.
+    pub rate_limiter: RateLimiterOptions,
+    /// The rate writers are first slowed down to, and the most they are given while slowed down.
+    pub delayed_write_rate: u64,
+    /// How long nothing like a failed job is started again.
+    pub retry_delay: Duration,
+}
+
+impl Default for ControlOptions {
+    fn default() -> ControlOptions {
+        ControlOptions {
+            max_background_flushes: 1,
+            max_background_compactions: 1,
+            l0_slots_reserved: 0,
+            parallel_only_under_pressure: true,
+            level0_first: false,
+            slice_bytes_max: MIB,
+            rate_limiter: RateLimiterOptions::default(),
+            delayed_write_rate: 16 * MIB,
+            retry_delay: Duration::from_secs(1),
+        }
+    }
+}
+
+impl ControlOptions {
+    /// Divides `jobs` slots as RocksDB's `max_background_jobs` does: a quarter for flushes.
+    #[must_use]
+    pub fn with_max_background_jobs(mut self, jobs: usize) -> ControlOptions {
+        self.max_background_flushes = (jobs / 4).max(1);
+        self.max_background_compactions = jobs.saturating_sub(self.max_background_flushes).max(1);
+        self
+    }
+}
+
+/// Which table of a level is compacted first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CompactionPri {
+    /// The table with the fewest bytes below it for its size (RocksDB's default).
+    #[default]
+    MinOverlappingRatio,
+    /// The one behind the table compacted last (LevelDB).
+    RoundRobin,
+    /// The largest, counting tombstones for more.
+    ByCompensatedSize,
+    /// The one whose newest entry is oldest.
+    OldestLargestSeqFirst,
+    /// The one whose oldest entry is oldest.
+    OldestSmallestSeqFirst,
+}
+
+/// What the tables of the lowest level undergo in a manual compaction that arrives there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BottommostLevelCompaction {
+    /// They stay as they are.
+    Skip,
+    /// Those with tombstones are rewritten.
+    #[default]
+    IfTombstones,
+    /// All are rewritten, except what the same request has just written.
+    Force,
+}
+
+/// How a level is compressed: a number that means something to the engine only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CompressionCode(pub u8);
+
+/// What concerns one column family.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CfOptions {
+    /// Levels, level 0 included: 2 to [`LEVELS_MAX`]. Fixed for the life of a version.
+    pub num_levels: usize,
+    /// The bytes at which a memtable is sealed. Control only reads it to judge fill rates.
+    pub write_buffer_size: u64,
+    /// Sealed memtables at which writers stop.
+    pub max_write_buffer_number: u32,
+    /// Sealed memtables that make a flush worth starting.
+    pub min_write_buffer_number_to_merge: u32,
+    /// Runs in level 0 that start a compaction.
+    pub level0_file_num_compaction_trigger: u32,
+    /// Runs in level 0 at which writers are slowed down.
+    pub level0_slowdown_writes_trigger: u32,
+    /// Runs in level 0 at which writers stop.
+    pub level0_stop_writes_trigger: u32,
+    /// Estimated bytes of pending compactions at which writers are slowed down; 0: never.
+    pub soft_pending_compaction_bytes_limit: u64,
+    /// Estimated bytes of pending compactions at which writers stop; 0: never.
+    pub hard_pending_compaction_bytes_limit: u64,
+    /// The target of the base level.
+    pub max_bytes_for_level_base: u64,
+    /// How many times larger the target of the level below is.
+    pub max_bytes_for_level_multiplier: f64,
+    /// Level targets follow from the size of the largest level, and level 0 is compacted into the
+    /// first level that the data needs.
+    pub level_compaction_dynamic_level_bytes: bool,
+    /// The size of a table in the base level.
+    pub target_file_size_base: u64,
+    /// How many times larger tables of the level below are.
+    pub target_file_size_multiplier: u64,
+    /// The most that one compaction takes in when it has a choice; 0: 25 times the table size.
+    pub max_compaction_bytes: u64,
+    /// The most that a table may overlap with the level below its own, when it is written or changes
+    /// level; 0: as `max_compaction_bytes`.
+    pub max_grandparent_overlap_bytes: u64,
+    /// Which table goes first.
+    pub compaction_pri: CompactionPri,
+    /// The most tables of a level that are weighed against each other for one compaction; in larger
+    /// levels a window of so many moves round.
+    pub victim_candidates_max: usize,
+    /// Level 0 may be compacted into itself when its way down is blocked or not worth it.
+    pub intra_level0_compaction: bool,
+    /// Output tables are cut at table boundaries of the level below the output.
+    pub level_compaction_dynamic_file_size: bool,
+    /// Nothing is compacted unless asked for.
+    pub disable_auto_compactions: bool,
+    /// Compression by level: the first for level 0, the following for the base level and deeper;
+    /// the last for all further levels. Empty: code 0 everywhere.
+    pub compression_per_level: Vec<CompressionCode>,
+}
+
+impl Default for CfOptions {
+    fn default() -> CfOptions {
+        CfOptions::rocksdb()
+    }
+}
+
+impl CfOptions {
+    /// RocksDB's defaults: the profile `rocksdb`.
+    #[must_use]
+    pub fn rocksdb() -> CfOptions {
+        CfOptions {
+            num_levels: 7,
+            write_buffer_size: 64 * MIB,
+            max_write_buffer_number: 2,
+            min_write_buffer_number_to_merge: 1,
+            level0_file_num_compaction_trigger: 4,
+            level0_slowdown_writes_trigger: 20,
+            level0_stop_writes_trigger: 36,
+            soft_pending_compaction_bytes_limit: 64 * GIB,
+            hard_pending_compaction_bytes_limit: 256 * GIB,
+            max_bytes_for_level_base: 256 * MIB,
+            max_bytes_for_level_multiplier: 10.0,
+            level_compaction_dynamic_level_bytes: true,
+            target_file_size_base: 64 * MIB,
+            target_file_size_multiplier: 1,
+            max_compaction_bytes: 0,
+            max_grandparent_overlap_bytes: 0,
+            compaction_pri: CompactionPri::MinOverlappingRatio,
+            victim_candidates_max: 512,
+            intra_level0_compaction: true,
+            level_compaction_dynamic_file_size: true,
+            disable_auto_compactions: false,
+            compression_per_level: Vec::new(),
+        }
+    }
+
+    /// LevelDB's shape: the profile `leveldb` (with [`ControlOptions::leveldb`]).
+    #[must_use]
+    pub fn leveldb() -> CfOptions {
+        CfOptions {
+            write_buffer_size: 4 * MIB,
+            max_write_buffer_number: 2,
+            level0_file_num_compaction_trigger: 4,
+            level0_slowdown_writes_trigger: 8,
+            level0_stop_writes_trigger: 12,
+            soft_pending_compaction_bytes_limit: 0,
+            hard_pending_compaction_bytes_limit: 0,
+            max_bytes_for_level_base: 10 * MIB,
+            level_compaction_dynamic_level_bytes: false,
+            target_file_size_base: 2 * MIB,
+            max_compaction_bytes: 25 * 2 * MIB,
+            max_grandparent_overlap_bytes: 10 * 2 * MIB,
+            compaction_pri: CompactionPri::RoundRobin,
+            intra_level0_compaction: false,
+            level_compaction_dynamic_file_size: false,
+            ..CfOptions::rocksdb()
+        }
+    }
+
+    /// The size of a table in `level`, when level 0 is compacted into `base_level`.
+    #[must_use]
+    pub fn target_file_size(&self, level: u8, base_level: u8) -> u64 {
+        let steps = if self.level_compaction_dynamic_level_bytes {
+            level.saturating_sub(base_level)
+        } else {
+            level.saturating_sub(1)
+        };
+        let multiplier = self.target_file_size_multiplier.max(1).saturating_pow(steps.into());
+        self.target_file_size_base.max(4 * KIB).saturating_mul(multiplier)
+    }
+
+    /// The most a compaction takes in when it has a choice.
+    #[must_use]
+    pub fn compaction_bytes_max(&self) -> u64 {
+        match self.max_compaction_bytes {
+            0 => self.target_file_size_base.saturating_mul(25),
+            bytes => bytes,
+        }
+    }
+
+    /// The most that a table may overlap with the level below its own.
+    #[must_use]
+    pub fn grandparent_overlap_bytes_max(&self) -> u64 {
+        match self.max_grandparent_overlap_bytes {
+            0 => self.compaction_bytes_max(),
+            bytes => bytes,
+        }
+    }
+
+    /// How tables of `level` are compressed, when level 0 is compacted into `base_level`.
+    #[must_use]
+    pub fn compression(&self, level: u8, base_level: u8) -> CompressionCode {
+        let index = match (level, self.level_compaction_dynamic_level_bytes) {
+            (0, _) => 0,
+            (level, true) => usize::from(level.saturating_sub(base_level)) + 1,
+            (level, false) => usize::from(level),
+        };
+        let last = self.compression_per_level.len().saturating_sub(1);
+        self.compression_per_level.get(index.min(last)).copied().unwrap_or_default()
+    }
+
+    /// The number of levels within what is possible.
+    #[must_use]
+    pub fn levels(&self) -> usize {
+        self.num_levels.clamp(2, LEVELS_MAX)
+    }
+}
+
+impl ControlOptions {
+    /// RocksDB's defaults for the whole database: the profile `rocksdb`.
+    #[must_use]
+    pub fn rocksdb() -> ControlOptions {
+        ControlOptions::default().with_max_background_jobs(2)
+    }
+
+    /// One background thread, no limits (the profile `leveldb`): flushes go first.
+    #[must_use]
+    pub fn leveldb() -> ControlOptions {
+        ControlOptions { delayed_write_rate: MIB, ..ControlOptions::default() }
+    }
+}

@@ -1,0 +1,281 @@
+//! From a version and an edit to the next version, and the check of a whole version. An edit that
+//! contradicts the version it is applied to is an error that names both; nothing is half applied.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Level, Run, TableMeta, Version, VersionEdit};
+use crate::types::{ColumnFamilyId, Epoch, TableId};
+
+/// What contradicts what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EditError {
+    /// The edit is for another column family.
+    ColumnFamily {
+        /// Whose version it is.
+        version: ColumnFamilyId,
+        /// Whose edit it is.
+        edit: ColumnFamilyId,
+    },
+    /// The version has no such level.
+    Level {
+        /// The level named by the edit.
+        level: u8,
+        /// How many levels there are.
+        levels: usize,
+    },
+    /// Levels 1 and deeper have one run, of epoch 0; level 0 has no run of epoch 0.
+    Epoch {
+        /// The level.
+        level: u8,
+        /// The epoch that cannot be there.
+        epoch: Epoch,
+    },
+    /// A table to be removed is not there.
+    Missing {
+        /// Where it should be.
+        level: u8,
+        /// The run it should be in.
+        epoch: Epoch,
+        /// The table.
+        table: TableId,
+    },
+    /// A table's smallest key is above its largest.
+    Bounds {
+        /// The table.
+        table: TableId,
+    },
+    /// Two tables of one run share a key.
+    Overlap {
+        /// The level.
+        level: u8,
+        /// The run.
+        epoch: Epoch,
+        /// The table already there.
+        table: TableId,
+        /// The table that is added or comes after it.
+        other: TableId,
+    },
+    /// A table is in the version twice.
+    Duplicate {
+        /// The table.
+        table: TableId,
+    },
+    /// The runs of level 0 are not in descending order of epoch, or a run is empty.
+    Runs {
+        /// The level.
+        level: u8,
+    },
+    /// A sum kept for a level is not the sum of its tables.
+    Sums {
+        /// The level.
+        level: u8,
+    },
+}
+
+impl fmt::Display for EditError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EditError::ColumnFamily { version, edit } => {
+                write!(f, "an edit of column family {edit} applied to a version of {version}")
+            }
+            EditError::Level { level, levels } => {
+                write!(f, "level {level} named, but there are only {levels} levels")
+            }
+            EditError::Epoch { level, epoch } => {
+                write!(f, "level {level} cannot have a run of epoch {epoch}")
+            }
+            EditError::Missing { level, epoch, table } => {
+                write!(f, "table {table} is not in level {level}, run {epoch}")
+            }
+            EditError::Bounds { table } => {
+                write!(f, "table {table}: smallest key above largest key")
+            }
+            EditError::Overlap { level, epoch, table, other } => {
+                write!(f, "tables {table} and {other} overlap in level {level}, run {epoch}")
+            }
+            EditError::Duplicate { table } => write!(f, "table {table} is there twice"),
+            EditError::Runs { level } => {
+                write!(f, "level {level}: empty runs, or runs out of order")
+            }
+            EditError::Sums { level } => write!(f, "level {level}: sums do not match the tables"),
+        }
+    }
+}
+
+impl std::error::Error for EditError {}
+
+impl Version {
+    /// The version after `edit`: removals first, then additions. Costs O(log n) a table named.
+    ///
+    /// # Errors
+    /// If the edit contradicts this version; this version is untouched in any case.
+    pub fn apply(&self, edit: &VersionEdit) -> Result<Version, EditError> {
+        if edit.column_family != self.column_family {
+            return Err(EditError::ColumnFamily {
+                version: self.column_family,
+                edit: edit.column_family,
+            });
+        }
+        let mut next = self.clone();
+        next.number += 1;
+        next.remove_tables(edit)?;
+        next.add_tables(edit)?;
+        for (level, key) in &edit.compact_pointers {
+            next.check_level(*level)?;
+            next.compact_pointers[usize::from(*level)] = Some(key.clone());
+        }
+        if let Some(log) = edit.log_number {
+            next.log_number = next.log_number.max(log);
+        }
+        if let Some(style) = &edit.style {
+            next.style = Some(style.clone());
+        }
+        if !edit.shared_files.is_empty() {
+            Arc::make_mut(&mut next.shared_files).extend(&edit.shared_files);
+        }
+        Ok(next)
+    }
+
+    fn check_level(&self, level: u8) -> Result<(), EditError> {
+        if usize::from(level) < self.levels.len() {
+            Ok(())
+        } else {
+            Err(EditError::Level { level, levels: self.levels.len() })
+        }
+    }
+
+    fn remove_tables(&mut self, edit: &VersionEdit) -> Result<(), EditError> {
+        for removed in &edit.removed {
+            self.check_level(removed.level)?;
+            let level = Arc::make_mut(&mut self.levels[usize::from(removed.level)]);
+            let missing = EditError::Missing {
+                level: removed.level,
+                epoch: removed.epoch,
+                table: removed.id,
+            };
+            let Ok(at) = level.position(removed.epoch) else { return Err(missing) };
+            let Some(table) = level.runs[at].remove(&removed.smallest, removed.id) else {
+                return Err(missing);
+            };
+            level.bytes -= table.size_bytes;
+            level.tables -= 1;
+            if level.runs[at].is_empty() {
+                level.runs.remove(at);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_tables(&mut self, edit: &VersionEdit) -> Result<(), EditError> {
+        let mut added = edit.added.as_slice();
+        while let Some(first) = added.first() {
+            let (number, epoch) = (first.level, first.epoch);
+            let same = added.iter().take_while(|a| (a.level, a.epoch) == (number, epoch)).count();
+            let (group, rest) = added.split_at(same);
+            added = rest;
+            self.check_level(number)?;
+            if (number == 0) == (epoch == Epoch(0)) {
+                return Err(EditError::Epoch { level: number, epoch });
+            }
+            for a in group {
+                if a.table.smallest > a.table.largest {
+                    return Err(EditError::Bounds { table: a.table.id });
+                }
+                self.table_id_max = self.table_id_max.max(a.table.id);
+            }
+            let level = Arc::make_mut(&mut self.levels[usize::from(number)]);
+            level.tables += group.len();
+            level.bytes += group.iter().map(|a| a.table.size_bytes).sum::<u64>();
+            match level.position(epoch) {
+                Ok(at) => {
+                    for a in group {
+                        add_one(&mut level.runs[at], number, &a.table)?;
+                    }
+                }
+                Err(at) => {
+                    let tables = group.iter().map(|a| a.table.clone()).collect();
+                    level.runs.insert(at, new_run(number, epoch, tables)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks everything that must hold of a version: the order of runs, no shared key within a run,
+    /// no table twice, bounds, sums. O(n log n): for tests, `check`, and recovery.
+    ///
+    /// # Errors
+    /// The first contradiction found.
+    pub fn validate(&self) -> Result<(), EditError> {
+        let mut seen = BTreeSet::new();
+        for (number, level) in (0u8..).zip(&self.levels) {
+            validate_level(number, level)?;
+            for table in level.runs.iter().flat_map(Run::iter) {
+                if !seen.insert(table.id) {
+                    return Err(EditError::Duplicate { table: table.id });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn add_one(run: &mut Run, level: u8, table: &Arc<TableMeta>) -> Result<(), EditError> {
+    let epoch = run.epoch();
+    run.insert(table).map_err(|other| {
+        if other.id == table.id {
+            EditError::Duplicate { table: table.id }
+        } else {
+            EditError::Overlap { level, epoch, table: other.id, other: table.id }
+        }
+    })
+}
+
+/// A run of `tables` at once, which is much cheaper than one by one: recovery makes whole levels so.
+fn new_run(level: u8, epoch: Epoch, tables: Vec<Arc<TableMeta>>) -> Result<Run, EditError> {
+    if let Some(run) = Run::from_tables(epoch, tables.clone()) {
+        return Ok(run);
+    }
+    // Two tables overlap. Adding one by one finds out which.
+    let mut run = Run::new(epoch);
+    for table in &tables {
+        add_one(&mut run, level, table)?;
+    }
+    Ok(run)
+}
+
+fn validate_level(number: u8, level: &Level) -> Result<(), EditError> {
+    let descending = level.runs.windows(2).all(|pair| pair[0].epoch() > pair[1].epoch());
+    if !descending || level.runs.iter().any(Run::is_empty) {
+        return Err(EditError::Runs { level: number });
+    }
+    let (mut bytes, mut tables) = (0, 0);
+    for run in &level.runs {
+        if (number == 0) == (run.epoch() == Epoch(0)) {
+            return Err(EditError::Epoch { level: number, epoch: run.epoch() });
+        }
+        let mut previous: Option<&Arc<TableMeta>> = None;
+        for table in run {
+            if table.smallest > table.largest {
+                return Err(EditError::Bounds { table: table.id });
+            }
+            if let Some(previous) = previous.filter(|p| p.largest >= table.smallest) {
+                return Err(EditError::Overlap {
+                    level: number,
+                    epoch: run.epoch(),
+                    table: previous.id,
+                    other: table.id,
+                });
+            }
+            previous = Some(table);
+            bytes += table.size_bytes;
+            tables += 1;
+        }
+    }
+    if (bytes, tables) != (level.bytes, level.tables) {
+        return Err(EditError::Sums { level: number });
+    }
+    Ok(())
+}

@@ -1,0 +1,422 @@
+//! A persistent order-statistic B+tree of tables: the tables of one run in key order. A clone costs
+//! one reference count and shares every node; an edit copies the nodes on its path that another tree
+//! still holds. Finding by key or by rank, inserting and removing cost O(log n).
+//!
+//! What must stay true: tables are disjoint and ascend, so the order of the smallest keys is the
+//! order of the largest keys; all leaves are equally deep; the sums in a parent equal its children.
+
+use std::sync::Arc;
+
+use super::TableMeta;
+use crate::types::UserKey;
+
+/// Most entries in a node.
+const ENTRIES_MAX: usize = 48;
+/// Fewer entries than this and a node joins its neighbour; the root may have fewer.
+const ENTRIES_MIN: usize = ENTRIES_MAX / 4;
+
+#[derive(Clone, Debug)]
+enum Node {
+    Leaf(Vec<Arc<TableMeta>>),
+    Inner(Vec<Child>),
+}
+
+/// A child and the sums over everything below it.
+#[derive(Clone, Debug)]
+struct Child {
+    node: Arc<Node>,
+    tables: usize,
+    bytes: u64,
+    largest: UserKey,
+}
+
+impl Child {
+    /// Sums up `node`, which must not be empty.
+    fn of(node: Arc<Node>) -> Option<Child> {
+        let (tables, bytes, largest) = node.sums()?;
+        Some(Child { node, tables, bytes, largest })
+    }
+}
+
+impl Node {
+    fn entries(&self) -> usize {
+        match self {
+            Node::Leaf(tables) => tables.len(),
+            Node::Inner(children) => children.len(),
+        }
+    }
+
+    fn sums(&self) -> Option<(usize, u64, UserKey)> {
+        match self {
+            Node::Leaf(tables) => {
+                let bytes = tables.iter().map(|table| table.size_bytes).sum();
+                Some((tables.len(), bytes, tables.last()?.largest.clone()))
+            }
+            Node::Inner(children) => {
+                let tables = children.iter().map(|child| child.tables).sum();
+                let bytes = children.iter().map(|child| child.bytes).sum();
+                Some((tables, bytes, children.last()?.largest.clone()))
+            }
+        }
+    }
+
+    /// Inserts `table` where its key belongs; a node that overflows gives back its right half.
+    fn insert(node: &mut Arc<Node>, table: Arc<TableMeta>) -> Option<Arc<Node>> {
+        match Arc::make_mut(node) {
+            Node::Leaf(tables) => {
+                let at = tables.partition_point(|other| other.smallest < table.smallest);
+                tables.insert(at, table);
+                (tables.len() > ENTRIES_MAX)
+                    .then(|| Arc::new(Node::Leaf(tables.split_off(tables.len() / 2))))
+            }
+            Node::Inner(children) => {
+                let at = children
+                    .partition_point(|child| child.largest < table.smallest)
+                    .min(children.len() - 1);
+                let child = &mut children[at];
+                child.tables += 1;
+                child.bytes += table.size_bytes;
+                if child.largest < table.largest {
+                    child.largest = table.largest.clone();
+                }
+                if let Some(right) = Node::insert(&mut child.node, table) {
+                    let halves = [Child::of(child.node.clone()), Child::of(right)];
+                    children.splice(at..=at, halves.into_iter().flatten());
+                }
+                (children.len() > ENTRIES_MAX)
+                    .then(|| Arc::new(Node::Inner(children.split_off(children.len() / 2))))
+            }
+        }
+    }
+
+    /// Removes the table of rank `index`, which must exist.
+    fn remove(node: &mut Arc<Node>, mut index: usize) -> Arc<TableMeta> {
+        match Arc::make_mut(node) {
+            Node::Leaf(tables) => tables.remove(index),
+            Node::Inner(children) => {
+                let mut at = 0;
+                while index >= children[at].tables {
+                    index -= children[at].tables;
+                    at += 1;
+                }
+                let child = &mut children[at];
+                let removed = Node::remove(&mut child.node, index);
+                match child.node.sums() {
+                    Some((tables, bytes, largest)) => {
+                        child.tables = tables;
+                        child.bytes = bytes;
+                        child.largest = largest;
+                        if child.node.entries() < ENTRIES_MIN && children.len() > 1 {
+                            join(children, at.min(children.len() - 2));
+                        }
+                    }
+                    None => {
+                        children.remove(at);
+                    }
+                }
+                removed
+            }
+        }
+    }
+}
+
+/// Makes one node of the children `at` and `at + 1`, or two equal ones if one would overflow.
+fn join(children: &mut Vec<Child>, at: usize) {
+    let (left, right) = (&children[at].node, &children[at + 1].node);
+    let nodes = match (left.as_ref(), right.as_ref()) {
+        (Node::Leaf(left), Node::Leaf(right)) => {
+            let mut all: Vec<_> = left.iter().chain(right).cloned().collect();
+            let rest = (all.len() > ENTRIES_MAX).then(|| all.split_off(all.len() / 2));
+            [Some(Node::Leaf(all)), rest.map(Node::Leaf)]
+        }
+        (Node::Inner(left), Node::Inner(right)) => {
+            let mut all: Vec<_> = left.iter().chain(right).cloned().collect();
+            let rest = (all.len() > ENTRIES_MAX).then(|| all.split_off(all.len() / 2));
+            [Some(Node::Inner(all)), rest.map(Node::Inner)]
+        }
+        // Unreachable: all leaves are equally deep. Leaving the nodes as they are is harmless.
+        _ => return,
+    };
+    let joined = nodes.into_iter().flatten().filter_map(|node| Child::of(Arc::new(node)));
+    children.splice(at..at + 2, joined);
+}
+
+/// The tables of a run. See the head of this file.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    root: Arc<Node>,
+    tables: usize,
+    bytes: u64,
+}
+
+impl Default for Tree {
+    fn default() -> Tree {
+        Tree { root: Arc::new(Node::Leaf(Vec::new())), tables: 0, bytes: 0 }
+    }
+}
+
+impl Tree {
+    /// A tree of `tables`, which must ascend and be disjoint. O(n).
+    pub(super) fn from_sorted(tables: Vec<Arc<TableMeta>>) -> Tree {
+        let count = tables.len();
+        let bytes = tables.iter().map(|table| table.size_bytes).sum();
+        let mut nodes: Vec<Arc<Node>> =
+            chunks(tables).into_iter().map(|chunk| Arc::new(Node::Leaf(chunk))).collect();
+        while nodes.len() > 1 {
+            let children = nodes.into_iter().filter_map(Child::of).collect();
+            nodes = chunks(children).into_iter().map(|c| Arc::new(Node::Inner(c))).collect();
+        }
+        match nodes.pop() {
+            Some(root) => Tree { root, tables: count, bytes },
+            None => Tree::default(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.tables
+    }
+
+    #[inline]
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The table of rank `index`.
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> Option<&Arc<TableMeta>> {
+        let mut rest = index;
+        let mut node = &self.root;
+        loop {
+            match node.as_ref() {
+                Node::Leaf(tables) => return tables.get(rest),
+                Node::Inner(children) => {
+                    let child = children.iter().find(|child| {
+                        let inside = rest < child.tables;
+                        if !inside {
+                            rest -= child.tables;
+                        }
+                        inside
+                    })?;
+                    node = &child.node;
+                }
+            }
+        }
+    }
+
+    /// The rank of the first table whose largest key is `key` or above it: [`Tree::len`] if none.
+    #[inline]
+    pub(super) fn lower_bound(&self, key: &[u8]) -> usize {
+        let mut before = 0;
+        let mut node = &self.root;
+        loop {
+            match node.as_ref() {
+                Node::Leaf(tables) => {
+                    return before + tables.partition_point(|table| table.largest.as_ref() < key);
+                }
+                Node::Inner(children) => {
+                    let at = children.partition_point(|child| child.largest.as_ref() < key);
+                    before += children[..at].iter().map(|child| child.tables).sum::<usize>();
+                    match children.get(at) {
+                        Some(child) => node = &child.node,
+                        None => return before,
+                    }
+                }
+            }
+        }
+    }
+
+    /// The first table whose largest key is `key` or above it.
+    #[inline]
+    pub(super) fn seek(&self, key: &[u8]) -> Option<&Arc<TableMeta>> {
+        let mut node = &self.root;
+        loop {
+            match node.as_ref() {
+                Node::Leaf(tables) => {
+                    return tables
+                        .get(tables.partition_point(|table| table.largest.as_ref() < key));
+                }
+                Node::Inner(children) => {
+                    let at = children.partition_point(|child| child.largest.as_ref() < key);
+                    node = &children.get(at)?.node;
+                }
+            }
+        }
+    }
+
+    /// The bytes of the tables of rank below `index`.
+    pub(super) fn bytes_before(&self, index: usize) -> u64 {
+        let mut rest = index;
+        let mut bytes = 0;
+        let mut node = &self.root;
+        loop {
+            match node.as_ref() {
+                Node::Leaf(tables) => {
+                    return bytes + tables.iter().take(rest).map(|t| t.size_bytes).sum::<u64>();
+                }
+                Node::Inner(children) => {
+                    let mut inside = None;
+                    for child in children {
+                        if rest < child.tables {
+                            inside = Some(child);
+                            break;
+                        }
+                        rest -= child.tables;
+                        bytes += child.bytes;
+                    }
+                    match inside {
+                        Some(child) => node = &child.node,
+                        None => return bytes,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Inserts `table`, whose range no table of the tree may touch.
+    pub(super) fn insert(&mut self, table: Arc<TableMeta>) {
+        self.tables += 1;
+        self.bytes += table.size_bytes;
+        if let Some(right) = Node::insert(&mut self.root, table) {
+            let halves = [Child::of(self.root.clone()), Child::of(right)];
+            self.root = Arc::new(Node::Inner(halves.into_iter().flatten().collect()));
+        }
+    }
+
+    /// Removes the table of rank `index`.
+    pub(super) fn remove(&mut self, index: usize) -> Option<Arc<TableMeta>> {
+        if index >= self.tables {
+            return None;
+        }
+        let removed = Node::remove(&mut self.root, index);
+        self.tables -= 1;
+        self.bytes -= removed.size_bytes;
+        while let Node::Inner(children) = self.root.as_ref() {
+            match children.as_slice() {
+                [] => self.root = Arc::new(Node::Leaf(Vec::new())),
+                [only] => self.root = only.node.clone(),
+                _ => break,
+            }
+        }
+        Some(removed)
+    }
+
+    /// The tables of rank `from` up to `to` (exclusive), ascending. O(log n) to start, O(1) a step.
+    pub(super) fn range(&self, from: usize, to: usize) -> Tables<'_> {
+        let to = to.min(self.tables);
+        let mut tables =
+            Tables { stack: Vec::new(), leaf: [].iter(), rest: to.saturating_sub(from) };
+        if tables.rest > 0 {
+            tables.descend(&self.root, from);
+        }
+        tables
+    }
+
+    /// Whether the nodes' sums, depths and sizes are what this file promises.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        fn depth(node: &Node, root: bool) -> usize {
+            assert!(node.entries() <= ENTRIES_MAX);
+            assert!(root || node.entries() > 0);
+            match node {
+                Node::Leaf(tables) => {
+                    assert!(tables.windows(2).all(|pair| pair[0].largest < pair[1].smallest));
+                    1
+                }
+                Node::Inner(children) => {
+                    assert!(!root || children.len() > 1);
+                    let depths: Vec<_> =
+                        children.iter().map(|child| depth(&child.node, false)).collect();
+                    assert!(depths.windows(2).all(|pair| pair[0] == pair[1]));
+                    for child in children {
+                        let (tables, bytes, largest) = child.node.sums().unwrap();
+                        assert_eq!((child.tables, child.bytes), (tables, bytes));
+                        assert_eq!(child.largest, largest);
+                    }
+                    depths[0] + 1
+                }
+            }
+        }
+        depth(&self.root, true);
+        let (tables, bytes) = self.root.sums().map_or((0, 0), |sums| (sums.0, sums.1));
+        assert_eq!((self.tables, self.bytes), (tables, bytes));
+    }
+}
+
+/// Cuts `entries` into equal pieces of at most three quarters of a node.
+fn chunks<T>(entries: Vec<T>) -> Vec<Vec<T>> {
+    let total = entries.len();
+    let pieces = total.div_ceil(ENTRIES_MAX * 3 / 4);
+    let mut entries = entries.into_iter();
+    (0..pieces)
+        .map(|i| total * (i + 1) / pieces - total * i / pieces)
+        .map(|size| entries.by_ref().take(size).collect())
+        .collect()
+}
+
+/// Tables in key order.
+#[derive(Clone, Debug)]
+pub struct Tables<'a> {
+    /// The children still to visit, from the root down.
+    stack: Vec<std::slice::Iter<'a, Child>>,
+    leaf: std::slice::Iter<'a, Arc<TableMeta>>,
+    rest: usize,
+}
+
+impl<'a> Tables<'a> {
+    fn descend(&mut self, mut node: &'a Node, mut index: usize) {
+        loop {
+            match node {
+                Node::Leaf(tables) => {
+                    self.leaf = tables.get(index..).unwrap_or(&[]).iter();
+                    return;
+                }
+                Node::Inner(children) => {
+                    let mut rest = children.iter();
+                    let Some(child) = rest.find(|child| {
+                        let inside = index < child.tables;
+                        if !inside {
+                            index -= child.tables;
+                        }
+                        inside
+                    }) else {
+                        return;
+                    };
+                    self.stack.push(rest);
+                    node = &child.node;
+                }
+            }
+        }
+    }
+}
+
+impl<'a> Iterator for Tables<'a> {
+    type Item = &'a Arc<TableMeta>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest == 0 {
+            return None;
+        }
+        loop {
+            if let Some(table) = self.leaf.next() {
+                self.rest -= 1;
+                return Some(table);
+            }
+            let node = loop {
+                match self.stack.last_mut()?.next() {
+                    Some(child) => break &child.node,
+                    None => {
+                        self.stack.pop();
+                    }
+                }
+            };
+            self.descend(node, 0);
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.rest, Some(self.rest))
+    }
+}
+
+impl ExactSizeIterator for Tables<'_> {}

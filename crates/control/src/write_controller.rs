@@ -1,0 +1,288 @@
+//! Admission: whether and how fast clients may write, and why not faster. RocksDB's triggers and its
+//! adaptation of the delayed write rate.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::options::CfOptions;
+use crate::types::ColumnFamilyId;
+
+/// Why writers wait. Every wait has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StallCause {
+    /// As many memtables wait for their flush as may.
+    MemtableLimit,
+    /// Level 0 has too many runs.
+    Level0Runs,
+    /// Too many bytes wait for compaction.
+    PendingCompactionBytes,
+    /// The memory budget is used up. Never decided here: the engine knows its memory.
+    MemoryBudget,
+    /// Background work has stopped because of an error. Never decided here.
+    BackgroundError,
+}
+
+impl StallCause {
+    /// All causes, in the order of [`StallCause::index`].
+    pub const ALL: [StallCause; 5] = [
+        StallCause::MemtableLimit,
+        StallCause::Level0Runs,
+        StallCause::PendingCompactionBytes,
+        StallCause::MemoryBudget,
+        StallCause::BackgroundError,
+    ];
+
+    /// A dense index below `ALL.len()` for arrays of counters.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The name in metrics and messages.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            StallCause::MemtableLimit => "memtable-limit",
+            StallCause::Level0Runs => "level0-runs",
+            StallCause::PendingCompactionBytes => "pending-compaction-bytes",
+            StallCause::MemoryBudget => "memory-budget",
+            StallCause::BackgroundError => "background-error",
+        }
+    }
+}
+
+impl fmt::Display for StallCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How writers are admitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AdmissionState {
+    /// As fast as they can.
+    #[default]
+    Open,
+    /// At this rate in all, counted in bytes of their batches.
+    Delayed {
+        /// The rate.
+        bytes_per_second: u64,
+    },
+    /// Not at all until the next [`Admission`].
+    Stopped,
+}
+
+/// How writers are admitted from now on, and why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Admission {
+    /// How.
+    pub state: AdmissionState,
+    /// Why: `None` exactly when open.
+    pub cause: Option<StallCause>,
+    /// The column family to blame.
+    pub column_family: Option<ColumnFamilyId>,
+}
+
+impl fmt::Display for Admission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.state {
+            AdmissionState::Open => write!(f, "open")?,
+            AdmissionState::Delayed { bytes_per_second } => {
+                write!(f, "delayed {bytes_per_second}/s")?
+            }
+            AdmissionState::Stopped => write!(f, "stopped")?,
+        }
+        if let Some(cf) = self.column_family {
+            write!(f, " {cf}")?;
+        }
+        if let Some(cause) = self.cause {
+            write!(f, " {cause}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Writers are never slowed down below this.
+const DELAYED_RATE_MIN: u64 = 16 << 10;
+/// While delayed: the debt has not shrunk. In thousandths, as all ratios here.
+const SLOWER: u64 = 800;
+/// While delayed: the debt has shrunk.
+const FASTER: u64 = 1250;
+/// Close to a stop, or just out of one.
+const NEAR_STOP: u64 = 600;
+/// Out of the delay: the next one starts higher.
+const RECOVERED: u64 = 1400;
+
+/// What of one column family decides about admission.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Load {
+    /// Sealed memtables not yet in a version.
+    pub(crate) sealed: u32,
+    /// Runs in level 0.
+    pub(crate) level0_runs: u32,
+    /// Estimated bytes of pending compactions.
+    pub(crate) pending_bytes: u64,
+    /// Bytes of the deepest level that has any.
+    pub(crate) bottommost_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Condition {
+    #[default]
+    Normal,
+    Delayed,
+    Stopped,
+}
+
+/// What was last found about one column family.
+#[derive(Clone, Copy, Debug, Default)]
+struct Found {
+    condition: Condition,
+    cause: Option<StallCause>,
+    pending_bytes: u64,
+    /// Enough is waiting for more than one compaction at a time.
+    pressure: bool,
+}
+
+/// Combines the column families into one admission: the worst of them counts.
+#[derive(Clone, Debug)]
+pub(crate) struct WriteController {
+    rate_max: u64,
+    rate: u64,
+    families: BTreeMap<ColumnFamilyId, Found>,
+}
+
+impl WriteController {
+    pub(crate) fn new(delayed_write_rate: u64) -> WriteController {
+        let rate_max = delayed_write_rate.max(1);
+        WriteController { rate_max, rate: rate_max, families: BTreeMap::new() }
+    }
+
+    pub(crate) fn set_delayed_write_rate(&mut self, rate: u64) {
+        if rate.max(1) != self.rate_max {
+            self.rate_max = rate.max(1);
+            self.rate = self.rate_max;
+        }
+    }
+
+    pub(crate) fn remove(&mut self, cf: ColumnFamilyId) {
+        self.families.remove(&cf);
+    }
+
+    /// Judges a column family anew: once for each change of its memtables or its version.
+    pub(crate) fn update(&mut self, cf: ColumnFamilyId, load: Load, options: &CfOptions) {
+        let was_stopped = self.is(Condition::Stopped);
+        let was_delayed = self.is(Condition::Delayed);
+        let before = self.families.get(&cf).copied().unwrap_or_default();
+        let (condition, cause) = judge(load, options);
+        if condition == Condition::Delayed {
+            if options.disable_auto_compactions {
+                self.rate = self.rate_max;
+            } else if was_delayed && self.rate_max > DELAYED_RATE_MIN {
+                let near_stop = was_stopped || is_near_stop(cause, load, options);
+                self.adapt(near_stop, before.pending_bytes, load.pending_bytes);
+            }
+        } else if condition == Condition::Normal && before.condition == Condition::Delayed {
+            self.rate = scale(self.rate, RECOVERED).min(self.rate_max);
+        }
+        let pressure = condition != Condition::Normal || is_under_pressure(load, options);
+        let found = Found { condition, cause, pending_bytes: load.pending_bytes, pressure };
+        self.families.insert(cf, found);
+    }
+
+    /// RocksDB's rule, with its ratios: down while the debt does not shrink, up while it does.
+    fn adapt(&mut self, near_stop: bool, before: u64, now: u64) {
+        if near_stop {
+            self.rate = scale(self.rate, NEAR_STOP).max(DELAYED_RATE_MIN);
+        } else if before > 0 && before <= now {
+            self.rate = scale(self.rate, SLOWER).max(DELAYED_RATE_MIN);
+        } else if before > now {
+            self.rate = scale(self.rate, FASTER).min(self.rate_max);
+        }
+    }
+
+    fn is(&self, condition: Condition) -> bool {
+        self.families.values().any(|found| found.condition == condition)
+    }
+
+    /// How clients are admitted: a stop of one column family stops all, as does a delay.
+    pub(crate) fn admission(&self) -> Admission {
+        // Of equals the first: `max_by_key` would give the last.
+        let worst = self.families.iter().rev().max_by_key(|(_, found)| found.condition);
+        let Some((cf, found)) = worst else { return Admission::default() };
+        let state = match found.condition {
+            Condition::Normal => return Admission::default(),
+            Condition::Delayed => AdmissionState::Delayed { bytes_per_second: self.rate },
+            Condition::Stopped => AdmissionState::Stopped,
+        };
+        Admission { state, cause: found.cause, column_family: Some(*cf) }
+    }
+
+    /// Whether more than one compaction at a time is called for.
+    pub(crate) fn pressure(&self) -> bool {
+        self.families.values().any(|found| found.pressure)
+    }
+}
+
+/// RocksDB's triggers, in its order.
+fn judge(load: Load, options: &CfOptions) -> (Condition, Option<StallCause>) {
+    let compacts = !options.disable_auto_compactions;
+    let memtables_max = options.max_write_buffer_number.max(1);
+    let over = |limit: u64| compacts && limit > 0 && load.pending_bytes >= limit;
+    if load.sealed >= memtables_max {
+        (Condition::Stopped, Some(StallCause::MemtableLimit))
+    } else if compacts && load.level0_runs >= options.level0_stop_writes_trigger.max(1) {
+        (Condition::Stopped, Some(StallCause::Level0Runs))
+    } else if over(options.hard_pending_compaction_bytes_limit) {
+        (Condition::Stopped, Some(StallCause::PendingCompactionBytes))
+    } else if memtables_max > 3
+        && load.sealed >= memtables_max - 1
+        && load.sealed > options.min_write_buffer_number_to_merge
+    {
+        (Condition::Delayed, Some(StallCause::MemtableLimit))
+    } else if compacts && load.level0_runs >= options.level0_slowdown_writes_trigger.max(1) {
+        (Condition::Delayed, Some(StallCause::Level0Runs))
+    } else if over(options.soft_pending_compaction_bytes_limit) {
+        (Condition::Delayed, Some(StallCause::PendingCompactionBytes))
+    } else {
+        (Condition::Normal, None)
+    }
+}
+
+/// Level 0 is two runs from its stop, or the debt is in the last quarter before its own.
+fn is_near_stop(cause: Option<StallCause>, load: Load, options: &CfOptions) -> bool {
+    let (soft, hard) =
+        (options.soft_pending_compaction_bytes_limit, options.hard_pending_compaction_bytes_limit);
+    match cause {
+        Some(StallCause::Level0Runs) => {
+            load.level0_runs >= options.level0_stop_writes_trigger.saturating_sub(2)
+        }
+        Some(StallCause::PendingCompactionBytes) => {
+            hard > 0 && load.pending_bytes.saturating_sub(soft) > hard.saturating_sub(soft) / 4 * 3
+        }
+        _ => false,
+    }
+}
+
+/// Twice the trigger in level 0, or a quarter of the way from it to the slowdown; or a debt that is
+/// a quarter of the soft limit, or large for the data there is.
+fn is_under_pressure(load: Load, options: &CfOptions) -> bool {
+    let trigger = options.level0_file_num_compaction_trigger;
+    let quarter = options.level0_slowdown_writes_trigger.saturating_sub(trigger) / 4;
+    if load.level0_runs >= trigger.saturating_mul(2).min(trigger.saturating_add(quarter)).max(1) {
+        return true;
+    }
+    let by_limit = match options.soft_pending_compaction_bytes_limit {
+        0 => u64::MAX,
+        soft => soft / 4,
+    };
+    let by_size = match load.bottommost_bytes {
+        0 => u64::MAX,
+        bytes => (bytes / 8).max(options.max_bytes_for_level_base.saturating_mul(2)),
+    };
+    load.pending_bytes >= by_limit.min(by_size)
+}
+
+fn scale(rate: u64, thousandths: u64) -> u64 {
+    rate.saturating_mul(thousandths) / 1000
+}

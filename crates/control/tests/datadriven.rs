@@ -1,0 +1,512 @@
+//! Scripts under `testdata`: state in, decision out. A case is a line with a command, further lines
+//! of input, a line `----`, and what is printed, up to an empty line. `REWRITE=1` writes what is
+//! printed into the scripts instead of comparing. The commands are documented at [`World::run`].
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sateen_control::compaction::{
+    CompactionPicker, InFlight, LevelTargets, LeveledPicker, PickContext, pending_compaction_bytes,
+    scores,
+};
+use sateen_control::options::{
+    BottommostLevelCompaction, CompactionPri, CompressionCode, RateLimiterMode,
+};
+use sateen_control::version::{AddedTable, Placement, RemovedTable};
+use sateen_control::{
+    CfOptions, ColumnFamilyId, ControlOptions, ControlPlane, Epoch, Event, FileId, Instant, JobId,
+    JobResult, RequestId, SeqNo, TableId, TableMeta, Version, VersionEdit,
+};
+
+/// The words of a command line: plain ones, and `key=value`.
+struct Line<'a> {
+    words: Vec<&'a str>,
+    values: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> Line<'a> {
+    fn parse(line: &'a str) -> Line<'a> {
+        let mut parsed = Line { words: Vec::new(), values: BTreeMap::new() };
+        for word in line.split_whitespace() {
+            match word.split_once('=') {
+                Some((key, value)) => drop(parsed.values.insert(key, value)),
+                None => parsed.words.push(word),
+            }
+        }
+        parsed
+    }
+
+    fn word(&self, at: usize) -> &'a str {
+        self.words.get(at).copied().unwrap_or_else(|| panic!("word {at} is missing"))
+    }
+
+    fn number(&self, key: &str) -> u64 {
+        self.values.get(key).map_or(0, |value| number(value))
+    }
+}
+
+/// A number with `K`, `M` or `G` behind it.
+fn number(text: &str) -> u64 {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K') => (&text[..text.len() - 1], 10),
+        Some(b'M') => (&text[..text.len() - 1], 20),
+        Some(b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    digits.parse::<u64>().unwrap_or_else(|_| panic!("not a number: {text}")) << shift
+}
+
+fn id(text: &str) -> u64 {
+    text.trim_start_matches(|c: char| c.is_alphabetic()).parse().unwrap()
+}
+
+fn duration(text: &str) -> Duration {
+    match text.strip_suffix("ms") {
+        Some(ms) => Duration::from_millis(ms.parse().unwrap()),
+        None => Duration::from_secs(text.strip_suffix('s').unwrap().parse().unwrap()),
+    }
+}
+
+fn flag(text: &str) -> bool {
+    matches!(text, "true" | "on")
+}
+
+fn set_cf(options: &mut CfOptions, key: &str, value: &str) {
+    let n = || number(value);
+    let small = || u32::try_from(number(value)).unwrap();
+    match key {
+        "levels" => options.num_levels = n() as usize,
+        "memtables" => options.max_write_buffer_number = small(),
+        "merge" => options.min_write_buffer_number_to_merge = small(),
+        "trigger" => options.level0_file_num_compaction_trigger = small(),
+        "slowdown" => options.level0_slowdown_writes_trigger = small(),
+        "stop" => options.level0_stop_writes_trigger = small(),
+        "soft" => options.soft_pending_compaction_bytes_limit = n(),
+        "hard" => options.hard_pending_compaction_bytes_limit = n(),
+        "base" => options.max_bytes_for_level_base = n(),
+        "multiplier" => options.max_bytes_for_level_multiplier = value.parse().unwrap(),
+        "dynamic" => options.level_compaction_dynamic_level_bytes = flag(value),
+        "target" => options.target_file_size_base = n(),
+        "max-compaction" => options.max_compaction_bytes = n(),
+        "max-grandparents" => options.max_grandparent_overlap_bytes = n(),
+        "candidates" => options.victim_candidates_max = n() as usize,
+        "intra" => options.intra_level0_compaction = flag(value),
+        "auto" => options.disable_auto_compactions = !flag(value),
+        "compression" => {
+            options.compression_per_level =
+                value.split(',').map(|code| CompressionCode(code.parse().unwrap())).collect();
+        }
+        "pri" => {
+            options.compaction_pri = match value {
+                "overlap" => CompactionPri::MinOverlappingRatio,
+                "round-robin" => CompactionPri::RoundRobin,
+                "size" => CompactionPri::ByCompensatedSize,
+                "oldest-largest" => CompactionPri::OldestLargestSeqFirst,
+                "oldest-smallest" => CompactionPri::OldestSmallestSeqFirst,
+                _ => panic!("unknown priority {value}"),
+            }
+        }
+        _ => panic!("unknown option {key}"),
+    }
+}
+
+fn set_control(options: &mut ControlOptions, key: &str, value: &str) {
+    match key {
+        "flushes" => options.max_background_flushes = number(value) as usize,
+        "compactions" => options.max_background_compactions = number(value) as usize,
+        "l0-reserved" => options.l0_slots_reserved = number(value) as usize,
+        "serial" => options.parallel_only_under_pressure = flag(value),
+        "l0-first" => options.level0_first = flag(value),
+        "slice" => options.slice_bytes_max = number(value),
+        "rate" => {
+            options.rate_limiter.bytes_per_second = (value != "none").then(|| number(value));
+        }
+        "fairness" => options.rate_limiter.fairness = number(value) as u32,
+        "tuned" => options.rate_limiter.auto_tuned = flag(value),
+        "mode" => {
+            options.rate_limiter.mode = match value {
+                "reads" => RateLimiterMode::ReadsOnly,
+                "writes" => RateLimiterMode::WritesOnly,
+                _ => RateLimiterMode::AllIo,
+            }
+        }
+        "delayed-rate" => options.delayed_write_rate = number(value),
+        "retry" => options.retry_delay = duration(value),
+        _ => panic!("unknown option {key}"),
+    }
+}
+
+/// `[tID=]smallest-largest:size[:dN][:sN]`: N percent tombstones, newest sequence number N.
+fn table(text: &str, next_id: &mut u64) -> Arc<TableMeta> {
+    let (id_text, rest) = match text.split_once('=') {
+        Some((id, rest)) => (Some(id), rest),
+        None => (None, text),
+    };
+    let mut parts = rest.split(':');
+    let (smallest, largest) = parts.next().unwrap().split_once('-').expect("smallest-largest");
+    let size_bytes = number(parts.next().expect("a size"));
+    let (mut tombstones, mut seqno) = (0, 0);
+    for part in parts {
+        match part.split_at(1) {
+            ("d", percent) => tombstones = percent.parse().unwrap(),
+            ("s", newest) => seqno = newest.parse().unwrap(),
+            _ => panic!("unknown: {part}"),
+        }
+    }
+    let id = id_text.map_or_else(|| *next_id + 1, id);
+    *next_id = id.max(*next_id);
+    Arc::new(TableMeta {
+        id: TableId(id),
+        placement: Placement::WholeFile(FileId(id)),
+        size_bytes,
+        smallest: smallest.as_bytes().into(),
+        largest: largest.as_bytes().into(),
+        seqno_min: SeqNo(seqno),
+        seqno_max: SeqNo(seqno),
+        entries: 100,
+        tombstones,
+        raw_bytes: size_bytes,
+    })
+}
+
+#[derive(Default)]
+struct World {
+    plane_options: ControlOptions,
+    plane: Option<ControlPlane>,
+    now: Instant,
+    options: BTreeMap<ColumnFamilyId, CfOptions>,
+    versions: BTreeMap<ColumnFamilyId, Arc<Version>>,
+    /// For the commands that speak to a picker without a plane.
+    in_flight: InFlight,
+    last_table: u64,
+    last_job: u64,
+}
+
+impl World {
+    /// Without a plane (the folder `picker`), all about column family 0:
+    /// - `options [profile] key=value…`: starts over with these options
+    /// - `version` + lines `L1: table…`, `L0.e7: table…`, `pointer L1 key`: what is where
+    /// - `targets`, `scores`, `pending`: what follows from it
+    /// - `pick`: the plan; `pick claim`: and it is in flight from now on as the next job
+    /// - `release j1`
+    ///
+    /// With one:
+    /// - `plane key=value…`: starts over; `set key=value…`: changes its options
+    /// - `cf N [profile] key=value…`: adds a column family, or changes its options
+    /// - `version cf=N` + lines as above: a version is installed
+    /// - `memtables cf=N sealed=N bytes=N`, `flush cf=N`, `drop cf=N`
+    /// - `stepped j1 r=N w=N`, `finished j1 done|failed|cancelled`, `pause on|off`
+    /// - `manual q1 cf=N [begin=K] [end=K] [bottommost=skip|force]`, `cancel q1`
+    /// - `advance 50ms`
+    /// - `poll`: all that is to do, and when to ask again; `poll no-grants`: without grants, which
+    ///   are given all the same
+    fn run(&mut self, command: &str, input: &[&str]) -> String {
+        let line = Line::parse(command);
+        match line.word(0) {
+            "options" => self.set_options(ColumnFamilyId(0), &line, 1),
+            "version" => self.install(&line, input),
+            "targets" => self.targets(),
+            "scores" => self.scores(),
+            "pick" => self.pick(line.words.get(1) == Some(&"claim")),
+            "release" => self.in_flight.release(JobId(id(line.word(1)))).to_string(),
+            "plane" => {
+                *self = World::default();
+                self.plane_options = ControlOptions {
+                    parallel_only_under_pressure: false,
+                    ..ControlOptions::default()
+                };
+                self.change(&line);
+                self.plane = Some(ControlPlane::new(self.plane_options.clone()));
+                String::new()
+            }
+            "set" => {
+                self.change(&line);
+                self.event(Event::OptionsChanged { options: self.plane_options.clone() })
+            }
+            "cf" => self.set_options(ColumnFamilyId(number(line.word(1)) as u32), &line, 2),
+            "advance" => {
+                self.now = self.now + duration(line.word(1));
+                String::new()
+            }
+            "poll" => self.poll(line.words.get(1) == Some(&"no-grants")),
+            _ => {
+                let event = event(&line);
+                self.event(event)
+            }
+        }
+    }
+
+    fn event(&mut self, event: Event) -> String {
+        self.plane.as_mut().expect("a plane").handle(self.now, event);
+        String::new()
+    }
+
+    fn change(&mut self, line: &Line<'_>) {
+        for (key, value) in &line.values {
+            set_control(&mut self.plane_options, key, value);
+        }
+    }
+
+    fn set_options(&mut self, cf: ColumnFamilyId, line: &Line<'_>, profile: usize) -> String {
+        let mut options = match line.words.get(profile) {
+            Some(&"leveldb") => CfOptions::leveldb(),
+            Some(&"rocksdb") => CfOptions::rocksdb(),
+            Some(other) => panic!("unknown profile {other}"),
+            None => self.options.get(&cf).cloned().unwrap_or_default(),
+        };
+        for (key, value) in &line.values {
+            set_cf(&mut options, key, value);
+        }
+        let levels = options.levels();
+        let known = self.options.insert(cf, options.clone()).is_some();
+        if self.plane.is_none() {
+            self.in_flight = InFlight::default();
+            self.versions.insert(cf, Arc::new(Version::new(cf, levels)));
+            (self.last_table, self.last_job) = (0, 0);
+            return String::new();
+        }
+        let options = Arc::new(options);
+        if known {
+            return self.event(Event::CfOptionsChanged { cf, options });
+        }
+        let version = Arc::new(Version::new(cf, levels));
+        self.versions.insert(cf, version.clone());
+        self.event(Event::ColumnFamilyAdded { options, version })
+    }
+
+    /// Replaces what is there by what is given. Tables of the same id and place stay.
+    fn install(&mut self, line: &Line<'_>, input: &[&str]) -> String {
+        let cf = ColumnFamilyId(line.number("cf") as u32);
+        let old = self.versions[&cf].clone();
+        let mut edit = VersionEdit { column_family: cf, ..VersionEdit::default() };
+        for text in input {
+            if let Some(rest) = text.strip_prefix("pointer L") {
+                let (level, key) = rest.split_once(' ').unwrap();
+                edit.compact_pointers.push((level.parse().unwrap(), key.as_bytes().into()));
+                continue;
+            }
+            let (place, tables) = text.split_once(':').expect("L1: tables");
+            let (level, epoch) = match place.split_once(".e") {
+                Some((level, epoch)) => (level, epoch.parse().unwrap()),
+                None => (place, 0),
+            };
+            let level = level.strip_prefix('L').unwrap().parse().unwrap();
+            for text in tables.split_whitespace() {
+                let table = table(text, &mut self.last_table);
+                edit.added.push(AddedTable { level, epoch: Epoch(epoch), table });
+            }
+        }
+        edit.removed = old
+            .tables()
+            .map(|(level, epoch, table)| RemovedTable {
+                level,
+                epoch,
+                smallest: table.smallest.clone(),
+                id: table.id,
+            })
+            .collect();
+        let version = match old.apply(&edit) {
+            Ok(version) => Arc::new(version),
+            Err(error) => return format!("error: {error}\n"),
+        };
+        version.validate().unwrap();
+        self.versions.insert(cf, version.clone());
+        match &mut self.plane {
+            Some(plane) => plane.handle(self.now, Event::VersionInstalled { version }),
+            None => {}
+        }
+        String::new()
+    }
+
+    fn targets(&self) -> String {
+        let (version, options) = self.only();
+        let targets = LevelTargets::new(version, options);
+        let mut out = format!("base level {}", targets.base_level);
+        if let Some(level) = targets.lowest_unneeded_level {
+            write!(out, ", unneeded down to {level}").unwrap();
+        }
+        out.push('\n');
+        for level in targets.base_level..options.levels() as u8 {
+            if targets.bytes_max(level) < u64::MAX {
+                writeln!(out, "L{level}: {}", targets.bytes_max(level)).unwrap();
+            }
+        }
+        let pending = pending_compaction_bytes(version, options, &targets);
+        writeln!(out, "pending {pending}").unwrap();
+        out
+    }
+
+    fn scores(&self) -> String {
+        let (version, options) = self.only();
+        let targets = LevelTargets::new(version, options);
+        let scores = scores(version, options, &targets, &self.in_flight);
+        scores.iter().fold(String::new(), |out, s| out + &format!("L{}: {:.3}\n", s.level, s.score))
+    }
+
+    fn pick(&mut self, claim: bool) -> String {
+        let (version, options) = self.only();
+        let targets = LevelTargets::new(version, options);
+        let scores = scores(version, options, &targets, &self.in_flight);
+        let context = PickContext {
+            version,
+            options,
+            targets: &targets,
+            scores: &scores,
+            in_flight: &self.in_flight,
+            level0_only: false,
+        };
+        let Some(plan) = LeveledPicker.pick(&context) else { return "nothing\n".into() };
+        let mut out = format!("{plan}\n");
+        if let Some((level, key)) = &plan.compact_pointer {
+            writeln!(out, "pointer L{level} {}", String::from_utf8_lossy(key)).unwrap();
+        }
+        if claim {
+            self.last_job += 1;
+            self.in_flight.claim(JobId(self.last_job), &plan).unwrap();
+            writeln!(out, "claimed by j{}", self.last_job).unwrap();
+        }
+        out
+    }
+
+    fn only(&self) -> (&Version, &CfOptions) {
+        let cf = ColumnFamilyId(0);
+        (&self.versions[&cf], &self.options[&cf])
+    }
+
+    fn poll(&mut self, no_grants: bool) -> String {
+        let plane = self.plane.as_mut().expect("a plane");
+        let mut out = String::new();
+        while let Some(action) = plane.poll(self.now) {
+            let text = action.to_string();
+            if !(no_grants && text.starts_with("grant")) {
+                writeln!(out, "{text}").unwrap();
+            }
+        }
+        if let Some(at) = plane.poll_timeout() {
+            writeln!(out, "again in {:?}", at.since(self.now)).unwrap();
+        }
+        if out.is_empty() { "nothing\n".into() } else { out }
+    }
+}
+
+fn event(line: &Line<'_>) -> Event {
+    let cf = ColumnFamilyId(line.number("cf") as u32);
+    let job = || JobId(id(line.word(1)));
+    let request = || RequestId(id(line.word(1)));
+    let key = |name| line.values.get(name).map(|key: &&str| key.as_bytes().into());
+    match line.word(0) {
+        "memtables" => Event::MemtablesChanged {
+            cf,
+            sealed: line.number("sealed") as u32,
+            sealed_bytes: line.number("bytes"),
+            active_bytes: 0,
+        },
+        "flush" => Event::FlushRequested { cf },
+        "drop" => Event::ColumnFamilyDropped { cf },
+        "stepped" => Event::JobStepped {
+            job: job(),
+            read_bytes: line.number("r"),
+            written_bytes: line.number("w"),
+        },
+        "finished" => Event::JobFinished {
+            job: job(),
+            result: match line.word(2) {
+                "done" => JobResult::Done,
+                "failed" => JobResult::Failed,
+                _ => JobResult::Cancelled,
+            },
+        },
+        "pause" => Event::Paused(flag(line.word(1))),
+        "manual" => Event::CompactRange {
+            request: request(),
+            cf,
+            begin: key("begin"),
+            end: key("end"),
+            bottommost: match line.values.get("bottommost") {
+                Some(&"skip") => BottommostLevelCompaction::Skip,
+                Some(&"force") => BottommostLevelCompaction::Force,
+                _ => BottommostLevelCompaction::IfTombstones,
+            },
+        },
+        "cancel" => Event::CompactRangeCancelled { request: request() },
+        other => panic!("unknown command {other}"),
+    }
+}
+
+/// Runs a script; returns what it should say.
+fn replay(script: &str) -> String {
+    let mut world = World::default();
+    let mut out = String::new();
+    let mut lines = script.lines().peekable();
+    while let Some(command) = lines.next() {
+        if command.is_empty() || command.starts_with('#') {
+            writeln!(out, "{command}").unwrap();
+            continue;
+        }
+        let mut input = Vec::new();
+        let mut separated = false;
+        for line in lines.by_ref() {
+            separated = line == "----";
+            if separated {
+                break;
+            }
+            input.push(line);
+        }
+        assert!(separated, "no line ---- behind: {command}");
+        // What it said last time.
+        while lines.next_if(|line| !line.is_empty()).is_some() {}
+        let said = world.run(command, &input);
+        writeln!(out, "{command}").unwrap();
+        for line in &input {
+            writeln!(out, "{line}").unwrap();
+        }
+        write!(out, "----\n{said}").unwrap();
+    }
+    out
+}
+
+fn scripts(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(scripts(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the test binary is told to rewrite, control is not")]
+fn scripts_say_what_they_said() {
+    let rewrite = std::env::var("REWRITE").is_ok_and(|value| value == "1");
+    let scripts = scripts(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/testdata"));
+    assert!(scripts.len() >= 10, "scripts are missing");
+    let mut differing = 0;
+    for path in scripts {
+        let before = std::fs::read_to_string(&path).unwrap();
+        let after = replay(&before);
+        if before == after {
+            continue;
+        }
+        if rewrite {
+            std::fs::write(&path, &after).unwrap();
+            continue;
+        }
+        differing += 1;
+        eprintln!("{} differs (REWRITE=1 accepts):", path.display());
+        for (number, (was, is)) in before.lines().zip(after.lines()).enumerate() {
+            if was != is {
+                eprintln!("  line {}: was {was}\n            is {is}", number + 1);
+                break;
+            }
+        }
+    }
+    assert_eq!(differing, 0, "scripts differ");
+}

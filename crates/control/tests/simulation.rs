@@ -1,0 +1,602 @@
+//! The control plane drives a model of an engine: tables are maps from keys to sequence numbers, no
+//! bytes. Whatever the options and the interleaving of events, compactions never touch each other,
+//! every version is valid, the newest value of every key is found, deleted keys stay deleted, and in
+//! the end nothing is left to do and nothing is held.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sateen_control::compaction::{InFlight, LevelTargets, scores};
+use sateen_control::options::{BottommostLevelCompaction, CompactionPri};
+use sateen_control::version::{AddedTable, Placement};
+use sateen_control::{
+    Action, AdmissionState, CfOptions, ColumnFamilyId, CompactionPlan, ControlOptions,
+    ControlPlane, Epoch, Event, FileId, Instant, JobId, JobResult, RequestId, SeqNo, TableId,
+    TableMeta, UserKey, Version, VersionEdit,
+};
+
+const KEYS: u64 = 400;
+const ENTRY_BYTES: u64 = 100;
+
+/// splitmix64: small, and the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+/// Key to (sequence number, whether it is a put).
+type Entries = BTreeMap<u64, (u64, bool)>;
+
+fn key(n: u64) -> UserKey {
+    n.to_be_bytes().as_slice().into()
+}
+
+fn number(key: &[u8]) -> u64 {
+    u64::from_be_bytes(key.try_into().unwrap())
+}
+
+struct Family {
+    options: CfOptions,
+    version: Arc<Version>,
+    /// Oldest first.
+    sealed: Vec<Entries>,
+    truth: BTreeMap<u64, u64>,
+}
+
+enum Work {
+    Flush { cf: ColumnFamilyId, memtables: usize },
+    Compaction(Arc<CompactionPlan>),
+}
+
+struct Job {
+    work: Work,
+    granted: Option<u64>,
+    steps_left: u64,
+    discarded: bool,
+}
+
+struct World {
+    plane: ControlPlane,
+    random: Random,
+    now: Instant,
+    families: BTreeMap<ColumnFamilyId, Family>,
+    tables: BTreeMap<TableId, Entries>,
+    jobs: BTreeMap<JobId, Job>,
+    requests: BTreeMap<RequestId, bool>,
+    last_seqno: u64,
+    last_table: u64,
+    last_epoch: u64,
+    last_request: u64,
+    seen: Seen,
+}
+
+/// What a world has gone through.
+#[derive(Debug, Default)]
+struct Seen {
+    parallel_max: usize,
+    plans: usize,
+    moves: usize,
+    intra: usize,
+    manual: usize,
+    delayed: usize,
+    stopped: usize,
+}
+
+fn random_options(random: &mut Random) -> CfOptions {
+    let mut options = if random.one_in(4) { CfOptions::leveldb() } else { CfOptions::rocksdb() };
+    options.num_levels = 2 + random.below(5) as usize;
+    options.level0_file_num_compaction_trigger = 1 + random.below(5) as u32;
+    options.max_bytes_for_level_base = 1000 * (1 + random.below(8));
+    options.max_bytes_for_level_multiplier = 2.0 + random.below(6) as f64;
+    options.level_compaction_dynamic_level_bytes = random.one_in(2);
+    options.target_file_size_base = 4096;
+    options.max_compaction_bytes = 10_000 * (1 + random.below(40));
+    options.max_grandparent_overlap_bytes = 2000 * (1 + random.below(20));
+    options.max_write_buffer_number = 2 + random.below(4) as u32;
+    options.min_write_buffer_number_to_merge = 1 + random.below(2) as u32;
+    options.level_compaction_dynamic_file_size = random.one_in(2);
+    options.intra_level0_compaction = !random.one_in(3);
+    options.victim_candidates_max = 1 + random.below(20) as usize;
+    options.compaction_pri = match random.below(5) {
+        0 => CompactionPri::RoundRobin,
+        1 => CompactionPri::ByCompensatedSize,
+        2 => CompactionPri::OldestLargestSeqFirst,
+        3 => CompactionPri::OldestSmallestSeqFirst,
+        _ => CompactionPri::MinOverlappingRatio,
+    };
+    options
+}
+
+fn random_control(random: &mut Random) -> ControlOptions {
+    let mut options =
+        ControlOptions::default().with_max_background_jobs(1 + random.below(8) as usize);
+    options.parallel_only_under_pressure = random.one_in(3);
+    options.l0_slots_reserved = random.below(3) as usize;
+    options.level0_first = random.one_in(2);
+    options.slice_bytes_max = 1000;
+    if random.one_in(3) {
+        options.rate_limiter.bytes_per_second = Some(100_000 + random.below(10_000_000));
+        options.rate_limiter.auto_tuned = random.one_in(2);
+    }
+    options
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let mut random = Random(seed);
+        let plane = ControlPlane::new(random_control(&mut random));
+        let mut world = World {
+            plane,
+            random,
+            now: Instant(0),
+            families: BTreeMap::new(),
+            tables: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            last_seqno: 0,
+            last_table: 0,
+            last_epoch: 0,
+            last_request: 0,
+            seen: Seen::default(),
+        };
+        for cf in 0..1 + world.random.below(3) as u32 {
+            world.add_family(ColumnFamilyId(cf));
+        }
+        world
+    }
+
+    fn add_family(&mut self, cf: ColumnFamilyId) {
+        let options = random_options(&mut self.random);
+        let version = Arc::new(Version::new(cf, options.levels()));
+        let event = Event::ColumnFamilyAdded {
+            options: Arc::new(options.clone()),
+            version: version.clone(),
+        };
+        self.plane.handle(self.now, event);
+        let family = Family { options, version, sealed: Vec::new(), truth: BTreeMap::new() };
+        self.families.insert(cf, family);
+    }
+
+    fn random_family(&mut self) -> ColumnFamilyId {
+        let nth = self.random.below(self.families.len() as u64) as usize;
+        *self.families.keys().nth(nth).unwrap()
+    }
+
+    /// Some writes to one column family, sequential or random, and its memtable is sealed.
+    fn write_and_seal(&mut self, count: u64) {
+        let cf = self.random_family();
+        let base = self.random.below(KEYS);
+        let sequential = !self.random.one_in(3);
+        let mut memtable = Entries::new();
+        for i in 0..count {
+            let key = if sequential { base + i } else { self.random.below(KEYS) };
+            let deleted = self.random.one_in(4);
+            self.last_seqno += 1;
+            memtable.insert(key, (self.last_seqno, !deleted));
+            let truth = &mut self.families.get_mut(&cf).unwrap().truth;
+            if deleted {
+                truth.remove(&key);
+            } else {
+                truth.insert(key, self.last_seqno);
+            }
+        }
+        self.families.get_mut(&cf).unwrap().sealed.push(memtable);
+        self.memtables_changed(cf);
+        if self.random.one_in(3) {
+            self.plane.handle(self.now, Event::FlushRequested { cf });
+        }
+    }
+
+    fn memtables_changed(&mut self, cf: ColumnFamilyId) {
+        let sealed = &self.families[&cf].sealed;
+        let event = Event::MemtablesChanged {
+            cf,
+            sealed: sealed.len() as u32,
+            sealed_bytes: sealed.iter().map(|m| m.len() as u64 * ENTRY_BYTES).sum(),
+            active_bytes: 0,
+        };
+        self.plane.handle(self.now, event);
+    }
+
+    /// One table of `entries`.
+    fn table(&mut self, entries: Entries) -> Arc<TableMeta> {
+        self.last_table += 1;
+        let id = TableId(self.last_table);
+        let meta = TableMeta {
+            id,
+            placement: Placement::WholeFile(FileId(id.0)),
+            size_bytes: entries.len() as u64 * ENTRY_BYTES,
+            smallest: key(*entries.keys().next().unwrap()),
+            largest: key(*entries.keys().next_back().unwrap()),
+            seqno_min: SeqNo(entries.values().map(|e| e.0).min().unwrap()),
+            seqno_max: SeqNo(entries.values().map(|e| e.0).max().unwrap()),
+            entries: entries.len() as u64,
+            tombstones: entries.values().filter(|e| !e.1).count() as u64,
+            raw_bytes: entries.len() as u64 * ENTRY_BYTES,
+        };
+        self.tables.insert(id, entries);
+        Arc::new(meta)
+    }
+
+    fn install(&mut self, cf: ColumnFamilyId, edit: &VersionEdit) {
+        let family = self.families.get_mut(&cf).unwrap();
+        let next = family.version.apply(edit).unwrap_or_else(|e| panic!("{e}: {edit:?}"));
+        next.validate().unwrap();
+        family.version = Arc::new(next);
+        let version = family.version.clone();
+        self.plane.handle(self.now, Event::VersionInstalled { version });
+    }
+
+    fn finish_flush(&mut self, cf: ColumnFamilyId, memtables: usize) {
+        let family = self.families.get_mut(&cf).unwrap();
+        let merged: Entries = family.sealed.drain(..memtables).flatten().collect();
+        self.last_epoch += 1;
+        let epoch = Epoch(self.last_epoch);
+        // Flushes may cut their run into several tables.
+        let cut = 10 + self.random.below(100) as usize;
+        let mut added = Vec::new();
+        let entries: Vec<_> = merged.into_iter().collect();
+        for chunk in entries.chunks(cut) {
+            let table = self.table(chunk.iter().copied().collect());
+            added.push(AddedTable { level: 0, epoch, table });
+        }
+        self.install(cf, &VersionEdit { column_family: cf, added, ..VersionEdit::default() });
+        self.memtables_changed(cf);
+    }
+
+    fn finish_compaction(&mut self, plan: &CompactionPlan) {
+        let mut merged = Entries::new();
+        for table in plan.rewrite.iter().flat_map(|input| &input.tables) {
+            for (key, entry) in &self.tables[&table.id] {
+                // Newest data first: what is there is newer.
+                let newest = merged.entry(*key).or_insert(*entry);
+                assert!(newest.0 >= entry.0, "inputs are not newest first: {plan}");
+            }
+        }
+        let mut below = plan.keys_below();
+        merged.retain(|n, entry| entry.1 || below.may_contain(&key(*n)));
+        let mut cutter = plan.output_cutter();
+        let mut outputs = vec![Entries::new()];
+        for (n, entry) in merged {
+            let bytes = outputs.last().unwrap().len() as u64 * ENTRY_BYTES;
+            if cutter.cut_before(&key(n), bytes) {
+                outputs.push(Entries::new());
+            }
+            outputs.last_mut().unwrap().insert(n, entry);
+        }
+        let mut edit = plan.edit();
+        for output in outputs.into_iter().filter(|output| !output.is_empty()) {
+            let (level, epoch) = (plan.output_level, plan.output_epoch);
+            let table = self.table(output);
+            edit.added.push(AddedTable { level, epoch, table });
+        }
+        self.install(plan.cf, &edit);
+    }
+
+    /// Does what the plane says.
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::StartFlush { job, cf, memtables } => {
+                let memtables = memtables as usize;
+                assert!(memtables >= 1 && memtables <= self.families[&cf].sealed.len());
+                let same =
+                    |job: &Job| matches!(job.work, Work::Flush { cf: other, .. } if other == cf);
+                assert!(!self.jobs.values().any(same), "two flushes of one column family");
+                self.start(job, Work::Flush { cf, memtables });
+            }
+            Action::StartCompaction { job, plan } => {
+                self.check_plan(&plan);
+                self.seen.plans += 1;
+                self.seen.moves += usize::from(plan.is_trivial_move());
+                self.seen.intra += usize::from(plan.output_level == 0);
+                self.start(job, Work::Compaction(plan));
+                let running = |job: &&Job| matches!(job.work, Work::Compaction(_));
+                let running = self.jobs.values().filter(running).count();
+                self.seen.parallel_max = self.seen.parallel_max.max(running);
+            }
+            Action::Grant { job, bytes } => {
+                assert!(bytes > 0);
+                let job = self.jobs.get_mut(&job).expect("a grant for a running job");
+                assert_eq!(job.granted.replace(bytes), None, "two grants at a time");
+            }
+            Action::Discard { job } => self.jobs.get_mut(&job).unwrap().discarded = true,
+            Action::Admit(admission) => {
+                assert_eq!(admission.cause.is_none(), admission.state == AdmissionState::Open);
+                match admission.state {
+                    AdmissionState::Open => {}
+                    AdmissionState::Delayed { .. } => self.seen.delayed += 1,
+                    AdmissionState::Stopped => self.seen.stopped += 1,
+                }
+            }
+            Action::ManualDone { request, complete } => {
+                self.seen.manual += usize::from(complete);
+                let done = self.requests.get_mut(&request).unwrap();
+                assert!(!std::mem::replace(done, true), "{request} is done twice");
+            }
+        }
+    }
+
+    fn start(&mut self, id: JobId, work: Work) {
+        // Compactions outlast many flushes.
+        let steps_left = match work {
+            Work::Flush { .. } => 1 + self.random.below(3),
+            Work::Compaction(_) => 1 + self.random.below(40),
+        };
+        let job = Job { work, granted: None, steps_left, discarded: false };
+        assert!(self.jobs.insert(id, job).is_none());
+    }
+
+    /// A new plan takes what is there and nothing that another has.
+    fn check_plan(&self, plan: &CompactionPlan) {
+        let version = &self.families[&plan.cf].version;
+        for input in plan.inputs() {
+            assert!(!input.tables.is_empty());
+            let run = version.level(input.level).run(input.epoch).expect("a run of the version");
+            for table in &input.tables {
+                assert!(run.locate(&table.smallest, table.id).is_some(), "{plan}");
+            }
+        }
+        let (lo, hi) = plan.bounds().unwrap();
+        let others = self.jobs.values().filter_map(|job| match &job.work {
+            Work::Compaction(other) if other.cf == plan.cf => Some(other),
+            _ => None,
+        });
+        for other in others {
+            let (other_lo, other_hi) = other.bounds().unwrap();
+            let apart = other_hi < lo || hi < other_lo;
+            assert!(
+                apart || other.output_level != plan.output_level || plan.output_level == 0,
+                "{plan} and {other} write the same range"
+            );
+            for table in other.inputs().flat_map(|input| &input.tables) {
+                let taken = plan.inputs().flat_map(|input| &input.tables).any(|t| t.id == table.id);
+                assert!(!taken, "{plan} and {other} share {}", table.id);
+            }
+        }
+        self.check_order(plan, version);
+    }
+
+    /// No key is carried past an older value of it that stays behind, nor held back from a newer.
+    fn check_order(&self, plan: &CompactionPlan, version: &Version) {
+        let moved: Vec<_> = plan.inputs().flat_map(|input| &input.tables).map(|t| t.id).collect();
+        for input in plan.inputs() {
+            for table in &input.tables {
+                for (level, epoch, other) in version.tables() {
+                    let older = level > input.level || level == input.level && epoch < input.epoch;
+                    let passed = if plan.output_level == 0 {
+                        level == 0 && epoch > plan.output_epoch
+                    } else {
+                        level <= plan.output_level
+                    };
+                    let newer = level == 0 && input.level == 0 && epoch > input.epoch;
+                    let overtaken = newer && plan.output_level == 0 && epoch < plan.output_epoch;
+                    let overlaps =
+                        other.smallest <= table.largest && table.smallest <= other.largest;
+                    assert!(
+                        !(older && passed || overtaken) || !overlaps || moved.contains(&other.id),
+                        "{plan} passes {} in level {level}",
+                        other.id
+                    );
+                }
+            }
+        }
+    }
+
+    /// One job that has a grant takes a step.
+    fn step(&mut self, faults: bool) -> bool {
+        let ready: Vec<JobId> =
+            self.jobs.iter().filter(|(_, job)| job.granted.is_some()).map(|(id, _)| *id).collect();
+        if ready.is_empty() {
+            return false;
+        }
+        let id = ready[self.random.below(ready.len() as u64) as usize];
+        let job = self.jobs.get_mut(&id).unwrap();
+        let bytes = job.granted.take().unwrap();
+        job.steps_left -= 1;
+        let over = job.steps_left == 0 || job.discarded;
+        let moved = bytes + bytes / 8;
+        let stepped = Event::JobStepped { job: id, read_bytes: moved, written_bytes: moved };
+        self.plane.handle(self.now, stepped);
+        if !over {
+            return true;
+        }
+        let job = self.jobs.remove(&id).unwrap();
+        let result = if job.discarded {
+            JobResult::Cancelled
+        } else if faults && self.random.one_in(8) {
+            if self.random.one_in(2) { JobResult::Failed } else { JobResult::Cancelled }
+        } else {
+            match job.work {
+                Work::Flush { cf, memtables } => self.finish_flush(cf, memtables),
+                Work::Compaction(plan) => self.finish_compaction(&plan),
+            }
+            JobResult::Done
+        };
+        self.plane.handle(self.now, Event::JobFinished { job: id, result });
+        true
+    }
+
+    fn poll(&mut self) {
+        let mut polls = 0;
+        while let Some(action) = self.plane.poll(self.now) {
+            self.act(action);
+            polls += 1;
+            assert!(polls < 10_000, "the plane never stops");
+        }
+        assert!(self.plane.poll(self.now).is_none());
+    }
+
+    fn compact_range(&mut self) {
+        let cf = self.random_family();
+        self.last_request += 1;
+        let request = RequestId(self.last_request);
+        let a = self.random.below(KEYS);
+        let b = a + self.random.below(KEYS);
+        let bottommost = match self.random.below(3) {
+            0 => BottommostLevelCompaction::Skip,
+            1 => BottommostLevelCompaction::IfTombstones,
+            _ => BottommostLevelCompaction::Force,
+        };
+        let begin = (!self.random.one_in(3)).then(|| key(a));
+        let end = (!self.random.one_in(3)).then(|| key(b));
+        self.requests.insert(request, false);
+        let event = Event::CompactRange { request, cf, begin, end, bottommost };
+        self.plane.handle(self.now, event);
+        if self.random.one_in(6) {
+            self.plane.handle(self.now, Event::CompactRangeCancelled { request });
+        }
+    }
+
+    fn something(&mut self) {
+        match self.random.below(100) {
+            0..20 => {
+                let most = if self.random.one_in(2) { 20 } else { 150 };
+                let count = 1 + self.random.below(most);
+                self.write_and_seal(count);
+            }
+            20..23 => self.compact_range(),
+            23 => {
+                let options = random_control(&mut self.random);
+                self.plane.handle(self.now, Event::OptionsChanged { options });
+            }
+            24 => {
+                let cf = self.random_family();
+                let num_levels = self.families[&cf].options.num_levels;
+                let options = CfOptions { num_levels, ..random_options(&mut self.random) };
+                self.families.get_mut(&cf).unwrap().options = options.clone();
+                let options = Arc::new(options);
+                self.plane.handle(self.now, Event::CfOptionsChanged { cf, options });
+            }
+            25 => {
+                let paused = self.random.one_in(3);
+                self.plane.handle(self.now, Event::Paused(paused));
+            }
+            26 if self.families.len() > 1 && self.random.one_in(10) => {
+                let cf = self.random_family();
+                self.families.remove(&cf);
+                self.plane.handle(self.now, Event::ColumnFamilyDropped { cf });
+            }
+            _ => {
+                self.step(true);
+            }
+        }
+        self.now = Instant(self.now.0 + self.random.below(20_000_000));
+        if !self.random.one_in(5) {
+            self.poll();
+        }
+    }
+
+    /// No more load and no more faults: everything must come to rest.
+    fn quiesce(&mut self) {
+        self.plane.handle(self.now, Event::Paused(false));
+        for cf in self.families.keys().copied().collect::<Vec<_>>() {
+            self.plane.handle(self.now, Event::FlushRequested { cf });
+        }
+        for _ in 0..200_000 {
+            self.poll();
+            if self.step(false) {
+                continue;
+            }
+            match self.plane.poll_timeout() {
+                Some(at) => self.now = Instant(at.0.max(self.now.0 + 1)),
+                None => break,
+            }
+        }
+        assert!(self.jobs.is_empty(), "jobs hang: {:?}", self.jobs.keys());
+        assert!(self.plane.is_idle() && self.plane.in_flight().is_empty());
+        assert!(self.requests.values().all(|done| *done), "{:?}", self.requests);
+        for family in self.families.values() {
+            assert!(family.sealed.is_empty());
+            let (version, options) = (&family.version, &family.options);
+            let targets = LevelTargets::new(version, options);
+            let scores = scores(version, options, &targets, &InFlight::default());
+            assert!(scores.iter().all(|s| s.score < 1.0), "{scores:?}\n{version}");
+        }
+        assert_eq!(self.plane.admission().state, AdmissionState::Open);
+    }
+
+    fn check_reads(&self) {
+        for (cf, family) in &self.families {
+            let mut found = BTreeMap::new();
+            for n in 0..2 * KEYS + 200 {
+                let key = key(n);
+                let runs = family.version.levels().iter().flat_map(|level| level.runs());
+                let mut tables = runs.filter_map(|run| run.find(&key));
+                let entry = tables.find_map(|t| self.tables[&t.id].get(&n));
+                if let Some((seqno, true)) = entry {
+                    found.insert(n, *seqno);
+                }
+            }
+            assert_eq!(found, family.truth, "in {cf}:\n{}", family.version);
+            for (_, _, table) in family.version.tables() {
+                let entries = &self.tables[&table.id];
+                assert_eq!(number(&table.smallest), *entries.keys().next().unwrap());
+            }
+        }
+    }
+}
+
+fn run(seed: u64) -> World {
+    let mut world = World::new(seed);
+    for _ in 0..3 {
+        for _ in 0..400 {
+            world.something();
+        }
+        world.quiesce();
+        world.check_reads();
+    }
+    world
+}
+
+#[test]
+fn comes_to_rest_and_loses_nothing() {
+    let mut all = Seen::default();
+    for seed in 0..100 {
+        let world = std::panic::catch_unwind(|| run(seed)).unwrap_or_else(|panic| {
+            eprintln!("REPLAY: seed {seed}");
+            std::panic::resume_unwind(panic)
+        });
+        all.parallel_max = all.parallel_max.max(world.seen.parallel_max);
+        all.plans += world.seen.plans;
+        all.moves += world.seen.moves;
+        all.intra += world.seen.intra;
+        all.manual += world.seen.manual;
+        all.delayed += world.seen.delayed;
+        all.stopped += world.seen.stopped;
+    }
+    println!("{all:?}");
+    // The random worlds reach what they are meant to reach.
+    assert!(all.parallel_max >= 3 && all.plans > 5000 && all.moves > 500 && all.intra > 100);
+    assert!(all.manual > 300 && all.delayed > 100 && all.stopped > 100);
+}
+
+#[test]
+fn the_same_events_make_the_same_decisions() {
+    let trace = |seed| {
+        let mut world = World::new(seed);
+        for _ in 0..300 {
+            world.something();
+        }
+        let jobs: Vec<_> =
+            world.plane.jobs().map(|(id, _, plan)| (id, plan.map(|p| p.to_string()))).collect();
+        (jobs, world.last_table, world.now, world.plane.admission())
+    };
+    for seed in 1000..1010 {
+        assert_eq!(trace(seed), trace(seed));
+    }
+}

@@ -1,0 +1,353 @@
+//! Decides which entries of a merged stream a flush or compaction keeps.
+//!
+//! What must stay true:
+//! - every snapshot in the list, and every one taken later at or above the last of them, reads the
+//!   same from the output (and what lies below it) as from the input;
+//! - entries above the last snapshot of the list, the visible seqno (format rule F6), are kept as
+//!   they are: a snapshot between any two of them may still be taken;
+//! - the output ascends strictly, like the input, which is checked;
+//! - one pull does a bounded amount of work, so that a job's step ends with its grant.
+//!
+//! Snapshots cut the seqnos into strata. Within a stratum no reader can tell two versions of a key
+//! apart from the newer alone, so the newest entry of each stratum is kept and hides the others.
+//! Where nothing older exists below (the oracle says so), a deletion that hides nothing is dropped
+//! and a value that everybody sees gets seqno 0, which compresses better and lets iterators skip a
+//! comparison.
+
+use std::cmp::Ordering;
+
+use sateen_control::{SeqNo, ValueKind};
+
+use crate::error::{Error, Result};
+use crate::key::{self, TRAILER_BYTES};
+use crate::read::InternalIterator;
+use crate::read::bounds::IterBounds;
+use crate::read::db_iter::{malformed, unreadable_kind};
+
+#[cfg(test)]
+mod tests;
+
+/// What a pull came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pulled {
+    /// An entry to keep: `key` and `value` show it until the next pull.
+    Entry,
+    /// The allowed input is used up and nothing to keep was found in it; pull again later.
+    Paused,
+    /// The input is exhausted.
+    End,
+}
+
+/// Entries and bytes (internal keys and values) by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CompactionStats {
+    /// Values read.
+    pub(crate) puts_in: u64,
+    /// Deletions read.
+    pub(crate) deletes_in: u64,
+    /// Bytes read.
+    pub(crate) bytes_in: u64,
+    /// Values kept.
+    pub(crate) puts_out: u64,
+    /// Deletions kept.
+    pub(crate) deletes_out: u64,
+    /// Bytes kept.
+    pub(crate) bytes_out: u64,
+    /// Values dropped: a newer version hides them from everybody.
+    pub(crate) puts_dropped: u64,
+    /// Deletions dropped: hidden, or with nothing left to hide.
+    pub(crate) deletes_dropped: u64,
+    /// Values whose seqno became 0.
+    pub(crate) seqnos_zeroed: u64,
+}
+
+impl CompactionStats {
+    /// Entries read.
+    pub(crate) fn entries_in(&self) -> u64 {
+        self.puts_in + self.deletes_in
+    }
+
+    /// Entries kept.
+    pub(crate) fn entries_out(&self) -> u64 {
+        self.puts_out + self.deletes_out
+    }
+
+    /// Entries dropped.
+    pub(crate) fn entries_dropped(&self) -> u64 {
+        self.puts_dropped + self.deletes_dropped
+    }
+}
+
+/// What `pull` does first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Resume {
+    /// Look at the entry under the cursor.
+    Examine,
+    /// Move on: the entry under the cursor is done with.
+    Advance,
+    /// Give out the value under the cursor, which waits behind the deletion given out last.
+    Put { stratum: usize },
+}
+
+/// A pull-driven filter over a merged stream of internal entries.
+///
+/// `bottommost(user_key)` says that no entry of the key exists below the inputs. It is asked at most
+/// once a key, in ascending order of keys, and only where the answer matters.
+pub(crate) struct CompactionIter<I, B> {
+    input: I,
+    bounds: IterBounds,
+    bottommost: B,
+    /// Ascending; the last is the visible seqno.
+    snapshots: Vec<SeqNo>,
+    resume: Resume,
+    /// The current user key and the trailer of the entry given out.
+    key: Vec<u8>,
+    /// False until the first key.
+    has_key: bool,
+    /// The trailer of the entry examined last, of the current user key.
+    last_trailer: u64,
+    /// The stratum of the newest entry examined that hides others of it.
+    hiding_stratum: Option<usize>,
+    /// The oracle's answer for the current user key, once asked.
+    is_bottommost: Option<bool>,
+    /// A deletion that is kept only if an older value of the key is.
+    pending_delete: Option<u64>,
+    emitted_of_key: u64,
+    emitting_delete: bool,
+    failed: Option<Error>,
+    stats: CompactionStats,
+}
+
+impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
+    /// A filter over the entries of `input` within `bounds` for the readers at `snapshots`, which
+    /// ascend and end with the visible seqno. Call [`Self::start`] before the first pull.
+    pub(crate) fn new(
+        input: I,
+        bounds: IterBounds,
+        snapshots: Vec<SeqNo>,
+        bottommost: B,
+    ) -> CompactionIter<I, B> {
+        assert!(snapshots.is_sorted(), "snapshots ascend");
+        CompactionIter {
+            input,
+            bounds,
+            bottommost,
+            snapshots,
+            resume: Resume::Examine,
+            key: Vec::new(),
+            has_key: false,
+            last_trailer: 0,
+            hiding_stratum: None,
+            is_bottommost: None,
+            pending_delete: None,
+            emitted_of_key: 0,
+            emitting_delete: false,
+            failed: None,
+            stats: CompactionStats::default(),
+        }
+    }
+
+    /// Stands before the first entry within bounds.
+    pub(crate) fn start(&mut self) -> Result<()> {
+        let placed = match self.bounds.lower() {
+            Some(lower) => self.input.seek(&key::seek_key(lower, SeqNo::MAX)),
+            None => self.input.seek_to_first(),
+        };
+        placed.map_err(|error| self.fail(error))
+    }
+
+    /// Moves to the next entry to keep, looking at inputs of at most `bytes_in_max` bytes (and at
+    /// least one). An error is final: every later pull returns it.
+    pub(crate) fn pull(&mut self, bytes_in_max: u64) -> Result<Pulled> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        self.pull_within(bytes_in_max).map_err(|error| self.fail(error))
+    }
+
+    /// The internal key of the entry to keep, after [`Pulled::Entry`].
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Its value.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        if self.emitting_delete { &[] } else { self.input.value() }
+    }
+
+    /// True if no other version of this user key was given out before: only here may an output
+    /// table begin, because tables of a run share no user key.
+    #[inline]
+    pub(crate) fn starts_user_key(&self) -> bool {
+        self.emitted_of_key == 1
+    }
+
+    /// What became of the entries so far.
+    pub(crate) fn stats(&self) -> &CompactionStats {
+        &self.stats
+    }
+
+    fn fail(&mut self, error: Error) -> Error {
+        self.failed = Some(error.clone());
+        error
+    }
+
+    fn pull_within(&mut self, bytes_in_max: u64) -> Result<Pulled> {
+        match self.resume {
+            Resume::Examine => {}
+            Resume::Advance => self.input.next()?,
+            Resume::Put { stratum } => return Ok(self.emit_put(stratum)),
+        }
+        self.resume = Resume::Examine;
+        let bytes_in_end = self.stats.bytes_in.saturating_add(bytes_in_max);
+        loop {
+            if !self.input.valid() || self.bounds.is_above(key::user_key(self.input.key())) {
+                self.drop_pending();
+                return Ok(Pulled::End);
+            }
+            if let Some(pulled) = self.examine()? {
+                return Ok(pulled);
+            }
+            if self.stats.bytes_in >= bytes_in_end {
+                self.resume = Resume::Advance;
+                return Ok(Pulled::Paused);
+            }
+            self.input.next()?;
+        }
+    }
+
+    /// Looks at the entry under the cursor; `None` if it is not given out (yet).
+    #[inline]
+    fn examine(&mut self) -> Result<Option<Pulled>> {
+        let entry = self.input.key();
+        let trailer = key::trailer(entry);
+        let seqno = SeqNo(trailer >> 8);
+        let kind = key::kind(entry);
+        let bytes = entry.len() + self.input.value().len();
+        match kind {
+            Some(ValueKind::Put) => self.stats.puts_in += 1,
+            Some(ValueKind::Delete) => self.stats.deletes_in += 1,
+            other => return Err(unreadable_kind(other)),
+        }
+        self.stats.bytes_in += bytes as u64;
+        self.enter_key(trailer)?;
+
+        let stratum = self.stratum(seqno);
+        if self.hiding_stratum == Some(stratum) {
+            self.count_dropped(kind);
+            return Ok(None);
+        }
+        let above_visible = stratum == self.snapshots.len();
+        self.hiding_stratum = if above_visible { None } else { Some(stratum) };
+
+        if kind == Some(ValueKind::Delete) {
+            if above_visible || !self.ask_bottommost() {
+                return Ok(Some(self.emit_delete(trailer)));
+            }
+            // Nothing below: it matters only if an older value stays in the output. A deletion
+            // above an older one that stays says nothing new.
+            self.drop_pending();
+            if stratum == 0 {
+                self.count_dropped(kind);
+            } else {
+                self.pending_delete = Some(trailer);
+            }
+            return Ok(None);
+        }
+        if let Some(pending) = self.pending_delete.take() {
+            let emitted = self.emit_delete(pending);
+            self.resume = Resume::Put { stratum };
+            return Ok(Some(emitted));
+        }
+        Ok(Some(self.emit_put(stratum)))
+    }
+
+    /// Makes the user key under the cursor the current one, and checks the order of the input.
+    #[inline]
+    fn enter_key(&mut self, trailer: u64) -> Result<()> {
+        let user_key = key::user_key(self.input.key());
+        let current = key::user_key(&self.key);
+        match if self.has_key { current.cmp(user_key) } else { Ordering::Less } {
+            Ordering::Equal if trailer < self.last_trailer => {}
+            Ordering::Less => {
+                self.drop_pending();
+                self.key.clear();
+                self.key.extend_from_slice(key::user_key(self.input.key()));
+                self.key.extend_from_slice(&[0; TRAILER_BYTES]);
+                self.has_key = true;
+                self.hiding_stratum = None;
+                self.is_bottommost = None;
+                self.emitted_of_key = 0;
+            }
+            Ordering::Equal | Ordering::Greater => {
+                return Err(malformed("the entries to compact are out of order"));
+            }
+        }
+        self.last_trailer = trailer;
+        Ok(())
+    }
+
+    /// How many snapshots are too old to see `seqno`. Entries of one stratum are seen by the same
+    /// snapshots, except above the last of them.
+    #[inline]
+    fn stratum(&self, seqno: SeqNo) -> usize {
+        match self.snapshots.first() {
+            Some(&oldest) if seqno <= oldest => 0,
+            _ => self.snapshots.partition_point(|&snapshot| snapshot < seqno),
+        }
+    }
+
+    #[inline]
+    fn ask_bottommost(&mut self) -> bool {
+        match self.is_bottommost {
+            Some(answer) => answer,
+            None => *self.is_bottommost.insert((self.bottommost)(key::user_key(&self.key))),
+        }
+    }
+
+    #[inline]
+    fn emit_put(&mut self, stratum: usize) -> Pulled {
+        let mut trailer = self.last_trailer;
+        let everybody_sees_it = stratum == 0 && !self.snapshots.is_empty();
+        if everybody_sees_it && trailer >> 8 != 0 && self.ask_bottommost() {
+            trailer = key::pack(SeqNo(0), ValueKind::Put);
+            self.stats.seqnos_zeroed += 1;
+        }
+        self.stats.puts_out += 1;
+        self.emitting_delete = false;
+        self.resume = Resume::Advance;
+        self.emit(trailer, self.input.value().len())
+    }
+
+    fn emit_delete(&mut self, trailer: u64) -> Pulled {
+        self.stats.deletes_out += 1;
+        self.emitting_delete = true;
+        self.resume = Resume::Advance;
+        self.emit(trailer, 0)
+    }
+
+    #[inline]
+    fn emit(&mut self, trailer: u64, value_bytes: usize) -> Pulled {
+        if let Some(stored) = self.key.last_chunk_mut::<TRAILER_BYTES>() {
+            *stored = trailer.to_le_bytes();
+        }
+        self.stats.bytes_out += (self.key.len() + value_bytes) as u64;
+        self.emitted_of_key += 1;
+        Pulled::Entry
+    }
+
+    fn drop_pending(&mut self) {
+        if self.pending_delete.take().is_some() {
+            self.stats.deletes_dropped += 1;
+        }
+    }
+
+    fn count_dropped(&mut self, kind: Option<ValueKind>) {
+        match kind {
+            Some(ValueKind::Delete) => self.stats.deletes_dropped += 1,
+            _ => self.stats.puts_dropped += 1,
+        }
+    }
+}

@@ -1,0 +1,239 @@
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+use crate::read::vec_iter::{Fault, VecIter, internal};
+
+type Entry = (Vec<u8>, Vec<u8>);
+
+/// Writes (key, put) in commit order with seqnos from 1.
+fn any_history() -> impl Strategy<Value = Vec<(Vec<u8>, bool)>> {
+    vec((vec(0_u8..3, 0..3), proptest::bool::weighted(0.6)), 0..60)
+}
+
+fn value_of(seqno: u64) -> Vec<u8> {
+    format!("value {seqno}").into_bytes()
+}
+
+fn entries_of(history: &[(Vec<u8>, bool)]) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for ((key, put), seqno) in history.iter().zip(1_u64..) {
+        let kind = if *put { ValueKind::Put } else { ValueKind::Delete };
+        entries.push((internal(key, seqno, kind), if *put { value_of(seqno) } else { vec![] }));
+    }
+    entries.sort_by(|a, b| key::compare(&a.0, &b.0));
+    entries
+}
+
+/// What a reader of `user_key` at `snapshot` finds in `entries`: nothing known, deleted, or a value.
+fn read(entries: &[Entry], user_key: &[u8], snapshot: u64) -> Option<Option<Vec<u8>>> {
+    let version = entries
+        .iter()
+        .find(|(k, _)| key::user_key(k) == user_key && key::seqno(k).0 <= snapshot)?;
+    Some((key::kind(&version.0) == Some(ValueKind::Put)).then(|| version.1.clone()))
+}
+
+struct Outcome {
+    entries: Vec<Entry>,
+    stats: CompactionStats,
+    asked: Vec<Vec<u8>>,
+}
+
+/// Runs the filter to its end with pulls of `budget` bytes.
+fn compact(
+    input: &[Entry],
+    snapshots: &[u64],
+    below: &BTreeSet<Vec<u8>>,
+    budget: u64,
+) -> Result<Outcome> {
+    let asked = Rc::new(RefCell::new(Vec::new()));
+    let writer = Rc::clone(&asked);
+    let bottommost = move |user_key: &[u8]| {
+        writer.borrow_mut().push(user_key.to_vec());
+        !below.contains(user_key)
+    };
+    let largest = input.iter().map(|(k, v)| k.len() + v.len()).max().unwrap_or(0) as u64;
+    let iter = VecIter::new(Arc::new(input.to_vec()));
+    let snapshots = snapshots.iter().copied().map(SeqNo).collect();
+    let mut iter = CompactionIter::new(iter, IterBounds::all(), snapshots, bottommost);
+    iter.start()?;
+    let mut entries: Vec<Entry> = Vec::new();
+    loop {
+        let before = iter.stats().bytes_in;
+        let pulled = iter.pull(budget)?;
+        assert!(
+            iter.stats().bytes_in - before <= budget.saturating_add(largest),
+            "one pull is bounded"
+        );
+        match pulled {
+            Pulled::Entry => {
+                let new_key = entries
+                    .last()
+                    .is_none_or(|(last, _)| key::user_key(last) != key::user_key(iter.key()));
+                assert_eq!(iter.starts_user_key(), new_key);
+                entries.push((iter.key().to_vec(), iter.value().to_vec()));
+            }
+            Pulled::Paused => assert!(iter.stats().bytes_in > before, "a pause follows progress"),
+            Pulled::End => break,
+        }
+    }
+    assert_eq!(iter.pull(budget)?, Pulled::End);
+    let stats = *iter.stats();
+    drop(iter);
+    Ok(Outcome { entries, stats, asked: asked.take() })
+}
+
+fn check_stats(input: &[Entry], outcome: &Outcome) {
+    let bytes = |entries: &[Entry]| entries.iter().map(|(k, v)| (k.len() + v.len()) as u64).sum();
+    let stats = &outcome.stats;
+    assert_eq!(stats.entries_in(), input.len() as u64);
+    assert_eq!(stats.entries_out(), outcome.entries.len() as u64);
+    assert_eq!(stats.entries_dropped(), stats.entries_in() - stats.entries_out());
+    assert_eq!(stats.puts_in, stats.puts_out + stats.puts_dropped);
+    assert_eq!((stats.bytes_in, stats.bytes_out), (bytes(input), bytes(&outcome.entries)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
+
+    /// Every snapshot of the list, and every one at or above the visible seqno, reads the same from
+    /// output and what lies below as from input and what lies below; nothing is kept that no
+    /// snapshot needs; and how the work is sliced changes nothing.
+    #[test]
+    fn every_snapshot_reads_the_same(
+        history in any_history(),
+        snapshots in vec(0.0..1.0, 0..4),
+        visible in 0.5..1.1,
+        below in proptest::collection::btree_set(vec(0_u8..3, 0..3), 0..6),
+        budget in prop_oneof![Just(0_u64), 1_u64..100, Just(u64::MAX)],
+    ) {
+        let last = history.len() as f64;
+        let visible = ((last * visible) as u64).min(history.len() as u64);
+        let mut snapshots: Vec<u64> = snapshots.iter().map(|at| (last * at) as u64).collect();
+        snapshots.retain(|&snapshot| snapshot < visible);
+        snapshots.push(visible);
+        snapshots.sort_unstable();
+        snapshots.dedup();
+
+        let input = entries_of(&history);
+        let outcome = compact(&input, &snapshots, &below, budget).unwrap();
+        let output = &outcome.entries;
+        check_stats(&input, &outcome);
+        prop_assert!(output.is_sorted_by(|a, b| key::compare(&a.0, &b.0).is_lt()));
+        prop_assert!(outcome.asked.is_sorted_by(|a, b| a < b), "asked once a key, ascending");
+
+        let keys: BTreeSet<&[u8]> = input.iter().map(|(k, _)| key::user_key(k)).collect();
+        let readers = snapshots.iter().copied().chain(visible..=history.len() as u64);
+        for snapshot in readers {
+            for user_key in &keys {
+                let deeper = below.contains(*user_key).then(|| Some(b"below".to_vec()));
+                let before = read(&input, user_key, snapshot).or(deeper.clone()).flatten();
+                let after = read(output, user_key, snapshot).or(deeper).flatten();
+                prop_assert_eq!(before, after, "key {:?} at {}", user_key, snapshot);
+            }
+        }
+        check_nothing_superfluous(output, &snapshots, &below);
+    }
+
+    /// Without snapshots and with nothing below, exactly the live values remain, with seqno 0.
+    #[test]
+    fn without_snapshots_only_live_values_remain(history in any_history()) {
+        let input = entries_of(&history);
+        let outcome =
+            compact(&input, &[history.len() as u64], &BTreeSet::new(), u64::MAX).unwrap();
+        let mut live = BTreeMap::new();
+        for ((key, put), seqno) in history.iter().zip(1_u64..) {
+            live.insert(key.clone(), put.then(|| value_of(seqno)));
+        }
+        let expected: Vec<Entry> = live
+            .into_iter()
+            .filter_map(|(k, v)| Some((internal(&k, 0, ValueKind::Put), v?)))
+            .collect();
+        prop_assert_eq!(outcome.entries, expected);
+    }
+
+    /// A failed read is returned by the pull that met it and by every later one: it never looks
+    /// like the end of the input.
+    #[test]
+    fn an_error_is_final(history in any_history(), fail_after in 0_u32..70) {
+        let input = entries_of(&history);
+        let fault = Fault::default();
+        fault.after(fail_after);
+        let iter = VecIter::with_fault(Arc::new(input), fault.clone());
+        let snapshots = vec![SeqNo(history.len() as u64)];
+        let mut iter = CompactionIter::new(iter, IterBounds::all(), snapshots, |_: &[u8]| false);
+        let mut result = iter.start().map(|()| Pulled::Paused);
+        while matches!(result, Ok(Pulled::Entry | Pulled::Paused)) {
+            result = iter.pull(30);
+        }
+        prop_assert_eq!(result.is_err(), !fault.is_armed());
+        if result.is_err() {
+            prop_assert!(iter.pull(u64::MAX).is_err());
+        }
+    }
+}
+
+/// At most one entry a stratum; where nothing lies below, every deletion has an older value to hide,
+/// and values that all can see have seqno 0.
+fn check_nothing_superfluous(output: &[Entry], snapshots: &[u64], below: &BTreeSet<Vec<u8>>) {
+    let visible = snapshots[snapshots.len() - 1];
+    let stratum = |seqno: u64| snapshots.iter().filter(|&&snapshot| snapshot < seqno).count();
+    for (index, (internal_key, _)) in output.iter().enumerate() {
+        let (user_key, seqno) = (key::user_key(internal_key), key::seqno(internal_key).0);
+        let is_put = key::kind(internal_key) == Some(ValueKind::Put);
+        let older = output.get(index + 1).filter(|(k, _)| key::user_key(k) == user_key);
+        if seqno > visible {
+            continue;
+        }
+        if let Some((older, _)) = older {
+            assert_ne!(stratum(seqno), stratum(key::seqno(older).0), "two of one stratum");
+        }
+        if below.contains(user_key) {
+            assert_ne!(seqno, 0, "a seqno may become 0 only where nothing lies below");
+        } else if is_put {
+            assert!(seqno == 0 || seqno > snapshots[0], "a value that all see has seqno 0");
+        } else {
+            let hides = older.is_some_and(|(k, _)| key::kind(k) == Some(ValueKind::Put));
+            assert!(hides, "a deletion that hides nothing is dropped");
+        }
+    }
+}
+
+#[test]
+fn bounds_restrict_the_input() {
+    let input: Vec<Entry> =
+        (0_u8..9).map(|n| (internal(&[n], 1 + u64::from(n), ValueKind::Put), vec![n])).collect();
+    let bounds = IterBounds::new(Some([3][..].into()), Some([6][..].into()));
+    let iter = VecIter::new(Arc::new(input));
+    let mut iter = CompactionIter::new(iter, bounds, vec![SeqNo(9)], |_: &[u8]| false);
+    iter.start().unwrap();
+    let mut seen = Vec::new();
+    while iter.pull(u64::MAX).unwrap() == Pulled::Entry {
+        seen.extend_from_slice(iter.value());
+    }
+    assert_eq!(seen, [3, 4, 5]);
+}
+
+#[test]
+fn disorder_and_foreign_kinds_are_refused() {
+    for kind in [ValueKind::Merge, ValueKind::SingleDelete, ValueKind::RangeDelete] {
+        let error = compact(&[(internal(b"a", 1, kind), vec![])], &[9], &BTreeSet::new(), u64::MAX);
+        assert!(error.is_err_and(|error| error.to_string().contains("not supported")));
+    }
+    let list = Arc::new(vec![(internal(b"b", 1, ValueKind::Put), vec![])]);
+    let mut iter =
+        CompactionIter::new(VecIter::new(list), IterBounds::all(), vec![SeqNo(9)], |_: &[u8]| {
+            false
+        });
+    iter.start().unwrap();
+    assert_eq!(iter.pull(0).unwrap(), Pulled::Entry);
+    // The same entry once more, as from a child that did not move.
+    iter.start().unwrap();
+    iter.resume = Resume::Examine;
+    assert!(iter.pull(0).is_err_and(|error| error.is_corruption()));
+}

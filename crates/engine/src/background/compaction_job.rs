@@ -1,0 +1,198 @@
+//! A compaction: what a plan says, done in steps.
+//!
+//! What must stay true: the inputs stay pinned by their version for as long as the job lives; the
+//! edit names exactly the plan's inputs and what was made of them; a user key's versions end up in
+//! one table.
+
+use std::sync::Arc;
+
+use sateen_control::compaction::{CompactionPlan, Input, OutputCutter};
+use sateen_control::version::{AddedTable, TableMeta, Version, VersionEdit};
+use sateen_control::{FileId, SeqNo};
+
+use super::compaction_iter::{CompactionIter, CompactionStats, Pulled};
+use super::output::{Output, OutputContext};
+use super::{Step, StepBytes};
+use crate::column_family::ColumnFamilyData;
+use crate::error::Result;
+use crate::key;
+use crate::manifest::version_set::Counters;
+use crate::metrics::CompactionDone;
+use crate::read::bounds::IterBounds;
+use crate::read::level_iter::{LevelIter, OpenTable, SortedRun};
+use crate::read::merging_iter::MergingIter;
+use crate::read::table_cache::TableCache;
+use crate::table::{TableIter, TableIterOptions};
+
+/// The tables of one input run.
+pub(crate) struct InputRun(Vec<Arc<TableMeta>>);
+
+impl SortedRun for InputRun {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+    fn get(&self, index: usize) -> Option<&Arc<TableMeta>> {
+        self.0.get(index)
+    }
+    fn lower_bound(&self, user_key: &[u8]) -> usize {
+        self.0.partition_point(|table| table.largest.as_ref() < user_key)
+    }
+}
+
+/// Opens inputs for one pass from end to end, past the block cache.
+pub(crate) struct OpenInput {
+    tables: Arc<TableCache>,
+    options: TableIterOptions,
+}
+
+impl OpenTable for OpenInput {
+    type Iter = TableIter;
+    fn open(&self, table: &Arc<TableMeta>) -> Result<TableIter> {
+        let options = self.options.clone();
+        Ok(self.tables.get(table, options.class)?.iter(options))
+    }
+}
+
+type Bottommost = Box<dyn FnMut(&[u8]) -> bool + Send>;
+type Merged = CompactionIter<MergingIter<LevelIter<InputRun, OpenInput>>, Bottommost>;
+
+/// A compaction under way.
+pub(crate) struct CompactionJob {
+    pub(crate) family: Arc<ColumnFamilyData>,
+    pub(crate) plan: Arc<CompactionPlan>,
+    /// Keeps the inputs from being reclaimed.
+    _version: Arc<Version>,
+    input: Option<Merged>,
+    cutter: OutputCutter,
+    output: Output,
+    /// Input bytes that earlier steps have reported; None before the first step.
+    read_reported: Option<u64>,
+    stats: CompactionStats,
+    bytes_out: u64,
+    started: std::time::Instant,
+}
+
+/// What a compaction needs besides its plan.
+pub(crate) struct CompactionContext {
+    pub(crate) output: OutputContext,
+    pub(crate) tables: Arc<TableCache>,
+    pub(crate) read: TableIterOptions,
+    pub(crate) snapshots: Vec<SeqNo>,
+    pub(crate) version: Arc<Version>,
+}
+
+impl CompactionJob {
+    pub(crate) fn new(
+        family: Arc<ColumnFamilyData>,
+        plan: Arc<CompactionPlan>,
+        context: CompactionContext,
+    ) -> CompactionJob {
+        let open = |input: &Input| {
+            let opener = OpenInput { tables: context.tables.clone(), options: context.read.clone() };
+            LevelIter::new(InputRun(input.tables.clone()), opener, IterBounds::all())
+        };
+        let runs: Vec<_> = plan.rewrite.iter().map(open).collect();
+        let mut below = plan.keys_below();
+        let bottommost: Bottommost = Box::new(move |user_key| !below.may_contain(user_key));
+        let input = (!runs.is_empty()).then(|| {
+            CompactionIter::new(
+                MergingIter::new(runs),
+                IterBounds::all(),
+                context.snapshots,
+                bottommost,
+            )
+        });
+        CompactionJob {
+            family,
+            cutter: plan.output_cutter(),
+            plan,
+            _version: context.version,
+            input,
+            output: Output::new(context.output),
+            read_reported: None,
+            stats: CompactionStats::default(),
+            bytes_out: 0,
+            started: std::time::Instant::now(),
+        }
+    }
+
+    /// Moves about `bytes`.
+    pub(crate) fn step(&mut self, bytes: u64, counters: &Counters) -> Result<Step> {
+        let Some(mut input) = self.input.take() else {
+            return self.finish(0);
+        };
+        if self.read_reported.is_none() {
+            input.start()?;
+        }
+        let start = self.output.bytes_written();
+        let start_in = input.stats().bytes_in;
+        loop {
+            let moved = input.stats().bytes_in - start_in;
+            if moved >= bytes {
+                break;
+            }
+            match input.pull(bytes - moved)? {
+                Pulled::Entry => {
+                    let (key, value) = (input.key(), input.value());
+                    if input.starts_user_key() {
+                        let open_bytes = self.output.table_bytes();
+                        let cut = self.cutter.cut_before(key::user_key(key), open_bytes);
+                        if cut && self.output.has_open_table() {
+                            self.output.end_table()?;
+                        }
+                    }
+                    self.output.add(counters, key, value)?;
+                }
+                Pulled::Paused => break,
+                Pulled::End => {
+                    self.stats = *input.stats();
+                    return self.finish(start);
+                }
+            }
+        }
+        let read = input.stats().bytes_in - start_in;
+        self.read_reported = Some(input.stats().bytes_in);
+        self.input = Some(input);
+        Ok(Step::More(StepBytes { read, written: self.output.bytes_written() - start }))
+    }
+
+    fn finish(&mut self, start: u64) -> Result<Step> {
+        let read = self.stats.bytes_in - self.read_reported.unwrap_or(0);
+        let tables = self.output.finish()?;
+        self.bytes_out = tables.iter().map(|table| table.size_bytes).sum();
+        let mut edit = self.plan.edit();
+        let (level, epoch) = (self.plan.output_level, self.plan.output_epoch);
+        edit.added.extend(tables.into_iter().map(|table| AddedTable { level, epoch, table }));
+        let moved = StepBytes { read, written: self.output.bytes_written() - start };
+        Ok(Step::Done(moved, Box::new(edit)))
+    }
+
+    /// What it did, for the metrics.
+    pub(crate) fn done(&self) -> CompactionDone {
+        let level = self.plan.output_level;
+        let bytes = |same: bool| {
+            let inputs = self.plan.rewrite.iter().filter(|input| (input.level == level) == same);
+            inputs.map(Input::bytes).sum()
+        };
+        CompactionDone {
+            output_level: level,
+            bytes_in_above: bytes(false),
+            bytes_in_level: bytes(true),
+            bytes_out: self.bytes_out,
+            bytes_moved: self.plan.settle.iter().map(Input::bytes).sum(),
+            entries_in: self.stats.entries_in(),
+            entries_dropped: self.stats.entries_dropped(),
+            duration: self.started.elapsed(),
+        }
+    }
+
+    /// The file that is being written, or was.
+    pub(crate) fn file_id(&self) -> Option<FileId> {
+        self.output.file_id()
+    }
+
+    pub(crate) fn abandon(&mut self) {
+        self.input = None;
+        self.output.abandon();
+    }
+}

@@ -1,0 +1,142 @@
+//! A flush: the oldest sealed memtables of a column family become one run of level 0.
+
+use std::sync::Arc;
+
+use sateen_control::version::{AddedTable, VersionEdit};
+use sateen_control::{FileId, SeqNo};
+
+use super::compaction_iter::{CompactionIter, Pulled};
+use super::output::{Output, OutputContext};
+use super::{Step, StepBytes};
+use crate::column_family::{ColumnFamilyData, Sealed};
+use crate::error::Result;
+use crate::manifest::version_set::Counters;
+use crate::memtable::MemTableIter;
+use crate::metrics::FlushDone;
+use crate::read::bounds::IterBounds;
+use crate::read::merging_iter::MergingIter;
+
+type Input = CompactionIter<MergingIter<MemTableIter>, fn(&[u8]) -> bool>;
+
+/// A flush under way.
+pub(crate) struct FlushJob {
+    pub(crate) family: Arc<ColumnFamilyData>,
+    memtables: Vec<Sealed>,
+    input: Option<Input>,
+    snapshots: Vec<SeqNo>,
+    output: Output,
+    table_bytes_max: u64,
+    started: std::time::Instant,
+    done: FlushDone,
+}
+
+impl FlushJob {
+    /// A flush of `memtables`, oldest first. Entries that none of `snapshots` tells apart from a
+    /// newer one are dropped.
+    pub(crate) fn new(
+        family: Arc<ColumnFamilyData>,
+        memtables: Vec<Sealed>,
+        snapshots: Vec<SeqNo>,
+        context: OutputContext,
+    ) -> FlushJob {
+        // A run of level 0 is cut into tables no larger than those below it.
+        let table_bytes_max = context.family_options.table_bytes.max(1);
+        let output = Output::new(context);
+        FlushJob {
+            family,
+            memtables,
+            input: None,
+            snapshots,
+            output,
+            table_bytes_max,
+            started: std::time::Instant::now(),
+            done: FlushDone::default(),
+        }
+    }
+
+    /// How many memtables.
+    pub(crate) fn memtables(&self) -> usize {
+        self.memtables.len()
+    }
+
+    /// No entry that this flush stores is newer.
+    pub(crate) fn last_seqno(&self) -> SeqNo {
+        self.memtables.last().map_or(SeqNo(0), |sealed| sealed.last_seqno)
+    }
+
+    fn start(&mut self) -> Result<Input> {
+        let iters = self.memtables.iter().rev().map(|sealed| sealed.memtable.iter()).collect();
+        let snapshots = std::mem::take(&mut self.snapshots);
+        let nothing_is_bottommost: fn(&[u8]) -> bool = |_| false;
+        let merged = MergingIter::new(iters);
+        let mut input =
+            CompactionIter::new(merged, IterBounds::all(), snapshots, nothing_is_bottommost);
+        input.start()?;
+        Ok(input)
+    }
+
+    /// Writes about `bytes`.
+    pub(crate) fn step(&mut self, bytes: u64, counters: &Counters) -> Result<Step> {
+        let mut input = match self.input.take() {
+            Some(input) => input,
+            None => self.start()?,
+        };
+        let start = self.output.bytes_written();
+        // What is still in the buffer counts too: a grant bounds the work, not only the writes.
+        let mut moved = 0;
+        while moved < bytes {
+            match input.pull(bytes - moved)? {
+                Pulled::Entry => {
+                    let (key, value) = (input.key(), input.value());
+                    if self.output.table_bytes() >= self.table_bytes_max && input.starts_user_key()
+                    {
+                        self.output.end_table()?;
+                    }
+                    self.output.add(counters, key, value)?;
+                    moved += (key.len() + value.len()) as u64;
+                }
+                Pulled::Paused => break,
+                Pulled::End => {
+                    let stats = input.stats();
+                    self.done.entries_in = stats.entries_in();
+                    self.done.bytes_in = stats.bytes_in;
+                    return self.finish(counters, start);
+                }
+            }
+        }
+        self.input = Some(input);
+        Ok(Step::More(StepBytes { read: 0, written: self.output.bytes_written() - start }))
+    }
+
+    fn finish(&mut self, counters: &Counters, start: u64) -> Result<Step> {
+        let tables = self.output.finish()?;
+        self.done.tables_out = tables.len() as u64;
+        self.done.bytes_out = tables.iter().map(|table| table.size_bytes).sum();
+        let epoch = counters.epoch();
+        let added =
+            tables.into_iter().map(|table| AddedTable { level: 0, epoch, table }).collect();
+        let edit = VersionEdit {
+            column_family: self.family.id(),
+            added,
+            log_number: Some(self.family.oldest_log_after(self.memtables.len())),
+            ..VersionEdit::default()
+        };
+        let moved = StepBytes { read: 0, written: self.output.bytes_written() - start };
+        Ok(Step::Done(moved, Box::new(edit)))
+    }
+
+    /// What it did, for the metrics.
+    pub(crate) fn done(&self) -> FlushDone {
+        FlushDone { duration: self.started.elapsed(), ..self.done }
+    }
+
+    /// The file that is being written, or was.
+    pub(crate) fn file_id(&self) -> Option<FileId> {
+        self.output.file_id()
+    }
+
+    pub(crate) fn abandon(&mut self) {
+        self.input = None;
+        self.output.abandon();
+    }
+}

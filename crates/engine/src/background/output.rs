@@ -1,0 +1,151 @@
+//! What a flush or compaction writes: one file, in it one logical table after another.
+//!
+//! What must stay true: a table ends only between user keys; the file is durable before anybody
+//! hears of its tables (format rule F3); an output that is given up removes its file.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sateen_control::version::TableMeta;
+use sateen_control::{ColumnFamilyId, FileId, IoClass};
+
+use crate::error::{Error, Result};
+use crate::files::{CompactionFileWriter, table_file_name};
+use crate::manifest::version_set::Counters;
+use crate::options::{ColumnFamilyOptions, Compression, Options};
+use crate::table::{TableBuilder, TableBuilderOptions};
+use crate::vfs::Vfs;
+
+/// Where and how an output is written.
+#[derive(Clone)]
+pub(crate) struct OutputContext {
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) directory: PathBuf,
+    pub(crate) db_uid: u64,
+    pub(crate) options: Arc<Options>,
+    pub(crate) family_options: Arc<ColumnFamilyOptions>,
+    pub(crate) family: ColumnFamilyId,
+    pub(crate) level: u8,
+    pub(crate) compression: Compression,
+    pub(crate) class: IoClass,
+}
+
+/// The tables of one flush or compaction.
+pub(crate) struct Output {
+    context: OutputContext,
+    file: Option<(FileId, CompactionFileWriter)>,
+    builder: Option<TableBuilder>,
+    tables: Vec<TableMeta>,
+    /// The file, once it is written.
+    finished: Option<FileId>,
+    /// Bytes written in files that are finished.
+    written: u64,
+}
+
+impl Output {
+    pub(crate) fn new(context: OutputContext) -> Output {
+        Output { context, file: None, builder: None, tables: Vec::new(), finished: None, written: 0 }
+    }
+
+    /// Bytes handed to the file system so far.
+    pub(crate) fn bytes_written(&self) -> u64 {
+        self.written + self.file.as_ref().map_or(0, |(_, file)| file.bytes_written())
+    }
+
+    /// Bytes of the table being written, about; 0 between tables.
+    #[inline]
+    pub(crate) fn table_bytes(&self) -> u64 {
+        self.builder.as_ref().map_or(0, TableBuilder::estimated_size)
+    }
+
+    #[inline]
+    pub(crate) fn has_open_table(&self) -> bool {
+        self.builder.is_some()
+    }
+
+    /// Adds an entry to the open table, beginning file and table as needed.
+    #[inline]
+    pub(crate) fn add(&mut self, counters: &Counters, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.builder.is_none() {
+            self.begin_table(counters)?;
+        }
+        match (&mut self.builder, &mut self.file) {
+            (Some(builder), Some((_, file))) => builder.add(file, key, value),
+            _ => Err(Error::Closed),
+        }
+    }
+
+    fn begin_table(&mut self, counters: &Counters) -> Result<()> {
+        let context = &self.context;
+        if self.file.is_none() {
+            let id = counters.file();
+            let path = table_file_name(&context.directory, id);
+            let file = CompactionFileWriter::create(
+                context.vfs.as_ref(),
+                &path,
+                id,
+                context.db_uid,
+                context.options.direct_io_for_flush_and_compaction,
+                context.class,
+            )?;
+            self.file = Some((id, file));
+        }
+        let options = TableBuilderOptions {
+            table: counters.table(),
+            column_family: context.family,
+            level: context.level,
+            block_bytes: usize::try_from(context.family_options.block_bytes).unwrap_or(4096),
+            restart_interval: context.family_options.restart_interval,
+            filter_bits_per_key: if context.family_options.whole_key_filter {
+                context.family_options.bloom_bits_per_key
+            } else {
+                0
+            },
+            compression: context.compression,
+            compression_level: context.family_options.zstd_level,
+        };
+        self.builder = Some(TableBuilder::new(options)?);
+        Ok(())
+    }
+
+    /// Ends the open table, if there is one. Call only between user keys.
+    pub(crate) fn end_table(&mut self) -> Result<()> {
+        let (Some(builder), Some((id, file))) = (self.builder.take(), &mut self.file) else {
+            return Ok(());
+        };
+        let summary = builder.finish(file)?;
+        self.tables.push(summary.into_meta(*id));
+        Ok(())
+    }
+
+    /// Ends table and file and makes them durable, name included. Returns the tables in key order.
+    pub(crate) fn finish(&mut self) -> Result<Vec<Arc<TableMeta>>> {
+        self.end_table()?;
+        if let Some((id, file)) = self.file.take() {
+            self.finished = Some(id);
+            self.written += file.finish()?;
+            let directory = &self.context.directory;
+            self.context
+                .vfs
+                .sync_dir(directory)
+                .map_err(|error| Error::io("sync directory", directory, error))?;
+        }
+        // From here on the file belongs to whoever installs the tables.
+        Ok(std::mem::take(&mut self.tables).into_iter().map(Arc::new).collect())
+    }
+
+    /// The file that is being written, or was.
+    pub(crate) fn file_id(&self) -> Option<FileId> {
+        self.file.as_ref().map(|(id, _)| *id).or(self.finished)
+    }
+
+    /// Gives up: removes the file. What cannot be removed is an orphan that the next open removes.
+    pub(crate) fn abandon(&mut self) {
+        self.builder = None;
+        let begun = self.file.take().map(|(id, _)| id);
+        if let Some(id) = begun.or(self.finished.take()) {
+            let path = table_file_name(&self.context.directory, id);
+            let _orphan = self.context.vfs.remove(&path);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The only place that starts threads (ARCHITECTURE.md, invariant 2): workers that step jobs, and one
+//! that does the chores. They run at a lower CPU priority than clients.
+
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use super::Turn;
+use crate::core::DbCore;
+use crate::error::{Error, Result};
+use crate::sync::lock;
+
+/// The threads of a database.
+#[derive(Default)]
+pub(crate) struct Pool {
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Pool {
+    /// Starts `workers` workers and the chores' thread.
+    pub(crate) fn start(&self, core: &Arc<DbCore>, workers: u32, nice: u32) -> Result<()> {
+        let mut threads = lock(&self.threads);
+        for number in 0..=workers {
+            let core = core.clone();
+            let (name, work): (String, fn(&Arc<DbCore>)) = match number.checked_sub(1) {
+                Some(worker) => (format!("sateen-work-{worker}"), work),
+                None => ("sateen-chores".to_owned(), |core| core.chores_loop()),
+            };
+            let run = move || {
+                lower_priority(nice);
+                work(&core);
+            };
+            let spawned = std::thread::Builder::new().name(name).spawn(run);
+            threads.push(spawned.map_err(|error| Error::io("start thread for", &core_path(), error))?);
+        }
+        Ok(())
+    }
+
+    /// Waits for every thread to end; they have been told to.
+    pub(crate) fn join(&self) {
+        let own = std::thread::current().id();
+        for thread in std::mem::take(&mut *lock(&self.threads)) {
+            // The last handle of a database may be dropped by one of its own threads.
+            if thread.thread().id() != own {
+                // A worker that panicked has said so on stderr; its job is simply not done.
+                let _panicked = thread.join();
+            }
+        }
+    }
+}
+
+fn core_path() -> std::path::PathBuf {
+    std::path::PathBuf::from("the pool")
+}
+
+fn work(core: &Arc<DbCore>) {
+    while !core.driver.is_stopping() {
+        if let Turn::Idle(until) = core.background_once() {
+            core.wait_for_work(until);
+        }
+    }
+}
+
+/// Best effort: a process may lack the right, and then all threads are equal.
+fn lower_priority(nice: u32) {
+    let own = rustix::thread::gettid();
+    let nice = i32::try_from(nice).unwrap_or(0);
+    let _refused = rustix::process::setpriority_process(Some(own), nice);
+}

@@ -1,0 +1,139 @@
+//! A checkpoint: a second database that is as this one was at one moment, made without copying tables.
+//!
+//! What must stay true: until the new directory is whole it has no CURRENT; a file whose bytes are
+//! shared through a hard link is recorded as shared in both catalogues before the link is made, and
+//! is never punched from then on (format rule F7).
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use sateen_control::version::VersionEdit;
+use sateen_control::{FileId, IoClass};
+
+use crate::core::DbCore;
+use crate::db::Db;
+use crate::error::{Error, Result};
+use crate::files::{table_file_name, wal_file_name};
+use crate::options::WalMode;
+use crate::vfs::{OpenOptions, Vfs};
+
+const COPY_BYTES: usize = 1 << 20;
+
+impl Db {
+    /// Makes a database in the directory `path` (which must not exist) that holds what this one
+    /// holds now, all column families at the same moment. Tables are shared through reflinks or hard
+    /// links where both directories are on one file system, copied otherwise.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `path` exists; `Io` if it cannot be written: then what was made of it is
+    /// removed again.
+    pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
+        let (core, path) = (self.core(), path.as_ref());
+        core.check_open()?;
+        if core.vfs.exists(path).map_err(|e| Error::io("look for", path, e))? {
+            return Err(Error::InvalidArgument(format!("{} exists already", path.display())));
+        }
+        if !core.read_only {
+            core.health.check()?;
+            if core.options.load().wal == WalMode::Off || core.has_unlogged_writes() {
+                self.flush_all()?;
+            }
+        }
+        let made = make(core, path);
+        if made.is_err() {
+            remove_all(core, path);
+        }
+        made
+    }
+}
+
+fn make(core: &DbCore, path: &Path) -> Result<()> {
+    let vfs = core.vfs.as_ref();
+    vfs.create_dir_all(path).map_err(|e| Error::io("create", path, e))?;
+    // Nothing that the versions name goes away, and no log either, until all is linked and copied.
+    let _hold = core.reclaimer.hold();
+    let families = core.versions.families();
+    let files: BTreeSet<FileId> = families
+        .values()
+        .flat_map(|family| family.version.tables().map(|(_, _, table)| table.placement.file()))
+        .collect();
+    let shared = link_tables(core, path, &files)?;
+    // Between two groups: every log ends with a whole record here.
+    let logs = core.pipeline.exclusive(|_| core.pipeline.live_logs());
+    for (number, bytes) in logs {
+        let from = wal_file_name(&core.wal_directory(), number);
+        copy(vfs, &from, &wal_file_name(path, number), bytes)?;
+    }
+    core.versions.write_copy(path, &families, &shared)?;
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        core.sync_directory(parent)?;
+    }
+    Ok(())
+}
+
+/// Returns the files whose bytes both databases share.
+fn link_tables(core: &DbCore, to: &Path, files: &BTreeSet<FileId>) -> Result<Vec<FileId>> {
+    let vfs = core.vfs.as_ref();
+    let mut to_link = Vec::new();
+    for file in files {
+        let (from, to) = (table_file_name(&core.directory, *file), table_file_name(to, *file));
+        if vfs.clone_file(&from, &to).is_err() {
+            to_link.push(*file);
+        }
+    }
+    if to_link.is_empty() {
+        return Ok(to_link);
+    }
+    if !core.read_only {
+        let edit = VersionEdit {
+            column_family: core.default_family.id(),
+            shared_files: to_link.clone(),
+            ..VersionEdit::default()
+        };
+        core.reclaimer.mark_shared(to_link.iter().copied());
+        let seqno = core.pipeline.visible_seqno();
+        core.versions.install(edit, 0, seqno, &core.reclaimer)?;
+    }
+    let mut shared = Vec::new();
+    for file in to_link {
+        let (from, to) = (table_file_name(&core.directory, file), table_file_name(to, file));
+        match vfs.hard_link(&from, &to) {
+            Ok(()) => shared.push(file),
+            Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => {
+                copy(vfs, &from, &to, u64::MAX)?;
+            }
+            Err(error) => return Err(Error::io("link", &to, error)),
+        }
+    }
+    Ok(shared)
+}
+
+/// Copies the first `bytes` of a file, durably.
+fn copy(vfs: &dyn Vfs, from: &Path, to: &Path, bytes: u64) -> Result<()> {
+    let class = IoClass::Manifest;
+    let source = vfs.open(from, OpenOptions::READ).map_err(|e| Error::io("open", from, e))?;
+    let target = vfs.open(to, OpenOptions::CREATE).map_err(|e| Error::io("create", to, e))?;
+    let mut buffer = vec![0; COPY_BYTES];
+    let mut at = 0;
+    while at < bytes {
+        let want = usize::try_from(bytes - at).unwrap_or(usize::MAX).min(buffer.len());
+        let part = buffer.get_mut(..want).unwrap_or_default();
+        let got = source.read_at(part, at, class).map_err(|e| Error::io("read", from, e))?;
+        if got == 0 {
+            break;
+        }
+        let part = buffer.get(..got).unwrap_or_default();
+        target.write_at(part, at, class).map_err(|e| Error::io("write", to, e))?;
+        at += got as u64;
+    }
+    target.sync_data(class).map_err(|e| Error::io("sync", to, e))
+}
+
+/// Best effort: what stays has no CURRENT and is no database.
+fn remove_all(core: &DbCore, path: &Path) {
+    let vfs = core.vfs.as_ref();
+    for name in vfs.list(path).unwrap_or_default() {
+        let _stays = vfs.remove(&path.join(name.file_name().unwrap_or_default()));
+    }
+    let _stays = vfs.remove_dir(path);
+}

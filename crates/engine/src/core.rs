@@ -1,0 +1,498 @@
+//! The database behind its handles: the parts, and the operations that need several of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use sateen_control::compaction::CompactionPlan;
+use sateen_control::version::Version;
+use sateen_control::{ColumnFamilyId, Event, Instant, IoClass, SeqNo, UserKey};
+
+use crate::background::compaction_job::{CompactionContext, CompactionJob};
+use crate::background::flush_job::FlushJob;
+use crate::background::output::OutputContext;
+use crate::background::pool::Pool;
+use crate::background::state::{Health, HealthState};
+use crate::background::{Driver, Turn};
+use crate::column_family::ColumnFamilyData;
+use crate::error::{Error, Result};
+use crate::files::reclaim::Reclaimer;
+use crate::manifest::version_set::VersionSet;
+use crate::memtable::ArenaPool;
+use crate::metrics::{EngineMetrics, Operation};
+use crate::options::{
+    ColumnFamilyOptions, CompactRangeOptions, Options, WalMode, WriteOptions, control,
+};
+use crate::read::block_cache::BlockCache;
+use crate::read::super_version::Lookup;
+use crate::read::table_cache::TableCache;
+use crate::snapshot::{Snapshot, SnapshotList};
+use crate::sync::lock;
+use crate::table::TableIterOptions;
+use crate::vfs::{MeteredVfs, Vfs, VfsLock};
+use crate::write::{CommitPipeline, Logging, Payload};
+
+/// Column families by name.
+pub(crate) type Families = BTreeMap<String, Arc<ColumnFamilyData>>;
+
+/// Everything that a database consists of. Handles, iterators and threads share it.
+pub(crate) struct DbCore {
+    pub(crate) directory: PathBuf,
+    pub(crate) vfs: Arc<MeteredVfs>,
+    pub(crate) options: ArcSwap<Options>,
+    pub(crate) read_only: bool,
+    pub(crate) pipeline: CommitPipeline,
+    pub(crate) versions: VersionSet,
+    pub(crate) families: ArcSwap<Families>,
+    /// Held while a column family is made or dropped, or options change: never on the data path.
+    pub(crate) catalogue: Mutex<()>,
+    pub(crate) default_family: Arc<ColumnFamilyData>,
+    pub(crate) snapshots: Arc<SnapshotList>,
+    pub(crate) tables: Arc<TableCache>,
+    pub(crate) blocks: Arc<BlockCache>,
+    pub(crate) reclaimer: Reclaimer,
+    pub(crate) driver: Driver,
+    pub(crate) pool: Pool,
+    pub(crate) health: HealthState,
+    pub(crate) metrics: EngineMetrics,
+    pub(crate) closed: AtomicBool,
+    /// Some write went past the log: closing has to flush.
+    pub(crate) unlogged_writes: AtomicBool,
+    pub(crate) start: std::time::Instant,
+    /// Memory of flushed memtables, for the next ones.
+    pub(crate) pool_memory: Arc<ArenaPool>,
+    /// Given back when the database is closed.
+    pub(crate) lock: Mutex<Option<Box<dyn VfsLock>>>,
+}
+
+impl DbCore {
+    /// The time since open on the clock that control sees.
+    pub(crate) fn now(&self) -> Instant {
+        Instant(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    pub(crate) fn has_threads(&self) -> bool {
+        self.options.load().background_threads > 0 && !self.read_only
+    }
+
+    pub(crate) fn families(&self) -> arc_swap::Guard<Arc<Families>> {
+        self.families.load()
+    }
+
+    pub(crate) fn family_by_id(&self, id: ColumnFamilyId) -> Option<Arc<ColumnFamilyData>> {
+        self.families().values().find(|family| family.id() == id).cloned()
+    }
+
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    pub(crate) fn check_writable(&self, operation: &'static str) -> Result<()> {
+        if self.read_only {
+            return Err(Error::ReadOnly(operation));
+        }
+        self.check_open()?;
+        self.health.check()
+    }
+
+    pub(crate) fn lookup(&self, fill_cache: bool) -> Lookup<'_> {
+        Lookup { tables: &self.tables, blocks: &self.blocks, fill_cache }
+    }
+
+    // ---- writing -------------------------------------------------------------------------------
+
+    /// Commits a write of `bytes` key and value bytes.
+    pub(crate) fn write(
+        self: &Arc<Self>,
+        payload: &Payload<'_>,
+        bytes: u64,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.check_writable("a write")?;
+        let timer = self.metrics.start(Operation::Write);
+        let logging = self.logging(options)?;
+        if !self.driver.gate.is_open() {
+            self.wait_for_admission(bytes, options)?;
+        }
+        match self.pipeline.commit(payload, logging) {
+            Ok(_) => {
+                let entries = match payload {
+                    Payload::Single { .. } => 1,
+                    Payload::Batch(batch) => u64::from(batch.count()),
+                };
+                self.metrics.record_write(timer, bytes, entries);
+                Ok(())
+            }
+            Err(error) => {
+                self.write_failed(&error);
+                Err(error)
+            }
+        }
+    }
+
+    fn logging(&self, options: &WriteOptions) -> Result<Logging> {
+        let mode = self.options.load().wal.clone();
+        if mode == WalMode::Off || options.disable_wal {
+            if options.sync {
+                return Err(Error::InvalidArgument(
+                    "a synced write needs the log, which is switched off".into(),
+                ));
+            }
+            if mode != WalMode::Off && !self.unlogged_writes.load(Ordering::Relaxed) {
+                self.unlogged_writes.store(true, Ordering::Relaxed);
+            }
+            return Ok(Logging::None);
+        }
+        let synced = options.sync || mode == WalMode::SyncEachWrite;
+        Ok(if synced { Logging::Synced } else { Logging::Buffered })
+    }
+
+    #[cold]
+    fn wait_for_admission(self: &Arc<Self>, bytes: u64, options: &WriteOptions) -> Result<()> {
+        if !self.has_threads() {
+            // Nobody else would ever open the gate.
+            while self.driver.gate.is_stopped() {
+                self.health.check()?;
+                self.step_here()?;
+            }
+            return Ok(());
+        }
+        let give_up = || self.check_open().and_then(|()| self.health.check());
+        self.driver.gate.wait(bytes, options.deadline, &self.metrics, &give_up)
+    }
+
+    /// A write could not be logged, or not be synced: the log is dead. Errors of the caller's own
+    /// making change nothing.
+    fn write_failed(&self, error: &Error) {
+        if let Error::Io { .. } = error {
+            let health = if error.is_no_space() { Health::Degraded } else { Health::ReadOnly };
+            self.health.raise(health, error);
+            self.driver.chores.poke();
+        }
+    }
+
+    pub(crate) fn new_family_data(
+        &self,
+        id: ColumnFamilyId,
+        name: String,
+        options: ColumnFamilyOptions,
+        version: Arc<Version>,
+    ) -> ColumnFamilyData {
+        ColumnFamilyData::new(id, name, options, version, self.pool_memory.clone())
+    }
+
+    pub(crate) fn has_unlogged_writes(&self) -> bool {
+        self.unlogged_writes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of everything in memory but the block cache.
+    pub(crate) fn memory_without_cache(&self) -> u64 {
+        let families = self.families();
+        let memtables = families.values().map(|family| {
+            family.active_memtable().memory_bytes() as u64 + family.sealed_usage().1
+        });
+        memtables.sum::<u64>()
+            + self.pool_memory.bytes() as u64
+            + self.tables.memory_bytes()
+            + self.blocks.pinned_bytes()
+    }
+
+    // ---- snapshots -----------------------------------------------------------------------------
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.snapshots.acquire(|| self.pipeline.visible_seqno())
+    }
+
+    fn snapshot_list(&self) -> Vec<SeqNo> {
+        self.snapshots.list(|| self.pipeline.visible_seqno())
+    }
+
+    // ---- background ----------------------------------------------------------------------------
+
+    /// Without threads of its own, the database does one piece of background work on the caller's.
+    /// Returns false if there was nothing to do.
+    pub(crate) fn step_here(self: &Arc<Self>) -> Result<bool> {
+        self.check_open()?;
+        let chores = self.do_chores();
+        let worked = matches!(self.background_once(), Turn::Worked);
+        Ok(worked || chores)
+    }
+
+    fn output_context(
+        &self,
+        family: &ColumnFamilyData,
+        level: u8,
+        class: IoClass,
+        compression: crate::options::Compression,
+    ) -> OutputContext {
+        OutputContext {
+            vfs: self.vfs.clone(),
+            directory: self.directory.clone(),
+            db_uid: self.versions.db_uid(),
+            options: self.options.load_full(),
+            family_options: family.options(),
+            family: family.id(),
+            level,
+            compression,
+            class,
+        }
+    }
+
+    pub(crate) fn make_flush(&self, id: ColumnFamilyId, memtables: usize) -> Option<FlushJob> {
+        let family = self.family_by_id(id)?;
+        let mut sealed = family.sealed();
+        sealed.truncate(memtables);
+        if sealed.is_empty() {
+            return None;
+        }
+        let compression = family.options().compression_of(0);
+        let context = self.output_context(&family, 0, IoClass::Flush, compression);
+        Some(FlushJob::new(family, sealed, self.snapshot_list(), context))
+    }
+
+    pub(crate) fn make_compaction(&self, plan: Arc<CompactionPlan>) -> Option<CompactionJob> {
+        let family = self.family_by_id(plan.cf)?;
+        let version = self.versions.version(plan.cf)?;
+        let options = self.options.load();
+        let compression = control::compression_from_code(plan.compression);
+        let chunk_bytes = usize::try_from(options.compaction_readahead_bytes).unwrap_or(1 << 20);
+        let read = TableIterOptions::compaction(plan.class, chunk_bytes.max(4096));
+        let context = CompactionContext {
+            output: self.output_context(&family, plan.output_level, plan.class, compression),
+            tables: self.tables.clone(),
+            read,
+            snapshots: self.snapshot_list(),
+            version,
+        };
+        Some(CompactionJob::new(family, plan, context))
+    }
+
+    /// A job's result is part of the tree.
+    pub(crate) fn job_succeeded(&self) {
+        if self.health.health() == Health::Degraded
+            && !self.pipeline.wal_is_dead()
+            && !self.driver.chores.manifest_is_dead()
+        {
+            self.health.clear();
+        }
+    }
+
+    /// A job failed and left nothing behind.
+    pub(crate) fn job_failed(&self, error: &Error) {
+        if matches!(error, Error::Closed | Error::NoSuchColumnFamily(_)) {
+            return;
+        }
+        self.metrics.background_error();
+        let health =
+            if matches!(error, Error::Io { .. }) { Health::Degraded } else { Health::ReadOnly };
+        self.health.raise(health, error);
+        if self.health.health() == Health::ReadOnly {
+            self.driver.report(self.now(), Event::Paused(true));
+        }
+        self.driver.chores.poke();
+    }
+
+    // ---- flush and compaction on demand --------------------------------------------------------
+
+    /// Seals the memtables of `families` and, with `wait`, returns when they are stored.
+    pub(crate) fn flush(
+        self: &Arc<Self>,
+        families: &[Arc<ColumnFamilyData>],
+        wait: bool,
+    ) -> Result<()> {
+        self.check_writable("a flush")?;
+        self.flush_inner(families, wait)
+    }
+
+    pub(crate) fn flush_inner(
+        self: &Arc<Self>,
+        families: &[Arc<ColumnFamilyData>],
+        wait: bool,
+    ) -> Result<()> {
+        let ids: Vec<ColumnFamilyId> = families.iter().map(|family| family.id()).collect();
+        let through =
+            self.pipeline.exclusive(|stage| {
+                self.pipeline.seal(stage, &ids);
+                stage.last_seqno()
+            });
+        let now = self.now();
+        for family in families {
+            self.driver.report(now, crate::background::memtables_event(family));
+            self.driver.report(now, Event::FlushRequested { cf: family.id() });
+        }
+        if wait { self.wait_flushed(families, through) } else { Ok(()) }
+    }
+
+    fn wait_flushed(
+        self: &Arc<Self>,
+        families: &[Arc<ColumnFamilyData>],
+        through: SeqNo,
+    ) -> Result<()> {
+        let waiting = |family: &Arc<ColumnFamilyData>| {
+            !family.is_dropped()
+                && family.sealed().first().is_some_and(|sealed| sealed.last_seqno <= through)
+        };
+        while families.iter().any(waiting) {
+            self.check_open()?;
+            self.health.check()?;
+            if self.has_threads() {
+                self.wait_a_little();
+            } else {
+                self.step_here()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_a_little(&self) {
+        // Flushes are waited for on no client's hot path; a short poll keeps the driver simple.
+        std::thread::sleep(Duration::from_micros(200));
+    }
+
+    pub(crate) fn compact_range(
+        self: &Arc<Self>,
+        family: &Arc<ColumnFamilyData>,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        options: &CompactRangeOptions,
+    ) -> Result<()> {
+        if let (Some(begin), Some(end)) = (begin, end)
+            && begin > end
+        {
+            return Err(reversed_bounds(begin, end));
+        }
+        self.check_writable("a compaction")?;
+        if options.flush {
+            self.flush_inner(std::slice::from_ref(family), true)?;
+        }
+        let bottommost = control::bottommost(options.rewrite_last_level);
+        let key = |bound: Option<&[u8]>| bound.map(UserKey::from);
+        let (begin, end, cf) = (key(begin), key(end), family.id());
+        let request = self.driver.request(self.now(), |request| Event::CompactRange {
+            request,
+            cf,
+            begin,
+            end,
+            bottommost,
+        });
+        if !options.wait {
+            return Ok(());
+        }
+        if !self.wait_request(request)? {
+            self.check_open()?;
+            self.health.check()?;
+            return Err(Error::NoSuchColumnFamily(family.name().to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Returns when no background work is left to do.
+    pub(crate) fn wait_idle(self: &Arc<Self>) -> Result<()> {
+        loop {
+            self.check_open()?;
+            self.health.check()?;
+            let unflushed = self.families().values().any(|family| family.sealed_usage().0 > 0);
+            let idle = !unflushed && !self.driver.has_jobs() && !self.driver.has_due_work();
+            if idle {
+                return Ok(());
+            }
+            if self.has_threads() {
+                std::thread::sleep(Duration::from_millis(2));
+            } else {
+                self.step_here()?;
+            }
+        }
+    }
+
+    // ---- options -------------------------------------------------------------------------------
+
+    pub(crate) fn set_options(&self, changes: &[(&str, &str)]) -> Result<()> {
+        self.check_writable("changing options")?;
+        let _catalogue = lock(&self.catalogue);
+        let mut options = (*self.options.load_full()).clone();
+        for (name, value) in changes {
+            options.set_at_run_time(name, value)?;
+        }
+        self.blocks.set_capacity(options.block_cache_bytes);
+        self.driver.report(
+            self.now(),
+            Event::OptionsChanged { options: control::database(&options) },
+        );
+        self.options.store(Arc::new(options));
+        Ok(())
+    }
+
+    pub(crate) fn set_family_options(
+        &self,
+        family: &ColumnFamilyData,
+        changes: &[(&str, &str)],
+    ) -> Result<()> {
+        self.check_writable("changing options")?;
+        let _catalogue = lock(&self.catalogue);
+        let mut options: ColumnFamilyOptions = (*family.options()).clone();
+        for (name, value) in changes {
+            options.set_at_run_time(name, value)?;
+        }
+        let event = Event::CfOptionsChanged {
+            cf: family.id(),
+            options: Arc::new(control::column_family(&options)),
+        };
+        family.set_options(options);
+        self.pipeline.want_switch();
+        self.driver.report(self.now(), event);
+        Ok(())
+    }
+
+    // ---- closing -------------------------------------------------------------------------------
+
+    /// Ends the background, stores what only memory has, gives the lock back. Idempotent.
+    pub(crate) fn close(self: &Arc<Self>) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let stored = if self.read_only || self.health.health() != Health::Ok {
+            Ok(())
+        } else {
+            self.store_unlogged()
+        };
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.driver.stop();
+        self.pool.join();
+        self.driver.abandon_all();
+        if !self.read_only {
+            self.remove_unused_wal();
+        }
+        *lock(&self.lock) = None;
+        stored
+    }
+
+    /// What is in no log would be lost; what is in a log is synced.
+    fn store_unlogged(self: &Arc<Self>) -> Result<()> {
+        let families: Vec<_> = self.families().values().cloned().collect();
+        if self.options.load().wal == WalMode::Off || self.unlogged_writes.load(Ordering::Relaxed) {
+            self.flush_inner(&families, true)
+        } else {
+            self.pipeline.sync_wal()
+        }
+    }
+
+    pub(crate) fn sync_directory(&self, directory: &Path) -> Result<()> {
+        self.vfs
+            .sync_dir(directory)
+            .map_err(|error| Error::io("sync directory", directory, error))
+    }
+}
+
+/// The error for a range that ends before it begins.
+pub(crate) fn reversed_bounds(lower: &[u8], upper: &[u8]) -> Error {
+    Error::InvalidArgument(format!(
+        "the lower bound \"{}\" is above the upper bound \"{}\"",
+        lower.escape_ascii(),
+        upper.escape_ascii()
+    ))
+}

@@ -1,0 +1,257 @@
+//! The public iterator: a merge of memtables and tables, seen at one moment.
+
+use std::sync::Arc;
+
+use sateen_control::IoClass;
+use sateen_control::version::{Run, TableMeta};
+
+use crate::column_family::ColumnFamilyData;
+use crate::core::{DbCore, reversed_bounds};
+use crate::error::Result;
+use crate::memtable::MemTableIter;
+use crate::metrics::{IterDone, Operation};
+use crate::options::ReadOptions;
+use crate::read::InternalIterator;
+use crate::read::bounds::IterBounds;
+use crate::read::db_iter::DbIter;
+use crate::read::level_iter::{LevelIter, OpenTable, SortedRun};
+use crate::read::merging_iter::MergingIter;
+use crate::read::super_version::SuperVersion;
+use crate::table::{TableIter, TableIterOptions};
+
+impl SortedRun for Run {
+    fn len(&self) -> usize {
+        Run::len(self)
+    }
+    fn get(&self, index: usize) -> Option<&Arc<TableMeta>> {
+        Run::get(self, index)
+    }
+    fn lower_bound(&self, user_key: &[u8]) -> usize {
+        Run::lower_bound(self, user_key)
+    }
+}
+
+/// Opens tables for a client's iterator.
+pub(crate) struct OpenForRead {
+    core: Arc<DbCore>,
+    options: TableIterOptions,
+}
+
+impl OpenTable for OpenForRead {
+    type Iter = TableIter;
+    fn open(&self, table: &Arc<TableMeta>) -> Result<TableIter> {
+        Ok(self.core.tables.get(table, IoClass::Client)?.iter(self.options.clone()))
+    }
+}
+
+/// One of the sources of a merge: dispatched by a match, not through a pointer.
+pub(crate) enum Child {
+    Memory(MemTableIter),
+    Run(LevelIter<Run, OpenForRead>),
+}
+
+macro_rules! each {
+    ($self:ident, $iter:ident => $call:expr) => {
+        match $self {
+            Child::Memory($iter) => $call,
+            Child::Run($iter) => $call,
+        }
+    };
+}
+
+impl InternalIterator for Child {
+    #[inline]
+    fn valid(&self) -> bool {
+        each!(self, iter => iter.valid())
+    }
+    fn seek_to_first(&mut self) -> Result<()> {
+        each!(self, iter => iter.seek_to_first())
+    }
+    fn seek_to_last(&mut self) -> Result<()> {
+        each!(self, iter => iter.seek_to_last())
+    }
+    fn seek(&mut self, target: &[u8]) -> Result<()> {
+        each!(self, iter => iter.seek(target))
+    }
+    fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        each!(self, iter => iter.seek_for_prev(target))
+    }
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        each!(self, iter => iter.next())
+    }
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        each!(self, iter => iter.prev())
+    }
+    #[inline]
+    fn key(&self) -> &[u8] {
+        each!(self, iter => iter.key())
+    }
+    #[inline]
+    fn value(&self) -> &[u8] {
+        each!(self, iter => iter.value())
+    }
+}
+
+/// A cursor over the keys of a column family in order, as they were when it was made (or at the
+/// snapshot of its options). It keeps what it sees from being reclaimed until it is dropped.
+///
+/// It stands on no key until the first seek. After an error it is not `valid` and [`Iter::status`]
+/// says why: the end of the data and a failure are never the same answer.
+///
+/// ```
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+/// db.put("a", "1")?;
+/// db.put("b", "2")?;
+/// let mut iter = db.iter(&sateen::ReadOptions::default())?;
+/// iter.seek_to_first();
+/// while iter.valid() {
+///     println!("{:?} = {:?}", iter.key(), iter.value());
+///     iter.next();
+/// }
+/// iter.status()?;
+/// # Ok::<(), sateen::Error>(())
+/// ```
+pub struct Iter {
+    inner: DbIter<MergingIter<Child>>,
+    core: Arc<DbCore>,
+    _pinned: Arc<SuperVersion>,
+    steps: u64,
+}
+
+impl Iter {
+    pub(crate) fn new(
+        core: &Arc<DbCore>,
+        family: &Arc<ColumnFamilyData>,
+        options: &ReadOptions,
+    ) -> Result<Iter> {
+        core.check_open()?;
+        if let (Some(lower), Some(upper)) = (&options.lower_bound, &options.upper_bound)
+            && lower > upper
+        {
+            return Err(reversed_bounds(lower, upper));
+        }
+        let bound = |key: &Option<Vec<u8>>| key.as_deref().map(Into::into);
+        let mut bounds =
+            IterBounds::new(bound(&options.lower_bound), bound(&options.upper_bound));
+        if let Some(prefix) = &options.prefix {
+            bounds = bounds.with_prefix(prefix);
+        }
+        // The order matters: see `SuperVersion`.
+        let pinned = family.pin_super_version();
+        let seqno = options.seqno().unwrap_or_else(|| core.pipeline.visible_seqno());
+        let table_options = TableIterOptions {
+            readahead_bytes: options.readahead_bytes,
+            ..TableIterOptions::client(Some(core.blocks.clone()), options.fill_cache)
+        };
+        let mut children: Vec<Child> = std::iter::once(&pinned.active)
+            .chain(&pinned.sealed)
+            .filter(|memtable| !memtable.is_empty())
+            .map(|memtable| Child::Memory(memtable.iter()))
+            .collect();
+        for level in pinned.version.levels() {
+            for run in level.runs() {
+                let opener = OpenForRead { core: core.clone(), options: table_options.clone() };
+                children.push(Child::Run(LevelIter::new(run.clone(), opener, bounds.clone())));
+            }
+        }
+        let inner = DbIter::new(MergingIter::new(children), seqno, bounds);
+        Ok(Iter { inner, core: core.clone(), _pinned: pinned, steps: 0 })
+    }
+
+    /// True if the iterator stands on a key.
+    #[inline]
+    #[must_use]
+    pub fn valid(&self) -> bool {
+        self.inner.valid()
+    }
+
+    /// The error that made the iterator invalid, if one did.
+    ///
+    /// # Errors
+    /// That error.
+    pub fn status(&self) -> Result<()> {
+        self.inner.status()
+    }
+
+    /// Moves to the first key within the bounds.
+    pub fn seek_to_first(&mut self) {
+        let timer = self.core.metrics.start(Operation::Seek);
+        self.inner.seek_to_first();
+        self.core.metrics.record_seek(timer);
+    }
+
+    /// Moves to the last key within the bounds.
+    pub fn seek_to_last(&mut self) {
+        let timer = self.core.metrics.start(Operation::Seek);
+        self.inner.seek_to_last();
+        self.core.metrics.record_seek(timer);
+    }
+
+    /// Moves to the first key at or after `key`.
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) {
+        let timer = self.core.metrics.start(Operation::Seek);
+        self.inner.seek(key.as_ref());
+        self.core.metrics.record_seek(timer);
+    }
+
+    /// Moves to the last key at or before `key`.
+    pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
+        let timer = self.core.metrics.start(Operation::Seek);
+        self.inner.seek_for_prev(key.as_ref());
+        self.core.metrics.record_seek(timer);
+    }
+
+    /// Moves to the next key. Does nothing unless `valid`.
+    #[inline]
+    #[expect(clippy::should_implement_trait, reason = "a cursor: keys are borrowed until it moves")]
+    pub fn next(&mut self) {
+        if self.inner.valid() {
+            self.steps += 1;
+            self.inner.next();
+        }
+    }
+
+    /// Moves to the key before. Does nothing unless `valid`.
+    #[inline]
+    pub fn prev(&mut self) {
+        if self.inner.valid() {
+            self.steps += 1;
+            self.inner.prev();
+        }
+    }
+
+    /// The key; empty unless `valid`. Lives until the next move.
+    #[inline]
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        self.inner.key()
+    }
+
+    /// The value; empty unless `valid`. Lives until the next move.
+    #[inline]
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        self.inner.value()
+    }
+}
+
+impl Drop for Iter {
+    fn drop(&mut self) {
+        let stats = self.inner.stats();
+        self.core.metrics.record_iter(IterDone {
+            steps: self.steps,
+            bytes: 0,
+            skipped: stats.skipped,
+            reseeks: stats.reseeks,
+        });
+    }
+}
+
+impl std::fmt::Debug for Iter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Iter").field("valid", &self.valid()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,135 @@
+//! The file CURRENT: which manifest counts. Text, so that a person can read it, with a checksum, so
+//! that a program need not guess.
+//!
+//! What must stay true: CURRENT is replaced by an atomic rename of a synced file, so that there is
+//! always an old one or a new one, whole.
+
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::{CorruptionKind, Error, Result};
+use crate::vfs::{IoClass, OpenOptions, Vfs};
+
+const NAME: &str = "CURRENT";
+const TEMPORARY_NAME: &str = "CURRENT.tmp";
+const FIRST_LINE: &str = "sateen 1";
+const BYTES_MAX: usize = 4096;
+
+/// What CURRENT says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Current {
+    /// The number of the manifest that counts.
+    pub(crate) manifest: u64,
+    /// The database's uid, part of every checksum.
+    pub(crate) db_uid: u64,
+    /// The manifest was durable up to here when this was written: the `synced_floor` of its reader.
+    pub(crate) synced: u64,
+}
+
+impl Current {
+    fn to_text(self) -> String {
+        let Current { manifest, db_uid, synced } = self;
+        let text =
+            format!("{FIRST_LINE}\nmanifest {manifest}\nuid {db_uid:016x}\nsynced {synced}\n");
+        format!("{text}check {:016x}\n", xxh3_64(text.as_bytes()))
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Current> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let (covered, check) = text.split_at_checked(text.rfind("check ")?)?;
+        let check = check.strip_prefix("check ")?.strip_suffix('\n')?;
+        if check != format!("{:016x}", xxh3_64(covered.as_bytes())) {
+            return None;
+        }
+        let mut lines = covered.strip_prefix(FIRST_LINE)?.strip_prefix('\n')?.lines();
+        let mut line = |name| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
+        Some(Current {
+            manifest: line("manifest")?.parse().ok()?,
+            db_uid: u64::from_str_radix(line("uid")?, 16).ok()?,
+            synced: line("synced")?.parse().ok()?,
+        })
+    }
+}
+
+/// Makes `current` what counts, durably. The manifest that it names must be durable with its name.
+pub(crate) fn write_current(vfs: &dyn Vfs, directory: &Path, current: &Current) -> Result<()> {
+    let temporary = directory.join(TEMPORARY_NAME);
+    let path = directory.join(NAME);
+    // An earlier attempt may have been cut short.
+    if vfs.exists(&temporary).map_err(|e| Error::io("look for", &temporary, e))? {
+        vfs.remove(&temporary).map_err(|e| Error::io("remove", &temporary, e))?;
+    }
+    let file = vfs
+        .open(&temporary, OpenOptions::CREATE)
+        .map_err(|e| Error::io("create", &temporary, e))?;
+    file.write_at(current.to_text().as_bytes(), 0, IoClass::Manifest)
+        .map_err(|e| Error::io("write", &temporary, e))?;
+    file.sync_data(IoClass::Manifest).map_err(|e| Error::io("sync", &temporary, e))?;
+    vfs.rename(&temporary, &path).map_err(|e| Error::io("replace", &path, e))?;
+    vfs.sync_dir(directory).map_err(|e| Error::io("sync", directory, e))
+}
+
+/// What CURRENT in `directory` says; `None` if there is no such file. An error if it was damaged, was
+/// written by a newer version, or is another program's.
+pub(crate) fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Current>> {
+    let path = directory.join(NAME);
+    let file = match vfs.open(&path, OpenOptions::READ) {
+        Ok(file) => file,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(Error::io("open", &path, e)),
+    };
+    let mut bytes = vec![0; BYTES_MAX];
+    let got = file.read_at(&mut bytes, 0, IoClass::Manifest);
+    bytes.truncate(got.map_err(|e| Error::io("read", &path, e))?);
+    if let Some(current) = Current::parse(&bytes) {
+        return Ok(Some(current));
+    }
+    let listing = vfs.list(directory).map_err(|e| Error::io("list", directory, e))?;
+    if let Some(what) = recognise_foreign(&listing, Some(&bytes)) {
+        let path = directory.to_owned();
+        return Err(Error::IncompatibleDirectory { path, reason: format!("it is {what}") });
+    }
+    let first_line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    if first_line.starts_with(b"sateen ") && first_line != FIRST_LINE.as_bytes() {
+        let reason = String::from_utf8_lossy(first_line);
+        let reason = format!("written in a newer format, or damaged: it begins with {reason:?}");
+        return Err(Error::IncompatibleDirectory { path, reason });
+    }
+    Err(Error::corruption(&path, 0, CorruptionKind::Checksum))
+}
+
+/// Which other program's database a directory is, by its file names and what its CURRENT says.
+pub(crate) fn recognise_foreign(
+    listing: &[PathBuf],
+    current: Option<&[u8]>,
+) -> Option<&'static str> {
+    let any = |matches: &dyn Fn(&str) -> bool| {
+        listing.iter().filter_map(|path| path.file_name()?.to_str()).any(matches)
+    };
+    let numbered = |name: &str, prefix: &str| {
+        name.strip_prefix(prefix).is_some_and(|number| {
+            !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    };
+    let names_manifest = current
+        .and_then(|bytes| std::str::from_utf8(bytes).ok())
+        .is_some_and(|text| numbered(text.trim_end_matches('\n'), "MANIFEST-"));
+    let has_manifest = any(&|name| numbered(name, "MANIFEST-"));
+    if any(&|name| name.starts_with("marker.manifest.") || name.starts_with("marker.format-")) {
+        return Some("a Pebble database");
+    }
+    if !names_manifest && !has_manifest {
+        return None;
+    }
+    if any(&|name| name == "IDENTITY" || numbered(name, "OPTIONS-") || name.ends_with(".blob")) {
+        return Some("a RocksDB database");
+    }
+    if any(&|name| name.ends_with(".ldb")) {
+        return Some("a LevelDB database");
+    }
+    if any(&|name| name.ends_with(".sst")) {
+        return Some("a RocksDB database");
+    }
+    Some("a LevelDB or RocksDB database")
+}

@@ -1,0 +1,180 @@
+//! Manifest files: the records of [`crate::wal::frame`] under a magic of their own.
+//!
+//! What must stay true:
+//! - A manifest is a snapshot (begin, edits, end), then deltas. Without the end it is worth nothing:
+//!   a roll is written in slices and may be cut anywhere.
+//! - After a failed write or sync the file is dead (format rule F4): the next edit goes to a new one.
+//! - After a sync a mark follows that says so, not synced itself. It tells damage of the last edit
+//!   from an edit that never became durable.
+
+use std::path::Path;
+
+use sateen_control::SeqNo;
+use sateen_control::version::VersionEdit;
+
+use super::codec::{EditError, decode_edits, encode_edit};
+use crate::error::{CorruptionKind, Error, Result};
+use crate::vfs::Vfs;
+use crate::wal::frame::{FORMAT_VERSION, FileHeader, FileKind, RecordKind};
+use crate::wal::reader::{Record, RecordReader, Tail};
+use crate::wal::writer::RecordWriter;
+
+/// Where a manifest is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing yet.
+    New,
+    /// The snapshot has begun.
+    Snapshot,
+    /// The snapshot is complete; deltas follow.
+    Deltas,
+}
+
+/// Writes a manifest.
+#[derive(Debug)]
+pub(crate) struct ManifestWriter {
+    records: RecordWriter,
+    number: u64,
+    phase: Phase,
+    payload: Vec<u8>,
+}
+
+impl ManifestWriter {
+    /// Creates manifest `number` and begins its snapshot. It does not count before
+    /// [`ManifestWriter::end_snapshot`], a sync, a sync of the directory and [`super::write_current`].
+    pub(crate) fn create(
+        vfs: &dyn Vfs,
+        path: &Path,
+        number: u64,
+        db_uid: u64,
+    ) -> Result<ManifestWriter> {
+        let header = FileHeader { version: FORMAT_VERSION, db_uid, number };
+        let records = RecordWriter::create(vfs, path, FileKind::Manifest, header, 0)?;
+        let mut writer = ManifestWriter { records, number, phase: Phase::New, payload: Vec::new() };
+        writer.write(RecordKind::SnapshotBegin)?;
+        writer.phase = Phase::Snapshot;
+        Ok(writer)
+    }
+
+    /// Writes `edits` as one record: all of them or none. Not durable before a sync. Returns the
+    /// file's length.
+    pub(crate) fn append(&mut self, edits: &[VersionEdit]) -> Result<u64> {
+        assert!(self.phase != Phase::New, "a manifest starts with a snapshot");
+        self.payload.clear();
+        edits.iter().for_each(|edit| encode_edit(edit, &mut self.payload));
+        self.write(RecordKind::Data)
+    }
+
+    /// Completes the snapshot: what is appended from here on are deltas.
+    pub(crate) fn end_snapshot(&mut self) -> Result<u64> {
+        assert!(self.phase == Phase::Snapshot, "a manifest has one snapshot");
+        self.payload.clear();
+        let end = self.write(RecordKind::SnapshotEnd)?;
+        self.phase = Phase::Deltas;
+        Ok(end)
+    }
+
+    /// Makes everything that was appended durable, and returns the length that is.
+    pub(crate) fn sync(&mut self) -> Result<u64> {
+        let before = self.records.sync_handle().synced_offset();
+        let synced = self.records.sync_handle().sync()?;
+        if synced > before {
+            // What was asked for is done; a failure here ends the file's life and shows next time.
+            self.payload.clear();
+            let _shown_by_the_next_call = self.write(RecordKind::Mark);
+        }
+        Ok(synced)
+    }
+
+    /// The manifest's number.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Bytes written.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.records.end()
+    }
+
+    fn write(&mut self, kind: RecordKind) -> Result<u64> {
+        self.records.sync_handle().check_alive()?;
+        self.records.stage(kind, SeqNo(0), 0, [self.payload.as_slice()])?;
+        self.records.write_staged()
+    }
+}
+
+/// Reads a manifest.
+#[derive(Debug)]
+pub(crate) struct ManifestReader {
+    records: RecordReader,
+    phase: Phase,
+}
+
+impl ManifestReader {
+    /// Opens manifest `number` of the database `db_uid` (`None`: whichever the file says). The caller
+    /// knows that it was durable up to `synced_floor`.
+    pub(crate) fn open(
+        vfs: &dyn Vfs,
+        path: &Path,
+        number: u64,
+        db_uid: Option<u64>,
+        synced_floor: u64,
+    ) -> Result<ManifestReader> {
+        if !vfs.exists(path).map_err(|e| Error::io("look for", path, e))? {
+            return Err(Error::corruption(path, 0, CorruptionKind::MissingFile));
+        }
+        let records =
+            RecordReader::open(vfs, path, FileKind::Manifest, number, db_uid, synced_floor)?;
+        Ok(ManifestReader { records, phase: Phase::New })
+    }
+
+    /// The edits of the next record; `None` at the end. The snapshot's come first, then the deltas;
+    /// they are applied alike. An error if the file ends before its snapshot does.
+    pub(crate) fn next(&mut self) -> Result<Option<Vec<VersionEdit>>> {
+        while let Some(record) = self.records.next()? {
+            match (record.header.kind, self.phase) {
+                (RecordKind::SnapshotBegin, Phase::New) => self.phase = Phase::Snapshot,
+                (RecordKind::SnapshotEnd, Phase::Snapshot) => self.phase = Phase::Deltas,
+                (RecordKind::Mark, _) => {}
+                (RecordKind::Data, Phase::Snapshot | Phase::Deltas) => {
+                    return self.decode(record).map(Some);
+                }
+                _ => {
+                    let kind = CorruptionKind::Malformed("a record out of place");
+                    return Err(self.records.corruption(record.offset, kind));
+                }
+            }
+        }
+        if self.phase != Phase::Deltas {
+            let kind = CorruptionKind::Malformed("the snapshot that opens it is not complete");
+            return Err(self.records.corruption(self.records.position(), kind));
+        }
+        Ok(None)
+    }
+
+    /// How the file ended, once [`ManifestReader::next`] returned `None`.
+    pub(crate) fn tail(&self) -> Option<Tail> {
+        self.records.tail()
+    }
+
+    /// The uid of the database that the file is of; `None` if it has no header.
+    pub(crate) fn db_uid(&self) -> Option<u64> {
+        self.records.header().map(|header| header.db_uid)
+    }
+
+    /// The offset behind the last record that was read.
+    pub(crate) fn position(&self) -> u64 {
+        self.records.position()
+    }
+
+    fn decode(&self, record: Record) -> Result<Vec<VersionEdit>> {
+        decode_edits(self.records.payload()).map_err(|error| match error {
+            EditError::Malformed(what) => {
+                self.records.corruption(record.offset, CorruptionKind::Malformed(what))
+            }
+            EditError::NewerField(field) => {
+                self.records.newer(format!("the required field {field} of a version edit"))
+            }
+        })
+    }
+}

@@ -1,0 +1,483 @@
+//! The current version of every column family, and the log of edits that makes it durable.
+//!
+//! What must stay true: this is the only place that makes a version current (ARCHITECTURE.md,
+//! invariant 4). An edit is written and synced before the version that it leads to is seen. One
+//! thread at a time is the writer; it holds a token, not a lock, while it waits for the disk. After
+//! a failed write or sync the manifest is dead: the next edit goes to a new one (format rule F4).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use sateen_control::version::{AddedTable, LEVELS_MAX, TableMeta, Version, VersionEdit};
+use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId};
+
+use super::{Current, ManifestWriter, write_current};
+use crate::column_family::ColumnFamilyData;
+use crate::error::{CorruptionKind, Error, Result};
+use crate::files::manifest_file_name;
+use crate::files::reclaim::Reclaimer;
+use crate::options::ColumnFamilyOptions;
+use crate::sync::lock;
+use crate::vfs::Vfs;
+
+/// Tables in one record of a snapshot: keeps a record, and so a pause, short.
+const SNAPSHOT_TABLES_PER_RECORD: usize = 512;
+
+/// What the version set knows of a column family.
+#[derive(Clone)]
+pub(crate) struct FamilyState {
+    pub(crate) name: String,
+    pub(crate) version: Arc<Version>,
+    /// None while the database is being recovered.
+    pub(crate) data: Option<Arc<ColumnFamilyData>>,
+}
+
+/// Numbers that are never given out twice (format rule F2).
+#[derive(Debug)]
+pub(crate) struct Counters {
+    next_file: AtomicU64,
+    next_table: AtomicU64,
+    next_epoch: AtomicU64,
+    next_family: AtomicU64,
+}
+
+impl Default for Counters {
+    fn default() -> Counters {
+        Counters {
+            next_file: AtomicU64::new(1),
+            next_table: AtomicU64::new(1),
+            next_epoch: AtomicU64::new(1),
+            next_family: AtomicU64::new(1),
+        }
+    }
+}
+
+impl Counters {
+    pub(crate) fn file(&self) -> FileId {
+        FileId(self.next_file.fetch_add(1, Ordering::Relaxed))
+    }
+    pub(crate) fn log(&self) -> LogNumber {
+        LogNumber(self.file().0)
+    }
+    pub(crate) fn table(&self) -> TableId {
+        TableId(self.next_table.fetch_add(1, Ordering::Relaxed))
+    }
+    pub(crate) fn epoch(&self) -> Epoch {
+        Epoch(self.next_epoch.fetch_add(1, Ordering::Relaxed))
+    }
+    pub(crate) fn family(&self) -> ColumnFamilyId {
+        let id = self.next_family.fetch_add(1, Ordering::Relaxed);
+        ColumnFamilyId(u32::try_from(id).unwrap_or(u32::MAX))
+    }
+    /// File numbers up to and including `seen` are taken.
+    pub(crate) fn file_seen(&self, seen: u64) {
+        self.next_file.fetch_max(seen + 1, Ordering::Relaxed);
+    }
+    pub(crate) fn absorb(&self, edit: &VersionEdit) {
+        let raise = |counter: &AtomicU64, to: Option<u64>| {
+            counter.fetch_max(to.unwrap_or(0), Ordering::Relaxed);
+        };
+        raise(&self.next_file, edit.next_file.map(|id| id.0));
+        raise(&self.next_table, edit.next_table.map(|id| id.0));
+        raise(&self.next_epoch, edit.next_epoch.map(|epoch| epoch.0));
+        raise(&self.next_family, edit.next_column_family.map(|id| u64::from(id.0)));
+    }
+    fn stamp(&self, edit: &mut VersionEdit) {
+        edit.next_file = Some(FileId(self.next_file.load(Ordering::Relaxed)));
+        edit.next_table = Some(TableId(self.next_table.load(Ordering::Relaxed)));
+        edit.next_epoch = Some(Epoch(self.next_epoch.load(Ordering::Relaxed)));
+        let family = u32::try_from(self.next_family.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
+        edit.next_column_family = Some(ColumnFamilyId(family));
+    }
+}
+
+struct State {
+    families: BTreeMap<ColumnFamilyId, FamilyState>,
+    /// None while the writer has it, and after it died.
+    writer: Option<ManifestWriter>,
+    manifest: FileId,
+    /// Somebody is writing.
+    busy: bool,
+    /// Edits installed since a roll began: the new manifest must get them too.
+    since_roll: Option<Vec<Vec<VersionEdit>>>,
+    shared_files: BTreeSet<FileId>,
+    last_seqno: SeqNo,
+}
+
+/// The durable catalogue of a database.
+pub(crate) struct VersionSet {
+    directory: PathBuf,
+    vfs: Arc<dyn Vfs>,
+    db_uid: u64,
+    state: Mutex<State>,
+    free: Condvar,
+    pub(crate) counters: Counters,
+    manifest_bytes: AtomicU64,
+}
+
+/// What an install did, for those who act on it.
+pub(crate) struct Installed {
+    /// The family's new version; None if the edit dropped it.
+    pub(crate) version: Option<Arc<Version>>,
+}
+
+impl VersionSet {
+    /// A version set over families that were just recovered or made. Writes nothing yet:
+    /// [`VersionSet::roll`] makes the first manifest.
+    pub(crate) fn new(
+        directory: &Path,
+        vfs: Arc<dyn Vfs>,
+        db_uid: u64,
+        counters: Counters,
+        families: BTreeMap<ColumnFamilyId, FamilyState>,
+        shared_files: BTreeSet<FileId>,
+        last_seqno: SeqNo,
+    ) -> VersionSet {
+        VersionSet {
+            directory: directory.to_owned(),
+            vfs,
+            db_uid,
+            state: Mutex::new(State {
+                families,
+                writer: None,
+                manifest: FileId(0),
+                busy: false,
+                since_roll: None,
+                shared_files,
+                last_seqno,
+            }),
+            free: Condvar::new(),
+            counters,
+            manifest_bytes: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn db_uid(&self) -> u64 {
+        self.db_uid
+    }
+
+    pub(crate) fn manifest_number(&self) -> FileId {
+        lock(&self.state).manifest
+    }
+
+    /// Bytes in the manifest, for the decision to roll it.
+    pub(crate) fn manifest_bytes(&self) -> u64 {
+        self.manifest_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn families(&self) -> BTreeMap<ColumnFamilyId, FamilyState> {
+        lock(&self.state).families.clone()
+    }
+
+    pub(crate) fn version(&self, family: ColumnFamilyId) -> Option<Arc<Version>> {
+        lock(&self.state).families.get(&family).map(|state| state.version.clone())
+    }
+
+    /// Ties the engine's side of a family to its versions.
+    pub(crate) fn attach(&self, data: &Arc<ColumnFamilyData>) {
+        if let Some(family) = lock(&self.state).families.get_mut(&data.id()) {
+            family.data = Some(data.clone());
+        }
+    }
+
+    /// Logs below this number are not needed by any column family.
+    pub(crate) fn oldest_log(&self) -> LogNumber {
+        let state = lock(&self.state);
+        state.families.values().map(|family| family.version.log_number()).min().unwrap_or_default()
+    }
+
+    fn take_token(&self) -> std::sync::MutexGuard<'_, State> {
+        let mut state = lock(&self.state);
+        while state.busy {
+            state = self.free.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.busy = true;
+        state
+    }
+
+    fn give_token(&self, mut state: std::sync::MutexGuard<'_, State>) {
+        state.busy = false;
+        drop(state);
+        self.free.notify_one();
+    }
+
+    /// Makes `edit` durable, then its version current. `flushed` of the family's oldest sealed
+    /// memtables are in it. On an error nothing has changed in memory, and on disk the edit may or
+    /// may not be there until a new manifest replaces this one: files it names must be kept.
+    pub(crate) fn install(
+        &self,
+        mut edit: VersionEdit,
+        flushed: usize,
+        last_seqno: SeqNo,
+        reclaimer: &Reclaimer,
+    ) -> Result<Installed> {
+        let mut state = self.take_token();
+        let next = match next_family_state(&self.directory, &state.families, &edit) {
+            Ok(next) => next,
+            Err(error) => {
+                self.give_token(state);
+                return Err(error);
+            }
+        };
+        self.counters.stamp(&mut edit);
+        state.last_seqno = state.last_seqno.max(last_seqno);
+        edit.last_seqno = Some(state.last_seqno);
+        let Some(mut writer) = state.writer.take() else {
+            let path = manifest_file_name(&self.directory, state.manifest);
+            self.give_token(state);
+            let source = std::io::Error::other("an earlier write to the manifest failed");
+            return Err(Error::io("append", &path, source));
+        };
+        drop(state);
+
+        let edits = [edit];
+        let written = writer.append(&edits).and_then(|_| writer.sync());
+
+        let mut state = lock(&self.state);
+        if let Err(error) = written {
+            self.give_token(state);
+            return Err(error);
+        }
+        self.manifest_bytes.store(writer.size_bytes(), Ordering::Relaxed);
+        state.writer = Some(writer);
+        let [edit] = edits;
+        state.shared_files.extend(edit.shared_files.iter().copied());
+        let before = state.families.get(&edit.column_family).cloned();
+        let version = next.as_ref().map(|family| family.version.clone());
+        match next {
+            Some(family) => {
+                if let Some(data) = &family.data {
+                    data.install(family.version.clone(), flushed);
+                }
+                state.families.insert(edit.column_family, family);
+            }
+            None => {
+                state.families.remove(&edit.column_family);
+            }
+        }
+        settle_accounts(&edit, before.as_ref(), reclaimer);
+        if let Some(since) = state.since_roll.as_mut() {
+            since.push(vec![edit]);
+        }
+        self.give_token(state);
+        Ok(Installed { version })
+    }
+
+    /// [`VersionSet::install`] of the edit that makes the column family of `data`.
+    pub(crate) fn install_new(
+        &self,
+        edit: VersionEdit,
+        data: &Arc<ColumnFamilyData>,
+        last_seqno: SeqNo,
+        reclaimer: &Reclaimer,
+    ) -> Result<Arc<Version>> {
+        let id = edit.column_family;
+        let installed = self.install(edit, 0, last_seqno, reclaimer)?;
+        let levels = data.options().levels as usize;
+        let resized = installed.version.and_then(|version| version.with_levels(levels));
+        let version = Arc::new(resized.unwrap_or_else(|| fresh_version(id, &data.options())));
+        if let Some(family) = lock(&self.state).families.get_mut(&id) {
+            family.version = version.clone();
+            family.data = Some(data.clone());
+        }
+        data.install(version.clone(), 0);
+        Ok(version)
+    }
+
+    /// Gives a recovered family's version the number of levels of its options.
+    pub(crate) fn resize(&self, id: ColumnFamilyId, levels: usize) -> Result<Option<Arc<Version>>> {
+        let mut state = lock(&self.state);
+        let Some(family) = state.families.get_mut(&id) else { return Ok(None) };
+        let Some(version) = family.version.with_levels(levels) else {
+            return Err(Error::InvalidArgument(format!(
+                "levels={levels}: the column family {} has tables in deeper levels",
+                family.name
+            )));
+        };
+        family.version = Arc::new(version);
+        Ok(Some(family.version.clone()))
+    }
+
+    /// Starts a new manifest: a snapshot of every family, then what was installed meanwhile. Edits
+    /// go on being installed in the old one while the snapshot is written. Returns the number of the
+    /// manifest that is not needed any more, if there was one.
+    pub(crate) fn roll(&self) -> Result<Option<FileId>> {
+        let number = self.counters.file();
+        let mut state = self.take_token();
+        let families = state.families.clone();
+        let last_seqno = state.last_seqno;
+        let shared: Vec<FileId> = state.shared_files.iter().copied().collect();
+        state.since_roll = Some(Vec::new());
+        self.give_token(state);
+
+        let path = manifest_file_name(&self.directory, number);
+        let written = self.write_snapshot(&path, number, &families, last_seqno, shared);
+        let mut writer = match written {
+            Ok(writer) => writer,
+            Err(error) => {
+                lock(&self.state).since_roll = None;
+                // Nothing names the unfinished file; what cannot be removed now is removed as an
+                // orphan when the database is next opened.
+                let _orphan = self.vfs.remove(&path);
+                return Err(error);
+            }
+        };
+
+        let mut state = self.take_token();
+        let since = state.since_roll.take().unwrap_or_default();
+        drop(state);
+        let finished = since
+            .iter()
+            .try_for_each(|edits| writer.append(edits).map(drop))
+            .and_then(|()| writer.sync())
+            .and_then(|synced| {
+                self.vfs
+                    .sync_dir(&self.directory)
+                    .map_err(|error| Error::io("sync directory", &self.directory, error))?;
+                let current = Current { manifest: number.0, db_uid: self.db_uid, synced };
+                write_current(self.vfs.as_ref(), &self.directory, &current)
+            });
+        let mut state = lock(&self.state);
+        let old = match finished {
+            Ok(()) => {
+                self.manifest_bytes.store(writer.size_bytes(), Ordering::Relaxed);
+                state.writer = Some(writer);
+                let old = std::mem::replace(&mut state.manifest, number);
+                Ok((old != FileId(0)).then_some(old))
+            }
+            Err(error) => Err(error),
+        };
+        self.give_token(state);
+        old
+    }
+
+    /// Writes a catalogue of `families` into another directory, and CURRENT there.
+    pub(crate) fn write_copy(
+        &self,
+        directory: &Path,
+        families: &BTreeMap<ColumnFamilyId, FamilyState>,
+        shared: &[FileId],
+    ) -> Result<()> {
+        let number = self.counters.file();
+        let path = manifest_file_name(directory, number);
+        let last_seqno = lock(&self.state).last_seqno;
+        let mut writer =
+            self.write_snapshot(&path, number, families, last_seqno, shared.to_vec())?;
+        let synced = writer.sync()?;
+        self.vfs
+            .sync_dir(directory)
+            .map_err(|error| Error::io("sync directory", directory, error))?;
+        let current = Current { manifest: number.0, db_uid: self.db_uid, synced };
+        write_current(self.vfs.as_ref(), directory, &current)
+    }
+
+    fn write_snapshot(
+        &self,
+        path: &Path,
+        number: FileId,
+        families: &BTreeMap<ColumnFamilyId, FamilyState>,
+        last_seqno: SeqNo,
+        shared: Vec<FileId>,
+    ) -> Result<ManifestWriter> {
+        let mut writer =
+            ManifestWriter::create(self.vfs.as_ref(), path, number.0, self.db_uid)?;
+        for (id, family) in families {
+            for edit in snapshot_edits(*id, family) {
+                writer.append(std::slice::from_ref(&edit))?;
+            }
+        }
+        let mut numbers = VersionEdit {
+            column_family: families.keys().next().copied().unwrap_or_default(),
+            last_seqno: Some(last_seqno),
+            shared_files: shared,
+            ..VersionEdit::default()
+        };
+        self.counters.stamp(&mut numbers);
+        writer.append(std::slice::from_ref(&numbers))?;
+        writer.end_snapshot()?;
+        writer.sync()?;
+        Ok(writer)
+    }
+}
+
+/// The edits that make `family` out of nothing.
+fn snapshot_edits(id: ColumnFamilyId, family: &FamilyState) -> Vec<VersionEdit> {
+    let compact_pointers =
+        family.version.compact_pointers().map(|(level, key)| (level, key.clone()));
+    let mut edits = vec![VersionEdit {
+        column_family: id,
+        create: Some(family.name.clone()),
+        style: family.version.style().map(str::to_owned),
+        log_number: Some(family.version.log_number()),
+        compact_pointers: compact_pointers.collect(),
+        ..VersionEdit::default()
+    }];
+    let mut added = Vec::new();
+    for (level, epoch, table) in family.version.tables() {
+        added.push(AddedTable { level, epoch, table: table.clone() });
+        if added.len() == SNAPSHOT_TABLES_PER_RECORD {
+            let added = std::mem::take(&mut added);
+            edits.push(VersionEdit { column_family: id, added, ..VersionEdit::default() });
+        }
+    }
+    if !added.is_empty() {
+        edits.push(VersionEdit { column_family: id, added, ..VersionEdit::default() });
+    }
+    edits
+}
+
+/// The state of the family of `edit` after it; None if it is dropped. Recovery replays with it what
+/// `path` holds.
+pub(crate) fn next_family_state(
+    path: &Path,
+    families: &BTreeMap<ColumnFamilyId, FamilyState>,
+    edit: &VersionEdit,
+) -> Result<Option<FamilyState>> {
+    let inconsistent =
+        |what| Error::corruption(path, 0, CorruptionKind::Inconsistent(what));
+    let mut family = match (families.get(&edit.column_family), &edit.create) {
+        (Some(_), Some(_)) => return Err(inconsistent("a column family is created twice")),
+        (None, None) => return Err(inconsistent("an edit of a column family that is not there")),
+        (Some(family), None) => family.clone(),
+        (None, Some(name)) => FamilyState {
+            name: name.clone(),
+            version: Arc::new(Version::new(edit.column_family, LEVELS_MAX)),
+            data: None,
+        },
+    };
+    if edit.drop {
+        return Ok(None);
+    }
+    let version = family.version.apply(edit).map_err(|error| Error::InconsistentEdit {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
+    family.version = Arc::new(version);
+    Ok(Some(family))
+}
+
+/// The first version of a column family with these options.
+pub(crate) fn fresh_version(id: ColumnFamilyId, options: &ColumnFamilyOptions) -> Version {
+    Version::new(id, options.levels as usize)
+}
+
+/// Tells the reclaimer which tables are new and which are gone.
+fn settle_accounts(edit: &VersionEdit, before: Option<&FamilyState>, reclaimer: &Reclaimer) {
+    let removed: BTreeSet<TableId> = edit.removed.iter().map(|table| table.id).collect();
+    let added: BTreeSet<TableId> = edit.added.iter().map(|added| added.table.id).collect();
+    let fresh = edit.added.iter().map(|added| &added.table);
+    reclaimer.add(fresh.filter(|table| !removed.contains(&table.id)));
+    let Some(before) = before else { return };
+    let mut retired: Vec<Arc<TableMeta>> = Vec::new();
+    if edit.drop {
+        retired.extend(before.version.tables().map(|(_, _, table)| table.clone()));
+    }
+    for gone in edit.removed.iter().filter(|gone| !added.contains(&gone.id)) {
+        let run = before.version.level(gone.level).run(gone.epoch);
+        let found = run.and_then(|run| run.locate(&gone.smallest, gone.id));
+        retired.extend(found.map(|(_, table)| table.clone()));
+    }
+    reclaimer.retire(retired.into_iter());
+}

@@ -1,0 +1,603 @@
+//! The one list of metrics: name, type, unit, meaning, and where in [`Metrics`] the numbers are. The
+//! Prometheus text and docs/metrics.md are both made from it.
+//!
+//! What must stay true: a metric's name, unit and labels never change; a family is written in one
+//! piece; label values are escaped, because column families are named by users.
+
+use std::fmt::Write;
+
+use sateen_control::IoClass;
+
+use super::HistogramSnapshot;
+use super::snapshot::{ColumnFamilyMetrics, LevelShape, Metrics};
+use crate::vfs::ClassTotals;
+
+#[cfg(test)]
+mod tests;
+
+/// What kind of number a family holds, in Prometheus' words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        }
+    }
+}
+
+/// One metric with all its label values.
+struct Family {
+    name: &'static str,
+    kind: Kind,
+    unit: &'static str,
+    help: &'static str,
+    write: fn(&Metrics, &mut Samples<'_>),
+}
+
+const fn counter(
+    name: &'static str,
+    unit: &'static str,
+    help: &'static str,
+    write: fn(&Metrics, &mut Samples<'_>),
+) -> Family {
+    Family { name, kind: Kind::Counter, unit, help, write }
+}
+
+const fn gauge(
+    name: &'static str,
+    unit: &'static str,
+    help: &'static str,
+    write: fn(&Metrics, &mut Samples<'_>),
+) -> Family {
+    Family { name, kind: Kind::Gauge, unit, help, write }
+}
+
+const fn histogram(
+    name: &'static str,
+    help: &'static str,
+    write: fn(&Metrics, &mut Samples<'_>),
+) -> Family {
+    Family { name, kind: Kind::Histogram, unit: "seconds", help, write }
+}
+
+/// What `Metrics::health` can say.
+const HEALTH: [&str; 3] = ["ok", "degraded", "read-only"];
+
+/// Every metric, in the order in which they are written. Nothing else lists them.
+static FAMILIES: &[&[Family]] = &[CLIENT, LATENCY, CACHES, BACKGROUND, STATE];
+
+const CLIENT: &[Family] = &[
+    counter(
+        "sateen_gets_total",
+        "keys",
+        "Point reads, each key of a multi_get included.",
+        |m, s| {
+            s.number(m.counts.gets);
+        },
+    ),
+    counter("sateen_get_hits_total", "keys", "Point reads that found a value.", |m, s| {
+        s.number(m.counts.get_hits);
+    }),
+    counter(
+        "sateen_get_memtable_hits_total",
+        "keys",
+        "Point reads that a memtable answered.",
+        |m, s| {
+            s.number(m.counts.memtable_hits);
+        },
+    ),
+    counter("sateen_get_bytes_total", "bytes", "Values returned by point reads.", |m, s| {
+        s.number(m.counts.get_bytes);
+    }),
+    counter("sateen_multi_gets_total", "calls", "Calls of multi_get.", |m, s| {
+        s.number(m.counts.multi_gets);
+    }),
+    counter(
+        "sateen_writes_total",
+        "batches",
+        "Write batches; a single put is a batch of one.",
+        |m, s| {
+            s.number(m.counts.writes);
+        },
+    ),
+    counter("sateen_written_entries_total", "entries", "Values and deletions written.", |m, s| {
+        s.number(m.counts.written_entries);
+    }),
+    counter("sateen_write_bytes_total", "bytes", "Keys and values written by clients.", |m, s| {
+        s.number(m.counts.write_bytes);
+    }),
+    counter(
+        "sateen_write_groups_total",
+        "groups",
+        "Groups of batches that were committed together.",
+        |m, s| {
+            s.number(m.counts.write_groups);
+        },
+    ),
+    counter("sateen_seeks_total", "seeks", "Iterator seeks.", |m, s| s.number(m.counts.seeks)),
+    counter(
+        "sateen_iterator_steps_total",
+        "steps",
+        "Iterator steps, both ways; counted when the iterator is dropped.",
+        |m, s| {
+            s.number(m.counts.steps);
+        },
+    ),
+    counter(
+        "sateen_iterator_bytes_total",
+        "bytes",
+        "Keys and values that iterators showed.",
+        |m, s| {
+            s.number(m.counts.iter_bytes);
+        },
+    ),
+    counter(
+        "sateen_iterator_skipped_total",
+        "entries",
+        "Entries that iterators passed over: deleted, hidden, or newer than their snapshot.",
+        |m, s| {
+            s.number(m.counts.iter_skipped);
+        },
+    ),
+    counter(
+        "sateen_iterator_reseeks_total",
+        "seeks",
+        "Seeks that iterators made to go past many versions of one key.",
+        |m, s| {
+            s.number(m.counts.iter_reseeks);
+        },
+    ),
+    counter("sateen_wal_bytes_total", "bytes", "Bytes appended to write-ahead logs.", |m, s| {
+        s.number(m.counts.wal_bytes);
+    }),
+    counter("sateen_wal_syncs_total", "syncs", "Syncs of write-ahead logs.", |m, s| {
+        s.number(m.counts.wal_syncs);
+    }),
+];
+
+const LATENCY: &[Family] = &[
+    histogram(
+        "sateen_operation_seconds",
+        "Latency by operation since open. One get in 8 and one write in 4 are timed (drawn at random), all other operations always: _count is the number timed.",
+        |m, s| {
+            for latency in &m.latencies {
+                s.histogram(&[("operation", latency.operation.name())], &latency.since_open);
+            }
+        },
+    ),
+    gauge(
+        "sateen_operation_last_second_seconds",
+        "seconds",
+        "Latency quantiles of the operations of the last full second; quantile 1 is the maximum.",
+        |m, s| {
+            for latency in &m.latencies {
+                for (name, quantile) in [("0.5", 0.5), ("0.99", 0.99), ("0.999", 0.999), ("1", 1.0)]
+                {
+                    let labels = [("operation", latency.operation.name()), ("quantile", name)];
+                    s.labelled(&labels, seconds(latency.last_second.quantile(quantile)));
+                }
+            }
+        },
+    ),
+    histogram(
+        "sateen_stall_seconds",
+        "Waits of writers that are over, by cause (memtable-limit, level0-runs, pending-compaction-bytes, memory-budget, background-error). Every wait is counted.",
+        |m, s| {
+            for stall in &m.stalls {
+                s.histogram(&[("cause", stall.cause.name())], &stall.waits_ns);
+            }
+        },
+    ),
+    gauge(
+        "sateen_stalled_writers",
+        "writers",
+        "Writers that wait at this moment, by cause.",
+        |m, s| {
+            for stall in &m.stalls {
+                s.labelled(&[("cause", stall.cause.name())], stall.waiting);
+            }
+        },
+    ),
+];
+
+const CACHES: &[Family] = &[
+    counter(
+        "sateen_block_cache_hits_total",
+        "blocks",
+        "Blocks found in memory, by kind (data, meta: indexes and filters).",
+        |m, s| {
+            s.labelled(&[("kind", "data")], m.counts.data_block_hits);
+            s.labelled(&[("kind", "meta")], m.counts.meta_block_hits);
+        },
+    ),
+    counter(
+        "sateen_block_cache_misses_total",
+        "blocks",
+        "Blocks read from a file for a client, by kind.",
+        |m, s| {
+            s.labelled(&[("kind", "data")], m.counts.data_block_misses);
+            s.labelled(&[("kind", "meta")], m.counts.meta_block_misses);
+        },
+    ),
+    counter("sateen_filter_checks_total", "checks", "Table filters asked.", |m, s| {
+        s.number(m.counts.filter_checks);
+    }),
+    counter("sateen_filter_negatives_total", "checks", "Tables that a filter spared.", |m, s| {
+        s.number(m.counts.filter_negatives);
+    }),
+    counter(
+        "sateen_filter_false_positives_total",
+        "checks",
+        "Tables searched in vain although their filter said yes.",
+        |m, s| {
+            s.number(m.counts.filter_false_positives);
+        },
+    ),
+    counter("sateen_table_cache_hits_total", "tables", "Tables found open.", |m, s| {
+        s.number(m.counts.table_cache_hits);
+    }),
+    counter(
+        "sateen_table_cache_misses_total",
+        "tables",
+        "Tables that had to be opened.",
+        |m, s| {
+            s.number(m.counts.table_cache_misses);
+        },
+    ),
+];
+
+const BACKGROUND: &[Family] = &[
+    counter(
+        "sateen_flush_entries_total",
+        "entries",
+        "Entries of the memtables flushed.",
+        |m, s| {
+            s.number(m.flushes.entries_in);
+        },
+    ),
+    counter(
+        "sateen_flush_input_bytes_total",
+        "bytes",
+        "Keys and values of the memtables flushed.",
+        |m, s| {
+            s.number(m.flushes.bytes_in);
+        },
+    ),
+    counter("sateen_flush_output_bytes_total", "bytes", "Tables written by flushes.", |m, s| {
+        s.number(m.flushes.bytes_out);
+    }),
+    counter("sateen_flush_tables_total", "tables", "Tables written by flushes.", |m, s| {
+        s.number(m.flushes.tables_out);
+    }),
+    histogram("sateen_flush_seconds", "Flushes, from start to installed.", |m, s| {
+        s.histogram(&[], &m.flushes.durations_ns);
+    }),
+    counter(
+        "sateen_compactions_total",
+        "compactions",
+        "Compactions by the level that they wrote to.",
+        |m, s| {
+            s.by_level(&m.compactions, |level| level.count);
+        },
+    ),
+    counter(
+        "sateen_compaction_input_bytes_total",
+        "bytes",
+        "Tables read by compactions, by output level and where from (above: other levels, same: the output level).",
+        |m, s| {
+            for (level, totals) in m.compactions.iter().enumerate() {
+                let level = level.to_string();
+                s.labelled(&[("level", &level), ("from", "above")], totals.bytes_in_above);
+                s.labelled(&[("level", &level), ("from", "same")], totals.bytes_in_level);
+            }
+        },
+    ),
+    counter(
+        "sateen_compaction_output_bytes_total",
+        "bytes",
+        "Tables written by compactions, by output level.",
+        |m, s| {
+            s.by_level(&m.compactions, |level| level.bytes_out);
+        },
+    ),
+    counter(
+        "sateen_compaction_moved_bytes_total",
+        "bytes",
+        "Tables that changed level without being rewritten, by the level they came to.",
+        |m, s| {
+            s.by_level(&m.compactions, |level| level.bytes_moved);
+        },
+    ),
+    counter(
+        "sateen_compaction_entries_total",
+        "entries",
+        "Entries read by compactions, by output level.",
+        |m, s| {
+            s.by_level(&m.compactions, |level| level.entries_in);
+        },
+    ),
+    counter(
+        "sateen_compaction_dropped_entries_total",
+        "entries",
+        "Entries dropped by compactions, by output level.",
+        |m, s| {
+            s.by_level(&m.compactions, |level| level.entries_dropped);
+        },
+    ),
+    counter(
+        "sateen_compaction_seconds_total",
+        "seconds",
+        "Time of compactions from start to installed, by output level.",
+        |m, s| {
+            s.by_level(&m.compactions, |level| seconds(level.duration_ns));
+        },
+    ),
+    gauge(
+        "sateen_write_amplification",
+        "ratio",
+        "Bytes written to tables for each byte of keys and values that clients wrote, since open; the write-ahead log is not counted.",
+        |m, s| {
+            s.number(m.write_amplification());
+        },
+    ),
+    counter(
+        "sateen_background_errors_total",
+        "errors",
+        "Failures of flushes, compactions and other work in the background.",
+        |m, s| {
+            s.number(m.background_errors);
+        },
+    ),
+    counter(
+        "sateen_io_bytes_total",
+        "bytes",
+        "Bytes of I/O by class and operation (read, write, punch).",
+        |m, s| {
+            s.by_class(m, "read", |io| io.read_bytes);
+            s.by_class(m, "write", |io| io.write_bytes);
+            s.by_class(m, "punch", |io| io.punch_bytes);
+        },
+    ),
+    histogram(
+        "sateen_io_seconds",
+        "Latency of I/O by class and operation (read, write, sync).",
+        |m, s| {
+            for (class, io) in IoClass::NAMES.iter().zip(&m.io) {
+                s.histogram(&[("class", class), ("operation", "read")], &io.read_ns);
+                s.histogram(&[("class", class), ("operation", "write")], &io.write_ns);
+                s.histogram(&[("class", class), ("operation", "sync")], &io.sync_ns);
+            }
+        },
+    ),
+    counter(
+        "sateen_io_errors_total",
+        "errors",
+        "Calls of the operating system that failed, by class.",
+        |m, s| {
+            for (class, io) in IoClass::NAMES.iter().zip(&m.io) {
+                s.labelled(&[("class", class)], io.totals.errors);
+            }
+        },
+    ),
+];
+
+const STATE: &[Family] = &[
+    gauge("sateen_level_runs", "runs", "Sorted runs by column family and level.", |m, s| {
+        s.by_family_and_level(m, |level| level.runs);
+    }),
+    gauge("sateen_level_tables", "tables", "Tables by column family and level.", |m, s| {
+        s.by_family_and_level(m, |level| level.tables);
+    }),
+    gauge("sateen_level_bytes", "bytes", "Bytes of tables by column family and level.", |m, s| {
+        s.by_family_and_level(m, |level| level.bytes);
+    }),
+    gauge(
+        "sateen_immutable_memtables",
+        "memtables",
+        "Memtables that wait for their flush, by column family.",
+        |m, s| {
+            s.by_family(m, |family| family.immutable_memtables);
+        },
+    ),
+    gauge(
+        "sateen_compaction_debt_bytes",
+        "bytes",
+        "What compaction has yet to move before every level is within its target, by column family.",
+        |m, s| {
+            s.by_family(m, |family| family.compaction_debt_bytes);
+        },
+    ),
+    gauge(
+        "sateen_memory_bytes",
+        "bytes",
+        "Memory by owner (active_memtables, immutable_memtables, block_cache, pinned_blocks, indexes_and_filters, job_buffers, wal_buffers, versions).",
+        |m, s| {
+            for (owner, bytes) in m.memory.owners() {
+                s.labelled(&[("owner", owner)], bytes);
+            }
+        },
+    ),
+    gauge(
+        "sateen_memory_budget_bytes",
+        "bytes",
+        "What all owners together may take; 0 if not limited.",
+        |m, s| {
+            s.number(m.memory.budget);
+        },
+    ),
+    gauge(
+        "sateen_health",
+        "1 or 0",
+        "1 for the state the database is in (ok, degraded, read-only), 0 for the others.",
+        |m, s| {
+            for state in HEALTH {
+                s.labelled(&[("state", state)], u64::from(state == m.health));
+            }
+        },
+    ),
+    gauge(
+        "sateen_running_jobs",
+        "jobs",
+        "Jobs that run at this moment, paused ones included, by kind (flush, compaction).",
+        |m, s| {
+            s.labelled(&[("kind", "flush")], m.running_flushes);
+            s.labelled(&[("kind", "compaction")], m.running_compactions);
+        },
+    ),
+    gauge("sateen_snapshots", "snapshots", "Snapshots that are held.", |m, s| {
+        s.number(m.snapshots)
+    }),
+    gauge(
+        "sateen_obsolete_bytes",
+        "bytes",
+        "Bytes in files that no version needs and that are not given back yet.",
+        |m, s| {
+            s.number(m.obsolete_bytes);
+        },
+    ),
+    gauge(
+        "sateen_live_wal_bytes",
+        "bytes",
+        "Bytes of write-ahead logs that recovery would read.",
+        |m, s| {
+            s.number(m.live_wal_bytes);
+        },
+    ),
+];
+
+/// All metrics in Prometheus' text format, version 0.0.4.
+pub(super) fn prometheus_text(metrics: &Metrics) -> String {
+    let mut out = String::with_capacity(64 * 1024);
+    for family in FAMILIES.iter().copied().flatten() {
+        let Family { name, kind, help, .. } = family;
+        push(&mut out, format_args!("# HELP {name} {help}\n# TYPE {name} {}\n", kind.name()));
+        (family.write)(metrics, &mut Samples { out: &mut out, name });
+    }
+    out
+}
+
+/// Writes the samples of one family.
+struct Samples<'a> {
+    out: &'a mut String,
+    name: &'static str,
+}
+
+type Labels<'a> = &'a [(&'a str, &'a str)];
+
+impl Samples<'_> {
+    fn number(&mut self, value: impl Into<Number>) {
+        self.sample("", &[], None, value.into());
+    }
+
+    fn labelled(&mut self, labels: Labels<'_>, value: impl Into<Number>) {
+        self.sample("", labels, None, value.into());
+    }
+
+    fn by_level<T, N: Into<Number>>(&mut self, levels: &[T], value: impl Fn(&T) -> N) {
+        for (level, totals) in levels.iter().enumerate() {
+            self.labelled(&[("level", &level.to_string())], value(totals));
+        }
+    }
+
+    fn by_family(&mut self, metrics: &Metrics, value: fn(&ColumnFamilyMetrics) -> u64) {
+        for family in &metrics.column_families {
+            self.labelled(&[("cf", &family.name)], value(family));
+        }
+    }
+
+    fn by_family_and_level(&mut self, metrics: &Metrics, value: fn(&LevelShape) -> u64) {
+        for family in &metrics.column_families {
+            for (level, shape) in family.levels.iter().enumerate() {
+                let level = level.to_string();
+                self.labelled(&[("cf", &family.name), ("level", &level)], value(shape));
+            }
+        }
+    }
+
+    fn by_class(&mut self, metrics: &Metrics, operation: &str, value: fn(&ClassTotals) -> u64) {
+        for (class, io) in IoClass::NAMES.iter().zip(&metrics.io) {
+            self.labelled(&[("class", class), ("operation", operation)], value(&io.totals));
+        }
+    }
+
+    /// Nanoseconds as cumulative buckets in seconds, from 256 ns to 17 s in powers of two.
+    fn histogram(&mut self, labels: Labels<'_>, histogram: &HistogramSnapshot) {
+        let mut buckets = histogram.buckets().peekable();
+        let mut below = 0;
+        for exponent in 8..=34 {
+            let end = 1_u64 << exponent;
+            while let Some((_, _, count)) = buckets.next_if(|&(_, high, _)| high <= end) {
+                below += count;
+            }
+            self.sample("_bucket", labels, Some(&seconds(end).to_string()), below.into());
+        }
+        self.sample("_bucket", labels, Some("+Inf"), histogram.count().into());
+        self.sample("_sum", labels, None, seconds(histogram.sum()).into());
+        self.sample("_count", labels, None, histogram.count().into());
+    }
+
+    fn sample(&mut self, suffix: &str, labels: Labels<'_>, le: Option<&str>, value: Number) {
+        self.out.push_str(self.name);
+        self.out.push_str(suffix);
+        let mut before = '{';
+        for (label, text) in labels.iter().copied().chain(le.map(|le| ("le", le))) {
+            self.out.push(before);
+            before = ',';
+            self.out.push_str(label);
+            self.out.push_str("=\"");
+            push_escaped(self.out, text);
+            self.out.push('"');
+        }
+        if before == ',' {
+            self.out.push('}');
+        }
+        match value {
+            Number::Whole(value) => push(self.out, format_args!(" {value}\n")),
+            Number::Real(value) => push(self.out, format_args!(" {value}\n")),
+        }
+    }
+}
+
+enum Number {
+    Whole(u64),
+    Real(f64),
+}
+
+impl From<u64> for Number {
+    fn from(value: u64) -> Number {
+        Number::Whole(value)
+    }
+}
+
+impl From<f64> for Number {
+    fn from(value: f64) -> Number {
+        Number::Real(value)
+    }
+}
+
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}
+
+fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("writing to a string does not fail");
+}
+
+fn push_escaped(out: &mut String, text: &str) {
+    for character in text.chars() {
+        match character {
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            '\n' => out.push_str("\\n"),
+            other => out.push(other),
+        }
+    }
+}

@@ -1,0 +1,245 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::*;
+use crate::metrics::StallCause;
+use crate::metrics::engine::{CompactionDone, EngineMetrics, FlushDone, LatencySampling};
+use crate::metrics::snapshot::{MemoryUse, Operation};
+use crate::vfs::ClassSnapshot;
+
+/// One line of samples, taken apart.
+#[derive(Debug, PartialEq)]
+struct Sample {
+    name: String,
+    labels: BTreeMap<String, String>,
+    value: f64,
+}
+
+/// A metric or label name as the format defines it.
+fn is_name(name: &str) -> bool {
+    let first = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    first && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Parses a line of samples by the grammar of the format; panics where it is broken.
+fn parse(line: &str) -> Sample {
+    let end = line.find(['{', ' ']).expect("a name ends");
+    let mut labels = BTreeMap::new();
+    let mut rest = &line[end..];
+    if let Some(inside) = rest.strip_prefix('{') {
+        rest = inside;
+        loop {
+            let (label, after) = rest.split_once("=\"").expect("a label has a quoted value");
+            assert!(is_name(label), "{line}");
+            let mut text = String::new();
+            let mut characters = after.char_indices();
+            let closing = loop {
+                match characters.next().expect("a label value ends") {
+                    (_, '\\') => match characters.next().expect("an escape is complete").1 {
+                        'n' => text.push('\n'),
+                        escaped @ ('\\' | '"') => text.push(escaped),
+                        other => panic!("no such escape: {other}"),
+                    },
+                    (at, '"') => break at,
+                    (_, other) => text.push(other),
+                }
+            };
+            assert_eq!(labels.insert(label.to_owned(), text), None, "{line}");
+            rest = &after[closing + 1..];
+            match rest.split_at(1) {
+                (",", more) => rest = more,
+                ("}", more) => {
+                    rest = more;
+                    break;
+                }
+                _ => panic!("{line}"),
+            }
+        }
+    }
+    let value = rest.strip_prefix(' ').expect("a value follows").parse().expect("a number");
+    let name = line[..end].to_owned();
+    assert!(is_name(&name), "{line}");
+    Sample { name, labels, value }
+}
+
+/// Samples by family, checked for what the format demands of the whole.
+fn parse_all(text: &str) -> BTreeMap<String, Vec<Sample>> {
+    let mut families: BTreeMap<String, Vec<Sample>> = BTreeMap::new();
+    let (mut current, mut kind) = (String::new(), "");
+    let mut seen = BTreeSet::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            let (name, _) = help.split_once(' ').expect("a help text");
+            let typed = lines.next().and_then(|line| line.strip_prefix("# TYPE "));
+            let (typed_name, typed_kind) = typed.and_then(|t| t.split_once(' ')).expect("a type");
+            assert_eq!(typed_name, name);
+            assert!(["counter", "gauge", "histogram"].contains(&typed_kind));
+            assert!(families.insert(name.to_owned(), Vec::new()).is_none(), "{name} twice");
+            (current, kind) = (name.to_owned(), typed_kind);
+            continue;
+        }
+        let sample = parse(line);
+        let suffix = sample.name.strip_prefix(&current).expect("samples follow their type");
+        let allowed: &[&str] =
+            if kind == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
+        assert!(allowed.contains(&suffix), "{line}");
+        assert!(seen.insert((sample.name.clone(), sample.labels.clone())), "{line} twice");
+        families.get_mut(&current).expect("a family").push(sample);
+    }
+    families
+}
+
+/// The buckets of every histogram ascend and end with its count.
+fn check_histograms(families: &BTreeMap<String, Vec<Sample>>) {
+    for (name, samples) in families {
+        let mut series: BTreeMap<_, Vec<(f64, f64)>> = BTreeMap::new();
+        let mut counts = BTreeMap::new();
+        for sample in samples {
+            let mut labels = sample.labels.clone();
+            if sample.name == format!("{name}_bucket") {
+                let le = labels.remove("le").expect("a bucket has a bound");
+                let le = if le == "+Inf" { f64::INFINITY } else { le.parse().unwrap() };
+                series.entry(labels).or_default().push((le, sample.value));
+            } else if sample.name == format!("{name}_count") {
+                counts.insert(labels, sample.value);
+            }
+        }
+        for (labels, buckets) in series {
+            assert!(buckets.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1), "{name} {buckets:?}");
+            let last = buckets[buckets.len() - 1];
+            assert_eq!(last, (f64::INFINITY, counts[&labels]), "{name} {labels:?}");
+        }
+    }
+}
+
+fn sample_of<'a>(
+    families: &'a BTreeMap<String, Vec<Sample>>,
+    name: &str,
+    labels: &[(&str, &str)],
+) -> &'a Sample {
+    let wanted: BTreeMap<_, _> =
+        labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    let found = families.values().flatten().find(|s| s.name == name && s.labels == wanted);
+    found.unwrap_or_else(|| panic!("no sample {name} {labels:?}"))
+}
+
+/// Metrics in which nothing is empty.
+fn busy() -> Metrics {
+    let engine = EngineMetrics::new(LatencySampling::EXACT, 100);
+    for size in [10, 20] {
+        engine.record_get(engine.start(Operation::Get), Some(size));
+    }
+    engine.record_get(engine.start(Operation::Get), None);
+    engine.record_multi_get(engine.start(Operation::MultiGet), 5, 4, 100);
+    engine.record_write(engine.start(Operation::Write), 1000, 9);
+    engine.record_seek(engine.start(Operation::Seek));
+    engine.record_wal_sync(engine.start(Operation::WalSync));
+    drop(engine.stall_begin(StallCause::Level0Runs));
+    engine.flush_done(&FlushDone { bytes_in: 1000, bytes_out: 500, ..FlushDone::default() });
+    engine.compaction_done(&CompactionDone {
+        output_level: 2,
+        bytes_in_above: 500,
+        bytes_out: 1500,
+        ..CompactionDone::default()
+    });
+    engine.rotate(101);
+    let mut metrics = engine.snapshot();
+    metrics.io = vec![ClassSnapshot::default(); IoClass::NAMES.len()];
+    metrics.io[IoClass::Wal.index()].totals.write_bytes = 77;
+    metrics.column_families = vec![
+        ColumnFamilyMetrics {
+            name: "default".into(),
+            levels: vec![LevelShape { runs: 3, tables: 4, bytes: 5 }; 2],
+            ..ColumnFamilyMetrics::default()
+        },
+        ColumnFamilyMetrics {
+            name: "a \"quoted\\\nname".into(),
+            levels: vec![LevelShape::default()],
+            compaction_debt_bytes: 9,
+            ..ColumnFamilyMetrics::default()
+        },
+    ];
+    metrics.memory = MemoryUse { block_cache: 4096, budget: 1 << 20, ..MemoryUse::default() };
+    metrics.health = "degraded";
+    metrics
+}
+
+#[test]
+fn the_text_is_valid_and_holds_the_numbers() {
+    let families = parse_all(&busy().to_prometheus_text());
+    check_histograms(&families);
+    let value = |name, labels: &[(&str, &str)]| sample_of(&families, name, labels).value;
+    assert_eq!(value("sateen_gets_total", &[]), 8.0);
+    assert_eq!(value("sateen_get_hits_total", &[]), 6.0);
+    assert_eq!(value("sateen_get_bytes_total", &[]), 130.0);
+    assert_eq!(value("sateen_written_entries_total", &[]), 9.0);
+    assert_eq!(value("sateen_operation_seconds_count", &[("operation", "get")]), 3.0);
+    assert_eq!(value("sateen_stall_seconds_count", &[("cause", "level0-runs")]), 1.0);
+    assert_eq!(value("sateen_stalled_writers", &[("cause", "level0-runs")]), 0.0);
+    assert_eq!(value("sateen_compaction_output_bytes_total", &[("level", "2")]), 1500.0);
+    assert_eq!(value("sateen_write_amplification", &[]), 2.0);
+    let wal_write = [("class", "wal"), ("operation", "write")];
+    assert_eq!(value("sateen_io_bytes_total", &wal_write), 77.0);
+    assert_eq!(value("sateen_level_tables", &[("cf", "default"), ("level", "1")]), 4.0);
+    assert_eq!(value("sateen_compaction_debt_bytes", &[("cf", "a \"quoted\\\nname")]), 9.0);
+    assert_eq!(value("sateen_memory_bytes", &[("owner", "block_cache")]), 4096.0);
+    assert_eq!(value("sateen_health", &[("state", "degraded")]), 1.0);
+    assert_eq!(value("sateen_health", &[("state", "ok")]), 0.0);
+}
+
+#[test]
+fn no_family_of_a_busy_database_is_empty() {
+    for (name, samples) in parse_all(&busy().to_prometheus_text()) {
+        assert!(!samples.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn the_text_of_an_unused_database_is_valid() {
+    let families = parse_all(&Metrics::default().to_prometheus_text());
+    assert_eq!(families.len(), FAMILIES.iter().map(|group| group.len()).sum::<usize>());
+}
+
+#[test]
+fn names_follow_the_conventions() {
+    for Family { name, kind, unit, help, .. } in FAMILIES.iter().copied().flatten() {
+        assert!(is_name(name) && name.starts_with("sateen_"), "{name}");
+        assert_eq!(name.ends_with("_total"), *kind == Kind::Counter, "{name}");
+        let bare = name.trim_end_matches("_total");
+        assert_eq!(bare.ends_with("_bytes"), *unit == "bytes", "{name} in {unit}");
+        assert_eq!(bare.ends_with("_seconds"), *unit == "seconds", "{name} in {unit}");
+        assert!(help.ends_with('.') && !help.contains(['\n', '\\', '|']), "{name}");
+    }
+}
+
+/// docs/metrics.md as it must be.
+fn documentation() -> String {
+    let mut out = String::from(
+        "# Metrics\n\n\
+         What `Db::metrics().to_prometheus_text()` writes. Counters count from open. Made from the\n\
+         table in `crates/engine/src/metrics/table.rs`; after a change there run\n\
+         `SATEEN_BLESS=1 cargo test -p sateen --lib metrics`.\n\n\
+         Histograms have buckets from 256 ns to 17 s in powers of two. I/O classes are client, wal,\n\
+         manifest, flush, l0 (compaction out of level 0), deep (other compaction) and reclaim.\n\n\
+         | metric | type | unit | meaning |\n| --- | --- | --- | --- |\n",
+    );
+    for Family { name, kind, unit, help, .. } in FAMILIES.iter().copied().flatten() {
+        push(&mut out, format_args!("| `{name}` | {} | {unit} | {help} |\n", kind.name()));
+    }
+    out
+}
+
+#[test]
+fn the_documentation_lists_every_metric() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+    if std::env::var_os("SATEEN_BLESS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, documentation()).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == documentation(),
+        "docs/metrics.md is out of date: run SATEEN_BLESS=1 cargo test -p sateen --lib metrics"
+    );
+}

@@ -1,0 +1,222 @@
+//! What the engine tells of itself: metrics in one value, and properties by name as users of RocksDB
+//! ask for them.
+
+use sateen_control::version::Version;
+
+use crate::column_family::ColumnFamilyData;
+use crate::core::DbCore;
+use crate::db::{ColumnFamily, Db};
+use crate::metrics::{ColumnFamilyMetrics, LevelShape, MemoryUse, Metrics};
+
+impl Db {
+    /// Everything that the engine counts, at this moment.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        self.core().collect_metrics()
+    }
+
+    /// A property of the default column family or the database by name, such as
+    /// `sateen.num-files-at-level0`; the prefix `rocksdb.` does as well. `None` if there is none of
+    /// that name. [`PROPERTIES`] lists them.
+    #[must_use]
+    pub fn property(&self, name: &str) -> Option<String> {
+        self.property_cf(&self.default_column_family(), name)
+    }
+
+    /// A property of a column family by name.
+    #[must_use]
+    pub fn property_cf(&self, family: &ColumnFamily, name: &str) -> Option<String> {
+        let name = name.strip_prefix("sateen.").or_else(|| name.strip_prefix("rocksdb."))?;
+        property(self.core(), &family.data, name)
+    }
+
+    /// About how many bytes of tables hold the keys from `begin` up to, not including, `end`.
+    #[must_use]
+    pub fn approximate_size(&self, family: &ColumnFamily, begin: &[u8], end: &[u8]) -> u64 {
+        if begin >= end {
+            return 0;
+        }
+        let super_version = family.data.super_version();
+        let levels = super_version.version.levels();
+        levels.iter().flat_map(|level| level.runs()).map(|run| {
+            let tables = run.overlap(begin, end);
+            run.bytes_in(tables)
+        }).sum()
+    }
+}
+
+/// The names that [`Db::property`] knows, without their prefix. `<N>` stands for a level.
+pub const PROPERTIES: &[&str] = &[
+    "stats",
+    "levelstats",
+    "num-files-at-level<N>",
+    "bytes-at-level<N>",
+    "estimate-num-keys",
+    "estimate-live-data-size",
+    "total-sst-files-size",
+    "num-immutable-mem-table",
+    "mem-table-flush-pending",
+    "compaction-pending",
+    "num-running-flushes",
+    "num-running-compactions",
+    "cur-size-active-mem-table",
+    "cur-size-all-mem-tables",
+    "num-entries-active-mem-table",
+    "num-deletes-active-mem-table",
+    "num-snapshots",
+    "background-errors",
+    "is-write-stopped",
+    "actual-delayed-write-rate",
+    "estimate-pending-compaction-bytes",
+    "block-cache-usage",
+    "block-cache-capacity",
+    "block-cache-pinned-usage",
+    "estimate-table-readers-mem",
+    "options",
+    "health",
+];
+
+impl DbCore {
+    pub(crate) fn collect_metrics(&self) -> Metrics {
+        let mut metrics = self.metrics.snapshot();
+        let io = self.vfs.snapshot();
+        metrics.io = io.classes.to_vec();
+        metrics.counts.data_block_hits = self.blocks.hits();
+        metrics.counts.data_block_misses = self.blocks.misses();
+        let families = self.families();
+        let (mut active, mut immutable) = (0, 0);
+        for family in families.values() {
+            let version = family.super_version().version.clone();
+            let (sealed, sealed_bytes) = family.sealed_usage();
+            active += family.active_memtable().memory_bytes() as u64;
+            immutable += sealed_bytes;
+            metrics.column_families.push(ColumnFamilyMetrics {
+                name: family.name().to_owned(),
+                levels: level_shapes(&version),
+                immutable_memtables: sealed as u64,
+                compaction_debt_bytes: self.driver.pending_compaction_bytes(family.id()),
+            });
+        }
+        metrics.memory = MemoryUse {
+            active_memtables: active,
+            immutable_memtables: immutable + self.pool_memory.bytes() as u64,
+            block_cache: self.blocks.usage_bytes(),
+            pinned_blocks: self.blocks.pinned_bytes(),
+            indexes_and_filters: self.tables.memory_bytes(),
+            budget: self.options.load().memory_budget.unwrap_or(0),
+            ..MemoryUse::default()
+        };
+        metrics.health = self.health.health().name();
+        metrics.health_cause = self.health.cause().map(|cause| cause.to_string());
+        let (flushes, compactions) = self.driver.running();
+        metrics.running_flushes = flushes;
+        metrics.running_compactions = compactions;
+        metrics.snapshots = self.snapshots.count() as u64;
+        metrics.obsolete_bytes = self.reclaimer.obsolete_bytes();
+        metrics.live_wal_bytes = self.pipeline.live_logs().iter().map(|(_, bytes)| bytes).sum();
+        metrics
+    }
+}
+
+fn level_shapes(version: &Version) -> Vec<LevelShape> {
+    let shape = |level: &std::sync::Arc<sateen_control::version::Level>| LevelShape {
+        runs: level.runs().len() as u64,
+        tables: level.tables() as u64,
+        bytes: level.bytes(),
+    };
+    version.levels().iter().map(shape).collect()
+}
+
+fn property(core: &DbCore, family: &ColumnFamilyData, name: &str) -> Option<String> {
+    let version = family.super_version().version.clone();
+    let level_of = |prefix: &str| name.strip_prefix(prefix)?.parse::<u8>().ok();
+    if let Some(level) = level_of("num-files-at-level") {
+        return Some(version.level(level).tables().to_string());
+    }
+    if let Some(level) = level_of("bytes-at-level") {
+        return Some(version.level(level).bytes().to_string());
+    }
+    let admission = core.driver.gate.current();
+    let active = family.active_memtable();
+    let (sealed, sealed_bytes) = family.sealed_usage();
+    let number: u64 = match name {
+        "stats" | "levelstats" => return Some(stats_text(core, &version, name == "stats")),
+        "options" => return Some(core.options.load().to_text()),
+        "health" => return Some(core.health.health().name().to_owned()),
+        "estimate-num-keys" => {
+            let entries = version.tables().map(|(_, _, table)| {
+                table.entries.saturating_sub(2 * table.tombstones)
+            });
+            let memory = active.entries() as u64;
+            entries.sum::<u64>() + memory
+        }
+        "estimate-live-data-size" | "total-sst-files-size" | "live-sst-files-size" => version.bytes(),
+        "num-immutable-mem-table" => sealed as u64,
+        "mem-table-flush-pending" => u64::from(sealed > 0),
+        "compaction-pending" => u64::from(core.driver.has_due_work()),
+        "num-running-flushes" => core.driver.running().0,
+        "num-running-compactions" => core.driver.running().1,
+        "cur-size-active-mem-table" => active.memory_bytes() as u64,
+        "cur-size-all-mem-tables" | "size-all-mem-tables" => {
+            active.memory_bytes() as u64 + sealed_bytes
+        }
+        "num-entries-active-mem-table" => active.entries() as u64,
+        "num-deletes-active-mem-table" => active.tombstones() as u64,
+        "num-snapshots" => core.snapshots.count() as u64,
+        "background-errors" => core.metrics.snapshot().background_errors,
+        "is-write-stopped" => u64::from(core.driver.gate.is_stopped()),
+        "actual-delayed-write-rate" => match admission.state {
+            sateen_control::AdmissionState::Delayed { bytes_per_second } => bytes_per_second,
+            _ => 0,
+        },
+        "estimate-pending-compaction-bytes" => core.driver.pending_compaction_bytes(family.id()),
+        "block-cache-usage" => core.blocks.usage_bytes(),
+        "block-cache-capacity" => core.blocks.capacity(),
+        "block-cache-pinned-usage" => core.blocks.pinned_bytes(),
+        "estimate-table-readers-mem" => core.tables.memory_bytes(),
+        _ => return None,
+    };
+    Some(number.to_string())
+}
+
+fn stats_text(core: &DbCore, version: &Version, all: bool) -> String {
+    use std::fmt::Write;
+    let mut text = String::from("level     runs   tables          bytes\n");
+    for (number, level) in version.levels().iter().enumerate() {
+        // Writing to a string does not fail.
+        let _infallible = writeln!(
+            text,
+            "L{number:<8} {:>4} {:>8} {:>14}",
+            level.runs().len(),
+            level.tables(),
+            level.bytes()
+        );
+    }
+    if all {
+        let metrics = core.collect_metrics();
+        let _infallible = writeln!(
+            text,
+            "\nwrites {}  gets {}  seeks {}  write amplification {:.2}  block cache hits {:.1} %\n\
+             flushes {}  compactions {}  memory {} bytes  health {}",
+            metrics.counts.writes,
+            metrics.counts.gets,
+            metrics.counts.seeks,
+            metrics.write_amplification(),
+            metrics.block_cache_hit_rate() * 100.0,
+            metrics.flushes.count,
+            metrics.compactions.iter().map(|level| level.count).sum::<u64>(),
+            metrics.memory.total(),
+            metrics.health,
+        );
+        for stall in metrics.stalls.iter().filter(|stall| stall.waits_ns.count() > 0) {
+            let _infallible = writeln!(
+                text,
+                "stalls by {}: {} of {:.3} s in all",
+                stall.cause.name(),
+                stall.waits_ns.count(),
+                stall.waits_ns.sum() as f64 / 1e9,
+            );
+        }
+    }
+    text
+}

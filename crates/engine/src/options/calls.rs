@@ -1,0 +1,111 @@
+//! Options of single calls: reads, writes, flushes and compactions by hand.
+
+use std::time::Duration;
+
+use sateen_control::SeqNo;
+
+use crate::snapshot::Snapshot;
+
+/// Options of a read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// An iterator shows no key before this one. Default: none. RocksDB: `iterate_lower_bound`.
+    pub lower_bound: Option<Vec<u8>>,
+    /// An iterator shows no key at or after this one. Default: none. RocksDB:
+    /// `iterate_upper_bound`.
+    pub upper_bound: Option<Vec<u8>>,
+    /// An iterator shows only keys that begin so. Default: none.
+    pub prefix: Option<Vec<u8>>,
+    /// What is read from the disk stays in the block cache. Default: true. A scan of everything
+    /// should not. RocksDB: `fill_cache`.
+    pub fill_cache: bool,
+    /// Each block's checksum is checked when it comes from the disk. Default: true. RocksDB:
+    /// `verify_checksums`.
+    pub verify_checksums: bool,
+    /// Bytes that an iterator reads ahead at most; 0: it starts small and grows as it goes.
+    /// Default: 0. RocksDB: `readahead_size`.
+    pub readahead_bytes: u64,
+    /// Read as of this snapshot. Default: none, the newest. RocksDB: `snapshot`.
+    pub snapshot: Option<Snapshot>,
+}
+
+impl ReadOptions {
+    /// Read as of `snapshot`.
+    #[must_use]
+    pub fn at(snapshot: &Snapshot) -> ReadOptions {
+        ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() }
+    }
+
+    #[inline]
+    pub(crate) fn seqno(&self) -> Option<SeqNo> {
+        self.snapshot.as_ref().map(Snapshot::seqno)
+    }
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        ReadOptions {
+            lower_bound: None,
+            upper_bound: None,
+            prefix: None,
+            fill_cache: true,
+            verify_checksums: true,
+            readahead_bytes: 0,
+            snapshot: None,
+        }
+    }
+}
+
+/// Options of a write.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// Durable before the call returns, whatever [`Options::wal`] says. Default: false. RocksDB:
+    /// `sync`.
+    pub sync: bool,
+    /// Not in the log: lost in a crash that comes before its memtable is flushed. Default: false.
+    /// RocksDB: `disableWAL`.
+    pub disable_wal: bool,
+    /// The longest that the write may be held back because background work is behind; then it
+    /// fails with `WouldStall` and nothing is written. Zero never waits. Default: none, it waits.
+    /// RocksDB's nearest: `no_slowdown`.
+    pub deadline: Option<Duration>,
+}
+
+impl WriteOptions {
+    /// A write that is durable before the call returns.
+    #[must_use]
+    pub fn sync() -> WriteOptions {
+        WriteOptions { sync: true, ..WriteOptions::default() }
+    }
+}
+
+/// Options of a flush.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlushOptions {
+    /// Return when it is done, not when it is begun. Default: true. RocksDB: `wait`.
+    pub wait: bool,
+}
+
+impl Default for FlushOptions {
+    fn default() -> Self {
+        FlushOptions { wait: true }
+    }
+}
+
+/// Options of a compaction by hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompactRangeOptions {
+    /// Return when it is done, not when it is begun. Default: true.
+    pub wait: bool,
+    /// Flush the memtables first, so that what was just written takes part. Default: true.
+    pub flush: bool,
+    /// Rewrite tables of the last level, too, which have nothing to merge with: their deleted
+    /// entries and old compression go. Default: false. RocksDB: `bottommost_level_compaction`.
+    pub rewrite_last_level: bool,
+}
+
+impl Default for CompactRangeOptions {
+    fn default() -> Self {
+        CompactRangeOptions { wait: true, flush: true, rewrite_last_level: false }
+    }
+}

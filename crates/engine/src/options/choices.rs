@@ -1,0 +1,108 @@
+//! The option values that are one of a few names, and how they look as text.
+
+use std::time::Duration;
+
+use super::define::named_enum;
+use super::text::{Named, Span, Unit};
+
+named_enum! {
+    /// How the blocks of a table are compressed. The order of the names is on-disk format.
+    pub enum Compression, "none, lz4 or zstd for each level, separated by commas" {
+        /// Not at all.
+        None = "none",
+        /// LZ4: fast.
+        Lz4 = "lz4",
+        /// Zstandard: smaller and slower. Needs the feature `zstd`.
+        Zstd = "zstd",
+    }
+}
+
+named_enum! {
+    /// Which table of a level is compacted first.
+    pub enum CompactionPriority, "min-overlapping-ratio or round-robin" {
+        /// The one that overlaps least of the next level for its size.
+        MinOverlappingRatio = "min-overlapping-ratio",
+        /// The next one in key order after the last.
+        RoundRobin = "round-robin",
+    }
+}
+
+named_enum! {
+    /// How tables are arranged and picked.
+    pub enum CompactionStyle, "leveled" {
+        /// One run a level, level 0 excepted.
+        Leveled = "leveled",
+    }
+}
+
+named_enum! {
+    /// What recovery makes of a damaged log.
+    pub enum WalRecovery, "prefix or absolute" {
+        /// The longest undamaged prefix, if what follows is no more than an unfinished write.
+        Prefix = "prefix",
+        /// An undamaged log, or an error.
+        Absolute = "absolute",
+    }
+}
+
+named_enum! {
+    /// What delays writers when background work falls behind.
+    pub enum WriteController, "triggers or off" {
+        /// RocksDB's slowdown and stop conditions.
+        Triggers = "triggers",
+        /// Only the hard limits of memory.
+        Off = "off",
+    }
+}
+
+named_enum! {
+    /// What is measured.
+    pub enum StatisticsLevel, "counters or latencies" {
+        /// Bytes, operations and stalls.
+        Counters = "counters",
+        /// Also how long each operation took.
+        Latencies = "latencies",
+    }
+}
+
+/// How writes reach the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WalMode {
+    /// There is no log: a crash loses what was not flushed.
+    Off,
+    /// Written to the operating system; survives the death of the process, not of the machine.
+    Buffered,
+    /// Each write is durable before it returns.
+    SyncEachWrite,
+    /// Each write is durable at the latest so long after it returned.
+    SyncInterval(Duration),
+}
+
+/// [`WalMode`] as text.
+pub(super) struct WalUnit;
+
+impl Unit<WalMode> for WalUnit {
+    const ACCEPTS: &'static str = "off, buffered, sync or interval:<duration>, as interval:10ms";
+
+    fn read(text: &str) -> Option<WalMode> {
+        match text {
+            "off" => Some(WalMode::Off),
+            "buffered" => Some(WalMode::Buffered),
+            "sync" => Some(WalMode::SyncEachWrite),
+            other => {
+                let interval: Duration = Span::read(other.strip_prefix("interval:")?)?;
+                Some(WalMode::SyncInterval(interval))
+            }
+        }
+    }
+
+    fn print(value: &WalMode) -> String {
+        match value {
+            WalMode::Off => "off".to_owned(),
+            WalMode::Buffered => "buffered".to_owned(),
+            WalMode::SyncEachWrite => "sync".to_owned(),
+            WalMode::SyncInterval(interval) => format!("interval:{}", Span::print(interval)),
+        }
+    }
+}

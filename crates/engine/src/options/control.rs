@@ -1,0 +1,92 @@
+//! What control is told of the options: the same values under the names and types of its own.
+
+use sateen_control::options::{
+    BottommostLevelCompaction, CfOptions, CompactionPri, CompressionCode, ControlOptions,
+    RateLimiterOptions,
+};
+
+use super::{ColumnFamilyOptions, CompactionPriority, Compression, Options, WriteController};
+
+/// Compression as the number that control hands back in a plan. The numbers are those of the format.
+pub(crate) fn compression_code(compression: Compression) -> CompressionCode {
+    CompressionCode(match compression {
+        Compression::None => 0,
+        Compression::Lz4 => 1,
+        Compression::Zstd => 2,
+    })
+}
+
+pub(crate) fn compression_from_code(code: CompressionCode) -> Compression {
+    match code.0 {
+        1 => Compression::Lz4,
+        2 => Compression::Zstd,
+        _ => Compression::None,
+    }
+}
+
+/// What a manual compaction does to the lowest level.
+pub(crate) fn bottommost(rewrite: bool) -> BottommostLevelCompaction {
+    if rewrite {
+        BottommostLevelCompaction::Force
+    } else {
+        BottommostLevelCompaction::IfTombstones
+    }
+}
+
+/// The options of the whole database.
+pub(crate) fn database(options: &Options) -> ControlOptions {
+    let limit = options.rate_limit_bytes_per_second;
+    ControlOptions {
+        max_background_flushes: options.max_background_flushes.max(1) as usize,
+        max_background_compactions: options.max_background_compactions.max(1) as usize,
+        slice_bytes_max: options.slice_bytes_max.max(1),
+        rate_limiter: RateLimiterOptions {
+            bytes_per_second: (limit > 0).then_some(limit),
+            auto_tuned: options.rate_limit_auto_tune,
+            ..RateLimiterOptions::default()
+        },
+        delayed_write_rate: options.delayed_write_bytes_per_second,
+        ..ControlOptions::default()
+    }
+}
+
+/// The options of a column family.
+pub(crate) fn column_family(options: &ColumnFamilyOptions) -> CfOptions {
+    CfOptions {
+        num_levels: options.levels as usize,
+        write_buffer_size: options.memtable_bytes,
+        max_write_buffer_number: options.memtables_max,
+        min_write_buffer_number_to_merge: options.memtables_to_flush_min,
+        level0_file_num_compaction_trigger: options.level0_trigger,
+        level0_slowdown_writes_trigger: options.level0_slowdown,
+        level0_stop_writes_trigger: options.level0_stop,
+        soft_pending_compaction_bytes_limit: options.soft_pending_compaction_bytes,
+        hard_pending_compaction_bytes_limit: options.hard_pending_compaction_bytes,
+        max_bytes_for_level_base: options.level_base_bytes,
+        max_bytes_for_level_multiplier: options.level_multiplier,
+        level_compaction_dynamic_level_bytes: options.dynamic_level_bytes,
+        target_file_size_base: options.table_bytes,
+        target_file_size_multiplier: u64::from(options.table_multiplier),
+        max_compaction_bytes: options.compaction_bytes_max,
+        compaction_pri: match options.compaction_priority {
+            CompactionPriority::MinOverlappingRatio => CompactionPri::MinOverlappingRatio,
+            CompactionPriority::RoundRobin => CompactionPri::RoundRobin,
+        },
+        disable_auto_compactions: options.disable_auto_compactions,
+        compression_per_level: options.compression.iter().copied().map(compression_code).collect(),
+        ..CfOptions::rocksdb()
+    }
+}
+
+/// True if control delays and stops writers by RocksDB's triggers.
+pub(crate) fn has_triggers(options: &Options) -> bool {
+    options.write_controller == WriteController::Triggers
+}
+
+impl ColumnFamilyOptions {
+    /// How tables of `level` are compressed when a flush writes them.
+    pub(crate) fn compression_of(&self, level: usize) -> Compression {
+        let last = self.compression.len().saturating_sub(1);
+        self.compression.get(level.min(last)).copied().unwrap_or(Compression::None)
+    }
+}

@@ -1,0 +1,98 @@
+//! The named profiles: nothing but option values. The names of those that wait for their policy are
+//! known, so that asking for one says so.
+
+use super::{CompactionPriority, Compression, MIB, Options};
+use crate::error::{Error, Result};
+
+/// The profile of [`Options::default`].
+pub(super) const DEFAULT: &str = "sateen";
+
+/// The profiles there are.
+pub(super) const AVAILABLE: &[&str] =
+    &["sateen", "rocksdb", "rocksdb-limited", "rocksdb-autotuned", "leveldb"];
+
+/// The profiles whose policies are not built yet.
+const PLANNED: &[&str] = &["silk", "bolt", "vlsm", "adoc", "triad", "triad-silk", "pebblesdb"];
+
+pub(super) fn options(name: &str) -> Result<Options> {
+    let mut options = match name {
+        "sateen" => Options::default(),
+        "rocksdb" => rocksdb(),
+        "rocksdb-limited" => limited(),
+        "rocksdb-autotuned" => auto_tuned(),
+        "leveldb" => leveldb(),
+        other => return Err(unknown(other)),
+    };
+    name.clone_into(&mut options.profile);
+    Ok(options)
+}
+
+/// What RocksDB 11 does when nothing is set. Direct I/O is an option there, too; caches are sized
+/// by their owner and left as ours, so that profiles can be compared.
+fn rocksdb() -> Options {
+    let mut options = Options {
+        background_threads: 2,
+        max_background_flushes: 1,
+        max_background_compactions: 1,
+        background_thread_nice: 0,
+        direct_io_for_flush_and_compaction: false,
+        compaction_readahead_bytes: 2 * MIB,
+        bytes_per_sync: 0,
+        wal_bytes_per_sync: 0,
+        manifest_bytes_max: 1024 * MIB,
+        ..Options::default()
+    };
+    let family = &mut options.column_family;
+    family.compression = vec![Compression::Lz4];
+    options
+}
+
+/// RocksDB with a fixed rate for background work: 90 MB/s, the best of the fixed rates that SILK's
+/// evaluation (§3) tries on a device of 200 MB/s. Set `rate_limit_bytes_per_second` for another.
+fn limited() -> Options {
+    Options { rate_limit_bytes_per_second: 90 * MIB, ..rocksdb() }
+}
+
+/// RocksDB with its self-tuning limiter, whose upper end is far above what it should need.
+fn auto_tuned() -> Options {
+    Options { rate_limit_bytes_per_second: 400 * MIB, rate_limit_auto_tune: true, ..rocksdb() }
+}
+
+/// LevelDB's shape: small memtable and tables, fixed level sizes, one background thread.
+fn leveldb() -> Options {
+    let mut options = Options {
+        background_threads: 1,
+        max_background_flushes: 1,
+        max_background_compactions: 1,
+        delayed_write_bytes_per_second: MIB,
+        block_cache_bytes: 8 * MIB,
+        max_open_files: 1000,
+        ..rocksdb()
+    };
+    let family = &mut options.column_family;
+    family.memtable_bytes = 4 * MIB;
+    family.level0_trigger = 4;
+    family.level0_slowdown = 8;
+    family.level0_stop = 12;
+    family.level_base_bytes = 10 * MIB;
+    family.dynamic_level_bytes = false;
+    family.table_bytes = 2 * MIB;
+    family.compaction_priority = CompactionPriority::RoundRobin;
+    family.soft_pending_compaction_bytes = 0;
+    family.hard_pending_compaction_bytes = 0;
+    family.bloom_bits_per_key = 0;
+    options
+}
+
+fn unknown(name: &str) -> Error {
+    let there_are = AVAILABLE.join(", ");
+    let text = if PLANNED.contains(&name) {
+        format!("profile {name:?} is not available yet; there are {there_are}")
+    } else {
+        format!("unknown profile {name:?}; there are {there_are}")
+    };
+    Error::InvalidArgument(text)
+}
+
+#[cfg(test)]
+pub(super) const PLANNED_FOR_TESTS: &[&str] = PLANNED;

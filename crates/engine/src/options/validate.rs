@@ -1,0 +1,129 @@
+//! Which option values are possible, and which contradict each other. Each refusal names the
+//! option, its value and what it must be.
+
+use super::{ColumnFamilyOptions, Compression, GIB, MIB, Options, WalMode};
+use crate::error::{Error, Result};
+
+/// The largest value that any setting may allow (format rule F11).
+const VALUE_BYTES_MAX: u64 = GIB;
+
+pub(super) fn database(options: &Options) -> Result<()> {
+    let check = |name, fine, must| require(options.get(name), name, fine, must);
+    if options.error_if_exists && !options.create_if_missing {
+        return contradiction("error_if_exists needs create_if_missing: no directory would open");
+    }
+    check("background_threads", options.background_threads <= 1024, "at most 1024")?;
+    check("max_background_flushes", options.max_background_flushes >= 1, "at least 1")?;
+    check("max_background_compactions", options.max_background_compactions >= 1, "at least 1")?;
+    check("background_thread_nice", options.background_thread_nice <= 19, "0 to 19")?;
+    check(
+        "slice_bytes_max",
+        (4096..=64 * MIB).contains(&options.slice_bytes_max),
+        "4KiB to 64MiB",
+    )?;
+    check("max_open_files", options.max_open_files >= 16, "at least 16")?;
+    check("commit_group_bytes_max", options.commit_group_bytes_max >= 1, "at least 1")?;
+    check(
+        "value_bytes_max",
+        (1..=VALUE_BYTES_MAX).contains(&options.value_bytes_max),
+        "1 to 1GiB",
+    )?;
+    check(
+        "compaction_readahead_bytes",
+        options.compaction_readahead_bytes <= 64 * MIB,
+        "at most 64MiB",
+    )?;
+    check("manifest_bytes_max", options.manifest_bytes_max >= 1, "at least 1")?;
+    check(
+        "delayed_write_bytes_per_second",
+        options.delayed_write_bytes_per_second >= 1,
+        "at least 1",
+    )?;
+    if options.rate_limit_auto_tune && options.rate_limit_bytes_per_second == 0 {
+        return contradiction(
+            "rate_limit_auto_tune needs rate_limit_bytes_per_second, the upper end of its range",
+        );
+    }
+    if let WalMode::SyncInterval(interval) = options.wal {
+        check("wal", !interval.is_zero(), "an interval above 0, or sync")?;
+    }
+    column_family(&options.column_family)?;
+    if let Some(budget) = options.memory_budget {
+        let family = &options.column_family;
+        let memtables = family.memtable_bytes.saturating_mul(u64::from(family.memtables_max));
+        check("memory_budget", budget >= MIB, "at least 1MiB, or none")?;
+        if memtables > budget {
+            return contradiction(&format!(
+                "memory_budget {} is less than memtables_max {} times memtable_bytes {}",
+                options.get("memory_budget")?,
+                family.memtables_max,
+                family.get("memtable_bytes")?
+            ));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn column_family(options: &ColumnFamilyOptions) -> Result<()> {
+    let check = |name, fine, must| require(options.get(name), name, fine, must);
+    check("memtable_bytes", options.memtable_bytes >= 1, "at least 1")?;
+    check("memtables_max", options.memtables_max >= 2, "at least 2: one written, one flushed")?;
+    if !(1..options.memtables_max).contains(&options.memtables_to_flush_min) {
+        let (min, max) = (options.memtables_to_flush_min, options.memtables_max);
+        return contradiction(&format!(
+            "memtables_to_flush_min {min} must be at least 1 and less than memtables_max {max}"
+        ));
+    }
+    check("level0_trigger", options.level0_trigger >= 1, "at least 1")?;
+    let (trigger, slowdown, stop) =
+        (options.level0_trigger, options.level0_slowdown, options.level0_stop);
+    if !(trigger <= slowdown && slowdown <= stop) {
+        return contradiction(&format!(
+            "level0_trigger {trigger}, level0_slowdown {slowdown} and level0_stop {stop} must not \
+             go down in this order"
+        ));
+    }
+    check("levels", (2..=16).contains(&options.levels), "2 to 16")?;
+    check("level_base_bytes", options.level_base_bytes >= 1, "at least 1")?;
+    check(
+        "level_multiplier",
+        options.level_multiplier > 1.0 && options.level_multiplier <= 1000.0,
+        "above 1, at most 1000",
+    )?;
+    check("table_bytes", options.table_bytes >= 1, "at least 1")?;
+    check("table_multiplier", options.table_multiplier >= 1, "at least 1")?;
+    let (soft, hard) =
+        (options.soft_pending_compaction_bytes, options.hard_pending_compaction_bytes);
+    if soft > hard && hard != 0 {
+        return contradiction(&format!(
+            "soft_pending_compaction_bytes {} is above hard_pending_compaction_bytes {}",
+            options.get("soft_pending_compaction_bytes")?,
+            options.get("hard_pending_compaction_bytes")?
+        ));
+    }
+    check("block_bytes", (1..=16 * MIB).contains(&options.block_bytes), "1 to 16MiB")?;
+    check("restart_interval", (1..=65_535).contains(&options.restart_interval), "1 to 65535")?;
+    check("bloom_bits_per_key", options.bloom_bits_per_key <= 64, "at most 64")?;
+    check("compression", !options.compression.is_empty(), "at least one name")?;
+    let zstd = options.compression.contains(&Compression::Zstd);
+    check(
+        "compression",
+        cfg!(feature = "zstd") || !zstd,
+        "none or lz4: zstd is not part of this build",
+    )?;
+    check("zstd_level", (1..=22).contains(&options.zstd_level), "1 to 22")?;
+    check("comparator", options.comparator == "bytewise", "bytewise: there is no other yet")?;
+    check("merge_operator", options.merge_operator.is_none(), "none: there is none yet")?;
+    check("ttl", options.ttl.is_none(), "none: entries do not expire yet")
+}
+
+fn require(value: Result<String>, name: &str, fine: bool, must: &str) -> Result<()> {
+    if fine {
+        return Ok(());
+    }
+    Err(Error::InvalidArgument(format!("option {name} is {}: it must be {must}", value?)))
+}
+
+fn contradiction(text: &str) -> Result<()> {
+    Err(Error::InvalidArgument(text.to_owned()))
+}

@@ -1,0 +1,237 @@
+//! The block cache: decompressed payloads of data blocks by table and offset. Tables' numbers are
+//! never reused and blocks never change (format rule F2), so nothing here is ever wrong, only cold.
+
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{OptionsBuilder, Weighter};
+use sateen_control::TableId;
+
+/// What a cached block takes beside its bytes: the count in front of it, the entry, its place in the
+/// hash table, the allocator's own.
+const ENTRY_OVERHEAD_BYTES: u64 = 96;
+/// By this much capacity there is another shard, up to the most.
+const SHARD_BYTES_MIN: u64 = 2 << 20;
+const SHARDS_MAX: u64 = 64;
+/// From which the number of entries is estimated; only what ghosts remember depends on it.
+const BLOCK_BYTES_TYPICAL: u64 = 4096;
+/// Counters are spread over so many lines, so that threads seldom share one.
+const COUNTERS: usize = 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    table: TableId,
+    offset: u64,
+}
+
+impl std::hash::Hash for Key {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.table.0);
+        state.write_u64(self.offset);
+    }
+}
+
+/// Mixes the two numbers of a key by two multiplications. The keys are the engine's own numbers,
+/// which nobody chooses against it.
+#[derive(Clone, Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    #[inline]
+    fn write_u64(&mut self, n: u64) {
+        let mixed = u128::from(self.0 ^ n ^ 0x9E37_79B9_7F4A_7C15)
+            .wrapping_mul(0xD6E8_FEB8_6659_FD93_A5A5_C3C3_9696_F0F1);
+        let bytes = mixed.to_le_bytes();
+        let low = bytes.first_chunk().map_or(0, |half| u64::from_le_bytes(*half));
+        let high = bytes.last_chunk().map_or(0, |half| u64::from_le_bytes(*half));
+        self.0 = low.rotate_left(32) ^ high;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[derive(Clone, Default)]
+struct BuildKeyHasher;
+
+impl BuildHasher for BuildKeyHasher {
+    type Hasher = KeyHasher;
+    #[inline]
+    fn build_hasher(&self) -> KeyHasher {
+        KeyHasher::default()
+    }
+}
+
+#[derive(Clone)]
+struct Bytes;
+
+impl Weighter<Key, Arc<[u8]>> for Bytes {
+    #[inline]
+    fn weight(&self, _: &Key, block: &Arc<[u8]>) -> u64 {
+        block.len() as u64 + ENTRY_OVERHEAD_BYTES
+    }
+}
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Counters {
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+/// A cache of data blocks, shared by all column families.
+pub(crate) struct BlockCache {
+    cache: Cache<Key, Arc<[u8]>, Bytes, BuildKeyHasher, DefaultLifecycle<Key, Arc<[u8]>>>,
+    capacity: AtomicU64,
+    counters: [Counters; COUNTERS],
+}
+
+impl std::fmt::Debug for BlockCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockCache")
+            .field("capacity", &self.capacity())
+            .field("usage_bytes", &self.usage_bytes())
+            .finish_non_exhaustive()
+    }
+}
+
+impl BlockCache {
+    /// A cache of at most `capacity` bytes, overhead included. With 0 it keeps nothing.
+    pub(crate) fn new(capacity: u64) -> BlockCache {
+        let shards = (capacity / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
+        let items = capacity / (BLOCK_BYTES_TYPICAL + ENTRY_OVERHEAD_BYTES);
+        // All that is required is set, so the only failure of `build` cannot happen.
+        let options = OptionsBuilder::new()
+            .weight_capacity(capacity)
+            .estimated_items_capacity(usize::try_from(items).unwrap_or(usize::MAX).max(1))
+            .shards(usize::try_from(shards).unwrap_or(1))
+            .build()
+            .expect("capacity and estimate are set");
+        BlockCache {
+            cache: Cache::with_options(options, Bytes, BuildKeyHasher, DefaultLifecycle::default()),
+            capacity: AtomicU64::new(capacity),
+            counters: Default::default(),
+        }
+    }
+
+    /// The block at `offset` of `table`, if it is here.
+    #[inline]
+    pub(crate) fn get(&self, table: TableId, offset: u64) -> Option<Arc<[u8]>> {
+        let found = self.cache.get(&Key { table, offset });
+        let counters = self.counters();
+        match found.is_some() {
+            true => counters.hits.fetch_add(1, Ordering::Relaxed),
+            false => counters.misses.fetch_add(1, Ordering::Relaxed),
+        };
+        found
+    }
+
+    /// Keeps a block, for a while.
+    pub(crate) fn insert(&self, table: TableId, offset: u64, block: Arc<[u8]>) {
+        self.cache.insert(Key { table, offset }, block);
+    }
+
+    /// Bytes in use, overhead included.
+    pub(crate) fn usage_bytes(&self) -> u64 {
+        self.cache.weight()
+    }
+
+    /// Bytes that it may use.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity.load(Ordering::Relaxed)
+    }
+
+    /// Changes how much it may use; drops what no longer fits.
+    pub(crate) fn set_capacity(&self, capacity: u64) {
+        self.capacity.store(capacity, Ordering::Relaxed);
+        self.cache.set_capacity(capacity);
+    }
+
+    /// How many lookups found their block.
+    pub(crate) fn hits(&self) -> u64 {
+        self.counters.iter().map(|c| c.hits.load(Ordering::Relaxed)).sum()
+    }
+
+    /// How many lookups did not.
+    pub(crate) fn misses(&self) -> u64 {
+        self.counters.iter().map(|c| c.misses.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Bytes of cached blocks that something outside holds as well. Walks the whole cache: for a
+    /// figure that is asked for now and then.
+    pub(crate) fn pinned_bytes(&self) -> u64 {
+        let pinned = self.cache.iter().filter(|(_, block)| Arc::strong_count(block) > 2);
+        pinned.map(|(_, block)| block.len() as u64).sum()
+    }
+
+    /// The counters of the calling thread.
+    #[inline]
+    fn counters(&self) -> &Counters {
+        THREAD.with(|thread| &self.counters[thread % COUNTERS])
+    }
+}
+
+/// Numbers the threads that use a cache.
+static THREADS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+thread_local! {
+    static THREAD: usize = THREADS.fetch_add(1, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(n: usize) -> Arc<[u8]> {
+        vec![7; n].into()
+    }
+
+    #[test]
+    fn finds_what_was_inserted_and_counts() {
+        let cache = BlockCache::new(1 << 20);
+        cache.insert(TableId(1), 0, block(10));
+        cache.insert(TableId(1), 4096, block(11));
+        cache.insert(TableId(2), 0, block(12));
+        assert_eq!(cache.get(TableId(1), 0).unwrap().len(), 10);
+        assert_eq!(cache.get(TableId(1), 4096).unwrap().len(), 11);
+        assert_eq!(cache.get(TableId(2), 0).unwrap().len(), 12);
+        assert!(cache.get(TableId(2), 4096).is_none());
+        assert_eq!((cache.hits(), cache.misses()), (3, 1));
+        assert_eq!(cache.usage_bytes(), 33 + 3 * ENTRY_OVERHEAD_BYTES);
+    }
+
+    #[test]
+    fn never_uses_more_than_its_capacity() {
+        for capacity in [0, 1, 1000, 1 << 20, 16 << 20] {
+            let cache = BlockCache::new(capacity);
+            for i in 0..10_000u64 {
+                cache.insert(TableId(i % 7), i * 4096, block(4096));
+                assert!(cache.usage_bytes() <= capacity + capacity / 8, "{capacity}");
+            }
+            cache.set_capacity(capacity / 2);
+            assert!(cache.usage_bytes() <= capacity / 2 + 64);
+            assert_eq!(cache.capacity(), capacity / 2);
+        }
+    }
+
+    #[test]
+    fn pinned_blocks_are_those_held_outside() {
+        let cache = BlockCache::new(1 << 20);
+        let held = block(500);
+        cache.insert(TableId(1), 0, held.clone());
+        cache.insert(TableId(1), 1, block(100));
+        assert_eq!(cache.pinned_bytes(), 500);
+        drop(held);
+        assert_eq!(cache.pinned_bytes(), 0);
+    }
+}

@@ -1,0 +1,441 @@
+//! Turns the entries of a tree into what a reader at a snapshot sees: the newest visible version of
+//! each key, without the deleted ones, within bounds, in both directions.
+//!
+//! What must stay true:
+//! - forwards the internal cursor stands on the current entry, and key and value are its slices;
+//! - backwards it stands before all versions of the current key, which is copied with its value
+//!   (or, after a seek for the visible version, on that version);
+//! - an error makes the iterator invalid and stays in `status` until the next seek: the end of the
+//!   data and a failure are never the same answer.
+
+use sateen_control::{SeqNo, ValueKind};
+
+use super::InternalIterator;
+use super::bounds::IterBounds;
+use crate::error::{CorruptionKind, Error, Result};
+use crate::key;
+
+#[cfg(test)]
+mod tests;
+
+/// Versions of one key that are stepped over one by one before a seek goes past the rest.
+pub(crate) const SEQUENTIAL_SKIP_MAX: u32 = 8;
+
+/// What an iterator did beneath the surface since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DbIterStats {
+    /// Entries that were passed over: newer than the snapshot, hidden, or deletions.
+    pub(crate) skipped: u64,
+    /// Seeks made to go past many versions of one key.
+    pub(crate) reseeks: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Reverse,
+}
+
+/// An iterator over the user keys that are visible at a snapshot.
+pub(crate) struct DbIter<I> {
+    iter: I,
+    snapshot: SeqNo,
+    bounds: IterBounds,
+    direction: Direction,
+    valid: bool,
+    /// Reverse only: the internal cursor stands on the current entry, `value` is not used.
+    on_entry: bool,
+    error: Option<Error>,
+    /// Forward: the key whose older versions are being skipped. Reverse: the current key.
+    saved_key: Vec<u8>,
+    /// Reverse: the current value.
+    saved_value: Vec<u8>,
+    seek_key: Vec<u8>,
+    stats: DbIterStats,
+}
+
+impl<I: InternalIterator> DbIter<I> {
+    /// What is visible at `snapshot` in `iter`, within `bounds`. Not valid until the first seek.
+    pub(crate) fn new(iter: I, snapshot: SeqNo, bounds: IterBounds) -> DbIter<I> {
+        DbIter {
+            iter,
+            snapshot,
+            bounds,
+            direction: Direction::Forward,
+            valid: false,
+            on_entry: false,
+            error: None,
+            saved_key: Vec::new(),
+            saved_value: Vec::new(),
+            seek_key: Vec::new(),
+            stats: DbIterStats::default(),
+        }
+    }
+
+    /// True if the iterator stands on a key.
+    #[inline]
+    pub(crate) fn valid(&self) -> bool {
+        self.valid
+    }
+
+    /// The error that made the iterator invalid, if one did.
+    pub(crate) fn status(&self) -> Result<()> {
+        self.error.clone().map_or(Ok(()), Err)
+    }
+
+    /// The user key. Empty unless `valid`; lives until the next move.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        match self.direction {
+            _ if !self.valid => &[],
+            Direction::Forward => key::user_key(self.iter.key()),
+            Direction::Reverse => &self.saved_key,
+        }
+    }
+
+    /// The value. Empty unless `valid`; lives until the next move.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        match self.direction {
+            _ if !self.valid => &[],
+            Direction::Reverse if !self.on_entry => &self.saved_value,
+            _ => self.iter.value(),
+        }
+    }
+
+    /// What happened beneath the surface since the iterator was made.
+    pub(crate) fn stats(&self) -> DbIterStats {
+        self.stats
+    }
+
+    /// Moves to the first key.
+    pub(crate) fn seek_to_first(&mut self) {
+        let done = match self.bounds.lower() {
+            Some(lower) => {
+                set_key(&mut self.seek_key, lower, self.snapshot, ValueKind::MAX);
+                self.seek_forward()
+            }
+            None => {
+                self.reset(Direction::Forward);
+                self.iter.seek_to_first().and_then(|()| self.find_next(false))
+            }
+        };
+        self.finish(done);
+    }
+
+    /// Moves to the last key.
+    pub(crate) fn seek_to_last(&mut self) {
+        let done = match self.bounds.upper() {
+            Some(upper) => {
+                set_key(&mut self.seek_key, upper, SeqNo::MAX, ValueKind::MAX);
+                self.seek_reverse()
+            }
+            None => {
+                self.reset(Direction::Reverse);
+                self.iter.seek_to_last().and_then(|()| self.find_prev())
+            }
+        };
+        self.finish(done);
+    }
+
+    /// Moves to the first key at or behind `target`.
+    pub(crate) fn seek(&mut self, target: &[u8]) {
+        let start = match self.bounds.lower() {
+            Some(lower) if self.bounds.is_below(target) => lower,
+            _ => target,
+        };
+        set_key(&mut self.seek_key, start, self.snapshot, ValueKind::MAX);
+        let done = self.seek_forward();
+        self.finish(done);
+    }
+
+    /// Moves to the last key at or before `target`.
+    pub(crate) fn seek_for_prev(&mut self, target: &[u8]) {
+        match self.bounds.upper() {
+            Some(upper) if self.bounds.is_above(target) => {
+                set_key(&mut self.seek_key, upper, SeqNo::MAX, ValueKind::MAX);
+            }
+            _ => set_key(&mut self.seek_key, target, SeqNo(0), ValueKind::Delete),
+        }
+        let done = self.seek_reverse();
+        self.finish(done);
+    }
+
+    /// Moves to the next key. Does nothing unless `valid`.
+    #[inline]
+    pub(crate) fn next(&mut self) {
+        if self.valid {
+            let done = self.advance();
+            self.finish(done);
+        }
+    }
+
+    /// Moves to the previous key. Does nothing unless `valid`.
+    #[inline]
+    pub(crate) fn prev(&mut self) {
+        if self.valid {
+            let done = self.retreat();
+            self.finish(done);
+        }
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        if self.direction == Direction::Reverse {
+            // The cursor may be anywhere: go behind the last version of the current key.
+            self.direction = Direction::Forward;
+            self.on_entry = false;
+            set_key(&mut self.seek_key, &self.saved_key, SeqNo(0), ValueKind::Delete);
+            self.iter.seek(&self.seek_key)?;
+            return self.find_next(true);
+        }
+        let entry = self.iter.key();
+        // Seqno 0 is given by a compaction that saw the last of the key's versions, and to the
+        // very first write: nothing older can follow, so nothing need be compared with the key.
+        let more_versions = key::seqno(entry) > SeqNo(0);
+        if more_versions {
+            self.saved_key.clear();
+            self.saved_key.extend_from_slice(key::user_key(entry));
+        }
+        self.iter.next()?;
+        self.find_next(more_versions)
+    }
+
+    fn retreat(&mut self) -> Result<()> {
+        if self.direction == Direction::Forward {
+            self.direction = Direction::Reverse;
+            self.saved_key.clear();
+            self.saved_key.extend_from_slice(key::user_key(self.iter.key()));
+            self.skip_back()?;
+        } else if self.on_entry {
+            self.skip_back()?;
+        }
+        self.find_prev()
+    }
+
+    /// Forgets position and error before a seek.
+    fn reset(&mut self, direction: Direction) {
+        self.direction = direction;
+        self.valid = false;
+        self.on_entry = false;
+        self.error = None;
+    }
+
+    fn finish(&mut self, done: Result<()>) {
+        if let Err(error) = done {
+            self.valid = false;
+            self.error = Some(error);
+        }
+    }
+
+    fn seek_forward(&mut self) -> Result<()> {
+        self.reset(Direction::Forward);
+        if self.bounds.is_above(key::user_key(&self.seek_key)) {
+            return Ok(());
+        }
+        self.iter.seek(&self.seek_key)?;
+        self.find_next(false)
+    }
+
+    fn seek_reverse(&mut self) -> Result<()> {
+        self.reset(Direction::Reverse);
+        if self.bounds.is_below(key::user_key(&self.seek_key)) {
+            return Ok(());
+        }
+        self.iter.seek_for_prev(&self.seek_key)?;
+        self.find_prev()
+    }
+
+    /// Finds the first visible entry from the cursor on; entries of `saved_key` are hidden if
+    /// `skip_saved`.
+    fn find_next(&mut self, mut skip_saved: bool) -> Result<()> {
+        self.valid = false;
+        let mut skipped_in_a_row = 0;
+        while self.iter.valid() {
+            let entry = self.iter.key();
+            let user_key = key::user_key(entry);
+            if self.bounds.is_above(user_key) {
+                return Ok(());
+            }
+            if skip_saved && *user_key == *self.saved_key {
+                skipped_in_a_row += 1;
+            } else if key::seqno(entry) > self.snapshot {
+                if skipped_in_a_row > 0 && !skip_saved && *user_key == *self.saved_key {
+                    skipped_in_a_row += 1;
+                } else {
+                    self.saved_key.clear();
+                    self.saved_key.extend_from_slice(user_key);
+                    skip_saved = false;
+                    skipped_in_a_row = 1;
+                }
+            } else {
+                match visible_kind(entry)? {
+                    Visible::Value => {
+                        self.valid = true;
+                        return Ok(());
+                    }
+                    Visible::Deleted => {
+                        self.saved_key.clear();
+                        self.saved_key.extend_from_slice(user_key);
+                        skip_saved = true;
+                        skipped_in_a_row = 0;
+                    }
+                }
+            }
+            self.stats.skipped += 1;
+            if skipped_in_a_row <= SEQUENTIAL_SKIP_MAX {
+                self.iter.next()?;
+                continue;
+            }
+            skipped_in_a_row = 0;
+            self.stats.reseeks += 1;
+            let (seqno, kind) = if skip_saved {
+                (SeqNo(0), ValueKind::Delete)
+            } else {
+                (self.snapshot, ValueKind::MAX)
+            };
+            set_key(&mut self.seek_key, &self.saved_key, seqno, kind);
+            self.iter.seek(&self.seek_key)?;
+        }
+        Ok(())
+    }
+
+    /// Finds the last visible key at or before the cursor, which stands on the oldest version of
+    /// some key, or on none.
+    fn find_prev(&mut self) -> Result<()> {
+        self.valid = false;
+        while self.iter.valid() {
+            let user_key = key::user_key(self.iter.key());
+            if self.bounds.is_below(user_key) {
+                return Ok(());
+            }
+            if self.bounds.is_above(user_key) {
+                // Only after a seek to the bound itself, if it is a key with the largest seqno.
+                self.saved_key.clear();
+                self.saved_key.extend_from_slice(user_key);
+                self.skip_back()?;
+                continue;
+            }
+            self.saved_key.clear();
+            self.saved_key.extend_from_slice(user_key);
+            if self.newest_visible()? {
+                self.valid = true;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Walks from the oldest version of `saved_key` to its newest visible one, and on to before
+    /// them all. True if that version is a value, which is then in `saved_value`, or under the
+    /// cursor if `on_entry`.
+    fn newest_visible(&mut self) -> Result<bool> {
+        self.on_entry = false;
+        let mut found = false;
+        let mut versions = 0;
+        while self.iter.valid() {
+            let entry = self.iter.key();
+            if *key::user_key(entry) != *self.saved_key {
+                break;
+            }
+            if key::seqno(entry) > self.snapshot {
+                self.skip_back()?;
+                break;
+            }
+            if versions == SEQUENTIAL_SKIP_MAX {
+                return self.seek_newest_visible();
+            }
+            self.stats.skipped += u64::from(versions > 0);
+            versions += 1;
+            match visible_kind(entry)? {
+                Visible::Value => {
+                    found = true;
+                    self.saved_value.clear();
+                    self.saved_value.extend_from_slice(self.iter.value());
+                }
+                Visible::Deleted => found = false,
+            }
+            self.iter.prev()?;
+        }
+        self.stats.skipped += u64::from(versions > 0 && !found);
+        Ok(found)
+    }
+
+    /// [`Self::newest_visible`] for a key of many versions: one seek instead of many steps.
+    #[cold]
+    fn seek_newest_visible(&mut self) -> Result<bool> {
+        self.stats.reseeks += 1;
+        set_key(&mut self.seek_key, &self.saved_key, self.snapshot, ValueKind::MAX);
+        self.iter.seek(&self.seek_key)?;
+        if !self.iter.valid() || *key::user_key(self.iter.key()) != *self.saved_key {
+            // A version was seen a moment ago, and what is read from does not change.
+            return Err(malformed("a version of a key vanished between two reads"));
+        }
+        if visible_kind(self.iter.key())? == Visible::Value {
+            self.on_entry = true;
+            return Ok(true);
+        }
+        self.skip_back()?;
+        Ok(false)
+    }
+
+    /// Moves the cursor back past all versions of `saved_key`.
+    fn skip_back(&mut self) -> Result<()> {
+        self.on_entry = false;
+        let mut skipped = 0;
+        while self.iter.valid() && *key::user_key(self.iter.key()) >= *self.saved_key {
+            if skipped == SEQUENTIAL_SKIP_MAX {
+                self.stats.reseeks += 1;
+                set_key(&mut self.seek_key, &self.saved_key, SeqNo::MAX, ValueKind::MAX);
+                self.iter.seek_for_prev(&self.seek_key)?;
+            } else {
+                self.iter.prev()?;
+            }
+            skipped += 1;
+            self.stats.skipped += 1;
+        }
+        Ok(())
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Visible {
+    Value,
+    Deleted,
+}
+
+/// What the newest visible version of a key says.
+#[inline]
+fn visible_kind(entry: &[u8]) -> Result<Visible> {
+    match key::kind(entry) {
+        Some(ValueKind::Put) => Ok(Visible::Value),
+        Some(ValueKind::Delete) => Ok(Visible::Deleted),
+        other => Err(unreadable_kind(other)),
+    }
+}
+
+/// The error for an entry of a kind that this version cannot read.
+#[cold]
+pub(crate) fn unreadable_kind(kind: Option<ValueKind>) -> Error {
+    malformed(match kind {
+        Some(ValueKind::Merge) => "merge operands are not supported",
+        Some(ValueKind::SingleDelete) => "single deletes are not supported",
+        Some(ValueKind::RangeDelete) => "range deletes are not supported",
+        Some(ValueKind::Put | ValueKind::Delete) | None => "unknown kind of entry",
+    })
+}
+
+/// Corruption found in a merged stream, where the file is no longer known.
+#[cold]
+pub(crate) fn malformed(what: &'static str) -> Error {
+    Error::Corruption {
+        path: "(merged entries)".into(),
+        offset: 0,
+        kind: CorruptionKind::Malformed(what),
+    }
+}
+
+#[inline]
+fn set_key(out: &mut Vec<u8>, user_key: &[u8], seqno: SeqNo, kind: ValueKind) {
+    out.clear();
+    key::append(out, user_key, seqno, kind);
+}

@@ -1,0 +1,279 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use sateen_control::UserKey;
+
+use super::*;
+use crate::read::merging_iter::MergingIter;
+use crate::read::vec_iter::{Fault, VecIter, internal};
+
+/// One write: key, value or deletion, and the child in which it is found.
+#[derive(Clone, Debug)]
+struct Write {
+    key: Vec<u8>,
+    put: bool,
+    child: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Move {
+    First,
+    Last,
+    Seek(Vec<u8>),
+    SeekForPrev(Vec<u8>),
+    Next,
+    Prev,
+}
+
+const CHILDREN: usize = 4;
+
+fn any_key() -> impl Strategy<Value = Vec<u8>> {
+    vec(prop_oneof![Just(0_u8), Just(1), Just(0xff)], 0..3)
+}
+
+/// Writes in commit order, often many to one key.
+fn any_history() -> impl Strategy<Value = Vec<Write>> {
+    let write =
+        (any_key(), 0_u8..4, 0..CHILDREN, prop_oneof![4 => Just(1_usize), 1 => 5_usize..25]);
+    vec(write, 0..25).prop_map(|writes| {
+        let mut history = Vec::new();
+        for (key, put, child, times) in writes {
+            for _ in 0..times {
+                history.push(Write { key: key.clone(), put: put > 0, child });
+            }
+        }
+        history
+    })
+}
+
+fn any_move() -> impl Strategy<Value = Move> {
+    prop_oneof![
+        1 => Just(Move::First),
+        1 => Just(Move::Last),
+        2 => any_key().prop_map(Move::Seek),
+        2 => any_key().prop_map(Move::SeekForPrev),
+        8 => Just(Move::Next),
+        8 => Just(Move::Prev),
+    ]
+}
+
+fn any_bounds() -> impl Strategy<Value = IterBounds> {
+    let bound = || proptest::option::of(any_key().prop_map(UserKey::from));
+    (bound(), bound(), proptest::option::weighted(0.3, any_key())).prop_map(|(l, u, prefix)| {
+        let bounds = IterBounds::new(l, u);
+        match prefix {
+            Some(prefix) => bounds.with_prefix(&prefix),
+            None => bounds,
+        }
+    })
+}
+
+fn value_of(seqno: u64) -> Vec<u8> {
+    format!("value {seqno}").into_bytes()
+}
+
+/// The children that hold `history` (seqnos from 1), and the visible pairs at `snapshot`. For each
+/// key in `zeroed` the oldest version has seqno 0, as compactions leave it, if it is a visible value.
+fn build(
+    history: &[Write],
+    snapshot: u64,
+    zeroed: &[Vec<u8>],
+    fault: &Fault,
+) -> (Vec<VecIter>, BTreeMap<Vec<u8>, Vec<u8>>) {
+    let mut lists = vec![Vec::new(); CHILDREN];
+    let mut model = BTreeMap::new();
+    let mut seen = std::collections::BTreeSet::new();
+    for (write, seqno) in history.iter().zip(1_u64..) {
+        let oldest = seen.insert(&write.key);
+        let zero = oldest && write.put && seqno <= snapshot && zeroed.contains(&write.key);
+        let kind = if write.put { ValueKind::Put } else { ValueKind::Delete };
+        let value = if write.put { value_of(seqno) } else { Vec::new() };
+        let stored = if zero { 0 } else { seqno };
+        lists[write.child].push((internal(&write.key, stored, kind), value.clone()));
+        if seqno <= snapshot {
+            if write.put {
+                model.insert(write.key.clone(), value);
+            } else {
+                model.remove(&write.key);
+            }
+        }
+    }
+    let children = lists.into_iter().map(|mut list| {
+        list.sort_by(|a, b| key::compare(&a.0, &b.0));
+        VecIter::with_fault(Arc::new(list), fault.clone())
+    });
+    (children.collect(), model)
+}
+
+/// Where `step` leads from `at` among the visible keys.
+fn model_move(keys: &[&Vec<u8>], at: Option<usize>, step: &Move) -> Option<usize> {
+    let position = match step {
+        Move::First => Some(0),
+        Move::Last => keys.len().checked_sub(1),
+        Move::Seek(target) => Some(keys.partition_point(|key| *key < target)),
+        Move::SeekForPrev(target) => keys.partition_point(|key| *key <= target).checked_sub(1),
+        Move::Next => at.map(|at| at + 1),
+        Move::Prev => at.and_then(|at| at.checked_sub(1)),
+    };
+    position.filter(|&position| position < keys.len())
+}
+
+fn apply<I: InternalIterator>(iter: &mut DbIter<I>, step: &Move) {
+    match step {
+        Move::First => iter.seek_to_first(),
+        Move::Last => iter.seek_to_last(),
+        Move::Seek(target) => iter.seek(target),
+        Move::SeekForPrev(target) => iter.seek_for_prev(target),
+        Move::Next => iter.next(),
+        Move::Prev => iter.prev(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
+
+    /// At any snapshot, within any bounds and whatever the moves, the iterator shows what a sorted
+    /// map of the visible pairs shows; if a read fails, the move during which it failed says so and
+    /// the iterator shows nothing until the next seek.
+    #[test]
+    fn a_reader_sees_the_visible_pairs(
+        history in any_history(),
+        snapshot_at in 0.0..1.2,
+        bounds in any_bounds(),
+        zeroed in vec(any_key(), 0..8),
+        moves in vec(any_move(), 1..50),
+        fail_after in proptest::option::weighted(0.4, 0_u32..80),
+    ) {
+        let snapshot = (history.len() as f64 * snapshot_at) as u64;
+        let fault = Fault::default();
+        let (children, model) = build(&history, snapshot, &zeroed, &fault);
+        let keys: Vec<&Vec<u8>> = model
+            .keys()
+            .filter(|key| !bounds.is_below(key) && !bounds.is_above(key))
+            .collect();
+        if let Some(moves) = fail_after {
+            fault.after(moves);
+        }
+        let mut iter = DbIter::new(MergingIter::new(children), SeqNo(snapshot), bounds);
+        let (mut at, mut failed) = (None, false);
+        for (index, step) in moves.iter().enumerate() {
+            let armed = fault.is_armed();
+            at = model_move(&keys, at, step);
+            apply(&mut iter, step);
+            let seeks = !matches!(step, Move::Next | Move::Prev);
+            failed = (armed && !fault.is_armed()) || (failed && !seeks);
+            if failed {
+                at = None;
+            }
+            prop_assert_eq!(iter.status().is_err(), failed, "move {} {:?}", index, step);
+            prop_assert_eq!(iter.valid(), at.is_some(), "move {} {:?}", index, step);
+            if let Some(at) = at {
+                prop_assert_eq!(iter.key(), keys[at], "move {} {:?}", index, step);
+                prop_assert_eq!(iter.value(), &model[keys[at]], "move {} {:?}", index, step);
+            } else {
+                prop_assert_eq!((iter.key(), iter.value()), (&[][..], &[][..]));
+            }
+        }
+    }
+}
+
+/// Counts the moves of its child.
+struct Counting(VecIter, u64);
+
+impl InternalIterator for Counting {
+    fn valid(&self) -> bool {
+        self.0.valid()
+    }
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.1 += 1;
+        self.0.seek_to_first()
+    }
+    fn seek_to_last(&mut self) -> Result<()> {
+        self.1 += 1;
+        self.0.seek_to_last()
+    }
+    fn seek(&mut self, target: &[u8]) -> Result<()> {
+        self.1 += 1;
+        self.0.seek(target)
+    }
+    fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        self.1 += 1;
+        self.0.seek_for_prev(target)
+    }
+    fn next(&mut self) -> Result<()> {
+        self.1 += 1;
+        self.0.next()
+    }
+    fn prev(&mut self) -> Result<()> {
+        self.1 += 1;
+        self.0.prev()
+    }
+    fn key(&self) -> &[u8] {
+        self.0.key()
+    }
+    fn value(&self) -> &[u8] {
+        self.0.value()
+    }
+}
+
+/// Keys a, b and c, b with seqnos 2 to 1001.
+fn many_versions(snapshot: u64) -> DbIter<Counting> {
+    let mut list = vec![(internal(b"a", 1, ValueKind::Put), value_of(1))];
+    list.extend((2..=1001).rev().map(|s| (internal(b"b", s, ValueKind::Put), value_of(s))));
+    list.push((internal(b"c", 1, ValueKind::Put), value_of(1)));
+    let iter = Counting(VecIter::new(Arc::new(list)), 0);
+    DbIter::new(iter, SeqNo(snapshot), IterBounds::all())
+}
+
+#[test]
+fn many_versions_of_a_key_cost_a_seek_not_a_walk() {
+    for snapshot in [1, 2, 500, 1001] {
+        let visible: &[&[u8]] = if snapshot == 1 { &[b"a", b"c"] } else { &[b"a", b"b", b"c"] };
+        let mut iter = many_versions(snapshot);
+        let mut seen = Vec::new();
+        iter.seek_to_first();
+        while iter.valid() {
+            seen.push(iter.key().to_vec());
+            iter.next();
+        }
+        assert_eq!(seen, visible, "snapshot {snapshot}");
+        seen.clear();
+        iter.seek_to_last();
+        while iter.valid() {
+            seen.insert(0, iter.key().to_vec());
+            if iter.key() == b"b" {
+                assert_eq!(iter.value(), value_of(snapshot));
+            }
+            iter.prev();
+        }
+        assert_eq!(seen, visible, "snapshot {snapshot}, backwards");
+        assert!(iter.stats().reseeks >= 2, "snapshot {snapshot}");
+        assert!(iter.iter.1 < 100, "{} moves at snapshot {snapshot}", iter.iter.1);
+    }
+}
+
+#[test]
+fn a_kind_that_cannot_be_read_is_an_error_not_a_gap() {
+    for kind in [ValueKind::Merge, ValueKind::SingleDelete, ValueKind::RangeDelete] {
+        let list = vec![
+            (internal(b"a", 1, ValueKind::Put), value_of(1)),
+            (internal(b"b", 2, kind), value_of(2)),
+            (internal(b"c", 3, ValueKind::Put), value_of(3)),
+        ];
+        let new = || DbIter::new(VecIter::new(Arc::new(list.clone())), SeqNo(9), IterBounds::all());
+        let mut iter = new();
+        iter.seek_to_first();
+        assert_eq!(iter.key(), b"a");
+        iter.next();
+        assert!(!iter.valid() && iter.status().is_err_and(|error| error.is_corruption()));
+        let mut iter = new();
+        iter.seek_to_last();
+        assert_eq!(iter.key(), b"c");
+        iter.prev();
+        assert!(!iter.valid() && iter.status().is_err());
+        iter.seek(b"c");
+        assert!(iter.valid() && iter.status().is_ok());
+    }
+}

@@ -1,0 +1,317 @@
+//! The open tables, and the open files behind them: one descriptor for each *file*, shared by its
+//! tables (BoLT §3.4). A lookup takes one shard's lock for reading for as long as a hash lookup
+//! takes; files are opened and read outside of every lock (invariant 6).
+//!
+//! Files and table memory are bounded. When there is too much, the file that was least used gives
+//! up its descriptor together with its tables; readers that hold one keep it until they let go.
+//!
+//! Lock order: `files`, then one shard.
+
+use std::collections::hash_map::Entry as MapEntry;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use sateen_control::version::{Placement, TableMeta};
+use sateen_control::{FileId, IoClass, TableId};
+
+use crate::error::{CorruptionKind, Error, Result};
+use crate::files::{HEADER_BYTES, check_header, table_file_name};
+use crate::sync::lock;
+use crate::table::{Table, TableSource};
+use crate::vfs::{OpenOptions, Vfs, VfsFile};
+
+const SHARDS: usize = 64;
+
+/// Where tables come from, and how much may be open.
+#[derive(Clone, Debug)]
+pub(crate) struct TableCacheOptions {
+    pub(crate) vfs: Arc<dyn Vfs>,
+    /// The database directory.
+    pub(crate) directory: PathBuf,
+    /// The database to which the files must belong.
+    pub(crate) db_uid: u64,
+    /// Whether reads bypass the page cache.
+    pub(crate) direct: bool,
+    /// How many files may be open, at least 1.
+    pub(crate) open_files_max: usize,
+    /// How much memory open tables may take.
+    pub(crate) memory_bytes_max: u64,
+}
+
+/// Table numbers come one after the other: one multiplication spreads them.
+#[derive(Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+    #[inline]
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0 ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
+
+#[derive(Debug)]
+struct OpenTable {
+    table: Arc<Table>,
+    /// Set by lookups, cleared by the search for something to evict.
+    used: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Shard(RwLock<IdMap<TableId, OpenTable>>);
+
+#[derive(Clone, Debug)]
+struct OpenFile {
+    file: Arc<dyn VfsFile>,
+    path: Arc<Path>,
+    /// Its tables that are open.
+    tables: Vec<TableId>,
+}
+
+#[derive(Debug, Default)]
+struct Files {
+    open: IdMap<FileId, OpenFile>,
+    /// In the order in which they are looked at for eviction.
+    clock: VecDeque<FileId>,
+}
+
+/// The cache of open tables and files.
+#[derive(Debug)]
+pub(crate) struct TableCache {
+    options: TableCacheOptions,
+    shards: Box<[Shard]>,
+    files: Mutex<Files>,
+    memory_bytes: AtomicU64,
+}
+
+impl TableCache {
+    /// An empty cache.
+    pub(crate) fn new(options: TableCacheOptions) -> TableCache {
+        TableCache {
+            options,
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            files: Mutex::default(),
+            memory_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// The open table; opened, for `class`, if it was not. The table must be live: in a Version
+    /// that the caller holds, or not yet in any.
+    #[inline]
+    pub(crate) fn get(&self, meta: &TableMeta, class: IoClass) -> Result<Arc<Table>> {
+        match self.get_open(meta.id) {
+            Some(table) => Ok(table),
+            None => self.open(meta, class),
+        }
+    }
+
+    /// The table if it is open.
+    #[inline]
+    pub(crate) fn get_open(&self, id: TableId) -> Option<Arc<Table>> {
+        let shard = read(self.shard(id));
+        let open = shard.get(&id)?;
+        // Looked at before it is set: a line that all readers write would travel between them.
+        if !open.used.load(Ordering::Relaxed) {
+            open.used.store(true, Ordering::Relaxed);
+        }
+        Some(open.table.clone())
+    }
+
+    /// Forgets a table that no Version has any more.
+    pub(crate) fn evict(&self, id: TableId) {
+        // The list of the file and the shard change under the one lock: a table that is opened again
+        // meanwhile is in both or in neither.
+        let mut files = lock(&self.files);
+        let Some(table) = self.remove(id) else { return };
+        if let Some(open) = files.open.get_mut(&table.source().file_id) {
+            open.tables.retain(|&other| other != id);
+        }
+        drop(files);
+        drop(table);
+    }
+
+    /// Closes a file that is about to be removed, and forgets its tables.
+    pub(crate) fn evict_file(&self, id: FileId) {
+        let mut files = lock(&self.files);
+        files.clock.retain(|&other| other != id);
+        let closed = files.open.remove(&id).map(|open| (self.forget(&open), open));
+        drop(files);
+        drop(closed);
+    }
+
+    /// Bytes of memory that open tables take: indexes and filters above all.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.memory_bytes.load(Ordering::Relaxed)
+    }
+
+    /// How many files are open.
+    pub(crate) fn open_files(&self) -> usize {
+        lock(&self.files).open.len()
+    }
+
+    /// How many tables are open.
+    pub(crate) fn open_tables(&self) -> usize {
+        self.shards.iter().map(|shard| read(&shard.0).len()).sum()
+    }
+
+    #[cold]
+    fn open(&self, meta: &TableMeta, class: IoClass) -> Result<Arc<Table>> {
+        let (file_id, offset) = match meta.placement {
+            Placement::WholeFile(file) => (file, HEADER_BYTES),
+            Placement::Slice { file, offset, .. } => (file, offset),
+            Placement::Log { file } => {
+                return Err(Error::InvalidArgument(format!(
+                    "table {} lies in the log {file}, which this version does not read",
+                    meta.id
+                )));
+            }
+        };
+        let (file, path) = self.file(file_id, class)?;
+        let table = Arc::new(Table::open(
+            TableSource {
+                file,
+                path,
+                table: meta.id,
+                file_id,
+                db_uid: self.options.db_uid,
+                offset,
+                length: meta.size_bytes,
+            },
+            class,
+        )?);
+        Ok(self.enter(file_id, table))
+    }
+
+    /// Enters an opened table, unless another thread was faster: then its one is the answer.
+    fn enter(&self, file_id: FileId, table: Arc<Table>) -> Arc<Table> {
+        let id = table.id();
+        let mut files = lock(&self.files);
+        // Evicted meanwhile: the reader may use the table, but it is not kept, so that no descriptor
+        // is open that is not counted.
+        let open_file = files.open.get_mut(&file_id);
+        let Some(open_file) =
+            open_file.filter(|open| Arc::ptr_eq(&open.file, &table.source().file))
+        else {
+            return table;
+        };
+        let kept = match write(self.shard(id)).entry(id) {
+            MapEntry::Occupied(existing) => existing.get().table.clone(),
+            MapEntry::Vacant(vacant) => {
+                // Used is what is used again: a scan that opens everything once evicts itself.
+                vacant.insert(OpenTable { table: table.clone(), used: AtomicBool::new(false) });
+                open_file.tables.push(id);
+                self.memory_bytes.fetch_add(table.memory_bytes() as u64, Ordering::Relaxed);
+                table
+            }
+        };
+        let evicted = self.make_room(&mut files, file_id);
+        drop(files);
+        drop(evicted);
+        kept
+    }
+
+    /// The open file, opened and checked if it was not.
+    fn file(&self, id: FileId, class: IoClass) -> Result<(Arc<dyn VfsFile>, Arc<Path>)> {
+        if let Some(open) = lock(&self.files).open.get(&id) {
+            return Ok((open.file.clone(), open.path.clone()));
+        }
+        let path: Arc<Path> = table_file_name(&self.options.directory, id).into();
+        let options = OpenOptions::READ.direct(self.options.direct);
+        let file = self.options.vfs.open(&path, options).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::corruption(&path, 0, CorruptionKind::MissingFile)
+            }
+            _ => Error::io("open", &path, source),
+        })?;
+        check_header(&file, &path, id, self.options.db_uid, class)?;
+        let mut files = lock(&self.files);
+        if let Some(open) = files.open.get(&id) {
+            return Ok((open.file.clone(), open.path.clone()));
+        }
+        let open = OpenFile { file: file.clone(), path: path.clone(), tables: Vec::new() };
+        files.open.insert(id, open);
+        files.clock.push_back(id);
+        let evicted = self.make_room(&mut files, id);
+        drop(files);
+        drop(evicted);
+        Ok((file, path))
+    }
+
+    /// Takes out files until what is open is within its bounds; never `keep`. The caller drops them
+    /// when it holds no lock: closing a file is a system call.
+    fn make_room(&self, files: &mut Files, keep: FileId) -> Vec<(OpenFile, Vec<Arc<Table>>)> {
+        let mut evicted = Vec::new();
+        // Each file is passed over at most once for having been used.
+        let mut looks = files.clock.len() * 2;
+        while looks > 0
+            && (files.open.len() > self.options.open_files_max.max(1)
+                || self.memory_bytes() > self.options.memory_bytes_max)
+        {
+            looks -= 1;
+            let Some(id) = files.clock.pop_front() else { break };
+            if id == keep || self.was_used(files.open.get(&id)) {
+                files.clock.push_back(id);
+                continue;
+            }
+            if let Some(open) = files.open.remove(&id) {
+                let tables = self.forget(&open);
+                evicted.push((open, tables));
+            }
+        }
+        evicted
+    }
+
+    /// True if a table of the file was looked up since this was last asked.
+    fn was_used(&self, open: Option<&OpenFile>) -> bool {
+        let tables = open.map(|open| &*open.tables).unwrap_or_default();
+        let used = |id: &TableId| {
+            let shard = read(self.shard(*id));
+            shard.get(id).is_some_and(|open| open.used.swap(false, Ordering::Relaxed))
+        };
+        // Not `any`: all of them are cleared.
+        tables.iter().filter(|id| used(id)).count() > 0
+    }
+
+    fn forget(&self, open: &OpenFile) -> Vec<Arc<Table>> {
+        open.tables.iter().filter_map(|&id| self.remove(id)).collect()
+    }
+
+    fn remove(&self, id: TableId) -> Option<Arc<Table>> {
+        let removed = write(self.shard(id)).remove(&id)?.table;
+        self.memory_bytes.fetch_sub(removed.memory_bytes() as u64, Ordering::Relaxed);
+        Some(removed)
+    }
+
+    #[inline]
+    fn shard(&self, id: TableId) -> &RwLock<IdMap<TableId, OpenTable>> {
+        // The hash table uses the product's high and low bits; the shard takes plain low ones.
+        let shard = usize::try_from(id.0 % SHARDS as u64).unwrap_or(0);
+        &self.shards[shard].0
+    }
+}
+
+fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[path = "table_cache_tests.rs"]
+mod tests;

@@ -1,0 +1,608 @@
+//! From a directory to an open database.
+//!
+//! What must stay true: nothing is deleted before a fresh manifest is current (format rule F4); what
+//! a recovery needs is deleted only after what it made of it is durable, so that a crash during
+//! recovery is recovered from like any other; a read-only open changes nothing at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use arc_swap::ArcSwap;
+use sateen_control::{ColumnFamilyId, Event, FileId, LogNumber, SeqNo, ValueKind};
+
+use crate::background::flush_job::FlushJob;
+use crate::background::output::OutputContext;
+use crate::background::pool::Pool;
+use crate::background::state::HealthState;
+use crate::background::{Driver, Step};
+use crate::column_family::ColumnFamilyData;
+use crate::core::{DbCore, Families};
+use crate::db::{DEFAULT_COLUMN_FAMILY, create_family};
+use crate::error::{CorruptionKind, Error, Result};
+use crate::files::reclaim::Reclaimer;
+use crate::files::{FileName, manifest_file_name};
+use crate::manifest::version_set::{
+    Counters, FamilyState, VersionSet, fresh_version, next_family_state,
+};
+use crate::manifest::{ManifestReader, read_current, recognise_foreign};
+use crate::memtable::ArenaPool;
+use crate::metrics::{EngineMetrics, LatencySampling};
+use crate::options::{ColumnFamilyOptions, Options, WalMode, WalRecovery, control};
+use crate::read::block_cache::BlockCache;
+use crate::read::table_cache::{TableCache, TableCacheOptions};
+use crate::snapshot::SnapshotList;
+use crate::vfs::{IoClass, MeteredVfs, Vfs, VfsLock};
+use crate::wal::{Tail, WalChain, WalWriter};
+use crate::write::batch::BatchReader;
+use crate::write::{CommitPipeline, PipelineStart};
+
+const LOCK_FILE: &str = "LOCK";
+/// Bytes of a step of a flush during recovery: nobody waits behind it.
+const RECOVERY_STEP_BYTES: u64 = 8 << 20;
+
+/// Memory of flushed memtables that is kept for the next ones: one memtable's worth.
+fn arena_pool_bytes(options: &Options) -> usize {
+    usize::try_from(options.column_family.memtable_bytes).unwrap_or(usize::MAX)
+}
+
+/// What the catalogue says.
+struct Catalogue {
+    db_uid: u64,
+    counters: Counters,
+    families: BTreeMap<ColumnFamilyId, FamilyState>,
+    shared_files: BTreeSet<FileId>,
+    last_seqno: SeqNo,
+}
+
+/// Opens a database for reading and writing.
+pub(crate) fn open(
+    vfs: Arc<dyn Vfs>,
+    directory: &Path,
+    options: Options,
+    family_options: &[(&str, ColumnFamilyOptions)],
+) -> Result<Arc<DbCore>> {
+    options.validate()?;
+    for (_, options) in family_options {
+        options.validate()?;
+    }
+    let vfs = Arc::new(MeteredVfs::new(vfs));
+    prepare_directory(vfs.as_ref(), directory, &options)?;
+    let lock = take_lock(vfs.as_ref(), directory)?;
+    let existing = read_catalogue(vfs.as_ref(), directory)?;
+    let fresh = existing.is_none();
+    let catalogue = match existing {
+        Some(_) if options.error_if_exists => {
+            return Err(Error::InvalidArgument(format!(
+                "{} has a database already, and error_if_exists is set",
+                directory.display()
+            )));
+        }
+        Some(catalogue) => catalogue,
+        None => new_catalogue(vfs.as_ref(), directory, &options)?,
+    };
+    let mut opening = Opening::new(vfs, directory, options, catalogue, family_options, false)?;
+    opening.check_files()?;
+    opening.versions.roll()?;
+    opening.attach_families(family_options)?;
+    if !fresh {
+        opening.replay()?;
+    }
+    opening.flush_all()?;
+    let core = opening.finish(Some(lock))?;
+    for (name, options) in family_options {
+        if !core.families().contains_key(*name) {
+            let _catalogue = crate::sync::lock(&core.catalogue);
+            create_family(&core, name, options.clone())?;
+        }
+    }
+    Ok(core)
+}
+
+/// Opens a database for reading alone.
+pub(crate) fn open_read_only(
+    vfs: Arc<dyn Vfs>,
+    directory: &Path,
+    options: Options,
+) -> Result<Arc<DbCore>> {
+    options.validate()?;
+    let vfs = Arc::new(MeteredVfs::new(vfs));
+    let Some(catalogue) = read_catalogue(vfs.as_ref(), directory)? else {
+        return Err(Error::IncompatibleDirectory {
+            path: directory.to_owned(),
+            reason: "there is no database here".into(),
+        });
+    };
+    let mut opening = Opening::new(vfs, directory, options, catalogue, &[], true)?;
+    opening.check_files()?;
+    opening.attach_families(&[])?;
+    opening.replay()?;
+    opening.finish(None)
+}
+
+fn prepare_directory(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<()> {
+    let exists = vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))?;
+    if !exists {
+        if !options.create_if_missing {
+            return Err(missing(directory));
+        }
+        vfs.create_dir_all(directory).map_err(|e| Error::io("create", directory, e))?;
+        if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            vfs.sync_dir(parent).map_err(|e| Error::io("sync directory", parent, e))?;
+        }
+    }
+    if let Some(logs) = &options.wal_dir {
+        vfs.create_dir_all(logs).map_err(|e| Error::io("create", logs, e))?;
+    }
+    Ok(())
+}
+
+fn missing(directory: &Path) -> Error {
+    Error::IncompatibleDirectory {
+        path: directory.to_owned(),
+        reason: "there is no database here, and create_if_missing is off".into(),
+    }
+}
+
+fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Box<dyn VfsLock>> {
+    let path = directory.join(LOCK_FILE);
+    vfs.lock(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => Error::Locked { path },
+        std::io::ErrorKind::NotADirectory => Error::IncompatibleDirectory {
+            path: directory.to_owned(),
+            reason: "it is not a directory".into(),
+        },
+        _ => Error::io("lock", &path, error),
+    })
+}
+
+fn new_catalogue(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<Catalogue> {
+    let listing = vfs.list(directory).map_err(|e| Error::io("list", directory, e))?;
+    if let Some(what) = recognise_foreign(&listing, None) {
+        let path = directory.to_owned();
+        return Err(Error::IncompatibleDirectory { path, reason: format!("it is {what}") });
+    }
+    // Logs or tables without a catalogue are a damaged database, not an empty place.
+    let leftover = listing.iter().filter_map(|path| path.file_name()?.to_str()).find(|name| {
+        matches!(FileName::parse(name), Some(FileName::Table(_) | FileName::Current))
+    });
+    if let Some(name) = leftover {
+        return Err(Error::IncompatibleDirectory {
+            path: directory.to_owned(),
+            reason: format!("CURRENT is missing, but {name} is there: try to repair it"),
+        });
+    }
+    if !options.create_if_missing {
+        return Err(missing(directory));
+    }
+    let family = FamilyState {
+        name: DEFAULT_COLUMN_FAMILY.to_owned(),
+        version: Arc::new(fresh_version(ColumnFamilyId(0), &options.column_family)),
+        data: None,
+    };
+    let counters = Counters::default();
+    // A crash before the first manifest may have left files: their numbers are taken.
+    for path in &listing {
+        let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
+        counters.file_seen(name.and_then(|name| name.number()).unwrap_or(0));
+    }
+    Ok(Catalogue {
+        db_uid: random_uid(),
+        counters,
+        families: BTreeMap::from([(ColumnFamilyId(0), family)]),
+        shared_files: BTreeSet::new(),
+        last_seqno: SeqNo(0),
+    })
+}
+
+/// A number that no other database has, probably: what tells its blocks from those of another.
+fn random_uid() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    // The standard library seeds each state from the operating system.
+    let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    hasher.finish().max(1)
+}
+
+/// Reads CURRENT and the manifest that it names. None if there is no CURRENT.
+fn read_catalogue(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Catalogue>> {
+    let exists = vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))?;
+    if !exists {
+        return Err(missing(directory));
+    }
+    let Some(current) = read_current(vfs, directory)? else { return Ok(None) };
+    let path = manifest_file_name(directory, FileId(current.manifest));
+    let mut reader =
+        ManifestReader::open(vfs, &path, current.manifest, Some(current.db_uid), current.synced)?;
+    let counters = Counters::default();
+    counters.file_seen(current.manifest);
+    let mut families = BTreeMap::new();
+    let mut shared_files = BTreeSet::new();
+    let mut last_seqno = SeqNo(0);
+    while let Some(edits) = reader.next()? {
+        for edit in edits {
+            counters.absorb(&edit);
+            last_seqno = last_seqno.max(edit.last_seqno.unwrap_or_default());
+            shared_files.extend(edit.shared_files.iter().copied());
+            match next_family_state(&path, &families, &edit)? {
+                Some(family) => families.insert(edit.column_family, family),
+                None => families.remove(&edit.column_family),
+            };
+        }
+    }
+    if !families.contains_key(&ColumnFamilyId(0)) {
+        let kind = CorruptionKind::Inconsistent("the default column family is not there");
+        return Err(Error::corruption(&path, reader.position(), kind));
+    }
+    Ok(Some(Catalogue {
+        db_uid: current.db_uid,
+        counters,
+        families,
+        shared_files,
+        last_seqno,
+    }))
+}
+
+/// A database that is being opened.
+struct Opening {
+    vfs: Arc<MeteredVfs>,
+    directory: PathBuf,
+    options: Arc<Options>,
+    read_only: bool,
+    versions: VersionSet,
+    families: BTreeMap<ColumnFamilyId, Arc<ColumnFamilyData>>,
+    /// Entries up to here are in tables, by family: those in the logs are not replayed again.
+    stored: BTreeMap<ColumnFamilyId, SeqNo>,
+    pool: Arc<ArenaPool>,
+    tables: Arc<TableCache>,
+    reclaimer: Reclaimer,
+    last_seqno: SeqNo,
+    /// The logs that were there, and manifests and tables that nothing names.
+    logs: Vec<LogNumber>,
+    orphans: Vec<PathBuf>,
+}
+
+impl Opening {
+    fn new(
+        vfs: Arc<MeteredVfs>,
+        directory: &Path,
+        options: Options,
+        catalogue: Catalogue,
+        family_options: &[(&str, ColumnFamilyOptions)],
+        read_only: bool,
+    ) -> Result<Opening> {
+        let known: BTreeSet<&str> =
+            catalogue.families.values().map(|family| family.name.as_str()).collect();
+        for (name, _) in family_options {
+            if !known.contains(name) && !options.create_missing_column_families {
+                return Err(Error::NoSuchColumnFamily((*name).to_owned()));
+            }
+        }
+        let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+        let options = Arc::new(options);
+        let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
+        let tables = Arc::new(TableCache::new(TableCacheOptions {
+            vfs: dyn_vfs.clone(),
+            directory: directory.clone(),
+            db_uid: catalogue.db_uid,
+            direct: options.direct_reads,
+            open_files_max: options.max_open_files.max(1) as usize,
+            memory_bytes_max: options.memory_budget.map_or(u64::MAX, |budget| budget / 2),
+        }));
+        let pool = Arc::new(ArenaPool::new(arena_pool_bytes(&options)));
+        let reclaimer = Reclaimer::new(directory.clone(), dyn_vfs.clone(), tables.clone());
+        let mut stored = BTreeMap::new();
+        let mut last_seqno = catalogue.last_seqno;
+        for (id, family) in &catalogue.families {
+            let newest = family.version.tables().map(|(_, _, table)| table.seqno_max).max();
+            stored.insert(*id, newest.unwrap_or_default());
+            last_seqno = last_seqno.max(newest.unwrap_or_default());
+            let metas: Vec<_> = family.version.tables().map(|(_, _, table)| table.clone()).collect();
+            reclaimer.add(metas.iter());
+        }
+        reclaimer.mark_shared(catalogue.shared_files.iter().copied());
+        let versions = VersionSet::new(
+            &directory,
+            dyn_vfs,
+            catalogue.db_uid,
+            catalogue.counters,
+            catalogue.families,
+            catalogue.shared_files,
+            last_seqno,
+        );
+        Ok(Opening {
+            vfs,
+            directory,
+            options,
+            read_only,
+            versions,
+            families: BTreeMap::new(),
+            pool,
+            stored,
+            tables,
+            reclaimer,
+            last_seqno,
+            logs: Vec::new(),
+            orphans: Vec::new(),
+        })
+    }
+
+    fn wal_directory(&self) -> PathBuf {
+        self.options.wal_dir.clone().unwrap_or_else(|| self.directory.clone())
+    }
+
+    /// Looks at what is in the directory: every file that the catalogue names must be there.
+    fn check_files(&mut self) -> Result<()> {
+        let live: BTreeSet<FileId> = self.reclaimer.live_files().into_iter().collect();
+        let mut seen = BTreeSet::new();
+        let mut directories = vec![self.directory.clone()];
+        if self.wal_directory() != self.directory {
+            directories.push(self.wal_directory());
+        }
+        for directory in directories {
+            let listing =
+                self.vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
+            for path in listing {
+                let name = path.file_name().and_then(|name| name.to_str());
+                let Some(name) = name.and_then(FileName::parse) else { continue };
+                self.versions.counters.file_seen(name.number().unwrap_or(0));
+                match name {
+                    FileName::Table(file) if live.contains(&file) => {
+                        seen.insert(file);
+                    }
+                    FileName::Wal(log) => self.logs.push(log),
+                    FileName::Table(_) | FileName::Manifest(_) => {
+                        self.orphans.push(directory.join(path.file_name().unwrap_or_default()));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.logs.sort_unstable();
+        if let Some(missing) = live.difference(&seen).next() {
+            let path = crate::files::table_file_name(&self.directory, *missing);
+            return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
+        }
+        Ok(())
+    }
+
+    fn attach_families(&mut self, family_options: &[(&str, ColumnFamilyOptions)]) -> Result<()> {
+        for (id, state) in self.versions.families() {
+            let own = family_options.iter().find(|(name, _)| *name == state.name);
+            let options = own.map_or(&self.options.column_family, |(_, options)| options);
+            let version = self.versions.resize(id, options.levels as usize)?;
+            let version = version.unwrap_or(state.version);
+            let (options, pool) = (options.clone(), self.pool.clone());
+            let data = ColumnFamilyData::new(id, state.name, options, version, pool);
+            let data = Arc::new(data);
+            self.versions.attach(&data);
+            self.families.insert(id, data);
+        }
+        Ok(())
+    }
+
+    /// Puts what the logs hold beyond the tables into memtables.
+    fn replay(&mut self) -> Result<()> {
+        let directory = self.wal_directory();
+        let first = self.versions.oldest_log();
+        let db_uid = self.versions.db_uid();
+        let vfs: Arc<dyn Vfs> = self.vfs.clone();
+        let mut chain = WalChain::open(vfs, &directory, self.logs.iter().copied(), db_uid, first)?;
+        let mut full = false;
+        loop {
+            if full && !self.read_only {
+                self.flush_full()?;
+            }
+            let Some(record) = chain.next()? else { break };
+            let log = record.log;
+            let mut reader = BatchReader::new(record.payload);
+            let mut seqno = record.first_seqno;
+            full = false;
+            loop {
+                let entry = reader.next().map_err(|error| {
+                    let path = crate::files::wal_file_name(&directory, log);
+                    let kind = CorruptionKind::Malformed(error.as_text());
+                    Error::corruption(&path, record.offset, kind)
+                })?;
+                let Some(entry) = entry else { break };
+                full |= self.replay_entry(entry.column_family, seqno, entry.kind, entry.key, entry.value);
+                self.last_seqno = self.last_seqno.max(seqno);
+                seqno = SeqNo(seqno.0 + 1);
+            }
+        }
+        let end = chain.into_end();
+        if self.options.wal_recovery == WalRecovery::Absolute
+            && let (Some(position), Tail::Torn { offset, .. }) = (&end.position, end.tail)
+        {
+            let path = crate::files::wal_file_name(&directory, position.number);
+            return Err(Error::corruption(&path, offset, CorruptionKind::Truncated));
+        }
+        Ok(())
+    }
+
+    /// Returns true if the memtable is full.
+    fn replay_entry(
+        &self,
+        family: ColumnFamilyId,
+        seqno: SeqNo,
+        kind: ValueKind,
+        key: &[u8],
+        value: &[u8],
+    ) -> bool {
+        // An entry of a family that is not there any more was dropped with it.
+        let Some(data) = self.families.get(&family) else { return false };
+        if self.stored.get(&family).is_some_and(|stored| seqno <= *stored) {
+            return false;
+        }
+        let memtable = data.active_memtable();
+        memtable.insert(key, seqno, kind, value);
+        memtable.memory_bytes() >= data.memtable_bytes_max()
+    }
+
+    fn flush_full(&self) -> Result<()> {
+        for data in self.families.values() {
+            if data.active_memtable().memory_bytes() >= data.memtable_bytes_max() {
+                self.flush(data)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores everything that was replayed, so that no old log is needed.
+    fn flush_all(&self) -> Result<()> {
+        self.families.values().try_for_each(|data| self.flush(data))
+    }
+
+    fn flush(&self, data: &Arc<ColumnFamilyData>) -> Result<()> {
+        if !data.active_memtable().is_empty() {
+            data.seal(data.new_memtable(), self.last_seqno);
+        }
+        let sealed = data.sealed();
+        if sealed.is_empty() {
+            return Ok(());
+        }
+        let family_options = data.options();
+        let context = OutputContext {
+            vfs: self.vfs.clone(),
+            directory: self.directory.clone(),
+            db_uid: self.versions.db_uid(),
+            options: self.options.clone(),
+            compression: family_options.compression_of(0),
+            family_options,
+            family: data.id(),
+            level: 0,
+            class: IoClass::Flush,
+        };
+        let count = sealed.len();
+        let mut job = FlushJob::new(data.clone(), sealed, vec![self.last_seqno], context);
+        let mut edit = loop {
+            match job.step(RECOVERY_STEP_BYTES, &self.versions.counters) {
+                Ok(Step::More(_)) => {}
+                Ok(Step::Done(_, edit)) => break edit,
+                Err(error) => {
+                    job.abandon();
+                    return Err(error);
+                }
+            }
+        };
+        // Until all is stored the logs are replayed again after a crash, from where they were.
+        edit.log_number = None;
+        self.versions.install(*edit, count, self.last_seqno, &self.reclaimer)?;
+        Ok(())
+    }
+
+    fn finish(self, lock: Option<Box<dyn VfsLock>>) -> Result<Arc<DbCore>> {
+        let wal = match (&self.options.wal, self.read_only) {
+            (WalMode::Off, _) | (_, true) => None,
+            _ => Some(self.first_wal()?),
+        };
+        let wal_number = wal.as_ref().map_or_else(|| self.versions.counters.log(), WalWriter::number);
+        if !self.read_only {
+            self.raise_log_numbers(wal_number)?;
+        }
+        let families: Families =
+            self.families.values().map(|data| (data.name().to_owned(), data.clone())).collect();
+        let default_family = self.families.get(&ColumnFamilyId(0)).cloned();
+        let Some(default_family) = default_family else { return Err(Error::Closed) };
+        let this: Arc<OnceLock<Weak<DbCore>>> = Arc::default();
+        let hook = this.clone();
+        let pipeline = CommitPipeline::new(PipelineStart {
+            wal,
+            last_seqno: self.last_seqno,
+            group_bytes_max: usize::try_from(self.options.commit_group_bytes_max)
+                .unwrap_or(usize::MAX),
+            sealed_hook: Box::new(move || {
+                if let Some(core) = hook.get().and_then(Weak::upgrade) {
+                    core.driver.memtables_changed();
+                }
+            }),
+        });
+        pipeline.exclusive(|stage| {
+            for data in self.families.values() {
+                pipeline.add_family(stage, data.clone());
+            }
+        });
+        let threads = if self.read_only { 0 } else { self.options.background_threads };
+        let nice = self.options.background_thread_nice;
+        let core = Arc::new(DbCore {
+            directory: self.directory,
+            vfs: self.vfs,
+            read_only: self.read_only,
+            pipeline,
+            versions: self.versions,
+            families: ArcSwap::from_pointee(families),
+            catalogue: Mutex::new(()),
+            default_family,
+            snapshots: Arc::new(SnapshotList::default()),
+            tables: self.tables,
+            blocks: Arc::new(BlockCache::new(self.options.block_cache_bytes)),
+            reclaimer: self.reclaimer,
+            driver: Driver::new(control::database(&self.options)),
+            pool: Pool::default(),
+            health: HealthState::default(),
+            metrics: EngineMetrics::new(LatencySampling::default(), 0),
+            unlogged_writes: AtomicBool::new(false),
+            pool_memory: self.pool,
+            closed: AtomicBool::new(false),
+            start: std::time::Instant::now(),
+            lock: Mutex::new(lock),
+            options: ArcSwap::new(self.options),
+        });
+        let _first = this.set(Arc::downgrade(&core));
+        if core.read_only {
+            return Ok(core);
+        }
+        for path in self.orphans {
+            // Nothing names them; what cannot be removed now is tried at the next open.
+            let _orphan = core.vfs.remove(&path);
+        }
+        let logs = core.wal_directory();
+        for log in self.logs {
+            let _orphan = core.vfs.remove(&crate::files::wal_file_name(&logs, log));
+        }
+        for data in core.families().values() {
+            let options = Arc::new(control::column_family(&data.options()));
+            let version = data.super_version().version.clone();
+            core.driver.report(core.now(), Event::ColumnFamilyAdded { options, version });
+        }
+        if threads > 0 {
+            core.pool.start(&core, threads, nice)?;
+        }
+        Ok(core)
+    }
+
+    fn first_wal(&self) -> Result<WalWriter> {
+        let directory = self.wal_directory();
+        let number = self.versions.counters.log();
+        let path = crate::files::wal_file_name(&directory, number);
+        let preallocate = self.options.column_family.memtable_bytes;
+        let mut writer = WalWriter::create(
+            self.vfs.as_ref(),
+            &path,
+            number,
+            self.versions.db_uid(),
+            preallocate,
+        )?;
+        writer.set_bytes_per_sync(self.options.wal_bytes_per_sync);
+        // Everything older is in tables.
+        writer.follow(None)?;
+        self.vfs
+            .sync_dir(&directory)
+            .map_err(|error| Error::io("sync directory", &directory, error))?;
+        Ok(writer)
+    }
+
+    /// Records that no log before `number` is needed.
+    fn raise_log_numbers(&self, number: LogNumber) -> Result<()> {
+        for data in self.families.values() {
+            let edit = sateen_control::version::VersionEdit {
+                column_family: data.id(),
+                log_number: Some(number),
+                ..Default::default()
+            };
+            self.versions.install(edit, 0, self.last_seqno, &self.reclaimer)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,439 @@
+//! Making a database readable again whose catalogue is lost or damaged, or some of whose tables are.
+//!
+//! If a manifest can be read to its end it is believed, and only tables that are gone or unreadable
+//! are given up. Otherwise the tables describe themselves: everything readable is merged into one
+//! new run, of each key the entry that stands highest: first what was written for level 0, newest
+//! first, then level by level, in each the younger file first. A table that a compaction had replaced
+//! and that was not removed yet can bring a deleted key back; nothing else can.
+//!
+//! What must stay true: no file is destroyed. What the repaired database does not use is moved into
+//! the directory `lost`. The logs stay, the next open replays them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sateen_control::version::{AddedTable, TableMeta, Version, VersionEdit};
+use sateen_control::{
+    ColumnFamilyId, Epoch, FileId, IoClass, SeqNo, TableId, ValueKind,
+};
+
+use crate::background::output::{Output, OutputContext};
+use crate::error::{CorruptionKind, Error, Result};
+use crate::files::{CompactionFile, DirectoryEntry, FileName, manifest_file_name, table_file_name};
+use crate::key;
+use crate::manifest::version_set::{Counters, FamilyState, VersionSet, next_family_state};
+use crate::manifest::ManifestReader;
+use crate::options::Options;
+use crate::read::InternalIterator;
+use crate::read::table_cache::{TableCache, TableCacheOptions};
+use crate::table::{TableIter, TableIterOptions};
+use crate::vfs::{OpenOptions, PosixVfs, Vfs};
+
+/// What a repair did.
+#[derive(Debug, Default)]
+pub struct RepairReport {
+    /// The manifest that was believed; none if the tables had to speak for themselves.
+    pub manifest: Option<PathBuf>,
+    /// Tables that are part of the repaired database.
+    pub tables_kept: u64,
+    /// Entries that were written anew.
+    pub entries_salvaged: u64,
+    /// Why what is lost is lost; each names a file.
+    pub losses: Vec<Error>,
+    /// Files that were moved away.
+    pub moved: Vec<PathBuf>,
+}
+
+struct Repair {
+    vfs: Arc<dyn Vfs>,
+    directory: PathBuf,
+    options: Arc<Options>,
+    report: RepairReport,
+    tables: Vec<FileId>,
+    manifests: Vec<FileId>,
+    numbers_seen: u64,
+}
+
+struct Catalogue {
+    db_uid: u64,
+    families: BTreeMap<ColumnFamilyId, FamilyState>,
+    counters: Counters,
+    shared: BTreeSet<FileId>,
+    last_seqno: SeqNo,
+}
+
+/// Repairs the database in `path`, which must not be open.
+///
+/// # Errors
+/// `Locked` if it is open, `IncompatibleDirectory` if there is nothing of a database, `Io` if the
+/// directory cannot be read or written: then it is as it was.
+pub fn repair(path: impl AsRef<Path>, options: &Options) -> Result<RepairReport> {
+    repair_with(Arc::new(PosixVfs::new()), path, options)
+}
+
+/// [`repair`] in a file system of the caller's.
+///
+/// # Errors
+/// As [`repair`].
+pub fn repair_with(
+    vfs: Arc<dyn Vfs>,
+    path: impl AsRef<Path>,
+    options: &Options,
+) -> Result<RepairReport> {
+    options.validate()?;
+    let directory = path.as_ref().to_owned();
+    let lock_path = directory.join("LOCK");
+    let _lock = vfs.lock(&lock_path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => Error::Locked { path: lock_path.clone() },
+        _ => Error::io("lock", &lock_path, error),
+    })?;
+    let mut repair = Repair {
+        vfs,
+        directory,
+        options: Arc::new(options.clone()),
+        report: RepairReport::default(),
+        tables: Vec::new(),
+        manifests: Vec::new(),
+        numbers_seen: 0,
+    };
+    repair.list()?;
+    let catalogue = match repair.believe_a_manifest() {
+        Some(catalogue) => repair.without_lost_tables(catalogue),
+        None => repair.salvage()?,
+    };
+    repair.install(catalogue)?;
+    Ok(repair.report)
+}
+
+impl Repair {
+    fn list(&mut self) -> Result<()> {
+        let directory = &self.directory;
+        let names = self.vfs.list(directory).map_err(|e| Error::io("list", directory, e))?;
+        for path in names {
+            let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
+            let Some(name) = name else { continue };
+            self.numbers_seen = self.numbers_seen.max(name.number().unwrap_or(0));
+            match name {
+                FileName::Table(file) => self.tables.push(file),
+                FileName::Manifest(file) => self.manifests.push(file),
+                _ => {}
+            }
+        }
+        self.manifests.sort_unstable();
+        self.tables.sort_unstable();
+        if self.tables.is_empty() && self.manifests.is_empty() {
+            return Err(Error::IncompatibleDirectory {
+                path: directory.clone(),
+                reason: "there is nothing of a database here".into(),
+            });
+        }
+        Ok(())
+    }
+
+    /// The newest manifest that can be read to its end.
+    fn believe_a_manifest(&mut self) -> Option<Catalogue> {
+        for number in self.manifests.clone().into_iter().rev() {
+            let path = manifest_file_name(&self.directory, number);
+            match self.read_manifest(&path, number) {
+                Ok(catalogue) => {
+                    self.report.manifest = Some(path);
+                    return Some(catalogue);
+                }
+                Err(error) => self.report.losses.push(error),
+            }
+        }
+        None
+    }
+
+    fn read_manifest(&self, path: &Path, number: FileId) -> Result<Catalogue> {
+        let mut reader = ManifestReader::open(self.vfs.as_ref(), path, number.0, None, 0)?;
+        let mut catalogue = Catalogue {
+            db_uid: 0,
+            families: BTreeMap::new(),
+            counters: Counters::default(),
+            shared: BTreeSet::new(),
+            last_seqno: SeqNo(0),
+        };
+        while let Some(edits) = reader.next()? {
+            for edit in edits {
+                catalogue.counters.absorb(&edit);
+                catalogue.shared.extend(edit.shared_files.iter().copied());
+                let seqno = edit.last_seqno.unwrap_or_default();
+                catalogue.last_seqno = catalogue.last_seqno.max(seqno);
+                match next_family_state(path, &catalogue.families, &edit)? {
+                    Some(family) => catalogue.families.insert(edit.column_family, family),
+                    None => catalogue.families.remove(&edit.column_family),
+                };
+            }
+        }
+        let truncated = || Error::corruption(path, reader.position(), CorruptionKind::Truncated);
+        catalogue.db_uid = reader.db_uid().ok_or_else(truncated)?;
+        if !catalogue.families.contains_key(&ColumnFamilyId(0)) {
+            return Err(truncated());
+        }
+        Ok(catalogue)
+    }
+
+    fn table_cache(&self, db_uid: u64) -> TableCache {
+        TableCache::new(TableCacheOptions {
+            vfs: self.vfs.clone(),
+            directory: self.directory.clone(),
+            db_uid,
+            direct: false,
+            open_files_max: 256,
+            memory_bytes_max: 256 << 20,
+        })
+    }
+
+    /// Takes out of the versions what cannot be opened.
+    fn without_lost_tables(&mut self, mut catalogue: Catalogue) -> Catalogue {
+        let cache = self.table_cache(catalogue.db_uid);
+        for family in catalogue.families.values_mut() {
+            let mut edit =
+                VersionEdit { column_family: family.version.column_family(), ..Default::default() };
+            for (level, epoch, table) in family.version.tables() {
+                match cache.get(table, IoClass::Client) {
+                    Ok(_) => self.report.tables_kept += 1,
+                    Err(error) => {
+                        self.report.losses.push(error);
+                        edit.removed.push(sateen_control::version::RemovedTable {
+                            level,
+                            epoch,
+                            smallest: table.smallest.clone(),
+                            id: table.id,
+                        });
+                    }
+                }
+            }
+            if let Ok(version) = family.version.apply(&edit) {
+                family.version = Arc::new(version);
+            }
+        }
+        catalogue
+    }
+
+    /// Builds a catalogue from the tables alone.
+    fn salvage(&mut self) -> Result<Catalogue> {
+        let counters = Counters::default();
+        counters.file_seen(self.numbers_seen);
+        let mut found: BTreeMap<ColumnFamilyId, Vec<(FileId, DirectoryEntry)>> = BTreeMap::new();
+        let mut db_uid = None;
+        for file in self.tables.clone() {
+            match self.read_directory(file) {
+                Ok(described) => {
+                    db_uid.get_or_insert(described.db_uid);
+                    for entry in described.tables {
+                        let family = entry.column_family;
+                        counters.absorb(&VersionEdit {
+                            next_table: Some(TableId(entry.table.0 + 1)),
+                            next_column_family: Some(ColumnFamilyId(family.0 + 1)),
+                            ..VersionEdit::default()
+                        });
+                        found.entry(family).or_default().push((file, entry));
+                    }
+                }
+                Err(error) => self.report.losses.push(error),
+            }
+        }
+        let Some(db_uid) = db_uid else {
+            return Err(Error::IncompatibleDirectory {
+                path: self.directory.clone(),
+                reason: "neither a manifest nor a table can be read".into(),
+            });
+        };
+        found.entry(ColumnFamilyId(0)).or_default();
+        let mut catalogue = Catalogue {
+            db_uid,
+            families: BTreeMap::new(),
+            counters,
+            shared: BTreeSet::new(),
+            last_seqno: SeqNo(0),
+        };
+        for (id, tables) in found {
+            let newest = tables.iter().map(|(_, entry)| entry.seqno_max).max();
+            catalogue.last_seqno = catalogue.last_seqno.max(newest.unwrap_or_default());
+            let version = self.merge(id, tables, &catalogue)?;
+            let name = match id {
+                ColumnFamilyId(0) => crate::DEFAULT_COLUMN_FAMILY.to_owned(),
+                other => format!("recovered-{}", other.0),
+            };
+            let family = FamilyState { name, version: Arc::new(version), data: None };
+            catalogue.families.insert(id, family);
+        }
+        Ok(catalogue)
+    }
+
+    fn read_directory(&self, file: FileId) -> Result<CompactionFile> {
+        let path = table_file_name(&self.directory, file);
+        let handle = self.vfs.open(&path, OpenOptions::READ);
+        let handle = handle.map_err(|error| Error::io("open", &path, error))?;
+        CompactionFile::open(&handle, &path, file)
+    }
+
+    /// Writes what stands highest of each key into one run of the last level.
+    fn merge(
+        &mut self,
+        id: ColumnFamilyId,
+        mut tables: Vec<(FileId, DirectoryEntry)>,
+        catalogue: &Catalogue,
+    ) -> Result<Version> {
+        // Highest first, see the module.
+        tables.sort_by_key(|(file, entry)| {
+            let newest_first = if entry.level == 0 { entry.seqno_max.0 } else { file.0 };
+            (entry.level, Reverse(newest_first))
+        });
+        let cache = self.table_cache(catalogue.db_uid);
+        let mut sources = Sources { heap: BinaryHeap::new(), iters: Vec::new() };
+        for (file, entry) in &tables {
+            let meta = Arc::new(meta_of(*file, entry));
+            let opened = cache.get(&meta, IoClass::Client).and_then(|table| {
+                let mut iter =
+                    table.iter(TableIterOptions::compaction(IoClass::Client, 256 << 10));
+                iter.seek_to_first()?;
+                Ok(iter)
+            });
+            match opened {
+                Ok(iter) => sources.add(iter),
+                Err(error) => self.report.losses.push(error),
+            }
+        }
+        let family_options = Arc::new(self.options.column_family.clone());
+        let level = u8::try_from(family_options.levels.saturating_sub(1)).unwrap_or(u8::MAX);
+        let table_bytes_max = family_options.table_bytes;
+        let mut output = Output::new(OutputContext {
+            vfs: self.vfs.clone(),
+            directory: self.directory.clone(),
+            db_uid: catalogue.db_uid,
+            options: self.options.clone(),
+            compression: family_options.compression_of(usize::from(level)),
+            family_options,
+            family: id,
+            level,
+            class: IoClass::Flush,
+        });
+        let mut last: Option<Vec<u8>> = None;
+        while let Some(source) = sources.highest() {
+            let internal = sources.iters[source].key();
+            let user_key = key::user_key(internal);
+            if last.as_deref() != Some(user_key) {
+                last = Some(user_key.to_vec());
+                if key::kind(internal) == Some(ValueKind::Put) {
+                    if output.table_bytes() >= table_bytes_max {
+                        output.end_table()?;
+                    }
+                    output.add(&catalogue.counters, internal, sources.iters[source].value())?;
+                    self.report.entries_salvaged += 1;
+                }
+            }
+            if let Err(error) = sources.advance(source) {
+                self.report.losses.push(error);
+            }
+        }
+        let written = output.finish()?;
+        self.report.tables_kept += written.len() as u64;
+        let added = written
+            .into_iter()
+            .map(|table| AddedTable { level, epoch: Epoch(0), table })
+            .collect();
+        let edit = VersionEdit { column_family: id, added, ..VersionEdit::default() };
+        let empty = Version::new(id, sateen_control::version::LEVELS_MAX);
+        empty.apply(&edit).map_err(|error| Error::InconsistentEdit {
+            path: self.directory.clone(),
+            reason: error.to_string(),
+        })
+    }
+
+    /// Makes the catalogue durable, then moves away what it does not name.
+    fn install(&mut self, catalogue: Catalogue) -> Result<()> {
+        catalogue.counters.file_seen(self.numbers_seen);
+        let live: BTreeSet<FileId> = catalogue
+            .families
+            .values()
+            .flat_map(|family| family.version.tables().map(|(_, _, table)| table.placement.file()))
+            .collect();
+        let versions = VersionSet::new(
+            &self.directory,
+            self.vfs.clone(),
+            catalogue.db_uid,
+            catalogue.counters,
+            catalogue.families,
+            catalogue.shared,
+            catalogue.last_seqno,
+        );
+        versions.roll()?;
+        let lost = self.directory.join("lost");
+        let unused = self.tables.iter().filter(|file| !live.contains(file));
+        let mut away: Vec<PathBuf> =
+            unused.map(|file| table_file_name(&self.directory, *file)).collect();
+        away.extend(self.manifests.iter().map(|file| manifest_file_name(&self.directory, *file)));
+        if away.is_empty() {
+            return Ok(());
+        }
+        self.vfs.create_dir_all(&lost).map_err(|e| Error::io("create", &lost, e))?;
+        for path in away {
+            let to = lost.join(path.file_name().unwrap_or_default());
+            self.vfs.rename(&path, &to).map_err(|e| Error::io("move", &path, e))?;
+            self.report.moved.push(to);
+        }
+        for directory in [&self.directory, &lost] {
+            self.vfs
+                .sync_dir(directory)
+                .map_err(|error| Error::io("sync directory", directory, error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Tables being merged; the place in `iters` is the rank, the first the highest.
+struct Sources {
+    heap: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
+    iters: Vec<TableIter>,
+}
+
+impl Sources {
+    fn add(&mut self, iter: TableIter) {
+        if iter.valid() {
+            let key = key::user_key(iter.key()).to_vec();
+            self.heap.push(Reverse((key, self.iters.len())));
+            self.iters.push(iter);
+        }
+    }
+
+    /// Who has the smallest key, of those the highest.
+    fn highest(&mut self) -> Option<usize> {
+        self.heap.peek().map(|Reverse((_, rank))| *rank)
+    }
+
+    /// Moves on; a source that fails has ended.
+    fn advance(&mut self, source: usize) -> Result<()> {
+        self.heap.pop();
+        let iter = &mut self.iters[source];
+        iter.next()?;
+        if iter.valid() {
+            self.heap.push(Reverse((key::user_key(iter.key()).to_vec(), source)));
+        }
+        Ok(())
+    }
+}
+
+fn meta_of(file: FileId, entry: &DirectoryEntry) -> TableMeta {
+    TableMeta {
+        id: entry.table,
+        placement: sateen_control::version::Placement::Slice {
+            file,
+            offset: entry.offset,
+            length: entry.length,
+        },
+        size_bytes: entry.length,
+        smallest: entry.smallest.as_slice().into(),
+        largest: entry.largest.as_slice().into(),
+        seqno_min: entry.seqno_min,
+        seqno_max: entry.seqno_max,
+        entries: entry.entries,
+        tombstones: entry.tombstones,
+        raw_bytes: entry.raw_bytes,
+    }
+}
+

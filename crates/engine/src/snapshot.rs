@@ -1,0 +1,89 @@
+//! Snapshots: sequence numbers that somebody still reads at.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use sateen_control::SeqNo;
+
+use crate::sync::lock;
+
+/// The live snapshots of a database. Compactions keep what any of them can see.
+#[derive(Default)]
+pub(crate) struct SnapshotList {
+    live: Mutex<BTreeMap<SeqNo, usize>>,
+}
+
+impl SnapshotList {
+    /// Registers a snapshot at what `visible` returns. The number is read under the lock, so that a
+    /// compaction which lists the snapshots sees this one or one not newer (format rule F6).
+    pub(crate) fn acquire(self: &Arc<Self>, visible: impl FnOnce() -> SeqNo) -> Snapshot {
+        let mut live = lock(&self.live);
+        let seqno = visible();
+        *live.entry(seqno).or_insert(0) += 1;
+        Snapshot(Arc::new(Registered { seqno, list: self.clone() }))
+    }
+
+    /// The live snapshots and what `visible` returns, ascending, each once.
+    pub(crate) fn list(&self, visible: impl FnOnce() -> SeqNo) -> Vec<SeqNo> {
+        let live = lock(&self.live);
+        let visible = visible();
+        let mut list: Vec<SeqNo> = live.keys().copied().collect();
+        if list.last() != Some(&visible) {
+            list.push(visible);
+        }
+        list
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        lock(&self.live).values().sum()
+    }
+}
+
+/// A consistent view of the whole database at one moment. What it sees stays readable until its last
+/// clone is dropped; keeping one for long keeps old versions on disk.
+#[derive(Clone)]
+pub struct Snapshot(Arc<Registered>);
+
+struct Registered {
+    seqno: SeqNo,
+    list: Arc<SnapshotList>,
+}
+
+impl Snapshot {
+    /// The position in the commit order that this snapshot shows: writes up to and including it.
+    #[must_use]
+    pub fn sequence_number(&self) -> u64 {
+        self.0.seqno.0
+    }
+
+    #[inline]
+    pub(crate) fn seqno(&self) -> SeqNo {
+        self.0.seqno
+    }
+}
+
+impl PartialEq for Snapshot {
+    fn eq(&self, other: &Snapshot) -> bool {
+        self.0.seqno == other.0.seqno && Arc::ptr_eq(&self.0.list, &other.0.list)
+    }
+}
+
+impl Eq for Snapshot {}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let mut live = lock(&self.list.live);
+        if let Some(count) = live.get_mut(&self.seqno) {
+            *count -= 1;
+            if *count == 0 {
+                live.remove(&self.seqno);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Snapshot").field(&self.0.seqno.0).finish()
+    }
+}

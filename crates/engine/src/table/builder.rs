@@ -1,0 +1,374 @@
+//! Builds a table from entries in order and hands its bytes to a compaction file as they become
+//! ready: memory holds one block, the index and the hashes of the keys. No allocation per entry.
+//!
+//! The caller keeps all versions of a user key in one table of a run.
+
+use crate::options::Compression;
+use std::cmp::Ordering;
+
+use sateen_control::{
+    ColumnFamilyId, FileId, SeqNo, TableId, UserKey, ValueKind,
+    version::{Placement, TableMeta},
+};
+
+use crate::error::{Error, Result};
+use crate::files::{CompactionFileWriter, DirectoryEntry};
+use crate::key;
+
+use super::block::BlockBuilder;
+use super::compression::{Compressor};
+use super::filter;
+use super::format::{BLOCK_TRAILER_BYTES, BlockHandle, Footer, Seed, shared_prefix, to_usize};
+use super::index::{self, IndexBuilder};
+use super::properties::Properties;
+
+/// User keys are shorter than this (format rule F11).
+pub(crate) const KEY_BYTES_MAX: usize = (1 << 16) - 1;
+/// Values are at most this long (format rule F11).
+pub(crate) const VALUE_BYTES_MAX: usize = 1 << 30;
+const BLOCK_TARGET_MAX: usize = 1 << 24;
+
+/// How a table is built.
+#[derive(Clone, Debug)]
+pub(crate) struct TableBuilderOptions {
+    pub(crate) table: TableId,
+    pub(crate) column_family: ColumnFamilyId,
+    /// The level for which it is written; only told to the directory and the properties.
+    pub(crate) level: u8,
+    /// The length at which a block is full, before compression.
+    pub(crate) block_bytes: usize,
+    /// Prefix compression starts anew every so many keys.
+    pub(crate) restart_interval: u32,
+    /// The filter's bits per key; 0 for no filter.
+    pub(crate) filter_bits_per_key: u32,
+    pub(crate) compression: Compression,
+    /// Zstandard's level.
+    pub(crate) compression_level: i32,
+}
+
+impl TableBuilderOptions {
+    /// The defaults for the table `table`.
+    pub(crate) fn new(table: TableId, column_family: ColumnFamilyId) -> TableBuilderOptions {
+        TableBuilderOptions {
+            table,
+            column_family,
+            level: 0,
+            block_bytes: 4096,
+            restart_interval: 16,
+            filter_bits_per_key: 10,
+            compression: Compression::None,
+            compression_level: 3,
+        }
+    }
+}
+
+/// What is known of a table that was built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TableSummary {
+    pub(crate) id: TableId,
+    /// Where it starts in its file.
+    pub(crate) offset: u64,
+    /// Its length without padding.
+    pub(crate) size_bytes: u64,
+    pub(crate) smallest: UserKey,
+    pub(crate) largest: UserKey,
+    pub(crate) seqno_min: SeqNo,
+    pub(crate) seqno_max: SeqNo,
+    pub(crate) entries: u64,
+    pub(crate) tombstones: u64,
+    pub(crate) raw_bytes: u64,
+}
+
+impl TableSummary {
+    /// The same as the version's record of a table in `file`.
+    pub(crate) fn into_meta(self, file: FileId) -> TableMeta {
+        TableMeta {
+            id: self.id,
+            placement: Placement::Slice { file, offset: self.offset, length: self.size_bytes },
+            size_bytes: self.size_bytes,
+            smallest: self.smallest,
+            largest: self.largest,
+            seqno_min: self.seqno_min,
+            seqno_max: self.seqno_max,
+            entries: self.entries,
+            tombstones: self.tombstones,
+            raw_bytes: self.raw_bytes,
+        }
+    }
+}
+
+/// Builds one table. After an error it is given up, together with its file.
+pub(crate) struct TableBuilder {
+    options: TableBuilderOptions,
+    block: BlockBuilder,
+    compressor: Compressor,
+    compressed: Vec<u8>,
+    index: IndexBuilder,
+    hashes: Vec<u64>,
+    separator: Vec<u8>,
+    /// The user key and trailer added last.
+    last_key: Vec<u8>,
+    last_trailer: u64,
+    smallest: Vec<u8>,
+    seed: Option<Seed>,
+    /// How long the blocks written so far are.
+    written: u64,
+    entries: u64,
+    tombstones: u64,
+    raw_bytes: u64,
+    seqno_min: u64,
+    seqno_max: u64,
+}
+
+impl TableBuilder {
+    /// A builder that has written nothing yet. Refuses a compression level that does not exist.
+    pub(crate) fn new(options: TableBuilderOptions) -> Result<TableBuilder> {
+        let mut options = options;
+        options.block_bytes = options.block_bytes.clamp(1, BLOCK_TARGET_MAX);
+        Ok(TableBuilder {
+            block: BlockBuilder::new(options.restart_interval, options.block_bytes),
+            compressor: Compressor::new(options.compression, options.compression_level)?,
+            compressed: Vec::new(),
+            index: IndexBuilder::default(),
+            hashes: Vec::new(),
+            separator: Vec::new(),
+            last_key: Vec::new(),
+            last_trailer: 0,
+            smallest: Vec::new(),
+            seed: None,
+            written: 0,
+            entries: 0,
+            tombstones: 0,
+            raw_bytes: 0,
+            seqno_min: u64::MAX,
+            seqno_max: 0,
+            options,
+        })
+    }
+
+    /// Adds an entry, which must come after the one before in the order of [`key::compare`]. The
+    /// first one begins the table in `file`, the same file in all calls.
+    pub(crate) fn add(
+        &mut self,
+        file: &mut CompactionFileWriter,
+        internal_key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        let user_key = key::user_key(internal_key);
+        let trailer = key::trailer(internal_key);
+        if user_key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
+            return Err(too_long(user_key, value));
+        }
+        let mut shared = 0;
+        if self.entries == 0 {
+            file.begin_table(self.options.table)?;
+            self.seed = Some(file.seed(self.options.table));
+            self.smallest.extend_from_slice(user_key);
+            self.new_key(user_key, 0);
+        } else {
+            shared = shared_prefix(&self.last_key, user_key);
+            match self.last_key.get(shared).cmp(&user_key.get(shared)) {
+                Ordering::Less => {
+                    if self.block_is_full(internal_key.len() + value.len()) {
+                        index::separator(&self.last_key, user_key, &mut self.separator);
+                        self.write_block(file)?;
+                    }
+                    self.new_key(user_key, shared);
+                }
+                Ordering::Equal if trailer < self.last_trailer => {
+                    if self.block_is_full(internal_key.len() + value.len()) {
+                        self.separator.clear();
+                        self.separator.extend_from_slice(user_key);
+                        self.write_block(file)?;
+                    }
+                }
+                _ => return Err(self.out_of_order(user_key)),
+            }
+        }
+        self.last_trailer = trailer;
+        self.block.add(shared, internal_key, value);
+        self.entries += 1;
+        self.raw_bytes += (user_key.len() + value.len()) as u64;
+        let seqno = trailer >> 8;
+        self.seqno_min = self.seqno_min.min(seqno);
+        self.seqno_max = self.seqno_max.max(seqno);
+        let kind = trailer.to_le_bytes()[0];
+        self.tombstones +=
+            u64::from(kind != ValueKind::Put as u8 && kind != ValueKind::Merge as u8);
+        Ok(())
+    }
+
+    /// How long the table would be if it were finished now; within a few percent without compression.
+    #[inline]
+    pub(crate) fn estimated_size(&self) -> u64 {
+        let block = self.block.size_bytes() + self.index.size_bytes();
+        // As `filter::size_bytes`, without its rounding: this is asked for every entry.
+        let filter = self.hashes.len() * to_usize(self.options.filter_bits_per_key) / 8;
+        self.written + (block + filter) as u64
+    }
+
+    /// How many entries were added.
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// The user key that was added last.
+    pub(crate) fn last_user_key(&self) -> &[u8] {
+        &self.last_key
+    }
+
+    /// Writes what is left of the table and ends it in `file`. A table has at least one entry.
+    pub(crate) fn finish(mut self, file: &mut CompactionFileWriter) -> Result<TableSummary> {
+        let Some(seed) = self.seed else {
+            return Err(Error::InvalidArgument("a table without entries".to_owned()));
+        };
+        self.separator.clone_from(&self.last_key);
+        self.write_block(file)?;
+        let data_end = self.written;
+        let mut block = Vec::new();
+        let mut filter = BlockHandle::default();
+        if self.options.filter_bits_per_key > 0 {
+            filter::build(&self.hashes, self.options.filter_bits_per_key, &mut block);
+            filter = self.write(file, seed, &mut block, Compression::None)?;
+        }
+        block.clear();
+        self.index.encode(&mut block);
+        let method = self.compressor.compress(&block, &mut self.compressed);
+        if method.is_some() {
+            std::mem::swap(&mut block, &mut self.compressed);
+        }
+        let index = self.write(file, seed, &mut block, method.unwrap_or(Compression::None))?;
+        block.clear();
+        self.properties().encode(&mut block);
+        let properties = self.write(file, seed, &mut block, Compression::None)?;
+        let table = self.options.table;
+        let footer = Footer { table, data_end, index, filter, properties };
+        file.append(&footer.encode(seed, self.written))?;
+        self.end(file)
+    }
+
+    fn end(self, file: &mut CompactionFileWriter) -> Result<TableSummary> {
+        let entry = DirectoryEntry {
+            table: self.options.table,
+            offset: 0,
+            length: 0,
+            column_family: self.options.column_family,
+            level: self.options.level,
+            smallest: self.smallest,
+            largest: self.last_key,
+            seqno_min: SeqNo(self.seqno_min),
+            seqno_max: SeqNo(self.seqno_max),
+            entries: self.entries,
+            tombstones: self.tombstones,
+            raw_bytes: self.raw_bytes,
+        };
+        let (offset, size_bytes) = file.finish_table(&entry)?;
+        Ok(TableSummary {
+            id: entry.table,
+            offset,
+            size_bytes,
+            smallest: entry.smallest.into(),
+            largest: entry.largest.into(),
+            seqno_min: entry.seqno_min,
+            seqno_max: entry.seqno_max,
+            entries: entry.entries,
+            tombstones: entry.tombstones,
+            raw_bytes: entry.raw_bytes,
+        })
+    }
+
+    fn properties(&self) -> Properties {
+        Properties {
+            table: self.options.table,
+            column_family: self.options.column_family,
+            level: self.options.level,
+            entries: self.entries,
+            tombstones: self.tombstones,
+            raw_bytes: self.raw_bytes,
+            seqno_min: SeqNo(self.seqno_min),
+            seqno_max: SeqNo(self.seqno_max),
+            data_blocks: self.index.blocks(),
+            compression: self.options.compression as u8,
+            filter_bits_per_key: self.options.filter_bits_per_key,
+            block_bytes: u32::try_from(self.options.block_bytes).unwrap_or(u32::MAX),
+            smallest: self.smallest.clone(),
+            largest: self.last_key.clone(),
+        }
+    }
+
+    /// Takes note of a user key that was not there before and shares `shared` bytes with the last.
+    #[inline]
+    fn new_key(&mut self, user_key: &[u8], shared: usize) {
+        self.last_key.truncate(shared);
+        self.last_key.extend_from_slice(&user_key[shared..]);
+        if self.options.filter_bits_per_key > 0 {
+            self.hashes.push(filter::hash_key(user_key));
+        }
+    }
+
+    /// True if the block is to end before an entry of `more` bytes: it is long enough, or within a
+    /// tenth of it and would be too long.
+    #[inline]
+    fn block_is_full(&self, more: usize) -> bool {
+        let size = self.block.size_bytes();
+        let target = self.options.block_bytes;
+        size >= target || (size >= target - target / 10 && size + more > target)
+    }
+
+    /// Writes the block in hand with the separator in hand.
+    fn write_block(&mut self, file: &mut CompactionFileWriter) -> Result<()> {
+        let Some(seed) = self.seed else { return Ok(()) };
+        if self.block.is_empty() {
+            return Ok(());
+        }
+        let raw = self.block.finish();
+        let (block, method) = match self.compressor.compress(raw, &mut self.compressed) {
+            Some(method) => (&mut self.compressed, method),
+            None => (raw, Compression::None),
+        };
+        let payload = u32::try_from(block.len()).map_err(|_| too_long(&self.last_key, &[]))?;
+        seed.seal(block, method as u8, self.written);
+        file.append(block)?;
+        self.written += block.len() as u64;
+        self.index.add(&self.separator, payload);
+        self.block.clear();
+        self.compressed.shrink_to(1 << 20);
+        Ok(())
+    }
+
+    /// Writes one of the blocks behind the data.
+    fn write(
+        &mut self,
+        file: &mut CompactionFileWriter,
+        seed: Seed,
+        block: &mut Vec<u8>,
+        method: Compression,
+    ) -> Result<BlockHandle> {
+        let handle = BlockHandle { offset: self.written, size: block.len() as u64 };
+        seed.seal(block, method as u8, self.written);
+        file.append(block)?;
+        self.written = handle.end();
+        debug_assert_eq!(block.len() as u64, handle.size + BLOCK_TRAILER_BYTES as u64);
+        Ok(handle)
+    }
+
+    #[cold]
+    fn out_of_order(&self, user_key: &[u8]) -> Error {
+        Error::InvalidArgument(format!(
+            "table {}: entry {} of {} bytes is not behind the one before",
+            self.options.table,
+            self.entries,
+            user_key.len()
+        ))
+    }
+}
+
+#[cold]
+fn too_long(user_key: &[u8], value: &[u8]) -> Error {
+    Error::InvalidArgument(format!(
+        "entry too long for a table: key of {} bytes (at most {KEY_BYTES_MAX}), value of {} bytes \
+         (at most {VALUE_BYTES_MAX})",
+        user_key.len(),
+        value.len()
+    ))
+}

@@ -1,0 +1,148 @@
+//! The decoders of this module for fuzzers: each takes hostile bytes, opens them and walks all that
+//! it finds. Nothing here may panic, or reserve memory out of proportion to the input. Under
+//! `--cfg fuzzing` every checksum passes, so that the bytes behind them are reached.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo, TableId};
+
+use crate::files::CompactionFile;
+use crate::read::InternalIterator;
+use crate::vfs::{MemVfs, OpenOptions, Vfs, VfsFile};
+
+use super::block::{self, Cursor};
+use super::filter::Filter;
+use super::{Table, TableIterOptions, TableSource, hash_key};
+
+const DB_UID: u64 = 1;
+const FILE: FileId = FileId(1);
+const TABLE: TableId = TableId(1);
+
+/// Walks the payload of a data block.
+pub fn block(bytes: &[u8]) {
+    let target = bytes.get(..bytes.len().min(24)).unwrap_or_default();
+    drop(block::get(bytes, target, u64::MAX));
+    drop(block::get(bytes, b"", 0));
+    let mut cursor = Cursor::default();
+    let mut internal = target.to_vec();
+    internal.extend_from_slice(&[0xff; 8]);
+    let mut seen = 0usize;
+    let steps = bytes.len();
+    if cursor.seek_to_first(bytes).is_ok() {
+        while cursor.valid() && cursor.next(bytes).is_ok() && seen <= steps {
+            seen += 1;
+        }
+    }
+    // Going back costs a restart interval a step, which hostile bytes make as long as the block.
+    if cursor.seek_to_last(bytes).is_ok() {
+        for _ in 0..64 {
+            if !cursor.valid() || cursor.prev(bytes).is_err() {
+                break;
+            }
+        }
+    }
+    let _ = cursor.seek(bytes, &internal);
+}
+
+/// Decodes a filter and asks it.
+pub fn filter(bytes: &[u8]) {
+    if let Ok(filter) = Filter::decode(bytes) {
+        for hash in [0, 1, u64::MAX, hash_key(bytes)] {
+            filter.may_contain(hash);
+        }
+    }
+}
+
+/// Opens a table that is all of `bytes` and scans it.
+pub fn table(bytes: &[u8]) {
+    if let Some(file) = in_memory(bytes) {
+        let length = bytes.len() as u64;
+        walk(&file, TABLE, 0, length);
+    }
+}
+
+/// Opens a compaction file, and scans every table of its directory.
+pub fn compaction_file(bytes: &[u8]) {
+    let Some(file) = in_memory(bytes) else { return };
+    let Ok(directory) = CompactionFile::open(&file, Path::new("fuzz"), FILE) else { return };
+    for entry in directory.tables.iter().take(16) {
+        walk(&file, entry.table, entry.offset, entry.length);
+    }
+}
+
+/// A small compaction file, to begin with; `compression` is taken modulo the number of methods.
+#[must_use]
+pub fn seed(compression: u8) -> Vec<u8> {
+    use super::{TableBuilder, TableBuilderOptions};
+    use crate::options::Compression;
+    use crate::files::CompactionFileWriter;
+    let build = || -> crate::Result<Vec<u8>> {
+        let vfs = MemVfs::new();
+        let path = Path::new("seed");
+        let class = IoClass::Flush;
+        let mut file = CompactionFileWriter::create(&vfs, path, FILE, DB_UID, false, class)?;
+        let mut options = TableBuilderOptions::new(TABLE, ColumnFamilyId(0));
+        options.block_bytes = 128;
+        options.compression = match compression % 2 {
+            0 => Compression::None,
+            _ => Compression::Lz4,
+        };
+        let mut builder = TableBuilder::new(options)?;
+        for i in 0..40u8 {
+            let key = crate::key::seek_key(&[b'k', i, i], SeqNo(u64::from(i)));
+            builder.add(&mut file, &key, &[i; 20])?;
+        }
+        builder.finish(&mut file)?;
+        let length = file.finish()?;
+        let file =
+            vfs.open(path, OpenOptions::READ).map_err(|e| crate::Error::io("open", path, e))?;
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+        file.read_exact_at(&mut bytes, 0, class).map_err(|e| crate::Error::io("read", path, e))?;
+        Ok(bytes)
+    };
+    build().unwrap_or_default()
+}
+
+fn in_memory(bytes: &[u8]) -> Option<Arc<dyn VfsFile>> {
+    let file = MemVfs::new().open(Path::new("fuzz"), OpenOptions::CREATE).ok()?;
+    file.write_at(bytes, 0, IoClass::Client).ok()?;
+    Some(file)
+}
+
+fn walk(file: &Arc<dyn VfsFile>, table: TableId, offset: u64, length: u64) {
+    let source = TableSource {
+        file: file.clone(),
+        path: Path::new("fuzz").into(),
+        table,
+        file_id: FILE,
+        db_uid: DB_UID,
+        offset,
+        length,
+    };
+    let Ok(table) = Table::open(source, IoClass::Client).map(Arc::new) else { return };
+    let mut key = Vec::new();
+    for options in
+        [TableIterOptions::client(None, false), TableIterOptions::compaction(IoClass::L0, 4096)]
+    {
+        let mut iter = table.iter(options);
+        let mut steps = 0u64;
+        let mut moved = iter.seek_to_first();
+        while moved.is_ok() && iter.valid() && steps <= length {
+            key.clear();
+            key.extend_from_slice(iter.key());
+            steps += 1;
+            moved = iter.next();
+        }
+        let mut moved = iter.seek_to_last();
+        for _ in 0..64 {
+            if moved.is_err() || !iter.valid() {
+                break;
+            }
+            moved = iter.prev();
+        }
+        drop(iter.seek_for_prev(&key));
+    }
+    let user_key = crate::key::user_key(&key);
+    drop(table.get(user_key, SeqNo::MAX, hash_key(user_key), None, false));
+}

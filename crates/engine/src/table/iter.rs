@@ -1,0 +1,357 @@
+//! A cursor over a table, in both directions. Blocks come from the cache, or one by one from the
+//! file, or, when a scan goes on, many at a time: after two blocks read in sequence the cursor reads
+//! ahead, a little at first and doubling. In compaction mode (`chunk_bytes`) it reads the whole
+//! table in large chunks from the start and leaves the cache alone.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
+
+use sateen_control::IoClass;
+
+use crate::error::{CorruptionKind, Result};
+use crate::files::AlignedBuffer;
+use crate::key;
+use crate::read::InternalIterator;
+use crate::read::block_cache::BlockCache;
+
+use super::block::Cursor;
+use super::compression::Decompressor;
+use super::format::BlockHandle;
+use super::reader::{Payload, Table, unpack};
+
+/// What a scan reads ahead first and at most.
+const READAHEAD_BYTES_MIN: u64 = 16 << 10;
+const READAHEAD_BYTES_MAX: u64 = 256 << 10;
+/// So many blocks read in sequence make a scan.
+const SEQUENTIAL_READS_MIN: u32 = 2;
+
+/// How a cursor gets its blocks.
+#[derive(Clone, Debug)]
+pub(crate) struct TableIterOptions {
+    /// Where blocks are looked for first.
+    pub(crate) cache: Option<Arc<BlockCache>>,
+    /// Whether blocks that had to be read enter the cache.
+    pub(crate) fill_cache: bool,
+    /// For whom is read.
+    pub(crate) class: IoClass,
+    /// Compaction mode: read in chunks of so many bytes; 0 to read as clients do.
+    pub(crate) chunk_bytes: usize,
+    /// What to read ahead from the first miss on: a scan that goes from table to table hands over
+    /// [`TableIter::readahead_bytes`]. 0 to find out.
+    pub(crate) readahead_bytes: u64,
+}
+
+impl TableIterOptions {
+    /// A client's cursor.
+    pub(crate) fn client(cache: Option<Arc<BlockCache>>, fill_cache: bool) -> TableIterOptions {
+        TableIterOptions {
+            cache,
+            fill_cache,
+            class: IoClass::Client,
+            chunk_bytes: 0,
+            readahead_bytes: 0,
+        }
+    }
+
+    /// A job's cursor, which reads all of the table once.
+    pub(crate) fn compaction(class: IoClass, chunk_bytes: usize) -> TableIterOptions {
+        TableIterOptions { cache: None, fill_cache: false, class, chunk_bytes, readahead_bytes: 0 }
+    }
+}
+
+/// Where the current block's payload is.
+#[derive(Debug)]
+enum Data {
+    None,
+    Shared(Arc<[u8]>),
+    /// In the chunk.
+    Chunk(Range<usize>),
+    /// In the buffer for decompression.
+    Decompressed(usize),
+}
+
+/// A cursor over a table.
+pub(crate) struct TableIter {
+    table: Arc<Table>,
+    options: TableIterOptions,
+    cursor: Cursor,
+    data: Data,
+    /// The block under the cursor.
+    block: usize,
+    chunk: AlignedBuffer,
+    /// What of the table the chunk holds, and where in it that starts.
+    chunk_from: u64,
+    chunk_end: u64,
+    chunk_start: usize,
+    decompressed: Vec<u8>,
+    decompressor: Decompressor,
+    /// The block that was read last, and how many before it in sequence.
+    last_read: usize,
+    sequential: u32,
+    readahead: u64,
+}
+
+impl Table {
+    /// A cursor, not valid until the first seek.
+    pub(crate) fn iter(self: &Arc<Self>, options: TableIterOptions) -> TableIter {
+        let readahead = options.readahead_bytes.min(READAHEAD_BYTES_MAX);
+        TableIter {
+            table: self.clone(),
+            cursor: Cursor::default(),
+            data: Data::None,
+            block: 0,
+            chunk: AlignedBuffer::default(),
+            chunk_from: 0,
+            chunk_end: 0,
+            chunk_start: 0,
+            decompressed: Vec::new(),
+            decompressor: Decompressor::default(),
+            last_read: usize::MAX,
+            sequential: if readahead > 0 { SEQUENTIAL_READS_MIN } else { 0 },
+            readahead,
+            options,
+        }
+    }
+}
+
+/// The payload of the current block.
+#[inline]
+fn payload<'a>(data: &'a Data, chunk: &'a AlignedBuffer, decompressed: &'a [u8]) -> &'a [u8] {
+    match data {
+        Data::None => &[],
+        Data::Shared(block) => block,
+        Data::Chunk(range) => chunk.bytes().get(range.clone()).unwrap_or_default(),
+        Data::Decompressed(length) => decompressed.get(..*length).unwrap_or_default(),
+    }
+}
+
+impl TableIter {
+    /// How much the cursor reads ahead by now: what a scan that continues in another table starts
+    /// with there.
+    pub(crate) fn readahead_bytes(&self) -> u64 {
+        self.readahead
+    }
+
+    /// The table.
+    pub(crate) fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// Runs `step` of the cursor on the current block; what it finds wrong is told with the place.
+    #[inline]
+    fn on_block(
+        &mut self,
+        step: impl FnOnce(&mut Cursor, &[u8]) -> Result<(), CorruptionKind>,
+    ) -> Result<()> {
+        let block = payload(&self.data, &self.chunk, &self.decompressed);
+        match step(&mut self.cursor, block) {
+            Ok(()) => Ok(()),
+            Err(kind) => Err(self.corruption(kind)),
+        }
+    }
+
+    #[cold]
+    fn corruption(&self, kind: CorruptionKind) -> crate::Error {
+        let offset = self.table.index.handle(self.block).map_or(0, |handle| handle.offset);
+        self.table.source().corruption(offset, kind)
+    }
+
+    /// Makes `block` the current one, the cursor not on it yet. False behind the last.
+    fn load(&mut self, block: usize) -> Result<bool> {
+        self.cursor.reset();
+        let Some(handle) = self.table.index.handle(block) else {
+            return Ok(false);
+        };
+        if block == self.block && !matches!(self.data, Data::None) {
+            return Ok(true);
+        }
+        self.data = Data::None;
+        self.block = block;
+        if self.options.chunk_bytes > 0 {
+            let bytes = self.options.chunk_bytes as u64;
+            self.data = self.from_chunk(block, handle, bytes, true)?;
+            return Ok(true);
+        }
+        let table = self.table.id();
+        let cache = self.options.cache.as_deref();
+        if let Some(block) = cache.and_then(|cache| cache.get(table, handle.offset)) {
+            self.data = Data::Shared(block);
+            return Ok(true);
+        }
+        let forward = block == self.last_read.wrapping_add(1);
+        let backward = block.wrapping_add(1) == self.last_read;
+        // The first read of a cursor that was told to read ahead counts as going on.
+        let going_on = forward || backward || (self.readahead > 0 && self.last_read == usize::MAX);
+        if !going_on {
+            self.sequential = 0;
+            self.readahead = 0;
+        }
+        self.last_read = block;
+        if self.sequential < SEQUENTIAL_READS_MIN {
+            self.sequential += 1;
+            self.data = Data::Shared(self.table.block(handle, None, false)?);
+        } else {
+            self.readahead = self.readahead.max(READAHEAD_BYTES_MIN);
+            self.data = self.from_chunk(block, handle, self.readahead, !backward)?;
+        }
+        self.fill_cache(handle);
+        Ok(true)
+    }
+
+    /// Gives a block that was read to the cache, if it shall have it.
+    fn fill_cache(&mut self, handle: BlockHandle) {
+        let Some(cache) = self.options.cache.as_deref().filter(|_| self.options.fill_cache) else {
+            return;
+        };
+        let block = match &self.data {
+            Data::Shared(block) => block.clone(),
+            other => Arc::from(payload(other, &self.chunk, &self.decompressed)),
+        };
+        cache.insert(self.table.id(), handle.offset, block);
+    }
+
+    /// The block from the chunk; if it is not there, reads a chunk of about `bytes` that begins
+    /// with it, or going backward ends with it.
+    fn from_chunk(
+        &mut self,
+        block: usize,
+        handle: BlockHandle,
+        bytes: u64,
+        forward: bool,
+    ) -> Result<Data> {
+        if handle.offset < self.chunk_from || handle.end() > self.chunk_end {
+            self.read_chunk(handle, bytes, forward)?;
+        }
+        let corrupt = |kind| self.table.source().corruption(handle.offset, kind);
+        let distance = |to: u64| usize::try_from(to - self.chunk_from).unwrap_or(usize::MAX);
+        let start = self.chunk_start.saturating_add(distance(handle.offset));
+        let end = self.chunk_start.saturating_add(distance(handle.end()));
+        let stored = self.chunk.bytes().get(start..end).unwrap_or_default();
+        let (decompressor, decompressed) = (&mut self.decompressor, &mut self.decompressed);
+        match unpack(self.table.seed, stored, handle.offset, decompressor, decompressed) {
+            Ok(Payload::Decompressed(length)) => Ok(Data::Decompressed(length)),
+            Ok(payload) => Ok(Data::Chunk(start..start + payload.of(stored, &[]).len())),
+            Err(kind) => {
+                debug_assert_eq!(block, self.block);
+                Err(corrupt(kind))
+            }
+        }
+    }
+
+    fn read_chunk(&mut self, handle: BlockHandle, bytes: u64, forward: bool) -> Result<()> {
+        let blocks = self.table.index.blocks();
+        let last = self.table.index.handle(blocks.wrapping_sub(1));
+        let data_end = last.map_or(0, BlockHandle::end);
+        let (from, end) = if forward {
+            let end = handle.offset.saturating_add(bytes).max(handle.end()).min(data_end);
+            (handle.offset, end)
+        } else {
+            (handle.end().saturating_sub(bytes).min(handle.offset), handle.end())
+        };
+        // Nothing is in the chunk while it is being read: an error must not leave old bounds on it.
+        (self.chunk_from, self.chunk_end) = (0, 0);
+        let source = self.table.source();
+        let range = source.read_range(from, end - from, &mut self.chunk, self.options.class)?;
+        self.chunk_start = range.start;
+        (self.chunk_from, self.chunk_end) = (from, end);
+        if self.options.chunk_bytes == 0 {
+            self.readahead = (self.readahead * 2).min(READAHEAD_BYTES_MAX);
+        }
+        Ok(())
+    }
+
+    /// Moves to the first entry of the next block that has one, if the cursor fell off its block.
+    fn skip_forward(&mut self) -> Result<()> {
+        while !self.cursor.valid() && self.load(self.block + 1)? {
+            self.on_block(Cursor::seek_to_first)?;
+        }
+        Ok(())
+    }
+
+    /// Moves to the last entry of the block before that has one, if the cursor fell off its block.
+    fn skip_backward(&mut self) -> Result<()> {
+        while !self.cursor.valid() {
+            let Some(before) = self.block.checked_sub(1) else { return Ok(()) };
+            if !self.load(before)? {
+                return Ok(());
+            }
+            self.on_block(Cursor::seek_to_last)?;
+        }
+        Ok(())
+    }
+}
+
+impl InternalIterator for TableIter {
+    #[inline]
+    fn valid(&self) -> bool {
+        self.cursor.valid()
+    }
+
+    fn seek_to_first(&mut self) -> Result<()> {
+        if self.load(0)? {
+            self.on_block(Cursor::seek_to_first)?;
+            self.skip_forward()?;
+        }
+        Ok(())
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        let last = self.table.index.blocks().wrapping_sub(1);
+        if self.load(last)? {
+            self.on_block(Cursor::seek_to_last)?;
+            self.skip_backward()?;
+        }
+        Ok(())
+    }
+
+    fn seek(&mut self, target: &[u8]) -> Result<()> {
+        let user_key = key::user_key(target);
+        let mut block = self.table.index.find(user_key);
+        while self.load(block)? {
+            self.on_block(|cursor, block| cursor.seek(block, target))?;
+            // Only where versions of the key go on does the next block have some before the target.
+            if self.cursor.valid() || !self.table.index.is_separator(block, user_key) {
+                return self.skip_forward();
+            }
+            block += 1;
+        }
+        Ok(())
+    }
+
+    fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        self.seek(target)?;
+        if !self.valid() {
+            return self.seek_to_last();
+        }
+        if key::compare(self.key(), target) == Ordering::Greater {
+            return self.prev();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        self.on_block(Cursor::next)?;
+        if self.cursor.valid() {
+            return Ok(());
+        }
+        self.skip_forward()
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.on_block(Cursor::prev)?;
+        self.skip_backward()
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.cursor.key()
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        let block = payload(&self.data, &self.chunk, &self.decompressed);
+        block.get(self.cursor.value()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,380 @@
+//! An open table: index, filter and properties in memory, data blocks read as they are needed. A
+//! point read asks the filter, searches the index, takes the block from the cache or the file, and
+//! gives out a value that keeps the block alive: nothing is copied, nothing locked.
+
+use std::cell::RefCell;
+use std::ops::{Deref, Range};
+use std::path::Path;
+use std::sync::Arc;
+
+use sateen_control::{FileId, IoClass, SeqNo, TableId, ValueKind};
+
+use crate::error::{CorruptionKind, Error, Result};
+use crate::files::AlignedBuffer;
+use crate::key;
+use crate::read::block_cache::BlockCache;
+use crate::vfs::VfsFile;
+
+use super::block::{self, Found};
+use super::compression::Decompressor;
+use super::filter::Filter;
+use super::format::{
+    BLOCK_TRAILER_BYTES, BlockHandle, FOOTER_BYTES, FORMAT_VERSION, Footer, FooterError, Seed,
+};
+use super::index::Index;
+use super::properties::Properties;
+
+/// What a thread keeps of its buffers between reads of single blocks.
+const SCRATCH_BYTES_MAX: usize = 1 << 18;
+
+/// Where a table is.
+#[derive(Clone, Debug)]
+pub(crate) struct TableSource {
+    pub(crate) file: Arc<dyn VfsFile>,
+    pub(crate) path: Arc<Path>,
+    pub(crate) table: TableId,
+    pub(crate) file_id: FileId,
+    pub(crate) db_uid: u64,
+    /// Where the table starts in the file.
+    pub(crate) offset: u64,
+    /// Its length without padding.
+    pub(crate) length: u64,
+}
+
+/// A value and the block that it lies in.
+#[derive(Clone, Debug)]
+pub(crate) struct PinnedValue {
+    block: Arc<[u8]>,
+    range: Range<usize>,
+}
+
+impl PinnedValue {
+    /// Bytes of memory that it keeps: the whole block.
+    pub(crate) fn pinned_bytes(&self) -> usize {
+        self.block.len()
+    }
+}
+
+impl Deref for PinnedValue {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        self.block.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl AsRef<[u8]> for PinnedValue {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+/// An open table.
+#[derive(Debug)]
+pub(crate) struct Table {
+    source: TableSource,
+    pub(super) seed: Seed,
+    pub(super) index: Index,
+    filter: Option<Filter>,
+    properties: Properties,
+}
+
+impl Table {
+    /// Opens a table: one read of its end in most cases, two otherwise.
+    pub(crate) fn open(source: TableSource, class: IoClass) -> Result<Table> {
+        let seed = Seed::of_table(source.db_uid, source.file_id, source.table);
+        let corrupt = |at, kind| Err(source.corruption(at, kind));
+        let file_bytes = source.file.len().map_err(|e| Error::io("stat", &source.path, e))?;
+        let end = source.offset.checked_add(source.length);
+        let Some(footer_at) = source.length.checked_sub(FOOTER_BYTES as u64) else {
+            return corrupt(0, CorruptionKind::Truncated);
+        };
+        if end.is_none_or(|end| end > file_bytes) {
+            return corrupt(file_bytes.saturating_sub(source.offset), CorruptionKind::Truncated);
+        }
+        let mut buffer = AlignedBuffer::default();
+        let guess = (source.length / 64).clamp(8 << 10, 1 << 20).min(source.length);
+        let mut tail_at = source.length - guess;
+        let mut tail = source.read(tail_at, guess, &mut buffer, class)?;
+        let footer = slice(tail, footer_at - tail_at, FOOTER_BYTES as u64);
+        let footer = Footer::decode(footer, seed, footer_at)
+            .map_err(|error| source.footer_error(error, footer_at))?;
+        if footer.table != source.table {
+            return corrupt(footer_at, CorruptionKind::Inconsistent("another table's footer"));
+        }
+        if footer.data_end < tail_at {
+            tail_at = footer.data_end;
+            tail = source.read(tail_at, footer_at - tail_at, &mut buffer, class)?;
+        }
+        let mut decompressed = Vec::new();
+        let mut decompressor = Decompressor::default();
+        let mut block = |handle: BlockHandle, decode: &mut dyn FnMut(&[u8]) -> Result<(), _>| {
+            let stored = slice(tail, handle.offset - tail_at, handle.end() - handle.offset);
+            unpack(seed, stored, handle.offset, &mut decompressor, &mut decompressed)
+                .and_then(|payload| decode(payload.of(stored, &decompressed)))
+                .map_err(|kind| source.corruption(handle.offset, kind))
+        };
+        let mut index = Index::default();
+        block(footer.index, &mut |payload| {
+            index = Index::decode(payload, footer.data_end)?;
+            Ok(())
+        })?;
+        let mut filter = None;
+        if !footer.filter.is_absent() {
+            block(footer.filter, &mut |payload| {
+                filter = Some(Filter::decode(payload)?);
+                Ok(())
+            })?;
+        }
+        let mut properties = Properties::default();
+        block(footer.properties, &mut |payload| {
+            properties = Properties::decode(payload)?;
+            Ok(())
+        })?;
+        Ok(Table { seed, index, filter, properties, source })
+    }
+
+    /// The newest entry of `user_key` at or below `snapshot`, tombstones included. `hash` is
+    /// [`super::hash_key`] of the key. A block that had to be read enters `cache` if `fill_cache`.
+    #[inline]
+    pub(crate) fn get(
+        &self,
+        user_key: &[u8],
+        snapshot: SeqNo,
+        hash: u64,
+        cache: Option<&BlockCache>,
+        fill_cache: bool,
+    ) -> Result<Option<(SeqNo, ValueKind, PinnedValue)>> {
+        if !self.may_contain(hash) {
+            return Ok(None);
+        }
+        self.get_unfiltered(user_key, snapshot, cache, fill_cache)
+    }
+
+    /// False if no entry has a user key of this hash.
+    #[inline]
+    pub(crate) fn may_contain(&self, hash: u64) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
+    }
+
+    fn get_unfiltered(
+        &self,
+        user_key: &[u8],
+        snapshot: SeqNo,
+        cache: Option<&BlockCache>,
+        fill_cache: bool,
+    ) -> Result<Option<(SeqNo, ValueKind, PinnedValue)>> {
+        let trailer = key::pack(snapshot, ValueKind::MAX);
+        let mut at = self.index.find(user_key);
+        while let Some(handle) = self.index.handle(at) {
+            let block = self.block(handle, cache, fill_cache)?;
+            let corrupt = |kind| self.source.corruption(handle.offset, kind);
+            match block::get(&block, user_key, trailer).map_err(corrupt)? {
+                Found::Entry(trailer, range) => {
+                    let kind = ValueKind::from_byte(trailer.to_le_bytes()[0])
+                        .ok_or_else(|| corrupt(CorruptionKind::Malformed("kind of an entry")))?;
+                    let value = PinnedValue { block, range };
+                    return Ok(Some((SeqNo(trailer >> 8), kind, value)));
+                }
+                Found::Absent => return Ok(None),
+                // Versions of one key may continue in the next block.
+                Found::End if self.index.is_separator(at, user_key) => at += 1,
+                Found::End => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where the table is.
+    pub(crate) fn source(&self) -> &TableSource {
+        &self.source
+    }
+
+    /// The table's number.
+    #[inline]
+    pub(crate) fn id(&self) -> TableId {
+        self.source.table
+    }
+
+    /// What the table says of itself.
+    pub(crate) fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    /// How many data blocks it has.
+    pub(crate) fn blocks(&self) -> usize {
+        self.index.blocks()
+    }
+
+    /// Bytes of memory that the open table takes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let filter = self.filter.as_ref().map_or(0, Filter::memory_bytes);
+        size_of::<Table>() + self.index.memory_bytes() + filter + self.properties.memory_bytes()
+    }
+
+    /// About where in the table `user_key` is, in bytes from its start.
+    pub(crate) fn approximate_offset(&self, user_key: &[u8]) -> u64 {
+        let block = self.index.handle(self.index.find(user_key));
+        block.map_or(self.source.length, |block| block.offset)
+    }
+
+    /// The payload of a data block, from the cache or the file.
+    #[inline]
+    pub(super) fn block(
+        &self,
+        handle: BlockHandle,
+        cache: Option<&BlockCache>,
+        fill_cache: bool,
+    ) -> Result<Arc<[u8]>> {
+        if let Some(block) = cache.and_then(|cache| cache.get(self.source.table, handle.offset)) {
+            return Ok(block);
+        }
+        let block = self.read_block(handle)?;
+        if let Some(cache) = cache.filter(|_| fill_cache) {
+            cache.insert(self.source.table, handle.offset, block.clone());
+        }
+        Ok(block)
+    }
+
+    /// Reads a block from the file into memory of its own, by way of a buffer that the thread keeps:
+    /// one allocation of the right size, never zeroed, and direct I/O gets its aligned address.
+    fn read_block(&self, handle: BlockHandle) -> Result<Arc<[u8]>> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let length = handle.end() - handle.offset;
+            let read = &mut scratch.read;
+            let stored = self.source.read(handle.offset, length, read, IoClass::Client)?;
+            let block = unpack(
+                self.seed,
+                stored,
+                handle.offset,
+                &mut scratch.decompressor,
+                &mut scratch.decompressed,
+            )
+            .map(|payload| Arc::from(payload.of(stored, &scratch.decompressed)))
+            .map_err(|kind| self.source.corruption(handle.offset, kind));
+            scratch.read.shrink_to(SCRATCH_BYTES_MAX);
+            if scratch.decompressed.len() > SCRATCH_BYTES_MAX {
+                scratch.decompressed = Vec::new();
+            }
+            block
+        })
+    }
+}
+
+impl TableSource {
+    /// Reads `length` bytes at `offset` of the table; whole pages if the file wants them.
+    pub(super) fn read<'a>(
+        &self,
+        offset: u64,
+        length: u64,
+        buffer: &'a mut AlignedBuffer,
+        class: IoClass,
+    ) -> Result<&'a [u8]> {
+        let range = self.read_range(offset, length, buffer, class)?;
+        Ok(buffer.bytes().get(range).unwrap_or_default())
+    }
+
+    /// The same, but says where in the buffer the bytes are.
+    pub(super) fn read_range(
+        &self,
+        offset: u64,
+        length: u64,
+        buffer: &mut AlignedBuffer,
+        class: IoClass,
+    ) -> Result<Range<usize>> {
+        let align = self.file.alignment().max(1) as u64;
+        let start = self.offset + offset;
+        let from = start - start % align;
+        let too_large = |_| self.corruption(offset, CorruptionKind::Malformed("block too large"));
+        let wanted = usize::try_from((start + length).next_multiple_of(align) - from);
+        let wanted = wanted.map_err(too_large)?;
+        buffer.reserve(wanted);
+        let target = buffer.bytes_mut().get_mut(..wanted).unwrap_or_default();
+        let got = self
+            .file
+            .read_at(target, from, class)
+            .map_err(|source| Error::io("read", &self.path, source))?;
+        let first = usize::try_from(start - from).map_err(too_large)?;
+        let range = first..first + usize::try_from(length).map_err(too_large)?;
+        if got < range.end {
+            return Err(self.corruption(offset, CorruptionKind::Truncated));
+        }
+        Ok(range)
+    }
+
+    /// Corruption at `offset` of the table, told with the offset in the file.
+    pub(super) fn corruption(&self, offset: u64, kind: CorruptionKind) -> Error {
+        Error::corruption(&self.path, self.offset.saturating_add(offset), kind)
+    }
+
+    fn footer_error(&self, error: FooterError, offset: u64) -> Error {
+        match error {
+            FooterError::Corrupt(kind) => self.corruption(offset, kind),
+            FooterError::Newer { version, features } => Error::IncompatibleDirectory {
+                path: self.path.to_path_buf(),
+                reason: format!(
+                    "table {} of format {version} with features {features:#x}; this engine reads \
+                     format {FORMAT_VERSION}",
+                    self.table
+                ),
+            },
+        }
+    }
+}
+
+/// A verified block's payload: as it was stored, or in the buffer it was decompressed into.
+pub(super) enum Payload {
+    Stored,
+    Decompressed(usize),
+}
+
+impl Payload {
+    /// The bytes.
+    #[inline]
+    pub(super) fn of<'a>(&self, stored: &'a [u8], decompressed: &'a [u8]) -> &'a [u8] {
+        match *self {
+            Payload::Stored => {
+                let length = stored.len().saturating_sub(BLOCK_TRAILER_BYTES);
+                stored.get(..length).unwrap_or_default()
+            }
+            Payload::Decompressed(length) => decompressed.get(..length).unwrap_or_default(),
+        }
+    }
+}
+
+/// Verifies the block `stored` and decompresses it if it must.
+#[inline]
+pub(super) fn unpack(
+    seed: Seed,
+    stored: &[u8],
+    offset: u64,
+    decompressor: &mut Decompressor,
+    decompressed: &mut Vec<u8>,
+) -> Result<Payload, CorruptionKind> {
+    match seed.open(stored, offset)? {
+        (_, 0) => Ok(Payload::Stored),
+        (payload, compression) => {
+            let length = decompressor.decompress(compression, payload, decompressed)?;
+            Ok(Payload::Decompressed(length))
+        }
+    }
+}
+
+#[derive(Default)]
+struct Scratch {
+    read: AlignedBuffer,
+    decompressed: Vec<u8>,
+    decompressor: Decompressor,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// `length` bytes at `offset`, or nothing if they are not all there.
+fn slice(bytes: &[u8], offset: u64, length: u64) -> &[u8] {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    bytes.get(start..).and_then(|rest| rest.get(..length)).unwrap_or_default()
+}

@@ -1,0 +1,647 @@
+//! The file system in memory behaves as the real one, its images are what the model says, and it
+//! panics on every breach that it says it does.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::*;
+use crate::vfs::PosixVfs;
+use proptest::prelude::*;
+
+const CLASS: IoClass = IoClass::Client;
+
+fn path(name: &str) -> &Path {
+    Path::new(name)
+}
+
+/// A file of which `bytes` and the name are durable.
+fn durable(vfs: &MemVfs, name: &str, bytes: &[u8]) -> Arc<dyn VfsFile> {
+    let file = vfs.open(path(name), OpenOptions::CREATE).unwrap();
+    file.write_at(bytes, 0, CLASS).unwrap();
+    file.sync_data(CLASS).unwrap();
+    vfs.sync_dir(path(name).parent().unwrap()).unwrap();
+    file
+}
+
+fn create(vfs: &MemVfs, name: &str) -> Arc<dyn VfsFile> {
+    vfs.open(path(name), OpenOptions::CREATE).unwrap()
+}
+
+/// The contents of `name` after a crash with `choice`; `None` if it is not there.
+fn after(vfs: &MemVfs, choice: CrashChoice, name: &str) -> Option<Vec<u8>> {
+    vfs.crash_image(choice).contents(path(name)).ok()
+}
+
+fn names(vfs: &MemVfs, directory: &str) -> Vec<String> {
+    let names = vfs.list(path(directory)).unwrap();
+    names.into_iter().map(|name| name.to_str().unwrap().to_owned()).collect()
+}
+
+fn breaches(vfs: &MemVfs, what: impl FnOnce()) -> bool {
+    let before = vfs.breaches().len();
+    let panicked = catch_unwind(AssertUnwindSafe(what)).is_err();
+    assert_eq!(panicked, vfs.breaches().len() > before, "a breach is both listed and a panic");
+    panicked
+}
+
+// --- Agreement with the real file system ---
+
+#[derive(Clone, Debug)]
+enum Step {
+    Open(usize, bool, bool),
+    Close(usize),
+    Read(usize, u64, usize),
+    Write(usize, u64, usize, u8),
+    Punch(usize, u64, u64),
+    Truncate(usize, u64),
+    Preallocate(usize, u64, u64),
+    Sync(usize),
+    Rename(usize, usize),
+    Remove(usize),
+    Link(usize, usize),
+    MakeDirectory(usize),
+    RemoveDirectory(usize),
+    SyncDirectory(usize),
+    List(usize),
+    Exists(usize),
+}
+
+const PATHS: [&str; 8] = ["a", "b", "c", "d", "d/a", "d/b", "d/e", "d/e/a"];
+
+fn step() -> impl Strategy<Value = Step> {
+    let name = || 0..PATHS.len();
+    let handle = || 0usize..4;
+    let offset = || prop_oneof![0u64..300, 0u64..20_000, (0u64..8).prop_map(|n| n * 4096)];
+    let length = || prop_oneof![0usize..300, 0usize..20_000, (0usize..5).prop_map(|n| n * 4096)];
+    let punched = || prop_oneof![1u64..300, 1u64..20_000, (1u64..5).prop_map(|n| n * 4096)];
+    prop_oneof![
+        4 => (name(), any::<bool>(), any::<bool>()).prop_map(|(n, w, c)| Step::Open(n, w, c)),
+        1 => handle().prop_map(Step::Close),
+        5 => (handle(), offset(), length()).prop_map(|(h, o, l)| Step::Read(h, o, l)),
+        6 => (handle(), offset(), length(), 1u8..).prop_map(|(h, o, l, b)| Step::Write(h, o, l, b)),
+        2 => (handle(), offset(), punched()).prop_map(|(h, o, l)| Step::Punch(h, o, l)),
+        2 => (handle(), offset()).prop_map(|(h, l)| Step::Truncate(h, l)),
+        1 => (handle(), offset(), punched()).prop_map(|(h, o, l)| Step::Preallocate(h, o, l)),
+        1 => handle().prop_map(Step::Sync),
+        2 => (name(), name()).prop_map(|(a, b)| Step::Rename(a, b)),
+        2 => name().prop_map(Step::Remove),
+        2 => (name(), name()).prop_map(|(a, b)| Step::Link(a, b)),
+        2 => name().prop_map(Step::MakeDirectory),
+        1 => name().prop_map(Step::RemoveDirectory),
+        1 => name().prop_map(Step::SyncDirectory),
+        1 => name().prop_map(Step::List),
+        1 => name().prop_map(Step::Exists),
+    ]
+}
+
+/// Does a step and says all that can be seen of it.
+fn perform(
+    vfs: &dyn Vfs,
+    root: &Path,
+    handles: &mut [Option<Arc<dyn VfsFile>>; 4],
+    turn: usize,
+    step: &Step,
+) -> String {
+    let at = |name: usize| root.join(PATHS[name]);
+    let seen = |result: io::Result<String>| match result {
+        Ok(seen) => seen,
+        Err(error) => format!("{:?}", error.kind()),
+    };
+    let unit = |result: io::Result<()>| seen(result.map(|()| "done".to_owned()));
+    let with = |handle: usize, act: &dyn Fn(&dyn VfsFile) -> io::Result<String>| {
+        handles[handle].as_ref().map_or("no handle".to_owned(), |file| seen(act(&**file)))
+    };
+    let done = |result: io::Result<()>| result.map(|()| "done".to_owned());
+    match *step {
+        Step::Open(name, write, create_new) => {
+            // A real directory can be opened for reading, to no use.
+            if vfs.list(&at(name)).is_ok() && !create_new {
+                return "a directory".to_owned();
+            }
+            let options = OpenOptions { write: write || create_new, direct: false, create_new };
+            unit(vfs.open(&at(name), options).map(|file| handles[turn % 4] = Some(file)))
+        }
+        Step::Close(handle) => format!("closed: {}", handles[handle].take().is_some()),
+        Step::Read(handle, offset, length) => with(handle, &|file| {
+            let mut buffer = vec![0; length];
+            let read = file.read_at(&mut buffer, offset, CLASS)?;
+            Ok(format!("{} of {:?}", file.len()?, &buffer[..read]))
+        }),
+        Step::Write(handle, offset, length, byte) => {
+            let bytes: Vec<u8> = (0..length).map(|n| byte ^ (n / 97) as u8).collect();
+            with(handle, &|file| done(file.write_at(&bytes, offset, CLASS)))
+        }
+        Step::Punch(handle, offset, length) => {
+            with(handle, &|file| done(file.punch_hole(offset, length, CLASS)))
+        }
+        // The kernel has different words for it when the handle is read-only.
+        Step::Truncate(handle, length) => {
+            with(handle, &|file| Ok(format!("{}", file.truncate(length).is_ok())))
+        }
+        Step::Preallocate(handle, offset, length) => {
+            with(handle, &|file| done(file.preallocate(offset, length)))
+        }
+        Step::Sync(handle) => with(handle, &|file| done(file.sync_data(CLASS))),
+        Step::Rename(from, to) => unit(vfs.rename(&at(from), &at(to))),
+        Step::Remove(name) => unit(vfs.remove(&at(name))),
+        Step::Link(from, to) => unit(vfs.hard_link(&at(from), &at(to))),
+        Step::MakeDirectory(name) => unit(vfs.create_dir_all(&at(name))),
+        Step::RemoveDirectory(name) => unit(vfs.remove_dir(&at(name))),
+        Step::SyncDirectory(name) => unit(vfs.sync_dir(&at(name))),
+        Step::List(name) => seen(vfs.list(&at(name)).map(|names| format!("{names:?}"))),
+        Step::Exists(name) => seen(vfs.exists(&at(name)).map(|exists| exists.to_string())),
+    }
+}
+
+fn tree(vfs: &dyn Vfs, directory: &Path, found: &mut Vec<(PathBuf, Option<Vec<u8>>)>) {
+    for name in vfs.list(directory).unwrap() {
+        let path = directory.join(name);
+        if vfs.list(&path).is_ok() {
+            found.push((path.clone(), None));
+            tree(vfs, &path, found);
+        } else {
+            let file = vfs.open(&path, OpenOptions::READ).unwrap();
+            let mut bytes = vec![0; file.len().unwrap() as usize];
+            file.read_exact_at(&mut bytes, 0, CLASS).unwrap();
+            found.push((path, Some(bytes)));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+    #[test]
+    fn agrees_with_the_real_file_system(steps in prop::collection::vec(step(), 1..60)) {
+        let beside = std::env::current_exe().unwrap();
+        let root = tempfile::TempDir::new_in(beside.parent().unwrap()).unwrap();
+        let mem = MemVfs::new();
+        mem.create_dir_all(root.path()).unwrap();
+        mem.set_capacity(Some(1 << 30));
+        let recording = mem.record();
+        let (mut ours, mut theirs) = ([const { None }; 4], [const { None }; 4]);
+        for (turn, step) in steps.iter().enumerate() {
+            let real = perform(&PosixVfs, root.path(), &mut theirs, turn, step);
+            let seen = perform(&mem, root.path(), &mut ours, turn, step);
+            prop_assert_eq!(seen, real, "step {}: {:?}", turn, step);
+        }
+        let (mut expected, mut found) = (Vec::new(), Vec::new());
+        tree(&PosixVfs, root.path(), &mut expected);
+        tree(&mem, root.path(), &mut found);
+        prop_assert_eq!(&found, &expected);
+        // What was recorded replays to the same, and so does a crash that loses nothing.
+        let replayed = recording.image_at(recording.len(), CrashChoice::Everything);
+        prop_assert_eq!(replayed.fingerprint(), mem.fingerprint());
+        let image = mem.crash_image(CrashChoice::Everything);
+        prop_assert_eq!(image.fingerprint(), mem.fingerprint());
+        // Once all is synced, no choice changes anything.
+        for (path, bytes) in &found {
+            match bytes {
+                Some(_) => mem.open(path, OpenOptions::READ).unwrap().sync_data(CLASS).unwrap(),
+                None => mem.sync_dir(path).unwrap(),
+            }
+        }
+        for directory in root.path().ancestors() {
+            mem.sync_dir(directory).unwrap();
+        }
+        prop_assert_eq!(mem.pending(), vec![]);
+        let image = mem.crash_image(CrashChoice::SyncedOnly);
+        prop_assert_eq!(image.fingerprint(), mem.fingerprint());
+        drop(ours);
+        let used: u64 = mem.used_bytes();
+        prop_assert_eq!(image.used_bytes(), used);
+    }
+
+    #[test]
+    fn every_image_of_a_random_run_can_be_made_and_used(
+        steps in prop::collection::vec(step(), 1..40), seed in any::<u64>(),
+    ) {
+        let mem = MemVfs::new();
+        let root = Path::new("/");
+        let recording = mem.record();
+        let mut handles = [const { None }; 4];
+        for (turn, step) in steps.iter().enumerate() {
+            perform(&mem, root, &mut handles, turn, step);
+        }
+        for n in 0..=recording.len() {
+            let choices = recording.choices_at(n, 2);
+            // Some of them, or it takes minutes.
+            let stride = choices.len().div_ceil(12);
+            for &choice in choices.iter().skip(seed as usize % stride).step_by(stride) {
+                let image = recording.image_at(n, choice);
+                prop_assert!(image.pending().is_empty(), "{:?} at {}", choice, n);
+                tree(&image, root, &mut Vec::new());
+                let again = image.crash_image(CrashChoice::SyncedOnly);
+                prop_assert_eq!(again.fingerprint(), image.fingerprint());
+                let file = image.open(path("/fresh"), OpenOptions::CREATE).unwrap();
+                file.write_at(b"x", 0, CLASS).unwrap();
+            }
+        }
+    }
+}
+
+// --- What survives ---
+
+#[test]
+fn data_survives_by_the_sync_of_the_file_and_names_by_that_of_the_directory() {
+    let vfs = MemVfs::new();
+    let file = create(&vfs, "f");
+    file.write_at(b"data", 0, CLASS).unwrap();
+    file.sync_data(CLASS).unwrap();
+    assert_eq!(after(&vfs, CrashChoice::SyncedOnly, "f"), None, "the name was not synced");
+    vfs.sync_dir(path("")).unwrap();
+    assert_eq!(after(&vfs, CrashChoice::SyncedOnly, "f").unwrap(), b"data");
+
+    let other = create(&vfs, "g");
+    other.write_at(b"data", 0, CLASS).unwrap();
+    vfs.sync_dir(path("")).unwrap();
+    assert_eq!(after(&vfs, CrashChoice::SyncedOnly, "g").unwrap(), b"", "the data was not synced");
+    assert_eq!(after(&vfs, CrashChoice::Everything, "g").unwrap(), b"data");
+}
+
+#[test]
+fn each_write_survives_for_itself() {
+    let vfs = MemVfs::new();
+    let file = durable(&vfs, "f", b"......");
+    for (n, byte) in [b"a", b"b", b"c"].into_iter().enumerate() {
+        file.write_at(byte, n as u64 * 2, CLASS).unwrap();
+    }
+    let check = |choice, expected: &[u8]| {
+        assert_eq!(after(&vfs, choice, "f").unwrap(), expected, "{choice:?}");
+    };
+    check(CrashChoice::SyncedOnly, b"......");
+    check(CrashChoice::Everything, b"a.b.c.");
+    check(CrashChoice::DropOne(1), b"a...c.");
+    check(CrashChoice::KeepOne(1), b"..b...");
+    check(CrashChoice::Prefix(2), b"a.b...");
+    check(CrashChoice::Mask(0b101), b"a...c.");
+    check(CrashChoice::DataOnly, b"a.b.c.");
+    check(CrashChoice::NamesOnly, b"......");
+    let subsets: BTreeSet<_> =
+        (0..64).map(|seed| after(&vfs, CrashChoice::Subset(seed), "f")).collect();
+    assert_eq!(subsets.len(), 8, "64 seeds find all subsets of three writes");
+    // A later write that is lost uncovers the earlier one.
+    file.write_at(b"A", 0, CLASS).unwrap();
+    check(CrashChoice::DropOne(3), b"a.b.c.");
+    check(CrashChoice::DropOne(0), b"A.b.c.");
+    file.sync_data(CLASS).unwrap();
+    check(CrashChoice::SyncedOnly, b"A.b.c.");
+}
+
+#[test]
+fn a_lost_write_before_a_kept_one_reads_as_zeros() {
+    let vfs = MemVfs::new();
+    let file = durable(&vfs, "f", b"12");
+    file.write_at(b"34", 2, CLASS).unwrap();
+    file.write_at(b"56", 4, CLASS).unwrap();
+    assert_eq!(after(&vfs, CrashChoice::DropOne(0), "f").unwrap(), b"12\x00\x0056");
+    assert_eq!(after(&vfs, CrashChoice::DropOne(1), "f").unwrap(), b"1234");
+}
+
+#[test]
+fn the_last_write_is_torn_between_sectors_of_the_file() {
+    let vfs = MemVfs::new();
+    let file = durable(&vfs, "f", &[b'.'; 1000]);
+    file.write_at(b"first", 0, CLASS).unwrap();
+    // From the middle of the second sector to the middle of the fourth.
+    file.write_at(&[b'x'; 1000], 700, CLASS).unwrap();
+    let check = |choice, end: usize, written: Range<usize>| {
+        let found = after(&vfs, choice, "f").unwrap();
+        let mut expected = vec![b'.'; 1000];
+        expected[..5].copy_from_slice(b"first");
+        expected.resize(end, 0);
+        expected[written].fill(b'x');
+        assert_eq!(found, expected, "{choice:?}");
+    };
+    check(CrashChoice::TornLast { bytes: 0 }, 1000, 700..700);
+    check(CrashChoice::TornLast { bytes: 512 }, 1024, 700..1024);
+    check(CrashChoice::TornLast { bytes: 1024 }, 1536, 700..1536);
+    check(CrashChoice::TornLast { bytes: 1536 }, 1700, 700..1700);
+    check(CrashChoice::TornLastTail { bytes: 512 }, 1700, 1024..1700);
+    check(CrashChoice::TornLastTail { bytes: 2048 }, 1000, 700..700);
+    let torn = vfs.choices(0).into_iter().filter(|c| matches!(c, CrashChoice::TornLast { .. }));
+    let expected = [512, 1024].map(|bytes| CrashChoice::TornLast { bytes });
+    assert_eq!(torn.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn sectors_survive_in_any_combination_and_whole() {
+    let vfs = MemVfs::new();
+    let file = durable(&vfs, "f", &[b'.'; 1536]);
+    file.write_at(&[b'x'; 1536], 0, CLASS).unwrap();
+    let mut seen = BTreeSet::new();
+    for seed in 0..64 {
+        let found = after(&vfs, CrashChoice::Sectors(seed), "f").unwrap();
+        assert!(found.chunks(512).all(|sector| sector.iter().all(|&byte| byte == sector[0])));
+        seen.insert(found);
+    }
+    assert_eq!(seen.len(), 8);
+}
+
+#[test]
+fn a_file_may_grow_without_its_data() {
+    let vfs = MemVfs::new();
+    let file = durable(&vfs, "f", b"12");
+    file.write_at(b"34", 2, CLASS).unwrap();
+    file.write_at(b"56", 4, CLASS).unwrap();
+    assert_eq!(after(&vfs, CrashChoice::SizeExtendedZero(1), "f").unwrap(), b"1234\0\0");
+    assert_eq!(after(&vfs, CrashChoice::SizeExtendedZero(0), "f").unwrap(), b"12\x00\x0056");
+}
+
+#[test]
+fn a_hole_is_done_undone_or_half_done() {
+    let vfs = MemVfs::new();
+    let file = durable(&vfs, "f", &[b'x'; 16_384]);
+    file.punch_hole(4096, 8192, CLASS).unwrap();
+    let check = |choice, hole: Range<usize>| {
+        let mut expected = vec![b'x'; 16_384];
+        expected[hole].fill(0);
+        assert_eq!(after(&vfs, choice, "f").unwrap(), expected, "{choice:?}");
+    };
+    check(CrashChoice::Everything, 4096..12_288);
+    check(CrashChoice::DropOne(0), 0..0);
+    check(CrashChoice::HalfPunch(0), 4096..8192);
+    assert_eq!(vfs.used_bytes(), 8192);
+    assert_eq!(vfs.crash_image(CrashChoice::SyncedOnly).used_bytes(), 16_384);
+}
+
+#[test]
+fn a_truncation_survives_or_not() {
+    let vfs = MemVfs::new();
+    let file = durable(&vfs, "f", b"123456");
+    file.truncate(2).unwrap();
+    file.truncate(4).unwrap();
+    assert_eq!(after(&vfs, CrashChoice::Everything, "f").unwrap(), b"12\0\0");
+    assert_eq!(after(&vfs, CrashChoice::KeepOne(0), "f").unwrap(), b"12");
+    assert_eq!(after(&vfs, CrashChoice::KeepOne(1), "f").unwrap(), b"1234");
+    assert_eq!(after(&vfs, CrashChoice::SyncedOnly, "f").unwrap(), b"123456");
+}
+
+#[test]
+fn a_rename_is_one_change_and_pending_until_the_directory_is_synced() {
+    let vfs = MemVfs::new();
+    durable(&vfs, "CURRENT", b"old");
+    let file = create(&vfs, "tmp");
+    file.write_at(b"new", 0, CLASS).unwrap();
+    file.sync_data(CLASS).unwrap();
+    vfs.rename(path("tmp"), path("CURRENT")).unwrap();
+    let seen = |choice| {
+        let image = vfs.crash_image(choice);
+        (image.contents(path("CURRENT")).unwrap(), names(&image, "").len())
+    };
+    assert_eq!(seen(CrashChoice::SyncedOnly), (b"old".to_vec(), 1));
+    assert_eq!(seen(CrashChoice::Prefix(1)), (b"old".to_vec(), 2), "created, not renamed");
+    assert_eq!(seen(CrashChoice::KeepOne(1)), (b"new".to_vec(), 1), "renamed without a creation");
+    vfs.sync_dir(path("")).unwrap();
+    assert_eq!(seen(CrashChoice::SyncedOnly), (b"new".to_vec(), 1));
+}
+
+#[test]
+fn a_removed_file_may_come_back_with_its_contents() {
+    let vfs = MemVfs::new();
+    drop(durable(&vfs, "f", b"data"));
+    vfs.remove(path("f")).unwrap();
+    assert!(!vfs.exists(path("f")).unwrap());
+    assert_eq!(after(&vfs, CrashChoice::SyncedOnly, "f").unwrap(), b"data");
+    vfs.sync_dir(path("")).unwrap();
+    assert_eq!(after(&vfs, CrashChoice::SyncedOnly, "f"), None);
+    assert_eq!(lock(&vfs.live).state.files().count(), 0, "nobody can reach it any more");
+}
+
+#[test]
+fn an_unlinked_file_lives_while_it_is_open() {
+    let vfs = MemVfs::new();
+    let file = durable(&vfs, "f", b"data");
+    vfs.remove(path("f")).unwrap();
+    vfs.sync_dir(path("")).unwrap();
+    file.write_at(b"more", 4, CLASS).unwrap();
+    let mut buffer = [0; 8];
+    file.read_exact_at(&mut buffer, 0, CLASS).unwrap();
+    assert_eq!(&buffer, b"datamore");
+    assert_eq!(vfs.used_bytes(), 4096);
+    assert_eq!(vfs.pending(), vec![], "no power loss can bring it back");
+    drop(file);
+    assert_eq!(vfs.used_bytes(), 0);
+    assert_eq!(lock(&vfs.live).state.files().count(), 0);
+}
+
+#[test]
+fn hard_links_share_contents_and_what_is_pending() {
+    let vfs = MemVfs::new();
+    let file = durable(&vfs, "a", b"data");
+    vfs.create_dir_all(path("checkpoint")).unwrap();
+    vfs.hard_link(path("a"), path("checkpoint/a")).unwrap();
+    file.write_at(b"D", 0, CLASS).unwrap();
+    assert_eq!(vfs.contents(path("checkpoint/a")).unwrap(), b"Data");
+    vfs.sync_dir(path("checkpoint")).unwrap();
+    assert_eq!(after(&vfs, CrashChoice::SyncedOnly, "checkpoint/a"), None, "parent not synced");
+    vfs.sync_dir(path("")).unwrap();
+    assert_eq!(after(&vfs, CrashChoice::SyncedOnly, "checkpoint/a").unwrap(), b"data");
+    vfs.remove(path("a")).unwrap();
+    vfs.sync_dir(path("")).unwrap();
+    file.sync_data(CLASS).unwrap();
+    assert_eq!(after(&vfs, CrashChoice::SyncedOnly, "checkpoint/a").unwrap(), b"Data");
+}
+
+#[test]
+fn a_rename_between_directories_is_never_half_done() {
+    let vfs = MemVfs::new();
+    vfs.create_dir_all(path("x")).unwrap();
+    vfs.create_dir_all(path("y")).unwrap();
+    vfs.sync_dir(path("")).unwrap();
+    drop(create(&vfs, "x/f"));
+    vfs.rename(path("x/f"), path("y/f")).unwrap();
+    // One sync is enough for both sides, and for the creation before it.
+    vfs.sync_dir(path("y")).unwrap();
+    let image = vfs.crash_image(CrashChoice::SyncedOnly);
+    assert_eq!((names(&image, "x").len(), names(&image, "y").len()), (0, 1));
+    assert_eq!(vfs.pending(), vec![]);
+    vfs.rename(path("y"), path("z")).unwrap();
+    let image = vfs.crash_image(CrashChoice::SyncedOnly);
+    assert_eq!(names(&image, ""), ["x", "y"]);
+    let image = vfs.crash_image(CrashChoice::Everything);
+    assert_eq!((names(&image, ""), names(&image, "z").len()), (vec!["x".into(), "z".into()], 1));
+}
+
+#[test]
+fn a_forgotten_directory_takes_what_is_pending_with_it() {
+    let vfs = MemVfs::new();
+    vfs.create_dir_all(path("d")).unwrap();
+    vfs.sync_dir(path("")).unwrap();
+    drop(durable(&vfs, "d/f", b"data"));
+    vfs.remove(path("d/f")).unwrap();
+    vfs.remove_dir(path("d")).unwrap();
+    assert_eq!(after(&vfs, CrashChoice::SyncedOnly, "d/f").unwrap(), b"data");
+    vfs.sync_dir(path("")).unwrap();
+    assert_eq!(vfs.pending(), vec![]);
+    assert!(names(&vfs.crash_image(CrashChoice::Everything), "").is_empty());
+}
+
+#[test]
+fn a_clone_is_pending_as_a_whole() {
+    let vfs = MemVfs::new();
+    drop(durable(&vfs, "a", b"data"));
+    let refused = vfs.clone_file(path("a"), path("b")).unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::Unsupported);
+    vfs.set_clones_supported(true);
+    vfs.clone_file(path("a"), path("b")).unwrap();
+    assert_eq!(vfs.contents(path("b")).unwrap(), b"data");
+    assert_eq!(after(&vfs, CrashChoice::Prefix(1), "b").unwrap(), b"");
+    assert_eq!(after(&vfs, CrashChoice::Everything, "b").unwrap(), b"data");
+    vfs.open(path("b"), OpenOptions::READ).unwrap().sync_data(CLASS).unwrap();
+    vfs.sync_dir(path("")).unwrap();
+    assert_eq!(after(&vfs, CrashChoice::SyncedOnly, "b").unwrap(), b"data");
+}
+
+// --- Failed syncs and breaches ---
+
+#[test]
+fn what_a_failed_sync_lost_no_later_sync_brings_back() {
+    let vfs = MemVfs::new();
+    let file = durable(&vfs, "f", b"....");
+    file.write_at(b"a", 0, CLASS).unwrap();
+    vfs.fail_next_sync(path("f")).unwrap();
+    assert!(file.sync_data(CLASS).is_err());
+    assert!(breaches(&vfs, || drop(file.sync_data(CLASS))), "a second sync");
+    assert!(breaches(&vfs, || drop(file.write_at(b"b", 1, CLASS))), "a write");
+    assert!(breaches(&vfs, || drop(file.truncate(0))), "a truncation");
+    // Another handle syncs what comes after, and only that.
+    let write = OpenOptions { create_new: false, ..OpenOptions::CREATE };
+    let other = vfs.open(path("f"), write).unwrap();
+    other.write_at(b"b", 1, CLASS).unwrap();
+    other.sync_data(CLASS).unwrap();
+    assert_eq!(after(&vfs, CrashChoice::SyncedOnly, "f").unwrap(), b".b..");
+    assert_eq!(after(&vfs, CrashChoice::Everything, "f").unwrap(), b"ab..");
+    let mut buffer = [0; 4];
+    file.read_exact_at(&mut buffer, 0, CLASS).unwrap();
+    assert_eq!(&buffer, b"ab..", "what was lost still reads");
+}
+
+#[test]
+fn protected_bytes_can_not_be_taken_away() {
+    let vfs = MemVfs::new();
+    let file = durable(&vfs, "f", &[1; 16_384]);
+    vfs.protect(path("f"), 4096..8192).unwrap();
+    assert!(breaches(&vfs, || drop(file.punch_hole(0, 4097, CLASS))));
+    assert!(breaches(&vfs, || drop(file.punch_hole(8191, 1, CLASS))));
+    assert!(breaches(&vfs, || drop(file.write_at(b"x", 5000, CLASS))));
+    assert!(breaches(&vfs, || drop(file.truncate(8191))));
+    assert!(breaches(&vfs, || drop(vfs.remove(path("f")))));
+    drop(create(&vfs, "over"));
+    assert!(breaches(&vfs, || drop(vfs.rename(path("over"), path("f")))));
+    assert_eq!(vfs.contents(path("f")).unwrap(), [1; 16_384]);
+
+    assert!(!breaches(&vfs, || file.punch_hole(0, 4096, CLASS).unwrap()));
+    assert!(!breaches(&vfs, || file.punch_hole(8192, 8192, CLASS).unwrap()));
+    // Under another name it is as protected; the first name may go.
+    vfs.hard_link(path("f"), path("g")).unwrap();
+    assert!(!breaches(&vfs, || vfs.remove(path("f")).unwrap()));
+    assert!(breaches(&vfs, || drop(vfs.remove(path("g")))));
+    vfs.set_protected(path("g"), vec![]).unwrap();
+    assert!(!breaches(&vfs, || vfs.remove(path("g")).unwrap()));
+}
+
+#[test]
+fn a_short_read_leaves_garbage_behind_it() {
+    let vfs = MemVfs::new();
+    let file = durable(&vfs, "f", b"data");
+    let mut buffer = [0; 8];
+    assert_eq!(file.read_at(&mut buffer, 2, CLASS).unwrap(), 2);
+    assert_eq!(&buffer[..2], b"ta");
+    assert_eq!(&buffer[2..], [GARBAGE; 6]);
+}
+
+#[test]
+fn directories_are_real() {
+    let vfs = MemVfs::new();
+    let missing = vfs.open(path("no/f"), OpenOptions::CREATE).unwrap_err();
+    assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    assert_eq!(vfs.sync_dir(path("no")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    assert_eq!(vfs.list(path("no")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    vfs.create_dir_all(path("/a/b")).unwrap();
+    drop(create(&vfs, "/a/b/f"));
+    assert_eq!(names(&vfs, "/a/./b"), ["f"]);
+    let again = vfs.open(path("a/b/f"), OpenOptions::CREATE).unwrap_err();
+    assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+}
+
+#[test]
+fn a_lock_is_held_until_dropped_and_not_across_a_crash() {
+    let vfs = MemVfs::new();
+    let held = vfs.lock(path("LOCK")).unwrap();
+    assert_eq!(vfs.lock(path("LOCK")).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    vfs.crash_image(CrashChoice::Everything).lock(path("LOCK")).unwrap();
+    drop(held);
+    vfs.lock(path("LOCK")).unwrap();
+}
+
+#[test]
+fn a_full_disk_takes_what_fits_and_refuses_the_rest() {
+    let vfs = MemVfs::new();
+    vfs.set_capacity(Some(3 * 4096));
+    let file = create(&vfs, "f");
+    assert_eq!(vfs.free_space(path("")).unwrap(), 3 * 4096);
+    file.write_at(&[1; 100], 4000, CLASS).unwrap();
+    assert_eq!(vfs.free_space(path("")).unwrap(), 4096);
+    let full = |result: io::Result<()>| {
+        assert_eq!(result.unwrap_err().kind(), io::ErrorKind::StorageFull);
+    };
+    full(file.preallocate(0, 4 * 4096));
+    full(file.write_at(&[2; 8192], 4100, CLASS));
+    assert_eq!(file.len().unwrap(), 3 * 4096, "what fitted was written");
+    full(create(&vfs, "g").write_at(&[3], 0, CLASS));
+    // Overwriting needs nothing, and a hole gives back.
+    file.write_at(&[4; 4096], 4096, CLASS).unwrap();
+    file.punch_hole(0, 4096, CLASS).unwrap();
+    file.write_at(&[5], 3 * 4096, CLASS).unwrap();
+    vfs.set_capacity(None);
+    file.write_at(&[6; 100_000], 0, CLASS).unwrap();
+}
+
+// --- Recording ---
+
+#[test]
+fn every_moment_of_a_recording_can_be_made_again_in_any_order() {
+    let vfs = MemVfs::new();
+    drop(durable(&vfs, "before", b"here already"));
+    let recording = vfs.record();
+    let start = vfs.operations();
+    let mut moments = vec![vfs.fingerprint()];
+    let file = create(&vfs, "f");
+    moments.push(vfs.fingerprint());
+    for n in 0..20u64 {
+        file.write_at(&n.to_le_bytes(), n * 700, CLASS).unwrap();
+        moments.push(vfs.fingerprint());
+    }
+    file.sync_data(CLASS).unwrap();
+    moments.push(vfs.fingerprint());
+    assert_eq!(recording.len() as u64, vfs.operations() - start);
+    assert_eq!(recording.describe(0).unwrap(), "create f (file 2)");
+    for n in (0..moments.len()).chain([3, 17, 0, 22]) {
+        let image = recording.image_at(n, CrashChoice::Everything);
+        assert_eq!(image.fingerprint(), moments[n], "after {n} operations");
+        assert!(image.exists(path("before")).unwrap());
+    }
+    assert_eq!(recording.pending_at(3).len(), 3);
+    assert_eq!(recording.pending_at(22).len(), 1, "only the name is left after the sync");
+    assert_eq!(recording.choices_at(0, 9), [CrashChoice::SyncedOnly]);
+}
+
+#[test]
+fn the_choices_cover_every_subset_or_every_neighbour() {
+    let vfs = MemVfs::new();
+    let file = create(&vfs, "f");
+    file.write_at(b"1", 0, CLASS).unwrap();
+    file.punch_hole(0, 1, CLASS).unwrap();
+    let few = vfs.choices(5);
+    assert_eq!(few.iter().filter(|c| matches!(c, CrashChoice::Mask(_))).count(), 6);
+    assert!(few.contains(&CrashChoice::SizeExtendedZero(1)));
+    assert!(few.contains(&CrashChoice::HalfPunch(2)));
+    for n in 0..17 {
+        file.write_at(b"1", n * 10, CLASS).unwrap();
+    }
+    let many = vfs.choices(5);
+    for n in 0..20 {
+        assert!(many.contains(&CrashChoice::DropOne(n)) && many.contains(&CrashChoice::KeepOne(n)));
+    }
+    assert!(many.contains(&CrashChoice::Subset(4)) && many.contains(&CrashChoice::Sectors(4)));
+}

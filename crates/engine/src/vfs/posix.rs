@@ -1,0 +1,400 @@
+//! The operating system's files: positioned reads and writes, buffered or direct, and the Linux
+//! calls that the engine's files need (punch, preallocate, reflink, paced write-back). No other
+//! module performs file I/O.
+//!
+//! What must stay true: a buffered read, or a direct read into an aligned buffer, is one system
+//! call and no allocation; a handle whose sync failed refuses further writes and syncs, because the
+//! kernel may have dropped the dirty pages and would report success the second time.
+#![expect(unsafe_code, reason = "sync_file_range has no safe binding")]
+
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::buffer::{AlignedBuffer, DIRECT_IO_ALIGNMENT};
+use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};
+use crate::sync::lock;
+
+/// How much an unaligned direct read moves at a time; one such buffer a thread that does them.
+const BOUNCE_BYTES: usize = 64 << 10;
+
+/// `statfs` type of tmpfs, which has no device below it to be direct about.
+const TMPFS_MAGIC: u64 = 0x0102_1994;
+
+/// The file system of the operating system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PosixVfs;
+
+impl PosixVfs {
+    /// The file system of the operating system.
+    #[must_use]
+    pub fn new() -> PosixVfs {
+        PosixVfs
+    }
+}
+
+impl Vfs for PosixVfs {
+    fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Arc<dyn VfsFile>> {
+        let mut flags = OFlags::CLOEXEC;
+        flags |= if options.write || options.create_new { OFlags::RDWR } else { OFlags::RDONLY };
+        if options.create_new {
+            flags |= OFlags::CREATE | OFlags::EXCL;
+        }
+        let fd = retry(|| rustix::fs::open(path, flags, Mode::from_raw_mode(0o644)))?;
+        // Switched on afterwards and not at open: a file system that cannot do it refuses an open
+        // with O_DIRECT only after it has created the file.
+        let direct = options.direct && switch_to_direct(&fd)?;
+        Ok(Arc::new(PosixFile { fd, direct, poisoned: AtomicBool::new(false) }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Ok(rustix::fs::rename(from, to)?)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        Ok(rustix::fs::unlink(path)?)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Ok(rustix::fs::link(from, to)?)
+    }
+
+    fn clone_file(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mode = Mode::from_raw_mode(0o644);
+        let source = retry(|| rustix::fs::open(from, OFlags::RDONLY | OFlags::CLOEXEC, mode))?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let target = retry(|| rustix::fs::open(to, flags, mode))?;
+        rustix::fs::ioctl_ficlone(&target, &source).map_err(|errno| {
+            // Best effort: the caller learns why there is no clone, not that an empty file is left.
+            let _ = rustix::fs::unlink(to);
+            match errno {
+                // What the system says when the file system has no reflinks, or two are involved.
+                Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS | Errno::XDEV | Errno::INVAL => {
+                    unsupported("the file system has no reflinks here")
+                }
+                other => other.into(),
+            }
+        })
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut names = fs::read_dir(directory)?
+            .map(|entry| entry.map(|entry| PathBuf::from(entry.file_name())))
+            .collect::<io::Result<Vec<_>>>()?;
+        names.sort_unstable_by(|a, b| a.as_os_str().as_bytes().cmp(b.as_os_str().as_bytes()));
+        Ok(names)
+    }
+
+    fn create_dir_all(&self, directory: &Path) -> io::Result<()> {
+        fs::create_dir_all(directory)
+    }
+
+    fn remove_dir(&self, directory: &Path) -> io::Result<()> {
+        Ok(rustix::fs::rmdir(directory)?)
+    }
+
+    fn sync_dir(&self, directory: &Path) -> io::Result<()> {
+        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = retry(|| rustix::fs::open(directory, flags, Mode::empty()))?;
+        Ok(retry(|| rustix::fs::fsync(&fd))?)
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        match retry(|| rustix::fs::stat(path)) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn VfsLock>> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+        let fd = retry(|| rustix::fs::open(path, flags, Mode::from_raw_mode(0o644)))?;
+        let stat = rustix::fs::fstat(&fd)?;
+        let claim = Claim::take((stat.st_dev, stat.st_ino))?;
+        match retry(|| rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)) {
+            Ok(()) => Ok(Box::new(PosixLock { _fd: fd, _claim: claim })),
+            Err(Errno::WOULDBLOCK) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn free_space(&self, path: &Path) -> io::Result<u64> {
+        let stat = retry(|| rustix::fs::statvfs(path))?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+}
+
+#[derive(Debug)]
+struct PosixFile {
+    fd: OwnedFd,
+    direct: bool,
+    /// Set by a failed sync, never cleared. Relaxed: it guards no other memory, and a racing write
+    /// is as good as one that came before the sync failed.
+    poisoned: AtomicBool,
+}
+
+impl VfsFile for PosixFile {
+    #[inline]
+    fn read_at(&self, buffer: &mut [u8], offset: u64, _: IoClass) -> io::Result<usize> {
+        if !self.direct {
+            self.read_buffered(buffer, offset)
+        } else if is_aligned(buffer, offset) {
+            self.read_aligned(buffer, offset)
+        } else {
+            self.read_bounced(buffer, offset)
+        }
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64, _: IoClass) -> io::Result<()> {
+        self.refuse_if_poisoned()?;
+        if self.direct && !is_aligned(bytes, offset) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "direct write of {} bytes at offset {offset} from address {:#x}: each must be \
+                     a multiple of {DIRECT_IO_ALIGNMENT}",
+                    bytes.len(),
+                    bytes.as_ptr().addr(),
+                ),
+            ));
+        }
+        let mut done = 0;
+        while done < bytes.len() {
+            match rustix::io::pwrite(&self.fd, &bytes[done..], offset + done as u64) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => done += n,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn sync_data(&self, _: IoClass) -> io::Result<()> {
+        self.refuse_if_poisoned()?;
+        retry(|| rustix::fs::fdatasync(&self.fd)).map_err(|errno| {
+            self.poison();
+            errno.into()
+        })
+    }
+
+    fn start_writeback(&self, offset: u64, length: u64) -> io::Result<()> {
+        if self.direct || length == 0 {
+            return Ok(());
+        }
+        let (offset, length) = (to_off64(offset)?, to_off64(length)?);
+        // SAFETY: the descriptor is open as long as `self.fd` lives; the call takes no pointers.
+        let result = unsafe {
+            libc::sync_file_range(self.fd.as_raw_fd(), offset, length, libc::SYNC_FILE_RANGE_WRITE)
+        };
+        if result == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            // A hint: a file system that cannot start early will do all of it at the sync.
+            Some(libc::EINTR | libc::ENOSYS | libc::EINVAL | libc::ESPIPE | libc::EOPNOTSUPP) => {
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+
+    fn punch_hole(&self, offset: u64, length: u64, _: IoClass) -> io::Result<()> {
+        if length == 0 {
+            return Ok(());
+        }
+        let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match retry(|| rustix::fs::fallocate(&self.fd, mode, offset, length)) {
+            Ok(()) => Ok(()),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                Err(unsupported("the file system cannot punch holes"))
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn preallocate(&self, offset: u64, length: u64) -> io::Result<()> {
+        if length == 0 {
+            return Ok(());
+        }
+        let mode = FallocateFlags::KEEP_SIZE;
+        match retry(|| rustix::fs::fallocate(&self.fd, mode, offset, length)) {
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        self.refuse_if_poisoned()?;
+        Ok(retry(|| rustix::fs::ftruncate(&self.fd, length))?)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        let stat = rustix::fs::fstat(&self.fd)?;
+        u64::try_from(stat.st_size).map_err(io::Error::other)
+    }
+
+    fn alignment(&self) -> usize {
+        if self.direct { DIRECT_IO_ALIGNMENT } else { 1 }
+    }
+
+    fn poison(&self) {
+        self.poisoned.store(true, Ordering::Relaxed);
+    }
+}
+
+impl PosixFile {
+    fn read_buffered(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match rustix::io::pread(&self.fd, &mut buffer[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(done)
+    }
+
+    /// A direct read with everything aligned. A count that is not a multiple of the alignment can
+    /// only be the end of the file, and going on from there would be refused as unaligned.
+    fn read_aligned(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match rustix::io::pread(&self.fd, &mut buffer[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(n) => {
+                    done += n;
+                    if n % DIRECT_IO_ALIGNMENT != 0 {
+                        break;
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(done)
+    }
+
+    /// A direct read of any range into any buffer: the aligned range around it is read into this
+    /// thread's bounce buffer, in as many steps as that is small, and copied.
+    #[inline(never)]
+    fn read_bounced(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        thread_local! {
+            static BOUNCE: RefCell<Option<AlignedBuffer>> = const { RefCell::new(None) };
+        }
+        BOUNCE.with_borrow_mut(|bounce| {
+            let bounce = bounce.get_or_insert_with(|| AlignedBuffer::with_capacity(BOUNCE_BYTES));
+            let mut done = 0;
+            while done < buffer.len() {
+                let position = offset + done as u64;
+                let skip = (position % DIRECT_IO_ALIGNMENT as u64) as usize;
+                let wanted = (skip + buffer.len() - done).next_multiple_of(DIRECT_IO_ALIGNMENT);
+                bounce.set_len(wanted.min(bounce.capacity()));
+                let got = self.read_aligned(bounce.as_mut_slice(), position - skip as u64)?;
+                let n = got.saturating_sub(skip).min(buffer.len() - done);
+                buffer[done..done + n].copy_from_slice(&bounce[skip..skip + n]);
+                done += n;
+                if got < bounce.len() {
+                    break;
+                }
+            }
+            Ok(done)
+        })
+    }
+
+    fn refuse_if_poisoned(&self) -> io::Result<()> {
+        if self.poisoned.load(Ordering::Relaxed) {
+            return Err(io::Error::other("an earlier sync of this handle failed"));
+        }
+        Ok(())
+    }
+}
+
+/// The lock file, locked for other processes by `flock` and for this one by its claim: where
+/// `flock` is made of per-process locks (network file systems) it would not see a second open here.
+#[derive(Debug)]
+struct PosixLock {
+    // Before the claim: nobody here may try while the system still holds the lock.
+    _fd: OwnedFd,
+    _claim: Claim,
+}
+
+impl VfsLock for PosixLock {}
+
+type FileIdentity = (u64, u64);
+
+static CLAIMED: Mutex<BTreeSet<FileIdentity>> = Mutex::new(BTreeSet::new());
+
+/// This process's right to a lock file; given back on drop.
+#[derive(Debug)]
+struct Claim(FileIdentity);
+
+impl Claim {
+    fn take(identity: FileIdentity) -> io::Result<Claim> {
+        if lock(&CLAIMED).insert(identity) {
+            Ok(Claim(identity))
+        } else {
+            Err(io::ErrorKind::WouldBlock.into())
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        lock(&CLAIMED).remove(&self.0);
+    }
+}
+
+/// Turns direct I/O on; false if the file system has none.
+fn switch_to_direct(fd: &OwnedFd) -> io::Result<bool> {
+    let stat = rustix::fs::fstatfs(fd)?;
+    if u64::try_from(stat.f_type).is_ok_and(|kind| kind == TMPFS_MAGIC) {
+        return Ok(false);
+    }
+    match rustix::fs::fcntl_setfl(fd, OFlags::DIRECT) {
+        Ok(()) => Ok(true),
+        Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+#[inline]
+fn is_aligned(buffer: &[u8], offset: u64) -> bool {
+    const MASK: usize = DIRECT_IO_ALIGNMENT - 1;
+    (buffer.as_ptr().addr() | buffer.len()) & MASK == 0 && offset & MASK as u64 == 0
+}
+
+/// Calls again as long as a signal interrupted the call.
+fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            other => return other,
+        }
+    }
+}
+
+fn to_off64(value: u64) -> io::Result<libc::off64_t> {
+    value.try_into().map_err(|_| io::ErrorKind::InvalidInput.into())
+}
+
+fn unsupported(reason: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, reason)
+}

@@ -1,0 +1,421 @@
+//! Reading log files back, and telling rot from a torn tail.
+//!
+//! A record that does not verify ends the file. Whether that is an error is decided by proof: if any
+//! header that verifies further on, or the caller, says that the file was once durable beyond that
+//! offset, then bytes that had been safe are damaged: corruption. Otherwise it is the tail that was
+//! never synced, which a crash may leave in any state: missing, zero, or in pieces of which later
+//! ones survived. Records behind the first bad one are dropped: what is left is a prefix.
+//!
+//! What must stay true: memory is bounded by a chunk plus the largest record that verified; every
+//! byte is hostile; a length is believed only after its header check and never beyond the file.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sateen_control::{LogNumber, SeqNo};
+
+use super::frame::{
+    BadHeader, FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, FileKind, RECORD_HEADER_BYTES,
+    RecordHeader, RecordKind,
+};
+use super::{WalLink, WalPosition};
+use crate::error::{CorruptionKind, Error, Result};
+use crate::vfs::{IoClass, OpenOptions, Vfs, VfsFile};
+
+const CHUNK_BYTES: usize = 1 << 20;
+const FILE_HEADER_END: u64 = FILE_HEADER_BYTES as u64;
+
+/// How a file ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tail {
+    /// Behind the last record comes nothing.
+    #[default]
+    Clean,
+    /// Behind the last record come bytes that are none, and nothing proves that they ever were.
+    Torn {
+        /// Where they start.
+        offset: u64,
+        /// How many there are.
+        bytes: u64,
+    },
+}
+
+/// A verified record of either kind of file; its payload is [`RecordReader::payload`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    pub(crate) header: RecordHeader,
+    pub(crate) offset: u64,
+}
+
+/// Reads the records of a file of either kind.
+#[derive(Debug)]
+pub(crate) struct RecordReader {
+    path: PathBuf,
+    /// `None` if there is no such file.
+    file: Option<Arc<dyn VfsFile>>,
+    class: IoClass,
+    file_bytes: u64,
+    header: Option<FileHeader>,
+    seed: u64,
+    chain: u64,
+    /// Where the next record is.
+    position: u64,
+    /// Bytes of the payload of the record before `position`.
+    payload_bytes: usize,
+    buffer: Vec<u8>,
+    /// The file offset of the buffer's first byte.
+    buffer_at: u64,
+    /// The caller knows that the file was durable up to here.
+    synced_floor: u64,
+    tail: Option<Tail>,
+}
+
+impl RecordReader {
+    /// Opens a file that should be number `number` of the database `db_uid`; with `None` the header
+    /// is believed. A file that is missing, or so short or torn that it has no header, reads as empty
+    /// unless something proves that it was more.
+    pub(crate) fn open(
+        vfs: &dyn Vfs,
+        path: &Path,
+        kind: FileKind,
+        number: u64,
+        db_uid: Option<u64>,
+        synced_floor: u64,
+    ) -> Result<RecordReader> {
+        let file = match vfs.open(path, OpenOptions::READ) {
+            Ok(file) => Some(file),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+            Err(e) => return Err(Error::io("open", path, e)),
+        };
+        let length = file.as_ref().map_or(Ok(0), |file| file.len());
+        let mut reader = RecordReader {
+            path: path.to_owned(),
+            file,
+            class: match kind {
+                FileKind::Wal => IoClass::Wal,
+                FileKind::Manifest => IoClass::Manifest,
+            },
+            file_bytes: length.map_err(|e| Error::io("read the length of", path, e))?,
+            header: None,
+            seed: 0,
+            chain: 0,
+            position: 0,
+            payload_bytes: 0,
+            buffer: Vec::new(),
+            buffer_at: 0,
+            synced_floor,
+            tail: None,
+        };
+        reader.read_header(kind, number, db_uid)?;
+        Ok(reader)
+    }
+
+    fn read_header(&mut self, kind: FileKind, number: u64, db_uid: Option<u64>) -> Result<()> {
+        self.fill(FILE_HEADER_BYTES)?;
+        let header = FileHeader::decode(kind, self.unread());
+        let expected = db_uid.or(header.map(|header| header.db_uid)).unwrap_or(0);
+        self.seed = FileHeader { version: FORMAT_VERSION, db_uid: expected, number }.seed(kind);
+        self.chain = self.seed;
+        let Some(header) = header else {
+            // Without a header nothing that follows is read, except as a proof that it was there.
+            return self.end(CorruptionKind::Checksum);
+        };
+        if header.version > FORMAT_VERSION {
+            return Err(self.newer(format!("format version {}", header.version)));
+        }
+        if header.db_uid != expected {
+            return Err(self.corruption(0, CorruptionKind::Inconsistent("of another database")));
+        }
+        if header.number != number {
+            return Err(self.corruption(0, CorruptionKind::Inconsistent("of another file number")));
+        }
+        self.header = Some(header);
+        self.position = FILE_HEADER_END;
+        Ok(())
+    }
+
+    /// The next record; `None` at the end, and then for ever.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<Record>> {
+        if self.tail.is_some() {
+            return Ok(None);
+        }
+        if self.position == self.file_bytes {
+            self.end(CorruptionKind::Truncated)?;
+            return Ok(None);
+        }
+        self.fill(RECORD_HEADER_BYTES)?;
+        let header = match RecordHeader::open(self.unread(), self.seed, self.position) {
+            Ok(header) => header,
+            Err(BadHeader::Checksum) => {
+                self.end(CorruptionKind::Checksum)?;
+                return Ok(None);
+            }
+            Err(BadHeader::UnknownKind(kind)) => {
+                return Err(self.newer(format!("the record kind {kind}")));
+            }
+            Err(BadHeader::SyncedAhead) => {
+                let kind = CorruptionKind::Malformed("more is synced than was written");
+                return Err(self.corruption(self.position, kind));
+            }
+        };
+        let record_bytes = RECORD_HEADER_BYTES as u64 + u64::from(header.length);
+        let in_file = record_bytes <= self.file_bytes - self.position;
+        let Some(needed) = usize::try_from(record_bytes).ok().filter(|_| in_file) else {
+            self.end(CorruptionKind::Truncated)?;
+            return Ok(None);
+        };
+        self.fill(needed)?;
+        let record = self.unread().get(..needed).unwrap_or_default();
+        let Some(chain) = RecordHeader::verify(record, self.chain) else {
+            self.end(CorruptionKind::Checksum)?;
+            return Ok(None);
+        };
+        let offset = self.position;
+        self.chain = chain;
+        self.position += record_bytes;
+        self.payload_bytes = needed - RECORD_HEADER_BYTES;
+        Ok(Some(Record { header, offset }))
+    }
+
+    /// The payload of the record that [`RecordReader::next`] just returned.
+    #[inline]
+    pub(crate) fn payload(&self) -> &[u8] {
+        let end = usize::try_from(self.position - self.buffer_at).unwrap_or(usize::MAX);
+        self.buffer.get(end.saturating_sub(self.payload_bytes)..end).unwrap_or_default()
+    }
+
+    /// How the file ended, once [`RecordReader::next`] returned `None`.
+    pub(crate) fn tail(&self) -> Option<Tail> {
+        self.tail
+    }
+
+    /// The file's header; `None` if it has none.
+    pub(crate) fn header(&self) -> Option<FileHeader> {
+        self.header
+    }
+
+    /// The offset behind the last record that was read.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The checksum of the last record that was read.
+    pub(crate) fn chain(&self) -> u64 {
+        self.chain
+    }
+
+    /// Corruption of this file at `offset`.
+    pub(crate) fn corruption(&self, offset: u64, kind: CorruptionKind) -> Error {
+        Error::corruption(&self.path, offset, kind)
+    }
+
+    /// This file was written by a newer version, as `what` shows.
+    pub(crate) fn newer(&self, what: String) -> Error {
+        Error::IncompatibleDirectory {
+            path: self.path.clone(),
+            reason: format!("written in a newer format: {what} is not known to this version"),
+        }
+    }
+
+    /// True if a header from `position` on proves that the file was durable beyond `floor`.
+    pub(crate) fn proves_synced_beyond(&mut self, floor: u64) -> Result<bool> {
+        let resume = self.position;
+        let mut found = self.synced_floor > floor;
+        while !found && self.fill(RECORD_HEADER_BYTES)? {
+            let window = self.unread();
+            let candidates = window.len() - RECORD_HEADER_BYTES + 1;
+            let (seed, start) = (self.seed, self.position);
+            found = (start..)
+                .zip(window.windows(RECORD_HEADER_BYTES))
+                .any(|(offset, bytes)| RecordHeader::proves_synced(bytes, seed, offset, floor));
+            self.position += candidates as u64;
+        }
+        self.position = resume;
+        self.buffer.clear();
+        self.buffer_at = resume;
+        Ok(found)
+    }
+
+    /// Ends the file at `position`, as a torn tail or as corruption of `kind`.
+    #[cold]
+    fn end(&mut self, kind: CorruptionKind) -> Result<()> {
+        let offset = self.position;
+        if self.proves_synced_beyond(offset)? {
+            return Err(self.corruption(offset, kind));
+        }
+        let bytes = self.file_bytes - offset;
+        self.tail = Some(if bytes == 0 { Tail::Clean } else { Tail::Torn { offset, bytes } });
+        Ok(())
+    }
+
+    /// The bytes in the buffer from `position` on.
+    #[inline]
+    fn unread(&self) -> &[u8] {
+        let start = usize::try_from(self.position - self.buffer_at).unwrap_or(usize::MAX);
+        self.buffer.get(start..).unwrap_or_default()
+    }
+
+    /// Makes [`RecordReader::unread`] at least `needed` bytes long; false if the file ends before.
+    #[inline]
+    fn fill(&mut self, needed: usize) -> Result<bool> {
+        if self.unread().len() >= needed {
+            return Ok(true);
+        }
+        self.refill(needed)
+    }
+
+    #[cold]
+    fn refill(&mut self, needed: usize) -> Result<bool> {
+        let Some(file) = &self.file else { return Ok(false) };
+        let consumed = usize::try_from(self.position - self.buffer_at).unwrap_or(usize::MAX);
+        self.buffer.drain(..consumed.min(self.buffer.len()));
+        self.buffer_at = self.position;
+        if needed <= CHUNK_BYTES && self.buffer.capacity() > 4 * CHUNK_BYTES {
+            self.buffer.shrink_to(CHUNK_BYTES);
+        }
+        let have = self.buffer.len();
+        let left = usize::try_from(self.file_bytes - self.position).unwrap_or(usize::MAX);
+        let wanted = needed.max(CHUNK_BYTES).min(left);
+        if wanted <= have {
+            return Ok(have >= needed);
+        }
+        self.buffer.resize(wanted, 0);
+        let read_at = self.position + have as u64;
+        let room = self.buffer.get_mut(have..).unwrap_or_default();
+        let got = file.read_at(room, read_at, self.class);
+        let got = got.map_err(|e| Error::io("read", &self.path, e))?;
+        if have + got < wanted {
+            // The file was cut while it was read: it ends here.
+            self.buffer.truncate(have + got);
+            self.file_bytes = read_at + got as u64;
+        }
+        Ok(self.buffer.len() >= needed)
+    }
+}
+
+/// One commit group of a log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WalRecord<'a> {
+    /// The log that it is from.
+    pub(crate) log: LogNumber,
+    /// Where in it.
+    pub(crate) offset: u64,
+    /// The sequence number of its first entry.
+    pub(crate) first_seqno: SeqNo,
+    /// How many entries it has.
+    pub(crate) count: u32,
+    /// The entries, as a batch encodes them.
+    pub(crate) payload: &'a [u8],
+}
+
+/// Reads one log.
+#[derive(Debug)]
+pub(crate) struct WalReader {
+    records: RecordReader,
+    number: LogNumber,
+    link: Option<WalLink>,
+    current: Option<Record>,
+    next_seqno: SeqNo,
+}
+
+impl WalReader {
+    /// Opens log `number` of the database `db_uid` (`None`: whichever the file says) and reads its
+    /// link. The caller knows that the log was durable up to `synced_floor` (0 if it does not).
+    pub(crate) fn open(
+        vfs: &dyn Vfs,
+        path: &Path,
+        number: LogNumber,
+        db_uid: Option<u64>,
+        synced_floor: u64,
+    ) -> Result<WalReader> {
+        let mut records =
+            RecordReader::open(vfs, path, FileKind::Wal, number.0, db_uid, synced_floor)?;
+        let (mut link, mut next_seqno) = (None, SeqNo(0));
+        if let Some(first) = records.next()? {
+            let malformed =
+                |what| records.corruption(first.offset, CorruptionKind::Malformed(what));
+            if first.header.kind != RecordKind::Link {
+                return Err(malformed("a log that does not start with a link"));
+            }
+            let decoded = WalLink::decode(records.payload());
+            link = Some(decoded.ok_or_else(|| malformed("a link of another size"))?);
+            next_seqno = first.header.first_seqno;
+        }
+        Ok(WalReader { records, number, link, current: None, next_seqno })
+    }
+
+    /// The next commit group; `None` at the end.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<WalRecord<'_>>> {
+        Ok(if self.advance()? { self.record() } else { None })
+    }
+
+    /// Moves to the next commit group, which [`WalReader::record`] then is; false at the end.
+    #[inline]
+    pub(super) fn advance(&mut self) -> Result<bool> {
+        self.current = None;
+        let record = loop {
+            let Some(record) = self.records.next()? else { return Ok(false) };
+            match record.header.kind {
+                RecordKind::Data => break record,
+                RecordKind::Mark => {}
+                _ => return Err(self.malformed(record, "a record that is of no log")),
+            }
+        };
+        let RecordHeader { first_seqno, count, .. } = record.header;
+        if first_seqno < self.next_seqno {
+            return Err(self.malformed(record, "sequence numbers run backwards"));
+        }
+        self.next_seqno = SeqNo(first_seqno.0 + u64::from(count));
+        self.current = Some(record);
+        Ok(true)
+    }
+
+    /// The commit group that [`WalReader::advance`] moved to.
+    #[inline]
+    pub(super) fn record(&self) -> Option<WalRecord<'_>> {
+        self.current.map(|record| WalRecord {
+            log: self.number,
+            offset: record.offset,
+            first_seqno: record.header.first_seqno,
+            count: record.header.count,
+            payload: self.records.payload(),
+        })
+    }
+
+    /// Where the log before this one ended; `None` if this one has no record.
+    pub(crate) fn link(&self) -> Option<WalLink> {
+        self.link
+    }
+
+    /// How the log ended, once [`WalReader::next`] returned `None`.
+    pub(crate) fn tail(&self) -> Option<Tail> {
+        self.records.tail()
+    }
+
+    /// The place behind what has been read.
+    pub(crate) fn position(&self) -> WalPosition {
+        WalPosition {
+            number: self.number,
+            end: self.records.position(),
+            chain: self.records.chain(),
+            next_seqno: self.next_seqno,
+        }
+    }
+
+    /// True if a record of this log that has not been read yet, or the link before it, proves that
+    /// the file was durable beyond `floor`.
+    pub(super) fn proves_synced_beyond(&mut self, floor: u64) -> Result<bool> {
+        self.records.proves_synced_beyond(floor)
+    }
+
+    /// Corruption of this log at `offset`.
+    pub(super) fn corruption(&self, offset: u64, kind: CorruptionKind) -> Error {
+        self.records.corruption(offset, kind)
+    }
+
+    fn malformed(&self, record: Record, what: &'static str) -> Error {
+        self.corruption(record.offset, CorruptionKind::Malformed(what))
+    }
+}

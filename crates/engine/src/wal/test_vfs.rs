@@ -1,0 +1,133 @@
+//! A file system in memory that fails, or waits, where a test tells it to.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::lock;
+use crate::vfs::{IoClass, MemVfs, OpenOptions, Vfs, VfsFile, VfsLock};
+
+/// What the files of a [`TestVfs`] do.
+#[derive(Debug, Default)]
+pub(crate) struct Switches {
+    pub(crate) fail_writes: AtomicBool,
+    pub(crate) fail_syncs: AtomicBool,
+    /// Calls that reached the files.
+    pub(crate) writes: AtomicUsize,
+    pub(crate) syncs: AtomicUsize,
+    /// While locked by a test, syncs wait.
+    pub(crate) gate: Mutex<()>,
+    /// The ranges given to write-back.
+    pub(crate) written_back: Mutex<Vec<(u64, u64)>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TestVfs {
+    pub(crate) inner: MemVfs,
+    pub(crate) switches: Arc<Switches>,
+}
+
+#[derive(Debug)]
+struct TestFile(Arc<dyn VfsFile>, Arc<Switches>);
+
+impl TestVfs {
+    /// All bytes of a file.
+    pub(crate) fn bytes(&self, path: &Path) -> Vec<u8> {
+        let file = self.inner.open(path, OpenOptions::READ).unwrap();
+        let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
+        file.read_exact_at(&mut bytes, 0, IoClass::Wal).unwrap();
+        bytes
+    }
+
+    /// Removes a file.
+    pub(crate) fn inner_remove(&self, path: &Path) {
+        self.inner.remove(path).unwrap();
+    }
+
+    /// Makes a file hold exactly `bytes`.
+    pub(crate) fn replace(&self, path: &Path, bytes: &[u8]) {
+        if self.inner.exists(path).unwrap() {
+            self.inner.remove(path).unwrap();
+        }
+        let file = self.inner.open(path, OpenOptions::CREATE).unwrap();
+        file.write_at(bytes, 0, IoClass::Wal).unwrap();
+    }
+}
+
+impl VfsFile for TestFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize> {
+        self.0.read_at(buffer, offset, class)
+    }
+    fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<()> {
+        self.1.writes.fetch_add(1, Ordering::SeqCst);
+        if self.1.fail_writes.load(Ordering::SeqCst) {
+            self.0.write_at(&bytes[..bytes.len() / 2], offset, class)?;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.0.write_at(bytes, offset, class)
+    }
+    fn sync_data(&self, class: IoClass) -> io::Result<()> {
+        self.1.syncs.fetch_add(1, Ordering::SeqCst);
+        drop(lock(&self.1.gate));
+        if self.1.fail_syncs.load(Ordering::SeqCst) {
+            return Err(io::Error::other("the disk is gone"));
+        }
+        self.0.sync_data(class)
+    }
+    fn start_writeback(&self, offset: u64, length: u64) -> io::Result<()> {
+        lock(&self.1.written_back).push((offset, length));
+        Ok(())
+    }
+    fn punch_hole(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
+        self.0.punch_hole(offset, length, class)
+    }
+    fn preallocate(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.0.preallocate(offset, length)
+    }
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        self.0.truncate(length)
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+}
+
+impl Vfs for TestVfs {
+    fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Arc<dyn VfsFile>> {
+        Ok(Arc::new(TestFile(self.inner.open(path, options)?, self.switches.clone())))
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.inner.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.inner.remove(path)
+    }
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.inner.hard_link(from, to)
+    }
+    fn clone_file(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.inner.clone_file(from, to)
+    }
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        self.inner.list(directory)
+    }
+    fn create_dir_all(&self, directory: &Path) -> io::Result<()> {
+        self.inner.create_dir_all(directory)
+    }
+    fn remove_dir(&self, directory: &Path) -> io::Result<()> {
+        self.inner.remove_dir(directory)
+    }
+    fn sync_dir(&self, directory: &Path) -> io::Result<()> {
+        self.inner.sync_dir(directory)
+    }
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        self.inner.exists(path)
+    }
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn VfsLock>> {
+        self.inner.lock(path)
+    }
+    fn free_space(&self, path: &Path) -> io::Result<u64> {
+        self.inner.free_space(path)
+    }
+}

@@ -1,0 +1,515 @@
+//! Batches: writes that happen together or not at all, in the very bytes that the log stores.
+//!
+//! A batch is one byte string of entries: kind (one byte), column family (varint), key length
+//! (varint), key and, for the kinds that have one, value length (varint) and value. A commit group in
+//! the log is such strings one behind the other; entries get consecutive sequence numbers.
+//!
+//! What must stay true: a `WriteBatch` holds only entries that decode and keep the limits (format rule
+//! F11), so that nothing behind `put` can fail on them; decoding hostile bytes never panics.
+
+use sateen_control::{ColumnFamilyId, ValueKind};
+
+use crate::error::{Error, Result};
+use crate::wal::coding;
+
+/// The longest key: 64 KiB less one byte.
+pub const KEY_BYTES_MAX: usize = (64 << 10) - 1;
+/// The longest value that a batch can be set to accept.
+pub const VALUE_BYTES_MAX: usize = 1 << 30;
+/// The longest value that a batch accepts unless told otherwise.
+pub const VALUE_BYTES_MAX_DEFAULT: usize = 64 << 20;
+/// The most bytes that a batch takes: below 4 GiB, with room for a record's framing.
+pub const BATCH_BYTES_MAX: usize = u32::MAX as usize - 4096;
+
+/// A list of writes that are applied in order, atomically, across column families.
+///
+/// Nothing is written before the batch is handed to the database. A later write of a batch wins over
+/// an earlier one of the same key. A batch can be cleared and used again; that keeps its memory.
+///
+/// ```
+/// use sateen::WriteBatch;
+///
+/// # fn main() -> sateen::Result<()> {
+/// let mut batch = WriteBatch::new();
+/// batch.put(b"apple", b"red")?;
+/// batch.delete(b"pear")?;
+/// assert_eq!(batch.count(), 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct WriteBatch {
+    data: Vec<u8>,
+    count: u32,
+    /// The longest value inside, and the longest that is accepted.
+    value_bytes_largest: usize,
+    value_bytes_max: usize,
+    save_points: Vec<SavePoint>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SavePoint {
+    data_bytes: usize,
+    count: u32,
+    value_bytes_largest: usize,
+}
+
+impl Default for WriteBatch {
+    fn default() -> WriteBatch {
+        WriteBatch::with_value_bytes_max(VALUE_BYTES_MAX_DEFAULT)
+    }
+}
+
+/// Two batches are equal if they do the same; limits and save points are not compared.
+impl PartialEq for WriteBatch {
+    fn eq(&self, other: &WriteBatch) -> bool {
+        self.data == other.data
+    }
+}
+
+impl Eq for WriteBatch {}
+
+impl WriteBatch {
+    /// An empty batch.
+    #[must_use]
+    pub fn new() -> WriteBatch {
+        WriteBatch::default()
+    }
+
+    /// An empty batch with room for `bytes` of encoded entries.
+    #[must_use]
+    pub fn with_capacity(bytes: usize) -> WriteBatch {
+        WriteBatch { data: Vec::with_capacity(bytes), ..WriteBatch::default() }
+    }
+
+    /// An empty batch that accepts values of up to `bytes`, at most [`VALUE_BYTES_MAX`]. The database
+    /// that it is written to has a limit of its own.
+    #[must_use]
+    pub fn with_value_bytes_max(bytes: usize) -> WriteBatch {
+        WriteBatch {
+            data: Vec::new(),
+            count: 0,
+            value_bytes_largest: 0,
+            value_bytes_max: bytes.min(VALUE_BYTES_MAX),
+            save_points: Vec::new(),
+        }
+    }
+
+    /// Sets `key` of the default column family to `value`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the key, the value or the batch would exceed its limit; the batch
+    /// is then as it was.
+    #[inline]
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_cf_id(ColumnFamilyId(0), key.as_ref(), value.as_ref())
+    }
+
+    /// Deletes `key` from the default column family, whether it is there or not.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    #[inline]
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_cf_id(ColumnFamilyId(0), key.as_ref())
+    }
+
+    /// Sets `key` to `value` in a column family.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn put_cf(
+        &mut self,
+        family: &crate::ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.put_cf_id(family.data.id(), key.as_ref(), value.as_ref())
+    }
+
+    /// Deletes `key` in a column family.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::delete`].
+    pub fn delete_cf(
+        &mut self,
+        family: &crate::ColumnFamily,
+        key: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.delete_cf_id(family.data.id(), key.as_ref())
+    }
+
+    #[inline]
+    pub(crate) fn put_cf_id(
+        &mut self,
+        column_family: ColumnFamilyId,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        if value.len() > self.value_bytes_max {
+            return Err(too_large("a value", value.len(), self.value_bytes_max));
+        }
+        self.add(ValueKind::Put, column_family, key, Some(value))?;
+        self.value_bytes_largest = self.value_bytes_largest.max(value.len());
+        Ok(())
+    }
+
+    /// Deletes `key` from a column family.
+    #[inline]
+    pub(crate) fn delete_cf_id(&mut self, column_family: ColumnFamilyId, key: &[u8]) -> Result<()> {
+        self.add(ValueKind::Delete, column_family, key, None)
+    }
+
+    /// Appends the writes of `other`, to be applied after those that are here.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the batch or a value in it would exceed this batch's limits.
+    pub fn append(&mut self, other: &WriteBatch) -> Result<()> {
+        if other.value_bytes_largest > self.value_bytes_max {
+            return Err(too_large("a value", other.value_bytes_largest, self.value_bytes_max));
+        }
+        self.check_room(other.data.len())?;
+        self.data.extend_from_slice(&other.data);
+        self.count += other.count;
+        self.value_bytes_largest = self.value_bytes_largest.max(other.value_bytes_largest);
+        Ok(())
+    }
+
+    /// Removes all writes and save points; keeps the memory.
+    pub fn clear(&mut self) {
+        self.data.clear();
+        self.count = 0;
+        self.value_bytes_largest = 0;
+        self.save_points.clear();
+    }
+
+    /// How many writes there are.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// True if there are no writes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Bytes that the writes take, as the log stores them.
+    #[must_use]
+    pub fn len_bytes(&self) -> usize {
+        self.data.len()
+    }
+
+    /// The length of the longest value inside, in bytes.
+    #[must_use]
+    pub fn value_bytes_largest(&self) -> usize {
+        self.value_bytes_largest
+    }
+
+    /// The writes as bytes, for [`WriteBatch::from_data`].
+    #[must_use]
+    pub fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// A batch from the bytes of another one's [`WriteBatch::data`].
+    ///
+    /// ```
+    /// # use sateen::WriteBatch;
+    /// # fn main() -> sateen::Result<()> {
+    /// let mut batch = WriteBatch::new();
+    /// batch.put(b"k", b"v")?;
+    /// let sent = batch.data().to_vec();
+    /// assert_eq!(WriteBatch::from_data(sent)?, batch);
+    /// assert!(WriteBatch::from_data(b"no batch".to_vec()).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if they are not a batch that this version can apply; the text says
+    /// why and where.
+    pub fn from_data(data: Vec<u8>) -> Result<WriteBatch> {
+        if data.len() > BATCH_BYTES_MAX {
+            return Err(too_large("a batch", data.len(), BATCH_BYTES_MAX));
+        }
+        let (mut count, mut value_bytes_largest) = (0, 0);
+        let mut entries = BatchReader::new(&data);
+        loop {
+            let offset = data.len() - entries.remaining();
+            let invalid =
+                |e| Error::InvalidArgument(format!("not a batch: {e} at offset {offset}"));
+            let Some(entry) = entries.next().map_err(invalid)? else { break };
+            count += 1;
+            value_bytes_largest = value_bytes_largest.max(entry.value.len());
+        }
+        let value_bytes_max = value_bytes_largest.max(VALUE_BYTES_MAX_DEFAULT);
+        Ok(WriteBatch {
+            data,
+            count,
+            value_bytes_largest,
+            value_bytes_max,
+            save_points: Vec::new(),
+        })
+    }
+
+    /// The writes in order.
+    ///
+    /// ```
+    /// # use sateen::WriteBatch;
+    /// # fn main() -> sateen::Result<()> {
+    /// let mut batch = WriteBatch::new();
+    /// batch.put(b"k", b"v")?;
+    /// for entry in &batch {
+    ///     assert_eq!((entry.key, entry.value), (&b"k"[..], &b"v"[..]));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn iter(&self) -> WriteBatchIter<'_> {
+        WriteBatchIter { entries: BatchReader::new(&self.data), left: self.count }
+    }
+
+    /// Remembers this state for [`WriteBatch::rollback_to_save_point`]. Save points nest.
+    ///
+    /// ```
+    /// # use sateen::WriteBatch;
+    /// # fn main() -> sateen::Result<()> {
+    /// let mut batch = WriteBatch::new();
+    /// batch.put(b"kept", b"1")?;
+    /// batch.set_save_point();
+    /// batch.put(b"undone", b"2")?;
+    /// batch.rollback_to_save_point()?;
+    /// assert_eq!(batch.count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_save_point(&mut self) {
+        self.save_points.push(SavePoint {
+            data_bytes: self.data.len(),
+            count: self.count,
+            value_bytes_largest: self.value_bytes_largest,
+        });
+    }
+
+    /// Undoes the writes since the newest save point and forgets that.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if there is no save point.
+    pub fn rollback_to_save_point(&mut self) -> Result<()> {
+        let point = self.take_save_point()?;
+        self.data.truncate(point.data_bytes);
+        self.count = point.count;
+        self.value_bytes_largest = point.value_bytes_largest;
+        Ok(())
+    }
+
+    /// Forgets the newest save point; the writes since it stay.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if there is no save point.
+    pub fn pop_save_point(&mut self) -> Result<()> {
+        self.take_save_point().map(drop)
+    }
+
+    fn take_save_point(&mut self) -> Result<SavePoint> {
+        let point = self.save_points.pop();
+        point.ok_or_else(|| Error::InvalidArgument("the batch has no save point".to_owned()))
+    }
+
+    #[inline]
+    fn check_room(&self, bytes: usize) -> Result<()> {
+        let bytes = self.data.len().saturating_add(bytes);
+        if bytes > BATCH_BYTES_MAX {
+            return Err(too_large("a batch", bytes, BATCH_BYTES_MAX));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn add(
+        &mut self,
+        kind: ValueKind,
+        column_family: ColumnFamilyId,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<()> {
+        if key.len() > KEY_BYTES_MAX {
+            return Err(too_large("a key", key.len(), KEY_BYTES_MAX));
+        }
+        // Kind, column family (5 at most), key length (3 at most), value length (5 at most).
+        let bytes = 14 + key.len() + value.map_or(0, <[u8]>::len);
+        self.check_room(bytes)?;
+        self.data.reserve(bytes);
+        self.data.push(kind as u8);
+        coding::put_varint(&mut self.data, column_family.0.into());
+        coding::put_slice(&mut self.data, key);
+        if let Some(value) = value {
+            coding::put_slice(&mut self.data, value);
+        }
+        self.count += 1;
+        Ok(())
+    }
+}
+
+impl<'a> IntoIterator for &'a WriteBatch {
+    type Item = BatchEntry<'a>;
+    type IntoIter = WriteBatchIter<'a>;
+    fn into_iter(self) -> WriteBatchIter<'a> {
+        self.iter()
+    }
+}
+
+#[cold]
+fn too_large(what: &str, bytes: usize, limit: usize) -> Error {
+    Error::InvalidArgument(format!("{what} of {bytes} bytes exceeds the limit of {limit} bytes"))
+}
+
+/// Appends the encoding of one entry, whose sizes the caller has checked, to `out`.
+#[inline]
+pub(crate) fn encode_entry(
+    out: &mut Vec<u8>,
+    column_family: ColumnFamilyId,
+    kind: ValueKind,
+    key: &[u8],
+    value: &[u8],
+) {
+    out.reserve(14 + key.len() + value.len());
+    out.push(kind as u8);
+    coding::put_varint(out, column_family.0.into());
+    coding::put_slice(out, key);
+    if kind == ValueKind::Put {
+        coding::put_slice(out, value);
+    }
+}
+
+/// One write of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchEntry<'a> {
+    /// The column family that it changes.
+    pub column_family: ColumnFamilyId,
+    /// What it does.
+    pub kind: ValueKind,
+    /// To which key.
+    pub key: &'a [u8],
+    /// The value; empty for a delete.
+    pub value: &'a [u8],
+}
+
+/// The writes of a [`WriteBatch`] in order.
+#[derive(Clone, Debug)]
+pub struct WriteBatchIter<'a> {
+    entries: BatchReader<'a>,
+    left: u32,
+}
+
+impl<'a> Iterator for WriteBatchIter<'a> {
+    type Item = BatchEntry<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<BatchEntry<'a>> {
+        // A batch holds only what decodes.
+        let entry = self.entries.next().ok().flatten();
+        self.left = self.left.saturating_sub(1);
+        entry
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = usize::try_from(self.left).unwrap_or(usize::MAX);
+        (left, Some(left))
+    }
+}
+
+/// Why bytes are not the entries of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BatchError {
+    /// An entry ends early, or a length makes no sense.
+    #[error("a truncated entry")]
+    Truncated,
+    /// No kind has that number.
+    #[error("an entry of an unknown kind")]
+    UnknownKind,
+    /// The kind is known, but this version does not apply it.
+    #[error("an entry of a kind that is not supported by this version")]
+    Unsupported(ValueKind),
+    /// A key or value beyond the limits.
+    #[error("a key or value beyond the limits")]
+    TooLarge,
+}
+
+impl BatchError {
+    /// The same for [`crate::CorruptionKind::Malformed`].
+    pub(crate) fn as_text(self) -> &'static str {
+        match self {
+            BatchError::Truncated => "a truncated batch entry",
+            BatchError::UnknownKind => "a batch entry of an unknown kind",
+            BatchError::Unsupported(ValueKind::Merge) => "merge is not supported by this version",
+            BatchError::Unsupported(ValueKind::SingleDelete) => {
+                "single delete is not supported by this version"
+            }
+            BatchError::Unsupported(_) => "range delete is not supported by this version",
+            BatchError::TooLarge => "a batch entry beyond the limits",
+        }
+    }
+}
+
+/// Reads entries from bytes that may be anything: a record of the log.
+#[derive(Clone, Debug)]
+pub(crate) struct BatchReader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> BatchReader<'a> {
+    /// Starts at the first entry of `data`.
+    #[inline]
+    pub(crate) fn new(data: &'a [u8]) -> BatchReader<'a> {
+        BatchReader { rest: data }
+    }
+
+    /// Bytes that have not been read.
+    #[inline]
+    pub(crate) fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// The next entry; `None` at the end.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<BatchEntry<'a>>, BatchError> {
+        let Some(kind) = coding::take_u8(&mut self.rest) else { return Ok(None) };
+        let kind = ValueKind::from_byte(kind).ok_or(BatchError::UnknownKind)?;
+        if !matches!(kind, ValueKind::Put | ValueKind::Delete) {
+            return Err(BatchError::Unsupported(kind));
+        }
+        let (column_family, key) = self.take_key().ok_or(BatchError::Truncated)?;
+        let value = match kind {
+            ValueKind::Put => coding::take_slice(&mut self.rest).ok_or(BatchError::Truncated)?,
+            _ => &[],
+        };
+        if key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
+            return Err(BatchError::TooLarge);
+        }
+        Ok(Some(BatchEntry { column_family, kind, key, value }))
+    }
+
+    #[inline]
+    fn take_key(&mut self) -> Option<(ColumnFamilyId, &'a [u8])> {
+        let column_family = ColumnFamilyId(coding::take_varint_u32(&mut self.rest)?);
+        Some((column_family, coding::take_slice(&mut self.rest)?))
+    }
+}
+
+/// Fuzz entry: reads `data` as a batch. Must not panic; what is accepted must come back the same.
+pub(crate) fn fuzz(data: &[u8]) {
+    if let Ok(batch) = WriteBatch::from_data(data.to_vec()) {
+        assert_eq!(
+            batch.iter().count(),
+            batch.iter().size_hint().0,
+            "a batch holds what it counts"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! What a batch must hold: exactly the writes that were put in, within the limits.
+
+use proptest::prelude::*;
+
+use super::*;
+
+type Write = (u32, Vec<u8>, Option<Vec<u8>>);
+
+fn write() -> impl Strategy<Value = Write> {
+    let bytes = || prop::collection::vec(any::<u8>(), 0..300);
+    (prop_oneof![Just(0), any::<u32>()], bytes(), prop::option::of(bytes()))
+}
+
+fn add(batch: &mut WriteBatch, (column_family, key, value): &Write) {
+    let id = ColumnFamilyId(*column_family);
+    match value {
+        Some(value) => batch.put_cf_id(id, key, value).unwrap(),
+        None => batch.delete_cf_id(id, key).unwrap(),
+    }
+}
+
+fn writes(batch: &WriteBatch) -> Vec<Write> {
+    batch
+        .iter()
+        .map(|entry| {
+            let value = (entry.kind == ValueKind::Put).then(|| entry.value.to_vec());
+            (entry.column_family.0, entry.key.to_vec(), value)
+        })
+        .collect()
+}
+
+#[test]
+fn keys_and_values_up_to_their_limits_are_taken_and_beyond_are_refused_by_name_and_size() {
+    let mut batch = WriteBatch::with_value_bytes_max(100);
+    batch.put(vec![1; KEY_BYTES_MAX], [2; 100]).unwrap();
+    let before = batch.clone();
+    for (refused, named, size) in [
+        (batch.put(vec![1; KEY_BYTES_MAX + 1], b""), "key", "65536"),
+        (batch.delete(vec![1; KEY_BYTES_MAX + 1]), "key", "65536"),
+        (batch.put(b"", [2; 101]), "value", "101"),
+    ] {
+        let Err(Error::InvalidArgument(text)) = refused else { panic!("{refused:?}") };
+        assert!(text.contains(named) && text.contains(size) && text.contains("limit"), "{text}");
+    }
+    assert_eq!((batch.count(), &batch), (1, &before), "a refused write leaves no trace");
+    let mut strict = WriteBatch::with_value_bytes_max(99);
+    assert!(strict.append(&batch).is_err() && strict.is_empty());
+    assert_eq!(batch.value_bytes_largest(), 100);
+}
+
+#[test]
+fn the_room_of_a_batch_is_checked_before_anything_is_written() {
+    let batch = WriteBatch::new();
+    assert!(batch.check_room(BATCH_BYTES_MAX).is_ok());
+    let Err(Error::InvalidArgument(text)) = batch.check_room(BATCH_BYTES_MAX + 1) else {
+        panic!("a batch beyond its limit was accepted")
+    };
+    assert!(text.contains("a batch of 4294963200 bytes"), "{text}");
+    assert!(batch.check_room(usize::MAX).is_err());
+}
+
+#[test]
+fn kinds_that_are_reserved_are_refused_by_name() {
+    for (kind, name) in [(2, "merge"), (3, "single delete"), (4, "range delete")] {
+        let error = BatchReader::new(&[kind, 0, 1, b'k', 1, b'v']).next().unwrap_err();
+        assert!(matches!(error, BatchError::Unsupported(_)));
+        assert_eq!(error.as_text(), format!("{name} is not supported by this version"));
+        let error = WriteBatch::from_data(vec![1, 0, 0, 0, kind, 0, 0]).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("not supported") && text.contains("offset 4"), "{text}");
+    }
+    assert_eq!(BatchReader::new(&[5, 0, 0]).next(), Err(BatchError::UnknownKind));
+}
+
+#[test]
+fn a_key_beyond_the_limit_is_refused_when_read_too() {
+    let mut data = vec![0, 0];
+    coding::put_slice(&mut data, &vec![7; KEY_BYTES_MAX + 1]);
+    assert_eq!(BatchReader::new(&data).next(), Err(BatchError::TooLarge));
+}
+
+#[test]
+fn save_points_nest_and_are_used_up() {
+    let mut batch = WriteBatch::new();
+    assert!(batch.rollback_to_save_point().is_err() && batch.pop_save_point().is_err());
+    batch.put(b"1", b"one").unwrap();
+    batch.set_save_point();
+    batch.put(b"2", b"four").unwrap();
+    batch.set_save_point();
+    batch.delete(b"3").unwrap();
+    batch.rollback_to_save_point().unwrap();
+    assert_eq!((batch.count(), batch.value_bytes_largest()), (2, 4));
+    batch.set_save_point();
+    batch.delete(b"4").unwrap();
+    batch.pop_save_point().unwrap();
+    assert_eq!(batch.count(), 3);
+    batch.rollback_to_save_point().unwrap();
+    assert_eq!((batch.count(), batch.value_bytes_largest()), (1, 3));
+    assert!(batch.rollback_to_save_point().is_err());
+    batch.set_save_point();
+    batch.clear();
+    assert!(batch.pop_save_point().is_err(), "clear forgets save points");
+    assert!(batch.is_empty() && batch.len_bytes() == 0);
+}
+
+proptest! {
+    #[test]
+    fn any_writes_come_back(first in prop::collection::vec(write(), 0..20),
+                            second in prop::collection::vec(write(), 0..20)) {
+        let (mut batch, mut other) = (WriteBatch::new(), WriteBatch::with_capacity(100));
+        first.iter().for_each(|write| add(&mut batch, write));
+        second.iter().for_each(|write| add(&mut other, write));
+        prop_assert_eq!(&writes(&batch), &first);
+        batch.append(&other).unwrap();
+        let all: Vec<_> = first.into_iter().chain(second).collect();
+        prop_assert_eq!(&writes(&batch), &all);
+        prop_assert_eq!(usize::try_from(batch.count()).unwrap(), all.len());
+        let back = WriteBatch::from_data(batch.data().to_vec()).unwrap();
+        prop_assert_eq!(back.count(), batch.count());
+        prop_assert_eq!(back.value_bytes_largest(), batch.value_bytes_largest());
+        prop_assert_eq!(back, batch);
+    }
+
+    #[test]
+    fn a_cut_batch_is_refused_or_ends_between_two_writes(
+        all in prop::collection::vec(write(), 1..10),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut batch = WriteBatch::new();
+        all.iter().for_each(|write| add(&mut batch, write));
+        let cut = cut.index(batch.len_bytes());
+        if let Ok(prefix) = WriteBatch::from_data(batch.data()[..cut].to_vec()) {
+            prop_assert!(all.starts_with(&writes(&prefix)));
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_panic(data in prop::collection::vec(0u8..6, 0..200)) {
+        fuzz(&data);
+    }
+}

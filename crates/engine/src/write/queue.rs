@@ -1,0 +1,236 @@
+//! Who leads: writers queue up, the first orders the group, the others sleep until they are told.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::Thread;
+
+use super::{Assignment, Logging, Payload, batch};
+use crate::error::Error;
+use crate::sync::lock;
+
+const WAITING: u32 = 0;
+const PARKED: u32 = 1;
+const LEAD: u32 = 2;
+const ASSIGNED: u32 = 3;
+const FAILED: u32 = 4;
+
+/// Rounds of spinning before a follower gives up its processor: a group takes a few microseconds.
+const SPINS: u32 = 100;
+const YIELDS: u32 = 8;
+
+/// A writer in the queue. One per thread, reused.
+pub(crate) struct Slot {
+    state: AtomicU32,
+    thread: Thread,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    bytes: Vec<u8>,
+    bytes_len: usize,
+    count: u64,
+    logging: Logging,
+    exclusive: bool,
+    assignment: Assignment,
+    error: Option<Error>,
+}
+
+/// What entering the queue led to.
+pub(crate) enum Turn {
+    /// The caller leads; it must call [`CommitQueue::hand_over`].
+    Lead,
+    /// Another leader has ordered the caller's write.
+    Assigned,
+    /// Another leader failed to log it.
+    Failed(Error),
+}
+
+#[derive(Default)]
+struct State {
+    led: bool,
+    waiting: VecDeque<Arc<Slot>>,
+}
+
+/// The queue of writers.
+#[derive(Default)]
+pub(crate) struct CommitQueue {
+    state: Mutex<State>,
+}
+
+thread_local! {
+    static SLOT: RefCell<Option<Arc<Slot>>> = const { RefCell::new(None) };
+}
+
+/// Runs `act` with this thread's slot (a fresh one if a write is already under way on this thread,
+/// which happens only from within a callback).
+pub(crate) fn with_slot<R>(act: impl FnOnce(&Arc<Slot>) -> R) -> R {
+    let slot = SLOT.with(|cell| cell.borrow_mut().take()).unwrap_or_else(|| Arc::new(Slot::new()));
+    let result = act(&slot);
+    SLOT.with(|cell| *cell.borrow_mut() = Some(slot));
+    result
+}
+
+impl Slot {
+    fn new() -> Slot {
+        Slot {
+            state: AtomicU32::new(WAITING),
+            thread: std::thread::current(),
+            inner: Mutex::new(Inner {
+                bytes: Vec::new(),
+                bytes_len: 0,
+                count: 0,
+                logging: Logging::None,
+                exclusive: false,
+                assignment: Assignment::default(),
+                error: None,
+            }),
+        }
+    }
+
+    pub(crate) fn prepare(&self, count: u64, logging: Logging, payload: &Payload<'_>) {
+        let mut inner = lock(&self.inner);
+        inner.count = count;
+        inner.logging = logging;
+        inner.exclusive = false;
+        inner.error = None;
+        inner.bytes.clear();
+        // A large batch must not stay in memory with the thread.
+        inner.bytes.shrink_to(1 << 20);
+        if logging != Logging::None {
+            match *payload {
+                Payload::Single { family, kind, key, value } => {
+                    batch::encode_entry(&mut inner.bytes, family, kind, key, value);
+                }
+                Payload::Batch(batch) => inner.bytes.extend_from_slice(batch.data()),
+            }
+        }
+        inner.bytes_len = inner.bytes.len();
+        self.state.store(WAITING, Ordering::Relaxed);
+    }
+
+    pub(crate) fn prepare_exclusive(&self) {
+        let mut inner = lock(&self.inner);
+        inner.exclusive = true;
+        inner.count = 0;
+        inner.bytes_len = 0;
+        self.state.store(WAITING, Ordering::Relaxed);
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        lock(&self.inner).bytes_len
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        lock(&self.inner).count
+    }
+
+    pub(crate) fn logging(&self) -> Logging {
+        lock(&self.inner).logging
+    }
+
+    pub(crate) fn take_bytes(&self) -> Vec<u8> {
+        std::mem::take(&mut lock(&self.inner).bytes)
+    }
+
+    pub(crate) fn return_bytes(&self, bytes: Vec<u8>) {
+        lock(&self.inner).bytes = bytes;
+    }
+
+    pub(crate) fn assign(&self, assignment: Assignment) {
+        lock(&self.inner).assignment = assignment;
+    }
+
+    pub(crate) fn take_assignment(&self) -> Assignment {
+        std::mem::take(&mut lock(&self.inner).assignment)
+    }
+
+    pub(crate) fn wake_assigned(&self) {
+        self.wake(ASSIGNED);
+    }
+
+    pub(crate) fn wake_failed(&self, error: &Error) {
+        lock(&self.inner).error = Some(error.clone());
+        self.wake(FAILED);
+    }
+
+    fn wake(&self, state: u32) {
+        if self.state.swap(state, Ordering::AcqRel) == PARKED {
+            self.thread.unpark();
+        }
+    }
+
+    fn wait(&self) -> u32 {
+        for round in 0..SPINS + YIELDS {
+            let state = self.state.load(Ordering::Acquire);
+            if state > PARKED {
+                return state;
+            }
+            if round < SPINS {
+                std::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
+        }
+        let parked =
+            self.state.compare_exchange(WAITING, PARKED, Ordering::AcqRel, Ordering::Acquire);
+        if let Err(state) = parked {
+            return state;
+        }
+        loop {
+            std::thread::park();
+            let state = self.state.load(Ordering::Acquire);
+            if state > PARKED {
+                return state;
+            }
+        }
+    }
+}
+
+impl CommitQueue {
+    /// Joins the queue and returns when the caller leads or another has done its part.
+    pub(crate) fn enter(&self, slot: &Arc<Slot>) -> Turn {
+        {
+            let mut state = lock(&self.state);
+            if !state.led {
+                state.led = true;
+                return Turn::Lead;
+            }
+            state.waiting.push_back(slot.clone());
+        }
+        match slot.wait() {
+            LEAD => Turn::Lead,
+            ASSIGNED => Turn::Assigned,
+            _ => Turn::Failed(lock(&slot.inner).error.take().unwrap_or(Error::Closed)),
+        }
+    }
+
+    /// Takes those that wait, first come first, up to `bytes_max` and up to the first that wants to
+    /// lead alone.
+    pub(crate) fn gather(&self, bytes_max: usize) -> Vec<Arc<Slot>> {
+        let mut state = lock(&self.state);
+        let mut bytes = 0;
+        let fits = |slot: &Arc<Slot>| {
+            let inner = lock(&slot.inner);
+            bytes += inner.bytes_len;
+            !inner.exclusive && bytes <= bytes_max
+        };
+        let taken = state.waiting.iter().map(fits).take_while(|fits| *fits).count();
+        state.waiting.drain(..taken).collect()
+    }
+
+    /// Gives leadership to the next in the queue, if any.
+    pub(crate) fn hand_over(&self) {
+        let next = {
+            let mut state = lock(&self.state);
+            let next = state.waiting.pop_front();
+            state.led = next.is_some();
+            next
+        };
+        if let Some(slot) = next {
+            slot.wake(LEAD);
+        }
+    }
+}
+

@@ -1,0 +1,3 @@
+//! Tests of the whole engine, in one binary.
+
+mod basics;
