@@ -170,9 +170,6 @@ fn what_is_due_and_never_begun_counts_as_offered_and_unserved() {
     assert!(measured.offered.abs_diff(4_000_000) < 10, "{}", measured.offered);
     let offered: u64 = measured.timeline.iter().map(|second| second.offered).sum();
     assert_eq!(offered, measured.offered);
-    // Operations begun late count from when they were due, not from when they were begun.
-    let read = &measured.kinds["read"];
-    assert!(read.latency.mean > read.service.unwrap().mean);
 }
 
 #[test]
