@@ -390,8 +390,10 @@ impl CommitPipeline {
 
     /// Makes everything written to the logs so far durable.
     pub(crate) fn sync_wal(&self) -> Result<()> {
-        let newest = lock(&self.logs).last().map(|(_, log)| log.clone());
-        newest.map_or(Ok(()), |log| log.sync().map(drop))
+        // Each for itself: a log that was just taken up and has no record yet says nothing of the
+        // one before it.
+        let logs: Vec<_> = lock(&self.logs).iter().map(|(_, log)| log.clone()).collect();
+        logs.iter().try_for_each(|log| log.sync().map(drop))
     }
 
     /// True if the log in use takes nothing any more.
