@@ -23,7 +23,7 @@ use sateen_control::{SeqNo, ValueKind};
 pub(crate) use self::arena::ArenaPool;
 use self::skiplist::{Cursor, Finger, SkipList, Target};
 use crate::error::Result;
-use crate::key::{TRAILER_BYTES, pack};
+use crate::key::pack;
 use crate::read::InternalIterator;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -38,7 +38,6 @@ thread_local! {
 /// The newest entries of a column family, in the order of [`crate::key::compare`].
 pub(crate) struct MemTable {
     list: SkipList,
-    data_bytes: AtomicUsize,
     tombstones: AtomicUsize,
     seqno_min: AtomicU64,
 }
@@ -54,7 +53,6 @@ impl MemTable {
         let id = NEXT_ID.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         MemTable {
             list: SkipList::new(id, capacity_bytes, pool),
-            data_bytes: AtomicUsize::new(0),
             tombstones: AtomicUsize::new(0),
             seqno_min: AtomicU64::new(u64::MAX),
         }
@@ -64,9 +62,7 @@ impl MemTable {
     /// insert at once; each is fastest if it inserts in ascending order.
     #[inline]
     pub(crate) fn insert(&self, user_key: &[u8], seqno: SeqNo, kind: ValueKind, value: &[u8]) {
-        // Relaxed, all of them: they say how much is here, not what.
-        let bytes = user_key.len() + TRAILER_BYTES + value.len();
-        self.data_bytes.fetch_add(bytes, Ordering::Relaxed);
+        // Relaxed: the counts say how much is here, not what.
         if matches!(kind, ValueKind::Delete | ValueKind::SingleDelete | ValueKind::RangeDelete) {
             self.tombstones.fetch_add(1, Ordering::Relaxed);
         }
@@ -108,7 +104,7 @@ impl MemTable {
 
     /// Bytes of the internal keys and values.
     pub(crate) fn data_bytes(&self) -> usize {
-        self.data_bytes.load(Ordering::Relaxed)
+        self.list.data_bytes()
     }
 
     /// Entries, those included that are just being inserted.

@@ -32,6 +32,13 @@ fn has(list: &SkipList, user_key: &[u8]) -> bool {
     list.get(&target).is_some_and(|entry| entry.value() == user_key)
 }
 
+/// Checks every interleaving with at most `preemptions_max` involuntary switches of thread.
+fn model(preemptions_max: usize, check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions_max);
+    builder.check(check);
+}
+
 fn new_list() -> Arc<SkipList> {
     Arc::new(SkipList::new(1, 1 << 10, None))
 }
@@ -57,7 +64,7 @@ fn user_keys(list: &Arc<SkipList>) -> Vec<Vec<u8>> {
 
 #[test]
 fn loom_two_insert_at_the_same_place() {
-    loom::model(|| {
+    model(3, || {
         let list = new_list();
         let other = Arc::clone(&list);
         let thread = thread::spawn(move || put(&other, &mut Finger::new(), b"b", 1));
@@ -71,7 +78,7 @@ fn loom_two_insert_at_the_same_place() {
 
 #[test]
 fn loom_versions_of_one_key_at_the_same_place() {
-    loom::model(|| {
+    model(3, || {
         let list = new_list();
         let other = Arc::clone(&list);
         let thread = thread::spawn(move || put(&other, &mut Finger::new(), b"k", 1));
@@ -84,9 +91,7 @@ fn loom_versions_of_one_key_at_the_same_place() {
 
 #[test]
 fn loom_three_insert() {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
-    model.check(|| {
+    model(1, || {
         let list = new_list();
         let threads: Vec<_> = [(b"a", 2), (b"n", 3)]
             .into_iter()
@@ -105,9 +110,7 @@ fn loom_three_insert() {
 
 #[test]
 fn loom_insert_against_iteration() {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
-    model.check(|| {
+    model(2, || {
         let list = new_list();
         let mut finger = Finger::new();
         put(&list, &mut finger, b"b", 1);
@@ -138,7 +141,7 @@ fn loom_insert_against_iteration() {
 
 #[test]
 fn loom_arena_grows_once() {
-    loom::model(|| {
+    model(3, || {
         let arena = Arc::new(Arena::new(1 << 10, None));
         let take = |arena: &Arena| {
             let space = arena.allocate(1000, 1000);
@@ -160,7 +163,7 @@ fn loom_arena_grows_once() {
 
 #[test]
 fn loom_large_blocks_do_not_lose_each_other() {
-    loom::model(|| {
+    model(3, || {
         let arena = Arc::new(Arena::new(1 << 10, None));
         let other = Arc::clone(&arena);
         let thread = thread::spawn(move || {

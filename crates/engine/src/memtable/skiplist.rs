@@ -127,8 +127,16 @@ pub(super) struct SkipList {
     head: NonNull<Head>,
     /// Levels in use: a hint where to start, never too high by more than what is being inserted.
     height: AtomicUsize,
-    entries: AtomicUsize,
     arena: Arena,
+    /// Last and in a line of its own: every insert writes it.
+    counts: Counts,
+}
+
+/// What was inserted, counted just before it can be seen.
+#[repr(align(128))]
+struct Counts {
+    entries: AtomicUsize,
+    data_bytes: AtomicUsize,
 }
 
 // SAFETY: nodes are written before they are published and constant afterwards, but for their links,
@@ -365,14 +373,19 @@ impl SkipList {
             id,
             head: NonNull::from(Box::leak(head)),
             height: AtomicUsize::new(1),
-            entries: AtomicUsize::new(0),
             arena: Arena::new(capacity_bytes, pool),
+            counts: Counts { entries: AtomicUsize::new(0), data_bytes: AtomicUsize::new(0) },
         }
     }
 
     /// Entries, counted just before they can be seen.
     pub(super) fn entries(&self) -> usize {
-        self.entries.load(Ordering::Relaxed)
+        self.counts.entries.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the internal keys and values, counted just before they can be seen.
+    pub(super) fn data_bytes(&self) -> usize {
+        self.counts.data_bytes.load(Ordering::Relaxed)
     }
 
     /// Every byte that the list holds.
@@ -520,7 +533,9 @@ impl SkipList {
     /// the caller's, best the one of its insert before.
     #[inline]
     pub(super) fn insert(&self, target: &Target<'_>, value: &[u8], finger: &mut Finger) {
-        let number = self.entries.fetch_add(1, Ordering::Relaxed);
+        let number = self.counts.entries.fetch_add(1, Ordering::Relaxed);
+        let bytes = target.user_key.len() + TRAILER_BYTES + value.len();
+        self.counts.data_bytes.fetch_add(bytes, Ordering::Relaxed);
         let height = random_height(number);
         let node = self.write_node(target, value, height);
         let mut codes = [Code::MAX; HEIGHT_MAX];
