@@ -15,8 +15,6 @@ mod tests;
 
 use std::cell::RefCell;
 use std::sync::Arc;
-// Not loom's, whose atomics cannot be static: ids order nothing.
-use std::sync::atomic::AtomicU64 as IdCounter;
 
 use sateen_control::{SeqNo, ValueKind};
 
@@ -26,9 +24,6 @@ use crate::error::Result;
 use crate::key::pack;
 use crate::read::InternalIterator;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
-/// The next list's id. 0 is no list.
-static NEXT_ID: IdCounter = IdCounter::new(1);
 
 thread_local! {
     /// Where this thread inserted last: an insert right behind it does not search from the top.
@@ -50,9 +45,8 @@ impl MemTable {
     /// An empty memtable that expects to be filled to about `capacity_bytes`, with memory from
     /// `pool` where that has any.
     pub(crate) fn new(capacity_bytes: usize, pool: Option<Arc<ArenaPool>>) -> MemTable {
-        let id = NEXT_ID.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         MemTable {
-            list: SkipList::new(id, capacity_bytes, pool),
+            list: SkipList::new(capacity_bytes, pool),
             tombstones: AtomicUsize::new(0),
             seqno_min: AtomicU64::new(u64::MAX),
         }
@@ -136,35 +130,35 @@ impl InternalIterator for MemTableIter {
     }
 
     fn seek_to_first(&mut self) -> Result<()> {
-        self.to_first();
+        self.move_to_first();
         Ok(())
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
-        self.to_last();
+        self.move_to_last();
         Ok(())
     }
 
     #[inline]
     fn seek(&mut self, target: &[u8]) -> Result<()> {
-        self.to(&Target::internal(target));
+        self.move_to(&Target::internal(target));
         Ok(())
     }
 
     fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
-        self.to_last_by(&Target::internal(target));
+        self.move_to_last_by(&Target::internal(target));
         Ok(())
     }
 
     #[inline]
     fn next(&mut self) -> Result<()> {
-        self.forward();
+        self.move_on();
         Ok(())
     }
 
     #[inline]
     fn prev(&mut self) -> Result<()> {
-        self.back();
+        self.move_back();
         Ok(())
     }
 

@@ -40,20 +40,20 @@ fn model(preemptions_max: usize, check: impl Fn() + Sync + Send + 'static) {
 }
 
 fn new_list() -> Arc<SkipList> {
-    Arc::new(SkipList::new(1, 1 << 10, None))
+    Arc::new(SkipList::new(1 << 10, None))
 }
 
 /// The user keys in order, after checks of both directions.
 fn keys(list: &Arc<SkipList>) -> Vec<Vec<u8>> {
     let mut cursor = Cursor::new(Arc::clone(list));
     let mut keys: Vec<Vec<u8>> = Vec::new();
-    cursor.to_first();
+    cursor.move_to_first();
     while let Some(entry) = cursor.entry() {
         if let Some(before) = keys.last() {
             assert_eq!(key::compare(before, entry.key()), Order::Less);
         }
         keys.push(entry.key().to_vec());
-        cursor.forward();
+        cursor.move_on();
     }
     keys
 }
@@ -127,11 +127,11 @@ fn loom_insert_against_iteration() {
             assert!(has(&list, b"a"));
         }
         let mut cursor = Cursor::new(Arc::clone(&list));
-        cursor.to_last();
+        cursor.move_to_last();
         let mut back = Vec::new();
         while let Some(entry) = cursor.entry() {
             back.push(key::user_key(entry.key()).to_vec());
-            cursor.back();
+            cursor.move_back();
         }
         assert!(back.is_sorted_by(|a, b| a > b) && back.contains(&b"b".to_vec()));
         thread.join().unwrap();
