@@ -10,17 +10,9 @@ use loom::sync::Arc;
 use loom::thread;
 
 use super::arena::Arena;
-use super::skiplist::{Cursor, Finger, Owner, SkipList, Target};
+use super::skiplist::{Cursor, Finger, SkipList, Target};
 use crate::key::{self, pack};
 use sateen_control::{SeqNo, ValueKind};
-
-// SAFETY: an `Arc`'s content stays where it is.
-#[expect(unsafe_code, reason = "the contract of `Owner`")]
-unsafe impl Owner for Arc<SkipList> {
-    fn list(&self) -> &SkipList {
-        self
-    }
-}
 
 fn put(list: &SkipList, finger: &mut Finger, user_key: &[u8], seqno: u64) {
     let target = Target::new(user_key, pack(SeqNo(seqno), ValueKind::Put));

@@ -32,7 +32,7 @@ use std::sync::Arc;
 // Not loom's, whose atomics cannot be static: ids order nothing.
 use std::sync::atomic::AtomicU64 as IdCounter;
 
-pub(super) use self::cursor::{Cursor, Owner};
+pub(super) use self::cursor::Cursor;
 pub(super) use self::node::{Entry, Target};
 use self::node::{HEIGHT_MAX, Head, Link, Node, Place, Word};
 use super::arena::{Arena, ArenaPool};
@@ -70,7 +70,7 @@ pub(super) struct Finger {
 }
 
 /// The list.
-pub(super) struct SkipList {
+pub(crate) struct SkipList {
     id: u64,
     /// From `Box::into_raw`.
     head: NonNull<Head>,

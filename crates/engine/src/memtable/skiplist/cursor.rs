@@ -13,7 +13,7 @@ use crate::sync::atomic::Ordering;
 ///
 /// # Safety
 /// `list` returns the same list in every call, which stays where it is while the owner lives.
-pub(in crate::memtable) unsafe trait Owner {
+pub(crate) unsafe trait Owner {
     fn list(&self) -> &SkipList;
 }
 
@@ -23,6 +23,14 @@ unsafe impl Owner for Arc<crate::memtable::MemTable> {
     #[inline]
     fn list(&self) -> &SkipList {
         &self.list
+    }
+}
+
+// SAFETY: what is in an `Arc` stays where it is.
+#[cfg(loom)]
+unsafe impl Owner for loom::sync::Arc<SkipList> {
+    fn list(&self) -> &SkipList {
+        self
     }
 }
 
