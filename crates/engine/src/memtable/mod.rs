@@ -4,13 +4,16 @@
 //! `skiplist` and `arena` are the engine's one unsafe data structure; this file is its face.
 
 mod arena;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod bench;
 mod code;
-#[cfg(all(test, loom))]
+#[cfg(test)]
+#[cfg(loom)]
 mod models;
 mod skiplist;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests;
 
 use std::cell::RefCell;
