@@ -301,7 +301,7 @@ impl CommitPipeline {
             return Err(Error::NoSuchColumnFamily(family.to_string()));
         };
         memtable.insert(key, seqno, kind, value);
-        if memtable.memory_bytes() >= data.memtable_bytes_max() {
+        if memtable.used_bytes() >= data.memtable_bytes_max() {
             self.switch_wanted.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -314,7 +314,7 @@ impl CommitPipeline {
 
     fn seal_full(&self, stage: &mut Stage) {
         let full = |(_, family, memtable): &&(_, Arc<ColumnFamilyData>, Arc<MemTable>)| {
-            memtable.memory_bytes() >= family.memtable_bytes_max()
+            memtable.used_bytes() >= family.memtable_bytes_max()
         };
         let families: Vec<_> = stage.active.members.iter().filter(full).map(|m| m.0).collect();
         if !families.is_empty() {
