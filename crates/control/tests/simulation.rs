@@ -1,7 +1,7 @@
 //! The control plane drives a model of an engine: tables are maps from keys to sequence numbers, no
 //! bytes. Whatever the options and the interleaving of events, compactions never touch each other,
-//! every version is valid, the newest value of every key is found, deleted keys stay deleted, and in
-//! the end nothing is left to do and nothing is held.
+//! every version is valid, the newest value of every key is found, deleted keys stay deleted, and
+//! in the end nothing is left to do and nothing is held.
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! A checkpoint: a second database that is as this one was at one moment, made without copying tables.
+//! A checkpoint: a second database that is as this one was at one moment, made without copying
+//! tables.
 //!
 //! What must stay true: until the new directory is whole it has no CURRENT; a file whose bytes are
 //! shared through a hard link is recorded as shared in both catalogues before the link is made, and
@@ -21,8 +22,8 @@ const COPY_BYTES: usize = 1 << 20;
 
 impl Db {
     /// Makes a database in the directory `path` (which must not exist) that holds what this one
-    /// holds now, all column families at the same moment. Tables are shared through reflinks or hard
-    /// links where both directories are on one file system, copied otherwise.
+    /// holds now, all column families at the same moment. Tables are shared through reflinks or
+    /// hard links where both directories are on one file system, copied otherwise.
     ///
     /// # Errors
     /// `InvalidArgument` if `path` exists; `Io` if it cannot be written: then what was made of it is

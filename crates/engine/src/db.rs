@@ -12,8 +12,8 @@ use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{Error, Result};
 use crate::iter::Iter;
-use crate::metrics::Operation;
 use crate::manifest::version_set::fresh_version;
+use crate::metrics::Operation;
 use crate::options::{
     ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options, ReadOptions, WriteOptions,
     control,
@@ -110,8 +110,8 @@ impl Db {
     }
 
     /// Opens the database for reading: nothing in the directory is changed, not even by recovery,
-    /// which stays in memory. Any number of readers may do so, also while a writer has it open; they
-    /// see it as it was when they opened it.
+    /// which stays in memory. Any number of readers may do so, also while a writer has it open;
+    /// they see it as it was when they opened it.
     ///
     /// # Errors
     /// As [`Db::open`].
@@ -132,8 +132,8 @@ impl Db {
         Ok(Db { _closer: Arc::new(Closer(core.clone())), core })
     }
 
-    /// Closes the database: background work ends at its next step, the log is synced (without a log,
-    /// memtables are flushed), the directory is free again. Other handles fail from then on.
+    /// Closes the database: background work ends at its next step, the log is synced (without a
+    /// log, memtables are flushed), the directory is free again. Other handles fail from then on.
     ///
     /// # Errors
     /// What kept the last writes from being stored. The database is closed all the same.
@@ -203,11 +203,8 @@ impl Db {
         }
         let _catalogue = lock(&core.catalogue);
         check_family(family)?;
-        let edit = VersionEdit {
-            column_family: family.data.id(),
-            drop: true,
-            ..VersionEdit::default()
-        };
+        let edit =
+            VersionEdit { column_family: family.data.id(), drop: true, ..VersionEdit::default() };
         let last_seqno = core.pipeline.visible_seqno();
         // First no more writes, then the record of it: a write that was acknowledged is not lost
         // unless the drop was.
@@ -236,8 +233,7 @@ pub(crate) fn create_family(
 ) -> Result<Arc<ColumnFamilyData>> {
     let id = core.versions.counters.family();
     let version = fresh_version(id, &options);
-    let data =
-        Arc::new(core.new_family_data(id, name.to_owned(), options, Arc::new(version)));
+    let data = Arc::new(core.new_family_data(id, name.to_owned(), options, Arc::new(version)));
     let edit = VersionEdit {
         column_family: id,
         create: Some(name.to_owned()),
@@ -537,8 +533,8 @@ impl Db {
         self.core.flush(&families, true)
     }
 
-    /// Compacts the keys from `begin` to `end` (both inclusive; `None`: all) of a column family down
-    /// to the lowest level that has any.
+    /// Compacts the keys from `begin` to `end` (both inclusive; `None`: all) of a column family
+    /// down to the lowest level that has any.
     ///
     /// # Errors
     /// `InvalidArgument` if `begin` is above `end`; `Background` if it failed.

@@ -1,5 +1,5 @@
-//! Entries for the fuzzers in `/fuzz`: every decoder, given hostile bytes. Each must return: no panic,
-//! no large allocation. Not part of the interface.
+//! Entries for the fuzzers in `/fuzz`: every decoder, given hostile bytes. Each must return: no
+//! panic, no large allocation. Not part of the interface.
 
 pub use crate::table::fuzz::{block, compaction_file, filter, seed, table};
 

@@ -1,8 +1,8 @@
 //! From a directory to an open database.
 //!
-//! What must stay true: nothing is deleted before a fresh manifest is current (format rule F4); what
-//! a recovery needs is deleted only after what it made of it is durable, so that a crash during
-//! recovery is recovered from like any other; a read-only open changes nothing at all.
+//! What must stay true: nothing is deleted before a fresh manifest is current (format rule F4);
+//! what a recovery needs is deleted only after what it made of it is durable, so that a crash
+//! during recovery is recovered from like any other; a read-only open changes nothing at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -164,9 +164,10 @@ fn new_catalogue(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<C
         return Err(Error::IncompatibleDirectory { path, reason: format!("it is {what}") });
     }
     // Logs or tables without a catalogue are a damaged database, not an empty place.
-    let leftover = listing.iter().filter_map(|path| path.file_name()?.to_str()).find(|name| {
-        matches!(FileName::parse(name), Some(FileName::Table(_) | FileName::Current))
-    });
+    let leftover = listing
+        .iter()
+        .filter_map(|path| path.file_name()?.to_str())
+        .find(|name| matches!(FileName::parse(name), Some(FileName::Table(_) | FileName::Current)));
     if let Some(name) = leftover {
         return Err(Error::IncompatibleDirectory {
             path: directory.to_owned(),
@@ -235,13 +236,7 @@ fn read_catalogue(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Catalogue>> 
         let kind = CorruptionKind::Inconsistent("the default column family is not there");
         return Err(Error::corruption(&path, reader.position(), kind));
     }
-    Ok(Some(Catalogue {
-        db_uid: current.db_uid,
-        counters,
-        families,
-        shared_files,
-        last_seqno,
-    }))
+    Ok(Some(Catalogue { db_uid: current.db_uid, counters, families, shared_files, last_seqno }))
 }
 
 /// A database that is being opened.
@@ -298,7 +293,8 @@ impl Opening {
             let newest = family.version.tables().map(|(_, _, table)| table.seqno_max).max();
             stored.insert(*id, newest.unwrap_or_default());
             last_seqno = last_seqno.max(newest.unwrap_or_default());
-            let metas: Vec<_> = family.version.tables().map(|(_, _, table)| table.clone()).collect();
+            let metas: Vec<_> =
+                family.version.tables().map(|(_, _, table)| table.clone()).collect();
             reclaimer.add(metas.iter());
         }
         reclaimer.mark_shared(catalogue.shared_files.iter().copied());
@@ -406,7 +402,13 @@ impl Opening {
                     Error::corruption(&path, record.offset, kind)
                 })?;
                 let Some(entry) = entry else { break };
-                full |= self.replay_entry(entry.column_family, seqno, entry.kind, entry.key, entry.value);
+                full |= self.replay_entry(
+                    entry.column_family,
+                    seqno,
+                    entry.kind,
+                    entry.key,
+                    entry.value,
+                );
                 self.last_seqno = self.last_seqno.max(seqno);
                 seqno = SeqNo(seqno.0 + 1);
             }
@@ -497,7 +499,8 @@ impl Opening {
             (WalMode::Off, _) | (_, true) => None,
             _ => Some(self.first_wal()?),
         };
-        let wal_number = wal.as_ref().map_or_else(|| self.versions.counters.log(), WalWriter::number);
+        let wal_number =
+            wal.as_ref().map_or_else(|| self.versions.counters.log(), WalWriter::number);
         if !self.read_only {
             self.raise_log_numbers(wal_number)?;
         }

@@ -128,7 +128,8 @@ proptest! {
     fn a_version_is_what_its_edits_say(
         edits in prop::collection::vec(prop::collection::vec((0u8..4, 0u32..40, any::<bool>()), 1..12), 1..40)
     ) {
-        // The model: which table is at which level and slot. Level 0 has a run for each slot's tens.
+        // The model: which table is at which level and slot. Level 0 has a run for each slot's
+        // tens.
         let mut model: std::collections::BTreeMap<(u8, u64, u32), Arc<TableMeta>> = Default::default();
         let mut version = Version::new(ColumnFamilyId(0), 4);
         let mut id = 0;

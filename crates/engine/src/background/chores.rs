@@ -1,5 +1,5 @@
-//! What has to be done now and then, off the client path and beside the jobs: the next log, syncs by
-//! interval, logs and tables that nobody needs, a new manifest, mending what failed.
+//! What has to be done now and then, off the client path and beside the jobs: the next log, syncs
+//! by interval, logs and tables that nobody needs, a new manifest, mending what failed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

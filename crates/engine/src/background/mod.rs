@@ -1,8 +1,8 @@
 //! Background work: the driver carries out what control decides, step by step.
 //!
-//! What must stay true: control is called under the driver's lock, steps run outside it; a step ends
-//! with its grant; at the end of a job its edit is installed first, then control hears of the new
-//! version, of the memtables and of the end, in this order, before it is polled again.
+//! What must stay true: control is called under the driver's lock, steps run outside it; a step
+//! ends with its grant; at the end of a job its edit is installed first, then control hears of the
+//! new version, of the memtables and of the end, in this order, before it is polled again.
 
 pub(crate) mod chores;
 pub(crate) mod compaction_iter;
@@ -145,7 +145,11 @@ impl Driver {
     }
 
     /// Starts a manual compaction; [`DbCore::wait_request`] ends it.
-    pub(crate) fn request(&self, now: Instant, event: impl FnOnce(RequestId) -> Event) -> RequestId {
+    pub(crate) fn request(
+        &self,
+        now: Instant,
+        event: impl FnOnce(RequestId) -> Event,
+    ) -> RequestId {
         let mut shared = lock(&self.shared);
         let request = RequestId(shared.next_request);
         shared.next_request += 1;

@@ -70,8 +70,8 @@ pub(crate) fn write_current(vfs: &dyn Vfs, directory: &Path, current: &Current) 
     vfs.sync_dir(directory).map_err(|e| Error::io("sync", directory, e))
 }
 
-/// What CURRENT in `directory` says; `None` if there is no such file. An error if it was damaged, was
-/// written by a newer version, or is another program's.
+/// What CURRENT in `directory` says; `None` if there is no such file. An error if it was damaged,
+/// was written by a newer version, or is another program's.
 pub(crate) fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Current>> {
     let path = directory.join(NAME);
     let file = match vfs.open(&path, OpenOptions::READ) {

@@ -1,19 +1,19 @@
 //! The catalogue on disk: which tables make up each column family. A manifest is a log file of its
-//! own kind ([`record`]) whose records are lists of version edits ([`codec`]); the file CURRENT names
-//! the one that counts ([`current`]). `docs/format/manifest.md` describes bytes and rules.
+//! own kind ([`record`]) whose records are lists of version edits ([`codec`]); the file CURRENT
+//! names the one that counts ([`current`]). `docs/format/manifest.md` describes bytes and rules.
 //!
 //! What must stay true:
 //! - One record is one atomic change, over as many column families as it likes.
 //! - A manifest starts with a snapshot, complete or worth nothing; deltas follow.
-//! - Only a torn tail that nothing proves to have been durable is ignored; everything else that does
-//!   not verify is an error that names file and offset.
+//! - Only a torn tail that nothing proves to have been durable is ignored; everything else that
+//!   does not verify is an error that names file and offset.
 
 mod codec;
 mod current;
 mod record;
-pub(crate) mod version_set;
 #[cfg(test)]
 mod tests;
+pub(crate) mod version_set;
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,10 @@
 //! Manifest files: the records of [`crate::wal::frame`] under a magic of their own.
 //!
 //! What must stay true:
-//! - A manifest is a snapshot (begin, edits, end), then deltas. Without the end it is worth nothing:
-//!   a roll is written in slices and may be cut anywhere.
-//! - After a failed write or sync the file is dead (format rule F4): the next edit goes to a new one.
+//! - A manifest is a snapshot (begin, edits, end), then deltas. Without the end it is worth
+//!   nothing: a roll is written in slices and may be cut anywhere.
+//! - After a failed write or sync the file is dead (format rule F4): the next edit goes to a new
+//!   one.
 //! - After a sync a mark follows that says so, not synced itself. It tells damage of the last edit
 //!   from an edit that never became durable.
 
@@ -41,7 +42,8 @@ pub(crate) struct ManifestWriter {
 
 impl ManifestWriter {
     /// Creates manifest `number` and begins its snapshot. It does not count before
-    /// [`ManifestWriter::end_snapshot`], a sync, a sync of the directory and [`super::write_current`].
+    /// [`ManifestWriter::end_snapshot`], a sync, a sync of the directory and
+    /// [`super::write_current`].
     pub(crate) fn create(
         vfs: &dyn Vfs,
         path: &Path,
@@ -111,8 +113,8 @@ pub(crate) struct ManifestReader {
 }
 
 impl ManifestReader {
-    /// Opens manifest `number` of the database `db_uid` (`None`: whichever the file says). The caller
-    /// knows that it was durable up to `synced_floor`.
+    /// Opens manifest `number` of the database `db_uid` (`None`: whichever the file says). The
+    /// caller knows that it was durable up to `synced_floor`.
     pub(crate) fn open(
         vfs: &dyn Vfs,
         path: &Path,

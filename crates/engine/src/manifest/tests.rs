@@ -1,5 +1,5 @@
-//! What the catalogue on disk must hold: edits come back equal, a manifest gives a prefix of what was
-//! appended or an error that names it, CURRENT is whole or refused.
+//! What the catalogue on disk must hold: edits come back equal, a manifest gives a prefix of what
+//! was appended or an error that names it, CURRENT is whole or refused.
 
 use std::sync::Arc;
 
@@ -106,8 +106,8 @@ fn create(vfs: &TestVfs) -> ManifestWriter {
     ManifestWriter::create(vfs, &path(1), 1, UID).unwrap()
 }
 
-/// A manifest with a snapshot of two records, synced, and three deltas of which the first is synced.
-/// Returns all records' edits, and how long the file was at each sync.
+/// A manifest with a snapshot of two records, synced, and three deltas of which the first is
+/// synced. Returns all records' edits, and how long the file was at each sync.
 fn small(vfs: &TestVfs) -> (Vec<Vec<VersionEdit>>, [u64; 2]) {
     let mut writer = create(vfs);
     let mut all = Vec::new();

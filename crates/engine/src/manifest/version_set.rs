@@ -301,8 +301,8 @@ impl VersionSet {
     }
 
     /// Starts a new manifest: a snapshot of every family, then what was installed meanwhile. Edits
-    /// go on being installed in the old one while the snapshot is written. Returns the number of the
-    /// manifest that is not needed any more, if there was one.
+    /// go on being installed in the old one while the snapshot is written. Returns the number of
+    /// the manifest that is not needed any more, if there was one.
     pub(crate) fn roll(&self) -> Result<Option<FileId>> {
         let number = self.counters.file();
         let mut state = self.take_token();
@@ -381,8 +381,7 @@ impl VersionSet {
         last_seqno: SeqNo,
         shared: Vec<FileId>,
     ) -> Result<ManifestWriter> {
-        let mut writer =
-            ManifestWriter::create(self.vfs.as_ref(), path, number.0, self.db_uid)?;
+        let mut writer = ManifestWriter::create(self.vfs.as_ref(), path, number.0, self.db_uid)?;
         for (id, family) in families {
             for edit in snapshot_edits(*id, family) {
                 writer.append(std::slice::from_ref(&edit))?;
@@ -435,8 +434,7 @@ pub(crate) fn next_family_state(
     families: &BTreeMap<ColumnFamilyId, FamilyState>,
     edit: &VersionEdit,
 ) -> Result<Option<FamilyState>> {
-    let inconsistent =
-        |what| Error::corruption(path, 0, CorruptionKind::Inconsistent(what));
+    let inconsistent = |what| Error::corruption(path, 0, CorruptionKind::Inconsistent(what));
     let mut family = match (families.get(&edit.column_family), &edit.create) {
         (Some(_), Some(_)) => return Err(inconsistent("a column family is created twice")),
         (None, None) => return Err(inconsistent("an edit of a column family that is not there")),

@@ -93,8 +93,8 @@ impl MemTable {
         size_of::<MemTable>() + self.list.reserved_bytes()
     }
 
-    /// The part of [`MemTable::memory_bytes`] that is used: the number by which to seal. It is up to
-    /// one chunk smaller, and grows by the entry.
+    /// The part of [`MemTable::memory_bytes`] that is used: the number by which to seal. It is up
+    /// to one chunk smaller, and grows by the entry.
     pub(crate) fn used_bytes(&self) -> usize {
         size_of::<MemTable>() + self.list.used_bytes()
     }

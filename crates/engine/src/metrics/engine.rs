@@ -1,6 +1,7 @@
 //! The counters and histograms that the engine writes as it works, one set per open database.
 //!
-//! What must stay true: every method but `snapshot` and `rotate` is lock-free and allocates nothing.
+//! What must stay true: every method but `snapshot` and `rotate` is lock-free and allocates
+//! nothing.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

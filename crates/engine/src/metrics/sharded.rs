@@ -1,8 +1,9 @@
 //! Counters that every client operation adds to: one copy per thread, summed when read.
 //!
 //! What must stay true: an exclusive shard is written by one thread at a time, which is why adding
-//! needs no atomic read-modify-write (0.8 ns instead of 6 where it was measured), and a thread that finds
-//! no free shard, or is past the end of its own, uses the shared one, where it does. Nothing is lost.
+//! needs no atomic read-modify-write (0.8 ns instead of 6 where it was measured), and a thread that
+//! finds no free shard, or is past the end of its own, uses the shared one, where it does. Nothing
+//! is lost.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};

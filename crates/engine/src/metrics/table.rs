@@ -1,5 +1,5 @@
-//! The one list of metrics: name, type, unit, meaning, and where in [`Metrics`] the numbers are. The
-//! Prometheus text and docs/metrics.md are both made from it.
+//! The one list of metrics: name, type, unit, meaning, and where in [`Metrics`] the numbers are.
+//! The Prometheus text and docs/metrics.md are both made from it.
 //!
 //! What must stay true: a metric's name, unit and labels never change; a family is written in one
 //! piece; label values are escaped, because column families are named by users.

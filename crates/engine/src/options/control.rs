@@ -7,7 +7,8 @@ use sateen_control::options::{
 
 use super::{ColumnFamilyOptions, CompactionPriority, Compression, Options, WriteController};
 
-/// Compression as the number that control hands back in a plan. The numbers are those of the format.
+/// Compression as the number that control hands back in a plan. The numbers are those of the
+/// format.
 pub(crate) fn compression_code(compression: Compression) -> CompressionCode {
     CompressionCode(match compression {
         Compression::None => 0,
@@ -26,11 +27,7 @@ pub(crate) fn compression_from_code(code: CompressionCode) -> Compression {
 
 /// What a manual compaction does to the lowest level.
 pub(crate) fn bottommost(rewrite: bool) -> BottommostLevelCompaction {
-    if rewrite {
-        BottommostLevelCompaction::Force
-    } else {
-        BottommostLevelCompaction::IfTombstones
-    }
+    if rewrite { BottommostLevelCompaction::Force } else { BottommostLevelCompaction::IfTombstones }
 }
 
 /// The options of the whole database.

@@ -133,8 +133,8 @@ impl TableCache {
 
     /// Forgets a table that no Version has any more.
     pub(crate) fn evict(&self, id: TableId) {
-        // The list of the file and the shard change under the one lock: a table that is opened again
-        // meanwhile is in both or in neither.
+        // The list of the file and the shard change under the one lock: a table that is opened
+        // again meanwhile is in both or in neither.
         let mut files = lock(&self.files);
         let Some(table) = self.remove(id) else { return };
         if let Some(open) = files.open.get_mut(&table.source().file_id) {
@@ -200,8 +200,8 @@ impl TableCache {
     fn enter(&self, file_id: FileId, table: Arc<Table>) -> Arc<Table> {
         let id = table.id();
         let mut files = lock(&self.files);
-        // Evicted meanwhile: the reader may use the table, but it is not kept, so that no descriptor
-        // is open that is not counted.
+        // Evicted meanwhile: the reader may use the table, but it is not kept, so that no
+        // descriptor is open that is not counted.
         let open_file = files.open.get_mut(&file_id);
         let Some(open_file) =
             open_file.filter(|open| Arc::ptr_eq(&open.file, &table.source().file))

@@ -16,7 +16,7 @@ use crate::files::{CompactionFileWriter, DirectoryEntry};
 use crate::key;
 
 use super::block::BlockBuilder;
-use super::compression::{Compressor};
+use super::compression::Compressor;
 use super::filter;
 use super::format::{BLOCK_TRAILER_BYTES, BlockHandle, Footer, Seed, shared_prefix, to_usize};
 use super::index::{self, IndexBuilder};
@@ -198,7 +198,8 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// How long the table would be if it were finished now; within a few percent without compression.
+    /// How long the table would be if it were finished now; within a few percent without
+    /// compression.
     #[inline]
     pub(crate) fn estimated_size(&self) -> u64 {
         let block = self.block.size_bytes() + self.index.size_bytes();

@@ -75,8 +75,8 @@ pub fn compaction_file(bytes: &[u8]) {
 #[must_use]
 pub fn seed(compression: u8) -> Vec<u8> {
     use super::{TableBuilder, TableBuilderOptions};
-    use crate::options::Compression;
     use crate::files::CompactionFileWriter;
+    use crate::options::Compression;
     let build = || -> crate::Result<Vec<u8>> {
         let vfs = MemVfs::new();
         let path = Path::new("seed");

@@ -1,7 +1,7 @@
 //! A cursor over a table, in both directions. Blocks come from the cache, or one by one from the
-//! file, or, when a scan goes on, many at a time: after two blocks read in sequence the cursor reads
-//! ahead, a little at first and doubling. In compaction mode (`chunk_bytes`) it reads the whole
-//! table in large chunks from the start and leaves the cache alone.
+//! file, or, when a scan goes on, many at a time: after two blocks read in sequence the cursor
+//! reads ahead, a little at first and doubling. In compaction mode (`chunk_bytes`) it reads the
+//! whole table in large chunks from the start and leaves the cache alone.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;

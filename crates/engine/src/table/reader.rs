@@ -237,8 +237,9 @@ impl Table {
         Ok(block)
     }
 
-    /// Reads a block from the file into memory of its own, by way of a buffer that the thread keeps:
-    /// one allocation of the right size, never zeroed, and direct I/O gets its aligned address.
+    /// Reads a block from the file into memory of its own, by way of a buffer that the thread
+    /// keeps: one allocation of the right size, never zeroed, and direct I/O gets its aligned
+    /// address.
     fn read_block(&self, handle: BlockHandle) -> Result<Arc<[u8]>> {
         SCRATCH.with_borrow_mut(|scratch| {
             let length = handle.end() - handle.offset;

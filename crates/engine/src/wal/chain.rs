@@ -1,14 +1,14 @@
 //! Replaying the logs of a database as one sequence, and deciding where it ends.
 //!
 //! Each log's first record, its link, says where the log before it ended. The newest log that has
-//! one starts the way back: its predecessor, that one's predecessor, and so on to a log that follows
-//! nothing that is still needed. Replay then goes forward along this way. Logs beside it are branches
-//! that an earlier recovery dropped.
+//! one starts the way back: its predecessor, that one's predecessor, and so on to a log that
+//! follows nothing that is still needed. Replay then goes forward along this way. Logs beside it
+//! are branches that an earlier recovery dropped.
 //!
 //! When a log ends before the place that its successor links to, everything after is dropped too:
 //! what is replayed is a prefix. It is corruption instead if anything proves that the log had been
-//! durable: the link itself, or any later log of which more than its header was synced, since a log is
-//! never synced before those it follows.
+//! durable: the link itself, or any later log of which more than its header was synced, since a log
+//! is never synced before those it follows.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,8 +32,8 @@ pub(crate) struct ChainEnd {
     pub(crate) tail: Tail,
     /// The logs that were replayed, oldest first.
     pub(crate) replayed: Vec<LogNumber>,
-    /// Needed by number, but without a record, or dropped because what came before them is lost. None
-    /// of them has a record that was durable.
+    /// Needed by number, but without a record, or dropped because what came before them is lost.
+    /// None of them has a record that was durable.
     pub(crate) dropped: Vec<LogNumber>,
 }
 
@@ -52,8 +52,8 @@ pub(crate) struct WalChain {
 }
 
 impl WalChain {
-    /// Prepares to replay those of `logs` in `directory` whose number is at least `first_needed`: the
-    /// smallest number of which some column family still needs a record.
+    /// Prepares to replay those of `logs` in `directory` whose number is at least `first_needed`:
+    /// the smallest number of which some column family still needs a record.
     pub(crate) fn open(
         vfs: Arc<dyn Vfs>,
         directory: &Path,

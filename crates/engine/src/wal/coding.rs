@@ -1,5 +1,5 @@
-//! Integers and slices in and out of byte strings, shared by batches, logs and the manifest. Reading
-//! never panics and never allocates: what is not there is `None`.
+//! Integers and slices in and out of byte strings, shared by batches, logs and the manifest.
+//! Reading never panics and never allocates: what is not there is `None`.
 
 /// The most bytes that a varint of 64 bits takes.
 pub(crate) const VARINT_BYTES_MAX: usize = 10;
