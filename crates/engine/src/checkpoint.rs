@@ -26,8 +26,8 @@ impl Db {
     /// hard links where both directories are on one file system, copied otherwise.
     ///
     /// # Errors
-    /// `InvalidArgument` if `path` exists; `Io` if it cannot be written: then what was made of it is
-    /// removed again.
+    /// `InvalidArgument` if `path` exists; `Io` if it cannot be written: then what was made of it
+    /// is removed again.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         let (core, path) = (self.core(), path.as_ref());
         core.check_open()?;

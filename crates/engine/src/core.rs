@@ -99,7 +99,8 @@ impl DbCore {
     }
 
     pub(crate) fn lookup(&self, fill_cache: bool) -> Lookup<'_> {
-        Lookup { tables: &self.tables, blocks: &self.blocks, fill_cache }
+        let (tables, blocks, metrics) = (&self.tables, &self.blocks, &self.metrics);
+        Lookup { tables, blocks, metrics, fill_cache }
     }
 
     // ---- writing -------------------------------------------------------------------------------
@@ -134,7 +135,7 @@ impl DbCore {
     }
 
     fn logging(&self, options: &WriteOptions) -> Result<Logging> {
-        let mode = self.options.load().wal.clone();
+        let mode = self.options.load().wal;
         if mode == WalMode::Off || options.disable_wal {
             if options.sync {
                 return Err(Error::InvalidArgument(

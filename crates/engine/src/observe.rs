@@ -84,6 +84,11 @@ impl DbCore {
     pub(crate) fn collect_metrics(&self) -> Metrics {
         let mut metrics = self.metrics.snapshot();
         let io = self.vfs.snapshot();
+        let log = io.class(sateen_control::IoClass::Wal).totals;
+        metrics.counts.wal_bytes = log.write_bytes;
+        metrics.counts.wal_syncs = log.syncs;
+        metrics.counts.write_groups = self.pipeline.groups();
+        metrics.counts.table_opens = self.tables.opens();
         metrics.io = io.classes.to_vec();
         metrics.counts.data_block_hits = self.blocks.hits();
         metrics.counts.data_block_misses = self.blocks.misses();

@@ -19,14 +19,11 @@ use crate::background::state::HealthState;
 use crate::background::{Driver, Step};
 use crate::column_family::ColumnFamilyData;
 use crate::core::{DbCore, Families};
-use crate::db::{DEFAULT_COLUMN_FAMILY, create_family};
+use crate::db::create_family;
 use crate::error::{CorruptionKind, Error, Result};
+use crate::files::FileName;
 use crate::files::reclaim::Reclaimer;
-use crate::files::{FileName, manifest_file_name};
-use crate::manifest::version_set::{
-    Counters, FamilyState, VersionSet, fresh_version, next_family_state,
-};
-use crate::manifest::{ManifestReader, read_current, recognise_foreign};
+use crate::manifest::version_set::VersionSet;
 use crate::memtable::ArenaPool;
 use crate::metrics::{EngineMetrics, LatencySampling};
 use crate::options::{ColumnFamilyOptions, Options, WalMode, WalRecovery, control};
@@ -38,6 +35,10 @@ use crate::wal::{Tail, WalChain, WalWriter};
 use crate::write::batch::BatchReader;
 use crate::write::{CommitPipeline, PipelineStart};
 
+use catalogue::{Catalogue, missing, new_catalogue, read_catalogue};
+
+mod catalogue;
+
 const LOCK_FILE: &str = "LOCK";
 /// Bytes of a step of a flush during recovery: nobody waits behind it.
 const RECOVERY_STEP_BYTES: u64 = 8 << 20;
@@ -45,15 +46,6 @@ const RECOVERY_STEP_BYTES: u64 = 8 << 20;
 /// Memory of flushed memtables that is kept for the next ones: one memtable's worth.
 fn arena_pool_bytes(options: &Options) -> usize {
     usize::try_from(options.column_family.memtable_bytes).unwrap_or(usize::MAX)
-}
-
-/// What the catalogue says.
-struct Catalogue {
-    db_uid: u64,
-    counters: Counters,
-    families: BTreeMap<ColumnFamilyId, FamilyState>,
-    shared_files: BTreeSet<FileId>,
-    last_seqno: SeqNo,
 }
 
 /// Opens a database for reading and writing.
@@ -138,13 +130,6 @@ fn prepare_directory(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Resu
     Ok(())
 }
 
-fn missing(directory: &Path) -> Error {
-    Error::IncompatibleDirectory {
-        path: directory.to_owned(),
-        reason: "there is no database here, and create_if_missing is off".into(),
-    }
-}
-
 fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Box<dyn VfsLock>> {
     let path = directory.join(LOCK_FILE);
     vfs.lock(&path).map_err(|error| match error.kind() {
@@ -155,88 +140,6 @@ fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Box<dyn VfsLock>> {
         },
         _ => Error::io("lock", &path, error),
     })
-}
-
-fn new_catalogue(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<Catalogue> {
-    let listing = vfs.list(directory).map_err(|e| Error::io("list", directory, e))?;
-    if let Some(what) = recognise_foreign(&listing, None) {
-        let path = directory.to_owned();
-        return Err(Error::IncompatibleDirectory { path, reason: format!("it is {what}") });
-    }
-    // Logs or tables without a catalogue are a damaged database, not an empty place.
-    let leftover = listing
-        .iter()
-        .filter_map(|path| path.file_name()?.to_str())
-        .find(|name| matches!(FileName::parse(name), Some(FileName::Table(_) | FileName::Current)));
-    if let Some(name) = leftover {
-        return Err(Error::IncompatibleDirectory {
-            path: directory.to_owned(),
-            reason: format!("CURRENT is missing, but {name} is there: try to repair it"),
-        });
-    }
-    if !options.create_if_missing {
-        return Err(missing(directory));
-    }
-    let family = FamilyState {
-        name: DEFAULT_COLUMN_FAMILY.to_owned(),
-        version: Arc::new(fresh_version(ColumnFamilyId(0), &options.column_family)),
-        data: None,
-    };
-    let counters = Counters::default();
-    // A crash before the first manifest may have left files: their numbers are taken.
-    for path in &listing {
-        let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
-        counters.file_seen(name.and_then(|name| name.number()).unwrap_or(0));
-    }
-    Ok(Catalogue {
-        db_uid: random_uid(),
-        counters,
-        families: BTreeMap::from([(ColumnFamilyId(0), family)]),
-        shared_files: BTreeSet::new(),
-        last_seqno: SeqNo(0),
-    })
-}
-
-/// A number that no other database has, probably: what tells its blocks from those of another.
-fn random_uid() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    // The standard library seeds each state from the operating system.
-    let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
-    hasher.write_u32(std::process::id());
-    hasher.finish().max(1)
-}
-
-/// Reads CURRENT and the manifest that it names. None if there is no CURRENT.
-fn read_catalogue(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Catalogue>> {
-    let exists = vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))?;
-    if !exists {
-        return Err(missing(directory));
-    }
-    let Some(current) = read_current(vfs, directory)? else { return Ok(None) };
-    let path = manifest_file_name(directory, FileId(current.manifest));
-    let mut reader =
-        ManifestReader::open(vfs, &path, current.manifest, Some(current.db_uid), current.synced)?;
-    let counters = Counters::default();
-    counters.file_seen(current.manifest);
-    let mut families = BTreeMap::new();
-    let mut shared_files = BTreeSet::new();
-    let mut last_seqno = SeqNo(0);
-    while let Some(edits) = reader.next()? {
-        for edit in edits {
-            counters.absorb(&edit);
-            last_seqno = last_seqno.max(edit.last_seqno.unwrap_or_default());
-            shared_files.extend(edit.shared_files.iter().copied());
-            match next_family_state(&path, &families, &edit)? {
-                Some(family) => families.insert(edit.column_family, family),
-                None => families.remove(&edit.column_family),
-            };
-        }
-    }
-    if !families.contains_key(&ColumnFamilyId(0)) {
-        let kind = CorruptionKind::Inconsistent("the default column family is not there");
-        return Err(Error::corruption(&path, reader.position(), kind));
-    }
-    Ok(Some(Catalogue { db_uid: current.db_uid, counters, families, shared_files, last_seqno }))
 }
 
 /// A database that is being opened.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use sateen_control::compaction::{CompactionPlan, Input, OutputCutter};
-use sateen_control::version::{AddedTable, TableMeta, Version, VersionEdit};
+use sateen_control::version::{AddedTable, TableMeta, Version};
 use sateen_control::{FileId, SeqNo};
 
 use super::compaction_iter::{CompactionIter, CompactionStats, Pulled};

@@ -127,11 +127,6 @@ impl Reclaimer {
         lock(&self.state).holds > 0
     }
 
-    /// Tables waiting for their last reader.
-    pub(crate) fn zombie_count(&self) -> usize {
-        lock(&self.state).zombies.len()
-    }
-
     /// True if there may be something to do.
     pub(crate) fn has_work(&self) -> bool {
         let state = lock(&self.state);

@@ -15,18 +15,13 @@ mod record;
 mod tests;
 pub(crate) mod version_set;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub(crate) use codec::{decode_edits, encode_edit};
 pub(crate) use current::{Current, read_current, recognise_foreign, write_current};
 pub(crate) use record::{ManifestReader, ManifestWriter};
 
 use crate::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
-
-/// The name of a manifest's file.
-pub(crate) fn file_path(directory: &Path, number: u64) -> PathBuf {
-    directory.join(format!("{number:06}.manifest"))
-}
 
 /// Fuzz entry: reads `data` as a manifest. Must neither panic nor allocate much more than it has.
 pub(crate) fn fuzz(data: &[u8]) {

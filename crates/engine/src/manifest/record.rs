@@ -35,7 +35,6 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct ManifestWriter {
     records: RecordWriter,
-    number: u64,
     phase: Phase,
     payload: Vec<u8>,
 }
@@ -52,7 +51,7 @@ impl ManifestWriter {
     ) -> Result<ManifestWriter> {
         let header = FileHeader { version: FORMAT_VERSION, db_uid, number };
         let records = RecordWriter::create(vfs, path, FileKind::Manifest, header, 0)?;
-        let mut writer = ManifestWriter { records, number, phase: Phase::New, payload: Vec::new() };
+        let mut writer = ManifestWriter { records, phase: Phase::New, payload: Vec::new() };
         writer.write(RecordKind::SnapshotBegin)?;
         writer.phase = Phase::Snapshot;
         Ok(writer)
@@ -86,11 +85,6 @@ impl ManifestWriter {
             let _shown_by_the_next_call = self.write(RecordKind::Mark);
         }
         Ok(synced)
-    }
-
-    /// The manifest's number.
-    pub(crate) fn number(&self) -> u64 {
-        self.number
     }
 
     /// Bytes written.

@@ -158,10 +158,6 @@ impl VersionSet {
         self.db_uid
     }
 
-    pub(crate) fn manifest_number(&self) -> FileId {
-        lock(&self.state).manifest
-    }
-
     /// Bytes in the manifest, for the decision to roll it.
     pub(crate) fn manifest_bytes(&self) -> u64 {
         self.manifest_bytes.load(Ordering::Relaxed)

@@ -60,6 +60,7 @@ impl ArenaPool {
     }
 
     /// Changes the limit; what exceeds it is given back to the system.
+    #[cfg(test)]
     pub(crate) fn set_bytes_max(&self, bytes_max: usize) {
         let mut free = lock(&self.free);
         free.bytes_max = bytes_max;

@@ -19,7 +19,7 @@ mod snapshot;
 mod table;
 
 pub(crate) use engine::{
-    CompactionDone, EngineMetrics, FlushDone, IterDone, LatencySampling, OpTimer, StallGuard,
+    CompactionDone, EngineMetrics, FiltersAsked, FlushDone, IterDone, LatencySampling,
 };
 pub use histogram::{Histogram, HistogramSnapshot, WindowedHistogram};
 pub use sateen_control::StallCause;

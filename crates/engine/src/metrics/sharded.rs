@@ -98,40 +98,20 @@ tickers! {
     WrittenEntries,
     /// Bytes of keys and values written.
     WriteBytes,
-    /// Groups of batches that one leader committed.
-    WriteGroups,
     /// Iterator seeks, to the first and the last included.
     Seeks,
     /// Iterator steps, both ways.
     Steps,
-    /// Bytes of the keys and values that iterators showed.
-    IterBytes,
     /// Entries that iterators passed over.
     IterSkipped,
     /// Seeks that iterators made to go past many versions of a key.
     IterReseeks,
-    /// Data blocks found in the cache.
-    DataBlockHits,
-    /// Data blocks read from a file.
-    DataBlockMisses,
-    /// Index and filter blocks found in memory.
-    MetaBlockHits,
-    /// Index and filter blocks read from a file.
-    MetaBlockMisses,
     /// Table filters asked.
     FilterChecks,
     /// Tables that a filter spared.
     FilterNegatives,
     /// Tables searched in vain although their filter said yes.
     FilterFalsePositives,
-    /// Tables found open.
-    TableCacheHits,
-    /// Tables that had to be opened.
-    TableCacheMisses,
-    /// Bytes appended to write-ahead logs.
-    WalBytes,
-    /// Syncs of write-ahead logs.
-    WalSyncs,
 }
 
 /// Two cache lines are fetched together.

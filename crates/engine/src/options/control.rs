@@ -5,7 +5,7 @@ use sateen_control::options::{
     RateLimiterOptions,
 };
 
-use super::{ColumnFamilyOptions, CompactionPriority, Compression, Options, WriteController};
+use super::{ColumnFamilyOptions, CompactionPriority, Compression, Options};
 
 /// Compression as the number that control hands back in a plan. The numbers are those of the
 /// format.
@@ -73,11 +73,6 @@ pub(crate) fn column_family(options: &ColumnFamilyOptions) -> CfOptions {
         compression_per_level: options.compression.iter().copied().map(compression_code).collect(),
         ..CfOptions::rocksdb()
     }
-}
-
-/// True if control delays and stops writers by RocksDB's triggers.
-pub(crate) fn has_triggers(options: &Options) -> bool {
-    options.write_controller == WriteController::Triggers
 }
 
 impl ColumnFamilyOptions {

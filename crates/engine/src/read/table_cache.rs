@@ -96,6 +96,7 @@ pub(crate) struct TableCache {
     shards: Box<[Shard]>,
     files: Mutex<Files>,
     memory_bytes: AtomicU64,
+    opens: AtomicU64,
 }
 
 impl TableCache {
@@ -106,6 +107,7 @@ impl TableCache {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             files: Mutex::default(),
             memory_bytes: AtomicU64::new(0),
+            opens: AtomicU64::new(0),
         }
     }
 
@@ -159,17 +161,25 @@ impl TableCache {
     }
 
     /// How many files are open.
+    #[cfg(test)]
     pub(crate) fn open_files(&self) -> usize {
         lock(&self.files).open.len()
     }
 
     /// How many tables are open.
+    #[cfg(test)]
     pub(crate) fn open_tables(&self) -> usize {
         self.shards.iter().map(|shard| read(&shard.0).len()).sum()
     }
 
+    /// How many times a table was opened.
+    pub(crate) fn opens(&self) -> u64 {
+        self.opens.load(Ordering::Relaxed)
+    }
+
     #[cold]
     fn open(&self, meta: &TableMeta, class: IoClass) -> Result<Arc<Table>> {
+        self.opens.fetch_add(1, Ordering::Relaxed);
         let (file_id, offset) = match meta.placement {
             Placement::WholeFile(file) => (file, HEADER_BYTES),
             Placement::Slice { file, offset, .. } => (file, offset),

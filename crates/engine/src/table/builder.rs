@@ -209,13 +209,9 @@ impl TableBuilder {
     }
 
     /// How many entries were added.
+    #[cfg(test)]
     pub(crate) fn entries(&self) -> u64 {
         self.entries
-    }
-
-    /// The user key that was added last.
-    pub(crate) fn last_user_key(&self) -> &[u8] {
-        &self.last_key
     }
 
     /// Writes what is left of the table and ends it in `file`. A table has at least one entry.

@@ -170,13 +170,9 @@ fn payload<'a>(data: &'a Data, buffers: &'a Buffers) -> &'a [u8] {
 impl TableIter {
     /// How much the cursor reads ahead by now: what a scan that continues in another table starts
     /// with there.
+    #[cfg(test)]
     pub(crate) fn readahead_bytes(&self) -> u64 {
         self.readahead
-    }
-
-    /// The table.
-    pub(crate) fn table(&self) -> &Arc<Table> {
-        &self.table
     }
 
     /// Runs `step` of the cursor on the current block; what it finds wrong is told with the place.

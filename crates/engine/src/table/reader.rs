@@ -48,13 +48,6 @@ pub(crate) struct PinnedValue {
     range: Range<usize>,
 }
 
-impl PinnedValue {
-    /// Bytes of memory that it keeps: the whole block.
-    pub(crate) fn pinned_bytes(&self) -> usize {
-        self.block.len()
-    }
-}
-
 impl Deref for PinnedValue {
     type Target = [u8];
     #[inline]
@@ -155,10 +148,17 @@ impl Table {
     /// False if no entry has a user key of this hash.
     #[inline]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
+        self.filter_says(hash).unwrap_or(true)
     }
 
-    fn get_unfiltered(
+    /// What [`Table::may_contain`] says; `None` if there is no filter to ask.
+    #[inline]
+    pub(crate) fn filter_says(&self, hash: u64) -> Option<bool> {
+        Some(self.filter.as_ref()?.may_contain(hash))
+    }
+
+    /// As [`Table::get`], for a caller who has asked the filter.
+    pub(crate) fn get_unfiltered(
         &self,
         user_key: &[u8],
         snapshot: SeqNo,
@@ -211,12 +211,6 @@ impl Table {
     pub(crate) fn memory_bytes(&self) -> usize {
         let filter = self.filter.as_ref().map_or(0, Filter::memory_bytes);
         size_of::<Table>() + self.index.memory_bytes() + filter + self.properties.memory_bytes()
-    }
-
-    /// About where in the table `user_key` is, in bytes from its start.
-    pub(crate) fn approximate_offset(&self, user_key: &[u8]) -> u64 {
-        let block = self.index.handle(self.index.find(user_key));
-        block.map_or(self.source.length, |block| block.offset)
     }
 
     /// The payload of a data block, from the cache or the file.

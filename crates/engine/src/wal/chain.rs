@@ -17,9 +17,9 @@ use sateen_control::LogNumber;
 
 use super::frame::FILE_HEADER_BYTES;
 use super::reader::{Tail, WalReader, WalRecord};
-use super::{WalEnd, WalLink, WalPosition};
+use super::{WalLink, WalPosition};
 use crate::error::{CorruptionKind, Error, Result};
-use crate::vfs::{IoClass, OpenOptions, Vfs};
+use crate::vfs::Vfs;
 
 const HEADER_END: u64 = FILE_HEADER_BYTES as u64;
 
@@ -194,13 +194,16 @@ impl ChainEnd {
     /// Makes durable what was replayed, and returns what the next log follows. Needed before a sync
     /// of that log is acknowledged, unless everything replayed is in tables by then: what a killed
     /// process left in the page cache is not durable because it could be read.
-    pub(crate) fn make_durable(&self, vfs: &dyn Vfs, directory: &Path) -> Result<WalEnd> {
+    #[cfg(test)]
+    pub(crate) fn make_durable(&self, vfs: &dyn Vfs, directory: &Path) -> Result<super::WalEnd> {
+        use crate::vfs::{IoClass, OpenOptions};
+
         for number in &self.replayed {
             let path = super::file_path(directory, *number);
             let options = OpenOptions { write: true, ..OpenOptions::READ };
             let file = vfs.open(&path, options).map_err(|e| Error::io("open", &path, e))?;
             file.sync_data(IoClass::Wal).map_err(|e| Error::io("sync", &path, e))?;
         }
-        Ok(WalEnd { position: self.position, sync: None })
+        Ok(super::WalEnd { position: self.position, sync: None })
     }
 }

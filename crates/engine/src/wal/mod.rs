@@ -26,10 +26,14 @@ use std::path::{Path, PathBuf};
 
 use sateen_control::{LogNumber, SeqNo};
 
-pub(crate) use chain::{ChainEnd, WalChain};
-pub(crate) use reader::{Tail, WalReader, WalRecord};
+#[cfg(test)]
+pub(crate) use chain::ChainEnd;
+pub(crate) use chain::WalChain;
+pub(crate) use reader::{Tail, WalReader};
 pub(crate) use sync::WalSync;
-pub(crate) use writer::{WalEnd, WalWriter};
+#[cfg(test)]
+pub(crate) use writer::WalEnd;
+pub(crate) use writer::WalWriter;
 
 use crate::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
 

@@ -94,8 +94,8 @@ pub(crate) struct CommitPipeline {
     /// Called (by the leader) after memtables were sealed.
     sealed_hook: Box<dyn Fn() + Send + Sync>,
     group_bytes_max: usize,
-    /// Bytes of the log in use, for metrics and `max_total_wal_bytes`.
-    wal_bytes: AtomicU64,
+    /// Groups that were numbered and appended.
+    groups: AtomicU64,
 }
 
 /// How [`CommitPipeline::new`] starts.
@@ -125,7 +125,7 @@ impl CommitPipeline {
             switch_wanted: AtomicBool::new(false),
             sealed_hook: start.sealed_hook,
             group_bytes_max: start.group_bytes_max,
-            wal_bytes: AtomicU64::new(0),
+            groups: AtomicU64::new(0),
         }
     }
 
@@ -135,9 +135,9 @@ impl CommitPipeline {
         self.publisher.visible()
     }
 
-    /// Bytes in the log that writes go to now.
-    pub(crate) fn wal_bytes(&self) -> u64 {
-        self.wal_bytes.load(Ordering::Relaxed)
+    /// How many groups of writes were committed together.
+    pub(crate) fn groups(&self) -> u64 {
+        self.groups.load(Ordering::Relaxed)
     }
 
     /// Hands over a log made in the background; taken up at the next switch.
@@ -248,8 +248,10 @@ impl CommitPipeline {
             let appended = wal.append(SeqNo(first), count, parts.iter().map(Vec::as_slice));
             let returned = everyone().filter(|slot| slot.logging() != Logging::None);
             returned.zip(parts).for_each(|(slot, bytes)| slot.return_bytes(bytes));
-            self.wal_bytes.store(appended?, Ordering::Relaxed);
+            appended?;
         }
+        // Not an exchange: only the leader, who holds the stage, counts.
+        self.groups.store(self.groups.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let log = stage.wal.as_ref().map(WalWriter::sync_handle);
         for wanted in [true, false] {
             for slot in everyone().filter(|slot| (slot.logging() != Logging::None) == wanted) {
@@ -385,7 +387,6 @@ impl CommitPipeline {
         lock(&self.logs).push((writer.number(), writer.sync_handle()));
         stage.wal_number = writer.number();
         stage.wal = Some(writer);
-        self.wal_bytes.store(0, Ordering::Relaxed);
     }
 
     /// Makes everything written to the logs so far durable.

@@ -134,29 +134,6 @@ impl Run {
             "{what}: {commits} commits, promised {floor}, begun {ceiling}"
         );
         let expected = &self.states[commits];
-        if std::env::var("SATEEN_CRASH_AT").is_ok() {
-            println!("{commits} in {floor}..{ceiling}");
-            let h = |f: usize, k: &str| {
-                let mut last = None;
-                for (n, state) in self.states.iter().enumerate() {
-                    let now = state[f].get(k.as_bytes());
-                    if now != last {
-                        println!(
-                            "  {f} {k} commit {n}: {:?}",
-                            now.map(|v| (v.first().copied(), v.len()))
-                        );
-                        last = now;
-                    }
-                }
-            };
-            h(0, "key042");
-            h(0, "key080");
-            h(1, "key042");
-            h(1, "key080");
-            for property in ["sateen.stats"] {
-                println!("{}", db.property(property).unwrap());
-            }
-        }
         let family = db.default_column_family();
         assert_same(&read_all(&db, &family, &latest), &expected[0], what);
         assert_same(&read_all(&db, &other, &latest), &expected[1], what);

@@ -1,3 +1,6 @@
+//! A compaction keeps exactly what somebody can still see: against a model, and by hand where it is
+//! subtle.
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

@@ -1,3 +1,5 @@
+//! An iterator shows what a sorted map of the visible keys would, in any mixture of directions.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

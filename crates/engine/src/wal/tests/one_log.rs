@@ -351,7 +351,10 @@ proptest! {
 
     #[test]
     fn any_groups_come_back(
-        groups in prop::collection::vec((0usize..4000, 1u32..50, any::<bool>(), any::<u8>()), 0..60),
+        groups in prop::collection::vec(
+            (0usize..4000, 1u32..50, any::<bool>(), any::<u8>()),
+            0..60,
+        ),
         huge in prop::option::of((0usize..60, (1usize << 20) - 100..(3 << 20))),
     ) {
         let vfs = TestVfs::default();
