@@ -26,14 +26,15 @@ use crate::files::{FileName, manifest_file_name};
 use crate::manifest::version_set::{
     Counters, FamilyState, VersionSet, fresh_version, next_family_state,
 };
-use crate::manifest::{ManifestReader, read_current, recognise_foreign};
+use crate::manifest::{ManifestReader, TEMPORARY_CURRENT, read_current, recognise_foreign};
 use crate::memtable::ArenaPool;
 use crate::metrics::{EngineMetrics, LatencySampling};
 use crate::options::{ColumnFamilyOptions, Options, WalMode, WalRecovery, control};
 use crate::read::block_cache::BlockCache;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
 use crate::snapshot::SnapshotList;
-use crate::vfs::{IoClass, MeteredVfs, Vfs, VfsLock};
+use crate::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock};
+use crate::wal::frame::{FILE_HEADER_BYTES, FileKind};
 use crate::wal::{Tail, WalChain, WalWriter};
 use crate::write::batch::BatchReader;
 use crate::write::{CommitPipeline, PipelineStart};
@@ -159,13 +160,17 @@ fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Box<dyn VfsLock>> {
 
 fn new_catalogue(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<Catalogue> {
     let listing = vfs.list(directory).map_err(|e| Error::io("list", directory, e))?;
-    if let Some(what) = recognise_foreign(&listing, None) {
+    let foreign = recognise_foreign(&listing, None);
+    if let Some(what) = foreign.filter(|_| !has_unfinished_manifest(vfs, directory, &listing)) {
         let path = directory.to_owned();
         return Err(Error::IncompatibleDirectory { path, reason: format!("it is {what}") });
     }
     // Logs or tables without a catalogue are a damaged database, not an empty place.
     let leftover = listing.iter().filter_map(|path| path.file_name()?.to_str()).find(|name| {
-        matches!(FileName::parse(name), Some(FileName::Table(_) | FileName::Current))
+        matches!(
+            FileName::parse(name),
+            Some(FileName::Table(_) | FileName::Wal(_) | FileName::Current)
+        )
     });
     if let Some(name) = leftover {
         return Err(Error::IncompatibleDirectory {
@@ -194,6 +199,29 @@ fn new_catalogue(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<C
         shared_files: BTreeSet::new(),
         last_seqno: SeqNo(0),
     })
+}
+
+/// True if the first open was cut short: a manifest of ours, or the beginning of one, that no CURRENT
+/// names yet.
+fn has_unfinished_manifest(vfs: &dyn Vfs, directory: &Path, listing: &[PathBuf]) -> bool {
+    let names = listing.iter().filter_map(|path| path.file_name()?.to_str());
+    let known = names.map(|name| match FileName::parse(name) {
+        Some(manifest @ FileName::Manifest(_)) => begins_manifest(vfs, &manifest.path(directory)),
+        Some(FileName::Lock) => true,
+        _ => name == TEMPORARY_CURRENT,
+    });
+    known.fold(true, |all, one| all && one)
+}
+
+/// Whether a file is empty, or zeros, or begins as our manifests do.
+fn begins_manifest(vfs: &dyn Vfs, path: &Path) -> bool {
+    let mut bytes = [0; FILE_HEADER_BYTES];
+    let read = vfs
+        .open(path, OpenOptions::READ)
+        .and_then(|file| file.read_at(&mut bytes, 0, IoClass::Manifest));
+    let begun = bytes.get(..read.unwrap_or(0)).unwrap_or_default();
+    let magic = FileKind::Manifest.magic();
+    begun.iter().all(|byte| *byte == 0) || begun.starts_with(magic.get(..begun.len().min(8)).unwrap_or(&magic))
 }
 
 /// A number that no other database has, probably: what tells its blocks from those of another.
@@ -364,6 +392,12 @@ impl Opening {
             let path = crate::files::table_file_name(&self.directory, *missing);
             return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
         }
+        // A log is durable by name before an edit says that it is the oldest that is needed.
+        let needed = self.versions.oldest_log();
+        if needed > LogNumber(0) && !self.logs.contains(&needed) {
+            let path = crate::files::wal_file_name(&self.wal_directory(), needed);
+            return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
+        }
         Ok(())
     }
 
@@ -388,6 +422,9 @@ impl Opening {
         let first = self.versions.oldest_log();
         let db_uid = self.versions.db_uid();
         let vfs: Arc<dyn Vfs> = self.vfs.clone();
+        if !self.read_only && self.families.len() > 1 {
+            self.sync_logs(first)?;
+        }
         let mut chain = WalChain::open(vfs, &directory, self.logs.iter().copied(), db_uid, first)?;
         let mut full = false;
         loop {
@@ -417,6 +454,19 @@ impl Opening {
         {
             let path = crate::files::wal_file_name(&directory, position.number);
             return Err(Error::corruption(&path, offset, CorruptionKind::Truncated));
+        }
+        Ok(())
+    }
+
+    /// What a killed process left in the logs can be read and need not be durable. It is made so
+    /// before a flush stores it in one column family: after a power loss the others must have it, too.
+    fn sync_logs(&self, first: LogNumber) -> Result<()> {
+        let directory = self.wal_directory();
+        for log in self.logs.iter().filter(|log| **log >= first) {
+            let path = crate::files::wal_file_name(&directory, *log);
+            let options = OpenOptions { write: true, ..OpenOptions::READ };
+            let file = self.vfs.open(&path, options).map_err(|e| Error::io("open", &path, e))?;
+            file.sync_data(IoClass::Wal).map_err(|e| Error::io("sync", &path, e))?;
         }
         Ok(())
     }
@@ -493,13 +543,13 @@ impl Opening {
     }
 
     fn finish(self, lock: Option<Box<dyn VfsLock>>) -> Result<Arc<DbCore>> {
-        let wal = match (&self.options.wal, self.read_only) {
-            (WalMode::Off, _) | (_, true) => None,
-            _ => Some(self.first_wal()?),
-        };
-        let wal_number = wal.as_ref().map_or_else(|| self.versions.counters.log(), WalWriter::number);
-        if !self.read_only {
-            self.raise_log_numbers(wal_number)?;
+        let mut wal = if self.read_only { None } else { Some(self.first_wal()?) };
+        if let Some(wal) = &wal {
+            self.raise_log_numbers(wal.number())?;
+        }
+        if self.options.wal == WalMode::Off {
+            // Made all the same: the catalogue names it, and the next open looks for it.
+            wal = None;
         }
         let families: Families =
             self.families.values().map(|data| (data.name().to_owned(), data.clone())).collect();

@@ -18,7 +18,9 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 pub(crate) use codec::{decode_edits, encode_edit};
-pub(crate) use current::{Current, read_current, recognise_foreign, write_current};
+pub(crate) use current::{
+    Current, TEMPORARY_CURRENT, read_current, recognise_foreign, write_current,
+};
 pub(crate) use record::{ManifestReader, ManifestWriter};
 
 use crate::vfs::{IoClass, MemVfs, OpenOptions, Vfs};

@@ -2,4 +2,7 @@
 
 mod basics;
 mod common;
+mod corrupt;
 mod crash;
+mod full_disk;
+mod kill;
