@@ -1,6 +1,7 @@
 //! Scripts under `testdata`: state in, decision out. A case is a line with a command, further lines
 //! of input, a line `----`, and what is printed, up to an empty line. `REWRITE=1` writes what is
 //! printed into the scripts instead of comparing. The commands are documented at [`World::run`].
+#![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,8 +18,8 @@ use sateen_control::options::{
 };
 use sateen_control::version::{AddedTable, Placement, RemovedTable};
 use sateen_control::{
-    CfOptions, ColumnFamilyId, ControlOptions, ControlPlane, Epoch, Event, FileId, Instant, JobId,
-    JobResult, RequestId, SeqNo, TableId, TableMeta, Version, VersionEdit,
+    Action, CfOptions, ColumnFamilyId, ControlOptions, ControlPlane, Epoch, Event, FileId, Instant,
+    JobId, JobResult, RequestId, SeqNo, TableId, TableMeta, Version, VersionEdit,
 };
 
 /// The words of a command line: plain ones, and `key=value`.
@@ -188,7 +189,7 @@ struct World {
 impl World {
     /// Without a plane (the folder `picker`), all about column family 0:
     /// - `options [profile] key=value…`: starts over with these options
-    /// - `version` + lines `L1: table…`, `L0.e7: table…`, `pointer L1 key`: what is where
+    /// - `version` + lines `L1: table…`, `L0.7: table…`, `pointer L1 key`: what is where
     /// - `targets`, `scores`, `pending`: what follows from it
     /// - `pick`: the plan; `pick claim`: and it is in flight from now on as the next job
     /// - `release j1`
@@ -201,6 +202,8 @@ impl World {
     /// - `stepped j1 r=N w=N`, `finished j1 done|failed|cancelled`, `pause on|off`
     /// - `manual q1 cf=N [begin=K] [end=K] [bottommost=skip|force]`, `cancel q1`
     /// - `advance 50ms`
+    /// - `limit`: the rate limit in force
+    /// - `busy N`: N times 100 ms in which every grant is used up at once; `slow N`: one in each
     /// - `poll`: all that is to do, and when to ask again; `poll no-grants`: without grants, which
     ///   are given all the same
     fn run(&mut self, command: &str, input: &[&str]) -> String {
@@ -211,7 +214,9 @@ impl World {
             "targets" => self.targets(),
             "scores" => self.scores(),
             "pick" => self.pick(line.words.get(1) == Some(&"claim")),
-            "release" => self.in_flight.release(JobId(id(line.word(1)))).to_string(),
+            "release" => {
+                format!("{}\n", self.in_flight.release(JobId(id(line.word(1)))))
+            }
             "plane" => {
                 *self = World::default();
                 self.plane_options = ControlOptions {
@@ -231,6 +236,9 @@ impl World {
                 self.now = self.now + duration(line.word(1));
                 String::new()
             }
+            "limit" => format!("{:?}\n", self.plane.as_ref().expect("a plane").rate_limit()),
+            "busy" => self.busy(number(line.word(1)), false),
+            "slow" => self.busy(number(line.word(1)), true),
             "poll" => self.poll(line.words.get(1) == Some(&"no-grants")),
             _ => {
                 let event = event(&line);
@@ -289,7 +297,7 @@ impl World {
                 continue;
             }
             let (place, tables) = text.split_once(':').expect("L1: tables");
-            let (level, epoch) = match place.split_once(".e") {
+            let (level, epoch) = match place.split_once('.') {
                 Some((level, epoch)) => (level, epoch.parse().unwrap()),
                 None => (place, 0),
             };
@@ -314,9 +322,8 @@ impl World {
         };
         version.validate().unwrap();
         self.versions.insert(cf, version.clone());
-        match &mut self.plane {
-            Some(plane) => plane.handle(self.now, Event::VersionInstalled { version }),
-            None => {}
+        if let Some(plane) = &mut self.plane {
+            plane.handle(self.now, Event::VersionInstalled { version });
         }
         String::new()
     }
@@ -374,6 +381,30 @@ impl World {
     fn only(&self) -> (&Version, &CfOptions) {
         let cf = ColumnFamilyId(0);
         (&self.versions[&cf], &self.options[&cf])
+    }
+
+    fn busy(&mut self, periods: u64, slow: bool) -> String {
+        let plane = self.plane.as_mut().expect("a plane");
+        let mut granted = 0;
+        for _ in 0..periods {
+            self.now = self.now + Duration::from_millis(100);
+            let mut later = Vec::new();
+            while let Some(action) = plane.poll(self.now) {
+                if let Action::Grant { job, bytes } = action {
+                    granted += bytes;
+                    let event = Event::JobStepped { job, read_bytes: 0, written_bytes: bytes };
+                    if slow {
+                        later.push(event);
+                    } else {
+                        plane.handle(self.now, event);
+                    }
+                }
+            }
+            for event in later {
+                plane.handle(self.now, event);
+            }
+        }
+        format!("granted {granted}\n")
     }
 
     fn poll(&mut self, no_grants: bool) -> String {
@@ -463,6 +494,7 @@ fn replay(script: &str) -> String {
         for line in &input {
             writeln!(out, "{line}").unwrap();
         }
+        assert!(said.is_empty() || said.ends_with('\n'));
         write!(out, "----\n{said}").unwrap();
     }
     out

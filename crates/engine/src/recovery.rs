@@ -487,12 +487,12 @@ impl Opening {
         }
         let memtable = data.active_memtable();
         memtable.insert(key, seqno, kind, value);
-        memtable.memory_bytes() >= data.memtable_bytes_max()
+        memtable.used_bytes() >= data.memtable_bytes_max()
     }
 
     fn flush_full(&self) -> Result<()> {
         for data in self.families.values() {
-            if data.active_memtable().memory_bytes() >= data.memtable_bytes_max() {
+            if data.active_memtable().used_bytes() >= data.memtable_bytes_max() {
                 self.flush(data)?;
             }
         }

@@ -72,18 +72,26 @@ fn settle_level0(context: &PickContext<'_>) -> Option<CompactionPlan> {
     if !context.same_compression(0, base) {
         return None;
     }
+    let runs = context.version.level(0).runs();
     let mut settle: Vec<Span<'_>> = Vec::new();
-    for run in context.version.level(0).runs().iter().rev() {
+    for (at, run) in runs.iter().enumerate().rev() {
         let span = Span { level: 0, run, ranks: 0..run.len() };
         let Some(bounds) = span.bounds() else { break };
         let hull = hull(&settle).map_or(bounds, |hull| union(hull, Some(bounds)));
         let apart = settle.iter().all(|other| {
             other.bounds().is_none_or(|other| other.1 < bounds.0 || bounds.1 < other.0)
         });
+        // Into an empty level the oldest run could always move; merging it with those above it now
+        // is cheaper than merging them into it later.
+        let waits = context.version.level(base).is_empty()
+            && runs[..at].iter().any(|newer| !newer.overlap(bounds.0, bounds.1).is_empty());
         if !apart
-            || context.overlap(base, hull).is_some()
+            || waits
             || !context.may_write(base, hull)
-            || !span.tables().all(|table| context.may_settle(table, base))
+            || !span.tables().all(|table| {
+                let bounds = (&table.smallest, &table.largest);
+                context.overlap(base, bounds).is_none() && context.may_settle(table, base)
+            })
         {
             break;
         }

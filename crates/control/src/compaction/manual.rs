@@ -204,7 +204,8 @@ impl ManualCompaction {
         let begin = self.begin.as_ref().map_or(0, |begin| run.lower_bound(begin));
         let behind = self.cursor.as_ref().map_or(0, |cursor| {
             let at = run.lower_bound(cursor);
-            at + usize::from(run.get(at).is_some_and(|table| table.smallest <= *cursor))
+            // A table that only begins before the cursor is new: it may hold what lies behind it.
+            at + usize::from(run.get(at).is_some_and(|table| table.largest == *cursor))
         });
         begin.max(behind)
     }

@@ -182,3 +182,6 @@ impl<'a> PickContext<'a> {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

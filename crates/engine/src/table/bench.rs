@@ -1,6 +1,7 @@
 //! Nanoseconds per operation, for profiling: `cargo test --release -p sateen --lib -- --ignored
 //! --nocapture --test-threads 1 bench_`. They print and assert nothing about time.
 
+use crate::options::Compression;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::read::block_cache::BlockCache;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
 use crate::vfs::{MemVfs, VfsFile};
 
-use super::{Compression, TableBuilder, TableBuilderOptions, TableIterOptions, hash_key};
+use super::{TableBuilder, TableBuilderOptions, TableIterOptions, hash_key};
 
 const CLASS: IoClass = IoClass::Flush;
 

@@ -1,6 +1,7 @@
 //! Bytes that are not what was written: every change of a table or compaction file is seen or does no
 //! harm, and the error names the file.
 
+use crate::options::Compression;
 use sateen_control::{FileId, SeqNo};
 
 use crate::Error;
@@ -11,7 +12,7 @@ use crate::read::InternalIterator;
 use crate::vfs::{MemVfs, OpenOptions, Vfs};
 
 use super::tests::{CLASS, DB, Entries, FILE, open, options, path, write};
-use super::{Compression, TableBuilderOptions, TableIterOptions, TableSummary, hash_key};
+use super::{TableBuilderOptions, TableIterOptions, TableSummary, hash_key};
 
 fn small_entries() -> Entries {
     (0..30u8).map(|i| (key::seek_key(&[b'k', i], SeqNo(u64::from(i) + 1)), vec![i; 20])).collect()

@@ -207,10 +207,10 @@ impl MemFile {
     }
 
     fn check_change(&self, live: &mut Live, what: &str, offset: u64, len: u64) -> io::Result<()> {
+        self.check_poison(live, what);
         if !self.writable {
             return Err(Errno::BADF.into());
         }
-        self.check_poison(live, what);
         match offset.checked_add(len) {
             Some(end) if end <= FILE_BYTES_MAX => Ok(()),
             _ => Err(Errno::FBIG.into()),
@@ -257,6 +257,11 @@ impl VfsFile for MemFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64, _: IoClass) -> io::Result<()> {
         let mut live = lock(&self.live);
+        if bytes.is_empty() {
+            // The operating system would not even be asked.
+            self.check_poison(&mut live, "write");
+            return Ok(());
+        }
         let end = offset.saturating_add(bytes.len() as u64);
         self.check_change(&mut live, "write", offset, bytes.len() as u64)?;
         live.check_range(self.inode, "write", offset..end);
@@ -357,13 +362,13 @@ impl Vfs for MemVfs {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut live = lock(&self.live);
         let (from, inode) = live.place(from)?;
-        let inode = inode.ok_or(Errno::NOENT)?;
         let (to_place, over) = live.place(to)?;
+        let inode = inode.ok_or(Errno::NOENT)?;
         if over == Some(inode) {
             // Two names of one file: both stay.
             return Ok(());
         }
-        live.check_rename(inode, to_place.0, over)?;
+        live.check_rename((from.0, inode), (to_place.0, over))?;
         if let Some(over) = over {
             live.check_unlink(over, to);
         }

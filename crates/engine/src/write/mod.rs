@@ -301,7 +301,7 @@ impl CommitPipeline {
             return Err(Error::NoSuchColumnFamily(family.to_string()));
         };
         memtable.insert(key, seqno, kind, value);
-        if memtable.memory_bytes() >= data.memtable_bytes_max() {
+        if memtable.used_bytes() >= data.memtable_bytes_max() {
             self.switch_wanted.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -314,7 +314,7 @@ impl CommitPipeline {
 
     fn seal_full(&self, stage: &mut Stage) {
         let full = |(_, family, memtable): &&(_, Arc<ColumnFamilyData>, Arc<MemTable>)| {
-            memtable.memory_bytes() >= family.memtable_bytes_max()
+            memtable.used_bytes() >= family.memtable_bytes_max()
         };
         let families: Vec<_> = stage.active.members.iter().filter(full).map(|m| m.0).collect();
         if !families.is_empty() {
@@ -393,8 +393,10 @@ impl CommitPipeline {
 
     /// Makes everything written to the logs so far durable.
     pub(crate) fn sync_wal(&self) -> Result<()> {
-        let newest = lock(&self.logs).last().map(|(_, log)| log.clone());
-        newest.map_or(Ok(()), |log| log.sync().map(drop))
+        // Each for itself: a log that was just taken up and has no record yet says nothing of the
+        // one before it.
+        let logs: Vec<_> = lock(&self.logs).iter().map(|(_, log)| log.clone()).collect();
+        logs.iter().try_for_each(|log| log.sync().map(drop))
     }
 
     /// True if the log in use takes nothing any more.

@@ -134,9 +134,21 @@ impl Run {
             "{what}: {commits} commits, promised {floor}, begun {ceiling}"
         );
         let expected = &self.states[commits];
+        if std::env::var("SATEEN_CRASH_AT").is_ok() {
+            println!("{commits} in {floor}..{ceiling}");
+            let h = |f: usize, k: &str| {
+                let mut last = None;
+                for (n, state) in self.states.iter().enumerate() {
+                    let now = state[f].get(k.as_bytes());
+                    if now != last { println!("  {f} {k} commit {n}: {:?}", now.map(|v| (v.first().copied(), v.len()))); last = now; }
+                }
+            };
+            h(0, "key042"); h(0, "key080"); h(1, "key042"); h(1, "key080");
+            for property in ["sateen.stats"] { println!("{}", db.property(property).unwrap()); }
+        }
         let family = db.default_column_family();
-        assert!(read_all(&db, &family, &latest) == expected[0], "{what}: wrong contents");
-        assert!(read_all(&db, &other, &latest) == expected[1], "{what}: wrong contents");
+        assert_same(&read_all(&db, &family, &latest), &expected[0], what);
+        assert_same(&read_all(&db, &other, &latest), &expected[1], what);
         assert_sound(&db);
         for i in 0..10 {
             db.put(format!("after{i}"), "crash").unwrap();
@@ -148,6 +160,20 @@ impl Run {
         }
         assert_sound(&db);
     }
+}
+
+/// Says which keys differ, not all that are there.
+fn assert_same(got: &Contents, expected: &Contents, what: &str) {
+    if got == expected {
+        return;
+    }
+    let keys = got.keys().chain(expected.keys());
+    let differ = keys.filter(|key| got.get(*key) != expected.get(*key));
+    for key in differ {
+        let text = |value: Option<&Vec<u8>>| value.map(|value| value.escape_ascii().to_string());
+        println!("{}: {:?}, not {:?}", key.escape_ascii(), text(got.get(key)), text(expected.get(key)));
+    }
+    panic!("{what}: wrong contents");
 }
 
 /// Examines images at operations `offset`, `offset + stride`, …; returns how many. With `nested`, one
@@ -203,7 +229,14 @@ fn scale() -> usize {
 
 fn crash(seed: u64, options: &Options) {
     let run = workload(seed, options, 120);
-    let stride = (23 / scale()).max(1);
+    if let Some(at) = std::env::var("SATEEN_CRASH_AT").ok().and_then(|text| text.parse().ok()) {
+        for choice in run.recording.choices_at(at, 4) {
+            println!("{at}: {:?}", run.recording.describe(at));
+            run.examine(&run.recording.image_at(at, choice), at, &format!("{at} {choice:?}"));
+        }
+        return;
+    }
+    let stride = (61 / scale()).max(1);
     let (images, doubles) = sweep(&run, seed, stride, seed as usize % stride, 199);
     println!("seed {seed}: {images} images, {doubles} of a second crash, of {} operations", run.recording.len());
     assert!(images > 100 && doubles > 0, "the sweep looked at something");

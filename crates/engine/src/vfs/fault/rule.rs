@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::super::IoClass;
 
-/// The calls of [`Vfs`] and [`VfsFile`].
+/// The calls of [`Vfs`](crate::vfs::Vfs) and [`VfsFile`](crate::vfs::VfsFile).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the method of that name")]
 pub enum VfsOperation {
@@ -169,7 +169,8 @@ impl FaultRule {
         FaultRule { class: Some(class), ..self }
     }
 
-    /// Only calls from a place whose text contains this; needs [`FaultVfs::capture_callers`].
+    /// Only calls from a place whose text contains this; needs
+    /// [`FaultVfs::capture_callers`](super::FaultVfs::capture_callers).
     #[must_use]
     pub fn caller_contains(self, part: impl Into<String>) -> FaultRule {
         FaultRule { caller: Some(part.into()), ..self }
@@ -237,7 +238,8 @@ pub struct Site {
     pub path_class: String,
     /// Its purpose, of data calls.
     pub class: Option<IoClass>,
-    /// The line it was called from, as `file:line`, if [`FaultVfs::capture_callers`] is on.
+    /// The line it was called from, as `file:line`, if
+    /// [`FaultVfs::capture_callers`](super::FaultVfs::capture_callers) is on.
     pub caller: Option<String>,
 }
 

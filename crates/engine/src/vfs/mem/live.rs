@@ -137,19 +137,23 @@ impl Live {
         directory == inode || self.state.names(inode).is_some_and(below)
     }
 
+    /// Refuses what the kernel refuses, in its order; places are (directory, what is there).
     pub(super) fn check_rename(
-        &mut self,
-        from: Inode,
-        into: Inode,
-        over: Option<Inode>,
+        &self,
+        (parent, from): (Inode, Inode),
+        (into, over): (Inode, Option<Inode>),
     ) -> io::Result<()> {
         if self.is_directory(from) && self.is_within(into, from) {
             return Err(Errno::INVAL.into());
         }
-        match over.map(|over| self.state.names(over)) {
-            Some(None) if self.is_directory(from) => Err(Errno::NOTDIR.into()),
-            Some(Some(_)) if !self.is_directory(from) => Err(Errno::ISDIR.into()),
-            Some(Some(names)) if !names.is_empty() => Err(Errno::NOTEMPTY.into()),
+        let Some(over) = over else { return Ok(()) };
+        if self.is_directory(over) && self.is_within(parent, over) && parent != into {
+            return Err(Errno::NOTEMPTY.into());
+        }
+        match self.state.names(over) {
+            None if self.is_directory(from) => Err(Errno::NOTDIR.into()),
+            Some(_) if !self.is_directory(from) => Err(Errno::ISDIR.into()),
+            Some(names) if !names.is_empty() => Err(Errno::NOTEMPTY.into()),
             _ => Ok(()),
         }
     }

@@ -345,6 +345,9 @@ fn a_file_may_grow_without_its_data() {
     file.write_at(b"56", 4, CLASS).unwrap();
     assert_eq!(after(&vfs, CrashChoice::SizeExtendedZero(1), "f").unwrap(), b"1234\0\0");
     assert_eq!(after(&vfs, CrashChoice::SizeExtendedZero(0), "f").unwrap(), b"12\x00\x0056");
+    // Where the file was long enough, nothing of the write is left.
+    file.write_at(b"xx", 0, CLASS).unwrap();
+    assert_eq!(after(&vfs, CrashChoice::SizeExtendedZero(2), "f").unwrap(), b"123456");
 }
 
 #[test]

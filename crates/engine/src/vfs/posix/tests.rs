@@ -209,6 +209,17 @@ fn the_lock_is_exclusive_within_the_process_and_comes_back_on_drop() {
     PosixVfs.lock(&path).unwrap();
 }
 
+/// Where `flock` does not see a second open of this process, the claim does.
+#[test]
+fn a_claim_is_exclusive_until_dropped() {
+    let identity = (u64::MAX, 7);
+    let held = Claim::take(identity).unwrap();
+    assert_eq!(Claim::take(identity).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    Claim::take((u64::MAX, 8)).unwrap();
+    drop(held);
+    Claim::take(identity).unwrap();
+}
+
 #[test]
 fn the_lock_is_exclusive_between_processes() {
     let dir = directory();

@@ -1,0 +1,183 @@
+//! What outputs look like, and what claims refuse.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::options::CompressionCode;
+use crate::types::{FileId, JobId, SeqNo, TableId};
+use crate::version::{AddedTable, Placement, VersionEdit};
+
+fn key(n: u64) -> UserKey {
+    n.to_be_bytes().as_slice().into()
+}
+
+fn table(id: u64, from: u64, to: u64, size_bytes: u64) -> Arc<TableMeta> {
+    Arc::new(TableMeta {
+        id: TableId(id),
+        placement: Placement::WholeFile(FileId(id)),
+        size_bytes,
+        smallest: key(from),
+        largest: key(to),
+        seqno_min: SeqNo(0),
+        seqno_max: SeqNo(0),
+        entries: 1,
+        tombstones: 0,
+        raw_bytes: size_bytes,
+    })
+}
+
+/// A plan from level 1 to level 2, with `grandparents` in level 3.
+fn plan(
+    inputs: Vec<Arc<TableMeta>>,
+    grandparents: Vec<Arc<TableMeta>>,
+    split: OutputSplit,
+) -> CompactionPlan {
+    let overlap = 0..grandparents.len();
+    let run = Run::from_tables(Epoch(0), grandparents).unwrap();
+    let below = Below { level: 3, run, overlap: overlap.clone() };
+    CompactionPlan {
+        cf: ColumnFamilyId(0),
+        reason: CompactionReason::LevelSize,
+        rewrite: vec![Input { level: 1, epoch: Epoch(0), tables: inputs }],
+        settle: vec![],
+        drop: vec![],
+        output_level: 2,
+        output_epoch: Epoch(0),
+        split,
+        compression: CompressionCode(0),
+        class: IoClass::Deep(1),
+        compact_pointer: None,
+        score: 1.0,
+        below: if overlap.is_empty() { vec![] } else { vec![below] },
+    }
+}
+
+fn by_size(target_bytes: u64, overlap_max: u64, aligned: bool) -> OutputSplit {
+    OutputSplit::BySize {
+        target_bytes,
+        grandparent_overlap_bytes_max: overlap_max,
+        at_grandparent_boundaries: aligned,
+    }
+}
+
+/// The first keys of the output tables when each key brings ten bytes.
+fn cuts(plan: &CompactionPlan, keys: impl IntoIterator<Item = u64>) -> Vec<u64> {
+    let mut cutter = plan.output_cutter();
+    let mut bytes = 0;
+    let mut cuts = Vec::new();
+    for n in keys {
+        if cutter.cut_before(&key(n), bytes) {
+            assert!(bytes > 0, "an empty table was cut");
+            bytes = 0;
+        }
+        if bytes == 0 {
+            cuts.push(n);
+        }
+        bytes += 10;
+    }
+    cuts
+}
+
+#[test]
+fn tables_end_at_their_size() {
+    let plan = plan(vec![table(1, 0, 99, 1)], vec![], by_size(200, 1000, true));
+    assert_eq!(cuts(&plan, 0..100), [0, 20, 40, 60, 80]);
+}
+
+#[test]
+fn tables_end_where_tables_below_end() {
+    let grandparents = (0..10).map(|i| table(10 + i, i * 15, i * 15 + 14, 10)).collect();
+    let plan = plan(vec![table(1, 0, 99, 1)], grandparents, by_size(200, 10_000, true));
+    // 150 bytes are enough of 200 to end at a boundary; with neither, the size decides.
+    assert_eq!(cuts(&plan, 0..60), [0, 15, 30, 45]);
+    let unaligned = CompactionPlan { split: by_size(200, 10_000, false), ..plan };
+    assert_eq!(cuts(&unaligned, 0..60), [0, 20, 40]);
+}
+
+#[test]
+fn tables_overlap_no_more_below_than_they_may() {
+    let grandparents: Vec<_> = (0..10).map(|i| table(10 + i, i * 10, i * 10 + 9, 100)).collect();
+    let plan = plan(vec![table(1, 0, 99, 1)], grandparents.clone(), by_size(100_000, 400, false));
+    // Three tables below and 300 bytes of its own would be too many.
+    let starts = cuts(&plan, 0..100);
+    assert_eq!(starts, [0, 20, 40, 60, 80]);
+    // Sparse keys touch what lies between them, too.
+    assert_eq!(cuts(&plan, [0, 5, 45, 46, 99]), [0, 45, 99]);
+}
+
+#[test]
+fn a_table_below_that_is_jumped_over_is_left_untouched() {
+    let grandparents = vec![table(10, 0, 10, 50), table(11, 20, 30, 500), table(12, 40, 50, 50)];
+    let plan = plan(vec![table(1, 0, 99, 1)], grandparents, by_size(1000, 100_000, true));
+    assert_eq!(cuts(&plan, [1, 2, 3, 41, 42]), [1, 41]);
+    // Not when a key falls into it.
+    assert_eq!(cuts(&plan, [1, 2, 3, 25, 41, 42]), [1]);
+}
+
+#[test]
+fn guards_and_overlap_cut_too() {
+    let guards = OutputSplit::AtGuards([key(10), key(20), key(30)].into());
+    assert_eq!(
+        cuts(&plan(vec![table(1, 0, 99, 1)], vec![], guards), [1, 2, 10, 11, 35]),
+        [1, 10, 35]
+    );
+    let grandparents = (0..10).map(|i| table(10 + i, i * 10, i * 10 + 9, 100)).collect();
+    let split = OutputSplit::ByOverlap { bytes_min: 50, bytes_max: 300, overlap_bytes: 200 };
+    assert_eq!(cuts(&plan(vec![table(1, 0, 99, 1)], grandparents, split), 0..60), [0, 20, 40]);
+}
+
+#[test]
+fn what_is_below_is_known_key_by_key() {
+    let grandparents = vec![table(10, 5, 10, 1), table(11, 20, 30, 1)];
+    let plan = plan(vec![table(1, 0, 99, 1)], grandparents, by_size(1, 1, true));
+    assert!(!plan.is_bottommost());
+    let mut below = plan.keys_below();
+    let found: Vec<_> = (0..40).filter(|n| below.may_contain(&key(*n))).collect();
+    assert_eq!(found, (5..=10).chain(20..=30).collect::<Vec<_>>());
+}
+
+#[test]
+fn claims_refuse_what_touches() {
+    let split = by_size(1, 1, true);
+    let first = plan(vec![table(1, 10, 19, 7)], vec![], split.clone());
+    let same_table = plan(vec![table(1, 10, 19, 7)], vec![], split.clone());
+    let same_range = plan(vec![table(2, 19, 25, 7)], vec![], split.clone());
+    let apart = plan(vec![table(3, 20, 25, 7)], vec![], split.clone());
+    let elsewhere = CompactionPlan { cf: ColumnFamilyId(1), ..same_range.clone() };
+    let deeper = CompactionPlan { output_level: 3, ..same_range.clone() };
+    let empty = CompactionPlan { rewrite: vec![], ..first.clone() };
+    let mut claims = InFlight::default();
+    claims.claim(JobId(1), &first).unwrap();
+    assert_eq!(claims.claim(JobId(1), &apart), Err(ClaimError::Job(JobId(1))));
+    assert_eq!(claims.claim(JobId(2), &same_table), Err(ClaimError::Table(TableId(1))));
+    let range = ClaimError::Range { job: JobId(1), level: 2 };
+    assert_eq!(claims.claim(JobId(2), &same_range), Err(range));
+    assert_eq!(claims.claim(JobId(2), &empty), Err(ClaimError::Empty));
+    assert_eq!((claims.bytes(ColumnFamilyId(0), 1), claims.len()), (7, 1));
+    claims.claim(JobId(2), &apart).unwrap();
+    claims.claim(JobId(3), &elsewhere).unwrap();
+    assert!(claims.is_claimed(&table(3, 20, 25, 7)));
+    assert_eq!(claims.bytes(ColumnFamilyId(0), 1), 14);
+    assert!(claims.release(JobId(1)) && !claims.release(JobId(1)));
+    assert!(claims.release(JobId(3)) && claims.release(JobId(2)));
+    claims.claim(JobId(4), &deeper).unwrap();
+    assert!(claims.release(JobId(4)) && claims.is_empty());
+}
+
+#[test]
+fn an_edit_moves_what_settles_and_removes_all_inputs() {
+    let version = Version::new(ColumnFamilyId(0), 4);
+    let tables = [table(1, 0, 5, 7), table(2, 6, 9, 7)];
+    let added =
+        tables.iter().map(|table| AddedTable { level: 1, epoch: Epoch(0), table: table.clone() });
+    let edit = VersionEdit { added: added.collect(), ..VersionEdit::default() };
+    let version = version.apply(&edit).unwrap();
+    let mut plan = plan(vec![tables[0].clone()], vec![], by_size(1, 1, true));
+    plan.settle = vec![Input { level: 1, epoch: Epoch(0), tables: vec![tables[1].clone()] }];
+    plan.compact_pointer = Some((1, key(9)));
+    let next = version.apply(&plan.edit()).unwrap();
+    next.validate().unwrap();
+    assert_eq!((next.level(1).tables(), next.level(2).tables()), (0, 1));
+    assert_eq!(next.level(2).sorted().unwrap().get(0), Some(&tables[1]));
+    assert_eq!(next.compact_pointer(1), Some(&key(9)));
+}
