@@ -81,7 +81,11 @@ pub(crate) fn open(
             )));
         }
         Some(catalogue) => catalogue,
-        None => new_catalogue(vfs.as_ref(), directory, &options)?,
+        None => {
+            let catalogue = new_catalogue(vfs.as_ref(), directory, &options)?;
+            sync_ancestors(vfs.as_ref(), directory)?;
+            catalogue
+        }
     };
     let mut opening = Opening::new(vfs, directory, options, catalogue, family_options, false)?;
     opening.check_files()?;
@@ -129,12 +133,24 @@ fn prepare_directory(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Resu
             return Err(missing(directory));
         }
         vfs.create_dir_all(directory).map_err(|e| Error::io("create", directory, e))?;
-        if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            vfs.sync_dir(parent).map_err(|e| Error::io("sync directory", parent, e))?;
-        }
     }
     if let Some(logs) = &options.wal_dir {
         vfs.create_dir_all(logs).map_err(|e| Error::io("create", logs, e))?;
+    }
+    Ok(())
+}
+
+/// Makes the names of a new database's directory and of those above it durable: whoever made them,
+/// an earlier open that was cut short included.
+fn sync_ancestors(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+    let parents = directory.ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty());
+    for (height, parent) in parents.enumerate() {
+        match vfs.sync_dir(parent) {
+            // What we may not even read, we have not made.
+            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Ok(()),
+            Err(e) if height == 0 => return Err(Error::io("sync directory", parent, e)),
+            _ => {}
+        }
     }
     Ok(())
 }
