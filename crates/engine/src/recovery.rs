@@ -70,6 +70,7 @@ pub(crate) fn open(
     }
     let vfs = Arc::new(MeteredVfs::new(vfs));
     prepare_directory(vfs.as_ref(), directory, &options)?;
+    look_first(vfs.as_ref(), directory, &options)?;
     let lock = take_lock(vfs.as_ref(), directory)?;
     let existing = read_catalogue(vfs.as_ref(), directory)?;
     let fresh = existing.is_none();
@@ -176,27 +177,7 @@ fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Box<dyn VfsLock>> {
 
 fn new_catalogue(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<Catalogue> {
     let listing = vfs.list(directory).map_err(|e| Error::io("list", directory, e))?;
-    let foreign = recognise_foreign(&listing, None);
-    if let Some(what) = foreign.filter(|_| !has_unfinished_manifest(vfs, directory, &listing)) {
-        let path = directory.to_owned();
-        return Err(Error::IncompatibleDirectory { path, reason: format!("it is {what}") });
-    }
-    // Logs or tables without a catalogue are a damaged database, not an empty place.
-    let leftover = listing.iter().filter_map(|path| path.file_name()?.to_str()).find(|name| {
-        matches!(
-            FileName::parse(name),
-            Some(FileName::Table(_) | FileName::Wal(_) | FileName::Current)
-        )
-    });
-    if let Some(name) = leftover {
-        return Err(Error::IncompatibleDirectory {
-            path: directory.to_owned(),
-            reason: format!("CURRENT is missing, but {name} is there: try to repair it"),
-        });
-    }
-    if !options.create_if_missing {
-        return Err(missing(directory));
-    }
+    refuse_other_than_new(vfs, directory, &listing, options)?;
     let family = FamilyState {
         name: DEFAULT_COLUMN_FAMILY.to_owned(),
         version: Arc::new(fresh_version(ColumnFamilyId(0), &options.column_family)),
@@ -215,6 +196,47 @@ fn new_catalogue(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<C
         shared_files: BTreeSet::new(),
         last_seqno: SeqNo(0),
     })
+}
+
+/// Before anything is written to `directory`: refuses what is there and is no database of ours. What
+/// is damaged is found out later, under the lock.
+fn look_first(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<()> {
+    match read_current(vfs, directory) {
+        Err(error @ Error::IncompatibleDirectory { .. }) => Err(error),
+        Ok(None) => match vfs.list(directory) {
+            Ok(listing) => refuse_other_than_new(vfs, directory, &listing, options),
+            Err(_) => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// There is no CURRENT: is this a place for a new database?
+fn refuse_other_than_new(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    listing: &[PathBuf],
+    options: &Options,
+) -> Result<()> {
+    // Logs or tables without a catalogue are a damaged database, not an empty place.
+    let leftover = listing.iter().filter_map(|path| path.file_name()?.to_str()).find(|name| {
+        matches!(
+            FileName::parse(name),
+            Some(FileName::Table(_) | FileName::Wal(_) | FileName::Current)
+        )
+    });
+    let refused = |reason| Err(Error::IncompatibleDirectory { path: directory.to_owned(), reason });
+    if let Some(name) = leftover {
+        return refused(format!("CURRENT is missing, but {name} is there: try to repair it"));
+    }
+    let foreign = recognise_foreign(listing, None);
+    if let Some(what) = foreign.filter(|_| !has_unfinished_manifest(vfs, directory, listing)) {
+        return refused(format!("it is {what}"));
+    }
+    if !options.create_if_missing {
+        return Err(missing(directory));
+    }
+    Ok(())
 }
 
 /// True if the first open was cut short: a manifest of ours, or the beginning of one, that no CURRENT

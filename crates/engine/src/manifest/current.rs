@@ -120,7 +120,8 @@ pub(crate) fn recognise_foreign(
     if any(&|name| name.starts_with("marker.manifest.") || name.starts_with("marker.format-")) {
         return Some("a Pebble database");
     }
-    if !names_manifest && !has_manifest {
+    // A CURRENT that names no manifest in the others' way is a damaged one of ours.
+    if !names_manifest && !(has_manifest && current.is_none()) {
         return None;
     }
     if any(&|name| name == "IDENTITY" || numbered(name, "OPTIONS-") || name.ends_with(".blob")) {

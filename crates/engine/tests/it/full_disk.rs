@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use sateen::vfs::{CrashChoice, Fault, FaultRule, FaultVfs, MemVfs, Vfs, VfsOperation};
 use sateen::{
-    ColumnFamily, CompactRangeOptions, Db, Error, Health, Options, ReadOptions, WalMode,
+    CompactRangeOptions, Db, Error, Health, Options, ReadOptions, WalMode,
     WriteBatch, WriteOptions,
 };
 

@@ -1,5 +1,6 @@
 //! Tests of the whole engine, in one binary.
 
+mod bad_input;
 mod basics;
 mod common;
 mod corrupt;
