@@ -191,9 +191,9 @@ impl DbCore {
     /// Bytes of everything in memory but the block cache.
     pub(crate) fn memory_without_cache(&self) -> u64 {
         let families = self.families();
-        let memtables = families.values().map(|family| {
-            family.active_memtable().memory_bytes() as u64 + family.sealed_usage().1
-        });
+        let memtables = families
+            .values()
+            .map(|family| family.active_memtable().memory_bytes() as u64 + family.sealed_usage().1);
         memtables.sum::<u64>()
             + self.pool_memory.bytes() as u64
             + self.tables.memory_bytes()
@@ -313,11 +313,10 @@ impl DbCore {
         wait: bool,
     ) -> Result<()> {
         let ids: Vec<ColumnFamilyId> = families.iter().map(|family| family.id()).collect();
-        let through =
-            self.pipeline.exclusive(|stage| {
-                self.pipeline.seal(stage, &ids);
-                stage.last_seqno()
-            });
+        let through = self.pipeline.exclusive(|stage| {
+            self.pipeline.seal(stage, &ids);
+            stage.last_seqno()
+        });
         let now = self.now();
         for family in families {
             self.driver.report(now, crate::background::memtables_event(family));
@@ -417,10 +416,8 @@ impl DbCore {
             options.set_at_run_time(name, value)?;
         }
         self.blocks.set_capacity(options.block_cache_bytes);
-        self.driver.report(
-            self.now(),
-            Event::OptionsChanged { options: control::database(&options) },
-        );
+        self.driver
+            .report(self.now(), Event::OptionsChanged { options: control::database(&options) });
         self.options.store(Arc::new(options));
         Ok(())
     }
@@ -482,9 +479,7 @@ impl DbCore {
     }
 
     pub(crate) fn sync_directory(&self, directory: &Path) -> Result<()> {
-        self.vfs
-            .sync_dir(directory)
-            .map_err(|error| Error::io("sync directory", directory, error))
+        self.vfs.sync_dir(directory).map_err(|error| Error::io("sync directory", directory, error))
     }
 }
 

@@ -12,8 +12,8 @@ use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{Error, Result};
 use crate::iter::Iter;
-use crate::metrics::Operation;
 use crate::manifest::version_set::fresh_version;
+use crate::metrics::Operation;
 use crate::options::{
     ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options, ReadOptions, WriteOptions,
     control,
@@ -203,11 +203,8 @@ impl Db {
         }
         let _catalogue = lock(&core.catalogue);
         check_family(family)?;
-        let edit = VersionEdit {
-            column_family: family.data.id(),
-            drop: true,
-            ..VersionEdit::default()
-        };
+        let edit =
+            VersionEdit { column_family: family.data.id(), drop: true, ..VersionEdit::default() };
         let last_seqno = core.pipeline.visible_seqno();
         // First no more writes, then the record of it: a write that was acknowledged is not lost
         // unless the drop was.
@@ -236,8 +233,7 @@ pub(crate) fn create_family(
 ) -> Result<Arc<ColumnFamilyData>> {
     let id = core.versions.counters.family();
     let version = fresh_version(id, &options);
-    let data =
-        Arc::new(core.new_family_data(id, name.to_owned(), options, Arc::new(version)));
+    let data = Arc::new(core.new_family_data(id, name.to_owned(), options, Arc::new(version)));
     let edit = VersionEdit {
         column_family: id,
         create: Some(name.to_owned()),

@@ -134,8 +134,7 @@ impl Iter {
             return Err(reversed_bounds(lower, upper));
         }
         let bound = |key: &Option<Vec<u8>>| key.as_deref().map(Into::into);
-        let mut bounds =
-            IterBounds::new(bound(&options.lower_bound), bound(&options.upper_bound));
+        let mut bounds = IterBounds::new(bound(&options.lower_bound), bound(&options.upper_bound));
         if let Some(prefix) = &options.prefix {
             bounds = bounds.with_prefix(prefix);
         }

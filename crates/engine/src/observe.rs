@@ -38,10 +38,14 @@ impl Db {
         }
         let super_version = family.data.super_version();
         let levels = super_version.version.levels();
-        levels.iter().flat_map(|level| level.runs()).map(|run| {
-            let tables = run.overlap(begin, end);
-            run.bytes_in(tables)
-        }).sum()
+        levels
+            .iter()
+            .flat_map(|level| level.runs())
+            .map(|run| {
+                let tables = run.overlap(begin, end);
+                run.bytes_in(tables)
+            })
+            .sum()
     }
 }
 
@@ -144,13 +148,15 @@ fn property(core: &DbCore, family: &ColumnFamilyData, name: &str) -> Option<Stri
         "options" => return Some(core.options.load().to_text()),
         "health" => return Some(core.health.health().name().to_owned()),
         "estimate-num-keys" => {
-            let entries = version.tables().map(|(_, _, table)| {
-                table.entries.saturating_sub(2 * table.tombstones)
-            });
+            let entries = version
+                .tables()
+                .map(|(_, _, table)| table.entries.saturating_sub(2 * table.tombstones));
             let memory = active.entries() as u64;
             entries.sum::<u64>() + memory
         }
-        "estimate-live-data-size" | "total-sst-files-size" | "live-sst-files-size" => version.bytes(),
+        "estimate-live-data-size" | "total-sst-files-size" | "live-sst-files-size" => {
+            version.bytes()
+        }
         "num-immutable-mem-table" => sealed as u64,
         "mem-table-flush-pending" => u64::from(sealed > 0),
         "compaction-pending" => u64::from(core.driver.has_due_work()),

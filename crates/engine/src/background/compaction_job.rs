@@ -88,7 +88,8 @@ impl CompactionJob {
         context: CompactionContext,
     ) -> CompactionJob {
         let open = |input: &Input| {
-            let opener = OpenInput { tables: context.tables.clone(), options: context.read.clone() };
+            let opener =
+                OpenInput { tables: context.tables.clone(), options: context.read.clone() };
             LevelIter::new(InputRun(input.tables.clone()), opener, IterBounds::all())
         };
         let runs: Vec<_> = plan.rewrite.iter().map(open).collect();

@@ -30,7 +30,8 @@ impl Pool {
                 work(&core);
             };
             let spawned = std::thread::Builder::new().name(name).spawn(run);
-            threads.push(spawned.map_err(|error| Error::io("start thread for", &core_path(), error))?);
+            threads
+                .push(spawned.map_err(|error| Error::io("start thread for", &core_path(), error))?);
         }
         Ok(())
     }

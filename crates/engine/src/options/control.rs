@@ -26,11 +26,7 @@ pub(crate) fn compression_from_code(code: CompressionCode) -> Compression {
 
 /// What a manual compaction does to the lowest level.
 pub(crate) fn bottommost(rewrite: bool) -> BottommostLevelCompaction {
-    if rewrite {
-        BottommostLevelCompaction::Force
-    } else {
-        BottommostLevelCompaction::IfTombstones
-    }
+    if rewrite { BottommostLevelCompaction::Force } else { BottommostLevelCompaction::IfTombstones }
 }
 
 /// The options of the whole database.

@@ -16,7 +16,7 @@ use crate::files::{CompactionFileWriter, DirectoryEntry};
 use crate::key;
 
 use super::block::BlockBuilder;
-use super::compression::{Compressor};
+use super::compression::Compressor;
 use super::filter;
 use super::format::{BLOCK_TRAILER_BYTES, BlockHandle, Footer, Seed, shared_prefix, to_usize};
 use super::index::{self, IndexBuilder};

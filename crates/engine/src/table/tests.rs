@@ -19,8 +19,7 @@ use crate::read::block_cache::BlockCache;
 use crate::vfs::{MemVfs, OpenOptions, Vfs};
 
 use super::{
-    Table, TableBuilder, TableBuilderOptions, TableIterOptions, TableSource,
-    TableSummary, hash_key,
+    Table, TableBuilder, TableBuilderOptions, TableIterOptions, TableSource, TableSummary, hash_key,
 };
 
 pub(super) const DB: u64 = 0xDB;

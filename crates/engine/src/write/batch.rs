@@ -131,11 +131,7 @@ impl WriteBatch {
     ///
     /// # Errors
     /// As [`WriteBatch::delete`].
-    pub fn delete_cf(
-        &mut self,
-        family: &crate::ColumnFamily,
-        key: impl AsRef<[u8]>,
-    ) -> Result<()> {
+    pub fn delete_cf(&mut self, family: &crate::ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
         self.delete_cf_id(family.data.id(), key.as_ref())
     }
 
