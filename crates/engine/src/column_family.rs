@@ -153,11 +153,6 @@ impl ColumnFamilyData {
         memory.sealed.get(flushed).map_or(memory.active_log, |sealed| sealed.log)
     }
 
-    /// True if memory holds anything that tables do not.
-    pub(crate) fn has_unflushed(&self) -> bool {
-        !lock(&self.memory).sealed.is_empty() || !self.active_memtable().is_empty()
-    }
-
     /// Makes `version` the one that readers see, the oldest `flushed` sealed memtables being in it.
     /// Called by the version set alone.
     pub(crate) fn install(&self, version: Arc<Version>, flushed: usize) {

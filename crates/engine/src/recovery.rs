@@ -30,12 +30,12 @@ use crate::options::{ColumnFamilyOptions, Options, WalMode, WalRecovery, control
 use crate::read::block_cache::BlockCache;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
 use crate::snapshot::SnapshotList;
-use crate::vfs::{IoClass, MeteredVfs, Vfs, VfsLock};
+use crate::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock};
 use crate::wal::{Tail, WalChain, WalWriter};
 use crate::write::batch::BatchReader;
 use crate::write::{CommitPipeline, PipelineStart};
 
-use catalogue::{Catalogue, missing, new_catalogue, read_catalogue};
+use catalogue::{Catalogue, look_first, missing, new_catalogue, read_catalogue};
 
 mod catalogue;
 
@@ -61,6 +61,7 @@ pub(crate) fn open(
     }
     let vfs = Arc::new(MeteredVfs::new(vfs));
     prepare_directory(vfs.as_ref(), directory, &options)?;
+    look_first(vfs.as_ref(), directory, &options)?;
     let lock = take_lock(vfs.as_ref(), directory)?;
     let existing = read_catalogue(vfs.as_ref(), directory)?;
     let fresh = existing.is_none();
@@ -72,7 +73,11 @@ pub(crate) fn open(
             )));
         }
         Some(catalogue) => catalogue,
-        None => new_catalogue(vfs.as_ref(), directory, &options)?,
+        None => {
+            let catalogue = new_catalogue(vfs.as_ref(), directory, &options)?;
+            sync_ancestors(vfs.as_ref(), directory)?;
+            catalogue
+        }
     };
     let mut opening = Opening::new(vfs, directory, options, catalogue, family_options, false)?;
     opening.check_files()?;
@@ -120,12 +125,24 @@ fn prepare_directory(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Resu
             return Err(missing(directory));
         }
         vfs.create_dir_all(directory).map_err(|e| Error::io("create", directory, e))?;
-        if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            vfs.sync_dir(parent).map_err(|e| Error::io("sync directory", parent, e))?;
-        }
     }
     if let Some(logs) = &options.wal_dir {
         vfs.create_dir_all(logs).map_err(|e| Error::io("create", logs, e))?;
+    }
+    Ok(())
+}
+
+/// Makes the names of a new database's directory and of those above it durable: whoever made them,
+/// an earlier open that was cut short included.
+fn sync_ancestors(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+    let parents = directory.ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty());
+    for (height, parent) in parents.enumerate() {
+        match vfs.sync_dir(parent) {
+            // What we may not even read, we have not made.
+            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Ok(()),
+            Err(e) if height == 0 => return Err(Error::io("sync directory", parent, e)),
+            _ => {}
+        }
     }
     Ok(())
 }
@@ -263,6 +280,12 @@ impl Opening {
             let path = crate::files::table_file_name(&self.directory, *missing);
             return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
         }
+        // A log is durable by name before an edit says that it is the oldest that is needed.
+        let needed = self.versions.oldest_log();
+        if needed > LogNumber(0) && !self.logs.contains(&needed) {
+            let path = crate::files::wal_file_name(&self.wal_directory(), needed);
+            return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
+        }
         Ok(())
     }
 
@@ -287,6 +310,9 @@ impl Opening {
         let first = self.versions.oldest_log();
         let db_uid = self.versions.db_uid();
         let vfs: Arc<dyn Vfs> = self.vfs.clone();
+        if !self.read_only && self.families.len() > 1 {
+            self.sync_logs(first)?;
+        }
         let mut chain = WalChain::open(vfs, &directory, self.logs.iter().copied(), db_uid, first)?;
         let mut full = false;
         loop {
@@ -322,6 +348,20 @@ impl Opening {
         {
             let path = crate::files::wal_file_name(&directory, position.number);
             return Err(Error::corruption(&path, offset, CorruptionKind::Truncated));
+        }
+        Ok(())
+    }
+
+    /// What a killed process left in the logs can be read and need not be durable. It is made so
+    /// before a flush stores it in one column family: after a power loss the others must have it,
+    /// too.
+    fn sync_logs(&self, first: LogNumber) -> Result<()> {
+        let directory = self.wal_directory();
+        for log in self.logs.iter().filter(|log| **log >= first) {
+            let path = crate::files::wal_file_name(&directory, *log);
+            let options = OpenOptions { write: true, ..OpenOptions::READ };
+            let file = self.vfs.open(&path, options).map_err(|e| Error::io("open", &path, e))?;
+            file.sync_data(IoClass::Wal).map_err(|e| Error::io("sync", &path, e))?;
         }
         Ok(())
     }
@@ -398,14 +438,13 @@ impl Opening {
     }
 
     fn finish(self, lock: Option<Box<dyn VfsLock>>) -> Result<Arc<DbCore>> {
-        let wal = match (&self.options.wal, self.read_only) {
-            (WalMode::Off, _) | (_, true) => None,
-            _ => Some(self.first_wal()?),
-        };
-        let wal_number =
-            wal.as_ref().map_or_else(|| self.versions.counters.log(), WalWriter::number);
-        if !self.read_only {
-            self.raise_log_numbers(wal_number)?;
+        let mut wal = if self.read_only { None } else { Some(self.first_wal()?) };
+        if let Some(wal) = &wal {
+            self.raise_log_numbers(wal.number())?;
+        }
+        if self.options.wal == WalMode::Off {
+            // Made all the same: the catalogue names it, and the next open looks for it.
+            wal = None;
         }
         let families: Families =
             self.families.values().map(|data| (data.name().to_owned(), data.clone())).collect();

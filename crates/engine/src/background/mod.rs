@@ -196,6 +196,11 @@ impl Driver {
         lock(&self.shared).plane.pending_compaction_bytes(family).unwrap_or(0)
     }
 
+    /// True if flushes run.
+    fn has_flushes(&self) -> bool {
+        lock(&self.shared).jobs.values().any(|slot| slot.is_flush)
+    }
+
     /// Gives up every job that is left. No thread may be in the driver any more.
     pub(crate) fn abandon_all(&self) {
         let mut shared = lock(&self.shared);
@@ -299,6 +304,25 @@ impl DbCore {
         shared.runnable.retain(|(granted, _)| *granted != id);
         job.abandon();
         shared.plane.handle(now, Event::JobFinished { job: id, result: JobResult::Cancelled });
+    }
+
+    /// Gives up the flushes under way and waits until those that are being stepped have ended. None
+    /// is started before control hears that it is not paused any more.
+    pub(crate) fn stop_flushes(&self) -> Result<()> {
+        self.driver.report(self.now(), Event::Paused(true));
+        let mut shared = lock(&self.driver.shared);
+        let flushes = shared.jobs.iter().filter(|(_, slot)| slot.is_flush).map(|(id, _)| *id);
+        for id in flushes.collect::<Vec<_>>() {
+            self.discard(&mut shared, self.now(), id);
+        }
+        drop(shared);
+        while self.driver.has_flushes() {
+            if self.driver.is_stopping() {
+                return Err(Error::Closed);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
     }
 
     fn report_memtables(&self, shared: &mut Shared, now: Instant) {
@@ -415,6 +439,13 @@ impl DbCore {
             }
             if shared.stop {
                 return Err(Error::Closed);
+            }
+            if let Err(refusal) = self.health.check() {
+                // It may never end: a failed compaction is tried again only once all is well.
+                let mut shared = shared;
+                shared.requests.remove(&request);
+                shared.plane.handle(self.now(), Event::CompactRangeCancelled { request });
+                return Err(refusal);
             }
             if self.has_threads() {
                 let waited = self.driver.wake.wait_timeout(shared, IDLE_WAIT_MAX);

@@ -319,8 +319,9 @@ fn read_header(
     }
     if version > FORMAT_VERSION || features & !KNOWN_FEATURES != 0 {
         return incompatible(format!(
-            "compaction file of format {version} with features {features:#x}; this engine reads \
-             format {FORMAT_VERSION} with features {KNOWN_FEATURES:#x}"
+            "written in a newer format: compaction file of format {version} with features \
+             {features:#x}; this engine reads format {FORMAT_VERSION} with features \
+             {KNOWN_FEATURES:#x}"
         ));
     }
     if stored_id != id.0 {

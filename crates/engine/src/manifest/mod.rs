@@ -18,7 +18,9 @@ pub(crate) mod version_set;
 use std::path::Path;
 
 pub(crate) use codec::{decode_edits, encode_edit};
-pub(crate) use current::{Current, read_current, recognise_foreign, write_current};
+pub(crate) use current::{
+    Current, TEMPORARY_CURRENT, read_current, recognise_foreign, write_current,
+};
 pub(crate) use record::{ManifestReader, ManifestWriter};
 
 use crate::vfs::{IoClass, MemVfs, OpenOptions, Vfs};

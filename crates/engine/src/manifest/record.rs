@@ -87,6 +87,11 @@ impl ManifestWriter {
         Ok(synced)
     }
 
+    /// False once a write or sync has failed.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.records.sync_handle().check_alive().is_ok()
+    }
+
     /// Bytes written.
     pub(crate) fn size_bytes(&self) -> u64 {
         self.records.end()

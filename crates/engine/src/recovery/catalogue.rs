@@ -4,7 +4,7 @@
 //! store's, is not taken for an empty one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sateen_control::{ColumnFamilyId, FileId, SeqNo};
@@ -13,9 +13,10 @@ use crate::db::DEFAULT_COLUMN_FAMILY;
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::{FileName, manifest_file_name};
 use crate::manifest::version_set::{Counters, FamilyState, fresh_version, next_family_state};
-use crate::manifest::{ManifestReader, read_current, recognise_foreign};
+use crate::manifest::{ManifestReader, TEMPORARY_CURRENT, read_current, recognise_foreign};
 use crate::options::Options;
-use crate::vfs::Vfs;
+use crate::vfs::{IoClass, OpenOptions, Vfs};
+use crate::wal::frame::{FILE_HEADER_BYTES, FileKind};
 
 /// What the catalogue says.
 pub(super) struct Catalogue {
@@ -32,24 +33,7 @@ pub(super) fn new_catalogue(
     options: &Options,
 ) -> Result<Catalogue> {
     let listing = vfs.list(directory).map_err(|e| Error::io("list", directory, e))?;
-    if let Some(what) = recognise_foreign(&listing, None) {
-        let path = directory.to_owned();
-        return Err(Error::IncompatibleDirectory { path, reason: format!("it is {what}") });
-    }
-    // Logs or tables without a catalogue are a damaged database, not an empty place.
-    let leftover = listing
-        .iter()
-        .filter_map(|path| path.file_name()?.to_str())
-        .find(|name| matches!(FileName::parse(name), Some(FileName::Table(_) | FileName::Current)));
-    if let Some(name) = leftover {
-        return Err(Error::IncompatibleDirectory {
-            path: directory.to_owned(),
-            reason: format!("CURRENT is missing, but {name} is there: try to repair it"),
-        });
-    }
-    if !options.create_if_missing {
-        return Err(missing(directory));
-    }
+    refuse_other_than_new(vfs, directory, &listing, options)?;
     let family = FamilyState {
         name: DEFAULT_COLUMN_FAMILY.to_owned(),
         version: Arc::new(fresh_version(ColumnFamilyId(0), &options.column_family)),
@@ -68,6 +52,71 @@ pub(super) fn new_catalogue(
         shared_files: BTreeSet::new(),
         last_seqno: SeqNo(0),
     })
+}
+
+/// Before anything is written to `directory`: refuses what is there and is no database of ours.
+/// What is damaged is found out later, under the lock.
+pub(super) fn look_first(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<()> {
+    match read_current(vfs, directory) {
+        Err(error @ Error::IncompatibleDirectory { .. }) => Err(error),
+        Ok(None) => match vfs.list(directory) {
+            Ok(listing) => refuse_other_than_new(vfs, directory, &listing, options),
+            Err(_) => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// There is no CURRENT: is this a place for a new database?
+fn refuse_other_than_new(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    listing: &[PathBuf],
+    options: &Options,
+) -> Result<()> {
+    // Logs or tables without a catalogue are a damaged database, not an empty place.
+    let leftover = listing.iter().filter_map(|path| path.file_name()?.to_str()).find(|name| {
+        matches!(
+            FileName::parse(name),
+            Some(FileName::Table(_) | FileName::Wal(_) | FileName::Current)
+        )
+    });
+    let refused = |reason| Err(Error::IncompatibleDirectory { path: directory.to_owned(), reason });
+    if let Some(name) = leftover {
+        return refused(format!("CURRENT is missing, but {name} is there: try to repair it"));
+    }
+    let foreign = recognise_foreign(listing, None);
+    if let Some(what) = foreign.filter(|_| !has_unfinished_manifest(vfs, directory, listing)) {
+        return refused(format!("it is {what}"));
+    }
+    if !options.create_if_missing {
+        return Err(missing(directory));
+    }
+    Ok(())
+}
+
+/// True if the first open was cut short: a manifest of ours, or the beginning of one, that no
+/// CURRENT names yet.
+fn has_unfinished_manifest(vfs: &dyn Vfs, directory: &Path, listing: &[PathBuf]) -> bool {
+    let names = listing.iter().filter_map(|path| path.file_name()?.to_str());
+    let mut known = names.map(|name| match FileName::parse(name) {
+        Some(manifest @ FileName::Manifest(_)) => begins_manifest(vfs, &manifest.path(directory)),
+        Some(FileName::Lock) => true,
+        _ => name == TEMPORARY_CURRENT,
+    });
+    known.all(|one| one)
+}
+
+/// Whether a file is empty, or zeros, or begins as our manifests do.
+fn begins_manifest(vfs: &dyn Vfs, path: &Path) -> bool {
+    let mut bytes = [0; FILE_HEADER_BYTES];
+    let read = vfs
+        .open(path, OpenOptions::READ)
+        .and_then(|file| file.read_at(&mut bytes, 0, IoClass::Manifest));
+    let begun = bytes.get(..read.unwrap_or(0)).unwrap_or_default();
+    let magic = FileKind::Manifest.magic();
+    begun.iter().all(|byte| *byte == 0)
+        || begun.starts_with(magic.get(..begun.len().min(8)).unwrap_or(&magic))
 }
 
 /// A number that no other database has, probably: what tells its blocks from those of another.

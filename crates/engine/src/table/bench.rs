@@ -185,7 +185,7 @@ fn reads(what: &str, built: &Built) {
     let mut found = 0;
     for _ in 0..n {
         let mut user = user_key(next(&mut state) % (built.entries - 1)).to_vec();
-        user.push(b'x');
+        user.extend_from_slice(b"x");
         let table = tables.get(find(&user), CLASS).unwrap();
         let hash = hash_key(&user);
         let got = table.get(&user, SeqNo::MAX, hash, Some(&blocks), true).unwrap();

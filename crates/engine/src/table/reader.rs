@@ -309,8 +309,8 @@ impl TableSource {
             FooterError::Newer { version, features } => Error::IncompatibleDirectory {
                 path: self.path.to_path_buf(),
                 reason: format!(
-                    "table {} of format {version} with features {features:#x}; this engine reads \
-                     format {FORMAT_VERSION}",
+                    "written in a newer format: table {} of format {version} with features \
+                     {features:#x}; this engine reads format {FORMAT_VERSION}",
                     self.table
                 ),
             },

@@ -118,6 +118,11 @@ impl RecordReader {
         self.seed = FileHeader { version: FORMAT_VERSION, db_uid: expected, number }.seed(kind);
         self.chain = self.seed;
         let Some(header) = header else {
+            let block = self.unread().get(..FILE_HEADER_BYTES).unwrap_or_default();
+            if block.iter().any(|byte| *byte != 0) {
+                // One sector, written at once: a crash leaves all of it, or nothing, or zeros.
+                return Err(self.corruption(0, CorruptionKind::Checksum));
+            }
             // Without a header nothing that follows is read, except as a proof that it was there.
             return self.end(CorruptionKind::Checksum);
         };

@@ -368,19 +368,22 @@ impl CommitPipeline {
     }
 
     /// Replaces a dead log by a fresh one (format rule F4). The caller leads, and everything that
-    /// was written to the logs before is in tables.
-    pub(crate) fn replace_wal(&self, stage: &mut Stage, mut writer: WalWriter) -> Result<()> {
+    /// was written to the logs before is in tables. Returns those logs, which can be removed.
+    pub(crate) fn replace_wal(
+        &self,
+        stage: &mut Stage,
+        mut writer: WalWriter,
+    ) -> Result<Vec<LogNumber>> {
         writer.follow(None)?;
-        for (_, dead) in lock(&self.logs).drain(..) {
-            dead.retire();
-        }
+        let dead: Vec<_> = lock(&self.logs).drain(..).collect();
+        dead.iter().for_each(|(_, log)| log.retire());
         self.start_log(stage, writer);
         for (_, family, memtable) in &stage.active.members {
             if memtable.is_empty() {
                 family.set_active_log(stage.wal_number);
             }
         }
-        Ok(())
+        Ok(dead.into_iter().map(|(number, _)| number).collect())
     }
 
     fn start_log(&self, stage: &mut Stage, writer: WalWriter) {
