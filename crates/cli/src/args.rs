@@ -338,9 +338,14 @@ pub(crate) enum DumpVerb {
     /// Print what the file says, record by record
     #[command(after_help = "\
 Examples:
-  sateen table dump library/000012.sst
-  sateen wal dump library/000013.log --values
+  sateen table dump library/000012.sat --limit 10
+  sateen wal dump library/000013.wal --values
   sateen manifest dump library/MANIFEST-000004 --json
+
+Of a file of tables the header, the directory, and every entry: its key, sequence number, kind and
+length, tabs between. Of a log or manifest the header, every record and what is in it, and how it
+ended. With --json each piece is an object on a line; bytes that are no text are in hexadecimal
+under a name that ends in _hex.
 
 The file is not changed. Ends with 1 at the first damage, having printed what is before it.")]
     Dump {
@@ -349,7 +354,7 @@ The file is not changed. Ends with 1 at the first damage, having printed what is
         /// Values, too, not only their lengths
         #[arg(long)]
         values: bool,
-        /// At most so many records
+        /// At most so many entries of tables, or records of a log or manifest
         #[arg(long, value_name = "N")]
         limit: Option<u64>,
     },

@@ -3,6 +3,7 @@
 
 mod args;
 mod db;
+mod dump;
 mod failure;
 mod load;
 mod progress;
@@ -18,8 +19,8 @@ use sateen_bench::Reexec;
 use serde_json::json;
 
 use crate::args::{Cli, DumpVerb, Noun, Verbs};
+use crate::dump::{DumpOptions, FileKind};
 use crate::failure::{Failure, Result};
-use crate::store::{DumpOptions, FileKind};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -39,9 +40,9 @@ fn main() -> ExitCode {
 fn run(cli: &Cli, output: &mut dyn Write) -> Result<()> {
     match &cli.noun {
         Noun::Db(verbs) => db::run(&verbs.verb, verbs.json, output),
-        Noun::Table(verbs) => dump(FileKind::Table, verbs, output),
-        Noun::Wal(verbs) => dump(FileKind::Wal, verbs, output),
-        Noun::Manifest(verbs) => dump(FileKind::Manifest, verbs, output),
+        Noun::Table(verbs) => look_into(FileKind::Table, verbs, output),
+        Noun::Wal(verbs) => look_into(FileKind::Wal, verbs, output),
+        Noun::Manifest(verbs) => look_into(FileKind::Manifest, verbs, output),
         // They print for themselves.
         Noun::Bench(arguments) => Ok(sateen_bench::run(arguments, &reexec()).map(drop)?),
         Noun::Demo(arguments) => Ok(sateen_bench::demo(arguments, &reexec()).map(drop)?),
@@ -53,10 +54,10 @@ fn reexec() -> Reexec {
     Reexec::new(["bench"])
 }
 
-fn dump(kind: FileKind, verbs: &Verbs<DumpVerb>, output: &mut dyn Write) -> Result<()> {
+fn look_into(kind: FileKind, verbs: &Verbs<DumpVerb>, output: &mut dyn Write) -> Result<()> {
     let DumpVerb::Dump { file, values, limit } = &verbs.verb;
     let options = DumpOptions { values: *values, limit: *limit, json: verbs.json };
-    store::dump(kind, file, options, output)
+    dump::run(kind, file, options, output)
 }
 
 /// Tells the user, on standard error. If that is gone, too, there is nobody to tell.

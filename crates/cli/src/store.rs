@@ -1,8 +1,5 @@
 //! The seam to the engine: all that the command asks of it, in one place.
 
-use std::io::Write;
-use std::path::Path;
-
 use sateen::{ColumnFamily, Db, Options, PROPERTIES, WriteBatch, WriteOptions};
 
 use crate::args::{Family, Place};
@@ -177,38 +174,4 @@ pub(crate) fn repair(place: &Place) -> Result<(Vec<String>, Vec<String>)> {
     ];
     done.extend(report.moved.iter().map(|file| format!("moved away {}", file.display())));
     Ok((done, report.losses.iter().map(ToString::to_string).collect()))
-}
-
-/// What kind of file to dump.
-#[derive(Clone, Copy)]
-pub(crate) enum FileKind {
-    Table,
-    Wal,
-    Manifest,
-}
-
-/// How to dump it.
-#[derive(Clone, Copy)]
-pub(crate) struct DumpOptions {
-    pub(crate) values: bool,
-    pub(crate) limit: Option<u64>,
-    pub(crate) json: bool,
-}
-
-/// Prints what a file says, record by record.
-pub(crate) fn dump(
-    kind: FileKind,
-    _file: &Path,
-    _options: DumpOptions,
-    _output: &mut dyn Write,
-) -> Result<()> {
-    absent(match kind {
-        FileKind::Table => "table dump",
-        FileKind::Wal => "wal dump",
-        FileKind::Manifest => "manifest dump",
-    })
-}
-
-fn absent<T>(what: &str) -> Result<T> {
-    Err(Failure::failed(format!("{what}: not part of this build yet")))
 }

@@ -258,6 +258,57 @@ fn damage_is_found_and_named() {
     assert!(scan.err.contains(name) && !scan.err.contains("panicked"), "{}", scan.err);
 }
 
+/// The files of database `d` whose names end so.
+fn files(at: &Path, extension: &str) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(at.join("d"))
+        .unwrap()
+        .map(|entry| format!("d/{}", entry.unwrap().file_name().to_str().unwrap()))
+        .filter(|name| name.ends_with(extension) || name.contains(extension))
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn files_are_dumped_as_text_and_json() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    assert_eq!(sateen_with(at, &["db", "load", "d", "-"], b"a\t1\nb\t2\nc\t\\xff\n").code, 0);
+    done(at, &["db", "delete", "d", "b"]);
+    let table = files(at, ".sat").remove(0);
+    let run = done(at, &["table", "dump", &table, "--values"]);
+    assert!(run.out().starts_with("file ") && run.out().contains("family 0, level 0, entries 3"));
+    assert!(
+        run.out().contains("\tput\t1\n") && run.out().contains("\tput\t\\xff\n"),
+        "{}",
+        run.out()
+    );
+    let run = done(at, &["table", "dump", &table, "--limit", "1", "--json", "--values"]);
+    let lines: Vec<serde_json::Value> =
+        run.out().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 3, "{}", run.out());
+    assert_eq!((&lines[0]["item"], &lines[1]["entries"]), (&"file".into(), &3.into()));
+    assert_eq!((&lines[2]["key"], &lines[2]["value"]), (&"a".into(), &"1".into()));
+    let manifest = files(at, "MANIFEST").pop().unwrap();
+    let run = done(at, &["manifest", "dump", &manifest]);
+    assert!(run.out().contains("create default") && run.out().contains("ends at"), "{}", run.out());
+    done(at, &["manifest", "dump", &manifest, "--json"]);
+    // A log of one database is no table, and damage of a table is told behind what is whole.
+    for log in files(at, ".wal") {
+        assert!(done(at, &["wal", "dump", &log]).out().starts_with("log "));
+        refused(at, &["table", "dump", &log], 1, &[&log]);
+    }
+    refused(at, &["wal", "dump", "d/missing"], 1, &["d/missing"]);
+    refused(at, &["wal", "dump", "d"], 2, &["directory"]);
+    let mut bytes = fs::read(at.join(&table)).unwrap();
+    bytes[4096] ^= 1;
+    fs::write(at.join(&table), bytes).unwrap();
+    let run = sateen(at, &["table", "dump", &table]);
+    assert_eq!(run.code, 1);
+    assert!(run.out().starts_with("file "), "{}", run.out());
+    assert!(run.err.contains(&table) && run.err.contains("offset 4096"), "{}", run.err);
+}
+
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let folder = TempDir::new().unwrap();

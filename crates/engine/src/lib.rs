@@ -7,6 +7,7 @@ mod checkpoint;
 mod column_family;
 mod core;
 mod db;
+pub mod dump;
 mod error;
 mod files;
 #[doc(hidden)]

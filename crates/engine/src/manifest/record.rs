@@ -153,6 +153,11 @@ impl ManifestReader {
         Ok(None)
     }
 
+    /// True if the record that was read last is part of the snapshot.
+    pub(crate) fn in_snapshot(&self) -> bool {
+        self.phase == Phase::Snapshot
+    }
+
     /// How the file ended, once [`ManifestReader::next`] returned `None`.
     pub(crate) fn tail(&self) -> Option<Tail> {
         self.records.tail()

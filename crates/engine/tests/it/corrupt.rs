@@ -346,11 +346,11 @@ fn cases(golden: &Golden, another: &Golden) -> (Vec<Damage>, Vec<Damage>) {
     let (mut bytes, mut files) = (Vec::new(), Vec::new());
     for (name, contents) in &golden.files {
         let file = name.clone();
-        for at in 0..contents.len() {
+        for (at, byte) in contents.iter().enumerate() {
             let bit = random.below(8) as u8;
             bytes.push(Damage::Bit { file: file.clone(), at, bit });
             for to in [0, 0xff] {
-                if contents[at] != to {
+                if *byte != to {
                     bytes.push(Damage::Byte { file: file.clone(), at, to });
                 }
             }
