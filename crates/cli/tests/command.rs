@@ -1,5 +1,6 @@
 //! The command as a user meets it: what it prints, where, and with which exit code. Each test has
 //! its own directory and runs the real binary.
+#![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

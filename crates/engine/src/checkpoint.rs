@@ -1,4 +1,5 @@
-//! A checkpoint: a second database that is as this one was at one moment, made without copying tables.
+//! A checkpoint: a second database that is as this one was at one moment, made without copying
+//! tables.
 //!
 //! What must stay true: until the new directory is whole it has no CURRENT; a file whose bytes are
 //! shared through a hard link is recorded as shared in both catalogues before the link is made, and
@@ -8,12 +9,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use sateen_control::version::VersionEdit;
-use sateen_control::{FileId, IoClass};
+use sateen_control::{FileId, IoClass, LogNumber};
 
 use crate::core::DbCore;
 use crate::db::Db;
 use crate::error::{Error, Result};
-use crate::files::{table_file_name, wal_file_name};
+use crate::files::{FileName, table_file_name, wal_file_name};
 use crate::options::WalMode;
 use crate::vfs::{OpenOptions, Vfs};
 
@@ -21,12 +22,12 @@ const COPY_BYTES: usize = 1 << 20;
 
 impl Db {
     /// Makes a database in the directory `path` (which must not exist) that holds what this one
-    /// holds now, all column families at the same moment. Tables are shared through reflinks or hard
-    /// links where both directories are on one file system, copied otherwise.
+    /// holds now, all column families at the same moment. Tables are shared through reflinks or
+    /// hard links where both directories are on one file system, copied otherwise.
     ///
     /// # Errors
-    /// `InvalidArgument` if `path` exists; `Io` if it cannot be written: then what was made of it is
-    /// removed again.
+    /// `InvalidArgument` if `path` exists; `Io` if it cannot be written: then what was made of it
+    /// is removed again.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         let (core, path) = (self.core(), path.as_ref());
         core.check_open()?;
@@ -59,7 +60,8 @@ fn make(core: &DbCore, path: &Path) -> Result<()> {
         .collect();
     let shared = link_tables(core, path, &files)?;
     // Between two groups: every log ends with a whole record here.
-    let logs = core.pipeline.exclusive(|_| core.pipeline.live_logs());
+    let mut logs = core.pipeline.exclusive(|_| core.pipeline.live_logs());
+    logs.extend(other_logs(core, &logs)?);
     for (number, bytes) in logs {
         let from = wal_file_name(&core.wal_directory(), number);
         copy(vfs, &from, &wal_file_name(path, number), bytes)?;
@@ -69,6 +71,21 @@ fn make(core: &DbCore, path: &Path) -> Result<()> {
         core.sync_directory(parent)?;
     }
     Ok(())
+}
+
+/// The logs that the catalogue needs beside those in use: the empty one of a database that writes
+/// none, and all of one that was opened read-only.
+fn other_logs(core: &DbCore, known: &[(LogNumber, u64)]) -> Result<Vec<(LogNumber, u64)>> {
+    let (directory, oldest) = (core.wal_directory(), core.versions.oldest_log());
+    let listing = core.vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
+    let names = listing.iter().filter_map(|path| FileName::parse(path.file_name()?.to_str()?));
+    let logs = names.filter_map(|name| match name {
+        FileName::Wal(log) => Some(log),
+        _ => None,
+    });
+    let needed = |log: &LogNumber| if core.read_only { *log >= oldest } else { *log == oldest };
+    let unknown = |log: &LogNumber| known.iter().all(|(number, _)| number != log);
+    Ok(logs.filter(|log| needed(log) && unknown(log)).map(|log| (log, u64::MAX)).collect())
 }
 
 /// Returns the files whose bytes both databases share.

@@ -1,11 +1,11 @@
 //! Giving space back. A table that no version names is a *zombie* while anything still pins it;
-//! afterwards its bytes are punched out of its file, or the file is unlinked once all its tables are
-//! dead. This is the only place that deletes or punches (ARCHITECTURE.md, invariant 5).
+//! afterwards its bytes are punched out of its file, or the file is unlinked once all its tables
+//! are dead. This is the only place that deletes or punches (ARCHITECTURE.md, invariant 5).
 //!
 //! What must stay true: a table becomes a zombie only after the edit that removes it is durable; a
 //! pinned table is seen by its reference count (every version, job and iterator that can reach it
-//! holds its `Arc`, and nobody can get a new one from here); a file that a checkpoint shares is never
-//! punched; the disk is touched outside the lock.
+//! holds its `Arc`, and nobody can get a new one from here); a file that a checkpoint shares is
+//! never punched; the disk is touched outside the lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -130,11 +130,6 @@ impl Reclaimer {
     /// True while files must stay.
     pub(crate) fn is_held(&self) -> bool {
         lock(&self.state).holds > 0
-    }
-
-    /// Tables waiting for their last reader.
-    pub(crate) fn zombie_count(&self) -> usize {
-        lock(&self.state).zombies.len()
     }
 
     /// True if there may be something to do.

@@ -106,6 +106,34 @@ struct State {
     last_seqno: SeqNo,
 }
 
+impl State {
+    /// `edit` is durable: `next` is the family's state from now on.
+    fn make_current(
+        &mut self,
+        edit: &VersionEdit,
+        flushed: usize,
+        next: Option<FamilyState>,
+        reclaimer: &Reclaimer,
+    ) -> Option<Arc<Version>> {
+        self.shared_files.extend(edit.shared_files.iter().copied());
+        let before = self.families.get(&edit.column_family).cloned();
+        let version = next.as_ref().map(|family| family.version.clone());
+        match next {
+            Some(family) => {
+                if let Some(data) = &family.data {
+                    data.install(family.version.clone(), flushed);
+                }
+                self.families.insert(edit.column_family, family);
+            }
+            None => {
+                self.families.remove(&edit.column_family);
+            }
+        }
+        settle_accounts(edit, before.as_ref(), reclaimer);
+        version
+    }
+}
+
 /// The durable catalogue of a database.
 pub(crate) struct VersionSet {
     directory: PathBuf,
@@ -158,13 +186,16 @@ impl VersionSet {
         self.db_uid
     }
 
-    pub(crate) fn manifest_number(&self) -> FileId {
-        lock(&self.state).manifest
-    }
-
     /// Bytes in the manifest, for the decision to roll it.
     pub(crate) fn manifest_bytes(&self) -> u64 {
         self.manifest_bytes.load(Ordering::Relaxed)
+    }
+
+    /// True if the manifest takes nothing any more.
+    pub(crate) fn manifest_is_dead(&self) -> bool {
+        let state = lock(&self.state);
+        // While somebody writes, it is theirs to find out.
+        !state.busy && state.writer.as_ref().is_none_or(|writer| !writer.is_alive())
     }
 
     pub(crate) fn families(&self) -> BTreeMap<ColumnFamilyId, FamilyState> {
@@ -208,22 +239,41 @@ impl VersionSet {
     /// may not be there until a new manifest replaces this one: files it names must be kept.
     pub(crate) fn install(
         &self,
-        mut edit: VersionEdit,
+        edit: VersionEdit,
         flushed: usize,
         last_seqno: SeqNo,
         reclaimer: &Reclaimer,
     ) -> Result<Installed> {
+        let mut versions = self.install_together(vec![(edit, flushed)], last_seqno, reclaimer)?;
+        Ok(Installed { version: versions.pop().flatten() })
+    }
+
+    /// [`VersionSet::install`] of one edit each of several column families, all or none. Returns
+    /// the versions in the order of the edits.
+    pub(crate) fn install_together(
+        &self,
+        edits: Vec<(VersionEdit, usize)>,
+        last_seqno: SeqNo,
+        reclaimer: &Reclaimer,
+    ) -> Result<Vec<Option<Arc<Version>>>> {
         let mut state = self.take_token();
-        let next = match next_family_state(&self.directory, &state.families, &edit) {
+        let (mut edits, flushed): (Vec<_>, Vec<_>) = edits.into_iter().unzip();
+        let next: Result<Vec<_>> = edits
+            .iter()
+            .map(|edit| next_family_state(&self.directory, &state.families, edit))
+            .collect();
+        let next = match next {
             Ok(next) => next,
             Err(error) => {
                 self.give_token(state);
                 return Err(error);
             }
         };
-        self.counters.stamp(&mut edit);
         state.last_seqno = state.last_seqno.max(last_seqno);
-        edit.last_seqno = Some(state.last_seqno);
+        for edit in &mut edits {
+            self.counters.stamp(edit);
+            edit.last_seqno = Some(state.last_seqno);
+        }
         let Some(mut writer) = state.writer.take() else {
             let path = manifest_file_name(&self.directory, state.manifest);
             self.give_token(state);
@@ -232,7 +282,6 @@ impl VersionSet {
         };
         drop(state);
 
-        let edits = [edit];
         let written = writer.append(&edits).and_then(|_| writer.sync());
 
         let mut state = lock(&self.state);
@@ -242,27 +291,15 @@ impl VersionSet {
         }
         self.manifest_bytes.store(writer.size_bytes(), Ordering::Relaxed);
         state.writer = Some(writer);
-        let [edit] = edits;
-        state.shared_files.extend(edit.shared_files.iter().copied());
-        let before = state.families.get(&edit.column_family).cloned();
-        let version = next.as_ref().map(|family| family.version.clone());
-        match next {
-            Some(family) => {
-                if let Some(data) = &family.data {
-                    data.install(family.version.clone(), flushed);
-                }
-                state.families.insert(edit.column_family, family);
-            }
-            None => {
-                state.families.remove(&edit.column_family);
-            }
+        let mut versions = Vec::with_capacity(edits.len());
+        for ((edit, flushed), next) in edits.iter().zip(flushed).zip(next) {
+            versions.push(state.make_current(edit, flushed, next, reclaimer));
         }
-        settle_accounts(&edit, before.as_ref(), reclaimer);
         if let Some(since) = state.since_roll.as_mut() {
-            since.push(vec![edit]);
+            since.push(edits);
         }
         self.give_token(state);
-        Ok(Installed { version })
+        Ok(versions)
     }
 
     /// [`VersionSet::install`] of the edit that makes the column family of `data`.
@@ -301,8 +338,8 @@ impl VersionSet {
     }
 
     /// Starts a new manifest: a snapshot of every family, then what was installed meanwhile. Edits
-    /// go on being installed in the old one while the snapshot is written. Returns the number of the
-    /// manifest that is not needed any more, if there was one.
+    /// go on being installed in the old one while the snapshot is written. Returns the number of
+    /// the manifest that is not needed any more, if there was one.
     pub(crate) fn roll(&self) -> Result<Option<FileId>> {
         let number = self.counters.file();
         let mut state = self.take_token();
@@ -381,8 +418,7 @@ impl VersionSet {
         last_seqno: SeqNo,
         shared: Vec<FileId>,
     ) -> Result<ManifestWriter> {
-        let mut writer =
-            ManifestWriter::create(self.vfs.as_ref(), path, number.0, self.db_uid)?;
+        let mut writer = ManifestWriter::create(self.vfs.as_ref(), path, number.0, self.db_uid)?;
         for (id, family) in families {
             for edit in snapshot_edits(*id, family) {
                 writer.append(std::slice::from_ref(&edit))?;
@@ -435,8 +471,7 @@ pub(crate) fn next_family_state(
     families: &BTreeMap<ColumnFamilyId, FamilyState>,
     edit: &VersionEdit,
 ) -> Result<Option<FamilyState>> {
-    let inconsistent =
-        |what| Error::corruption(path, 0, CorruptionKind::Inconsistent(what));
+    let inconsistent = |what| Error::corruption(path, 0, CorruptionKind::Inconsistent(what));
     let mut family = match (families.get(&edit.column_family), &edit.create) {
         (Some(_), Some(_)) => return Err(inconsistent("a column family is created twice")),
         (None, None) => return Err(inconsistent("an edit of a column family that is not there")),

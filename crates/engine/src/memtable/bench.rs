@@ -139,7 +139,8 @@ fn measure(shape: &Shape, pool: Option<Arc<ArenaPool>>) {
         backs.push((cpu_ns() - start) / (entries as usize * SCANS) as f64);
     }
     println!(
-        "{:28} {} entries, {:.1} MiB, {overhead:.0} B over data an entry\n  insert {}\n  get    {}\n  miss   {}\n  next   {}\n  prev   {}",
+        "{:28} {} entries, {:.1} MiB, {overhead:.0} B over data an entry\n  insert {}\n  \
+         get    {}\n  miss   {}\n  next   {}\n  prev   {}",
         shape.name,
         entries,
         reserved as f64 / f64::from(1 << 20),

@@ -93,13 +93,14 @@ impl MemTable {
         size_of::<MemTable>() + self.list.reserved_bytes()
     }
 
-    /// The part of [`MemTable::memory_bytes`] that is used: the number by which to seal. It is up to
-    /// one chunk smaller, and grows by the entry.
+    /// The part of [`MemTable::memory_bytes`] that is used: the number by which to seal. It is up
+    /// to one chunk smaller, and grows by the entry.
     pub(crate) fn used_bytes(&self) -> usize {
         size_of::<MemTable>() + self.list.used_bytes()
     }
 
     /// Bytes of the internal keys and values.
+    #[cfg(test)]
     pub(crate) fn data_bytes(&self) -> usize {
         self.list.data_bytes()
     }
@@ -120,6 +121,7 @@ impl MemTable {
     }
 
     /// The smallest sequence number of an entry; `None` if there is none.
+    #[cfg(test)]
     pub(crate) fn seqno_min(&self) -> Option<SeqNo> {
         let min = self.seqno_min.load(Ordering::Relaxed);
         (min != u64::MAX).then_some(SeqNo(min))

@@ -2,8 +2,9 @@
 //! number read meanwhile, without locks.
 //!
 //! It is a skip list (Pugh 1990) that only grows: a node, once linked, stays where it is and is not
-//! changed but for its links, so readers need no protection from reclamation. What is unusual is that
-//! a search hardly reads keys. Each link carries, in the bits that an address does not need, the
+//! changed but for its links, so readers need no protection from reclamation. What is unusual is
+//! that a search hardly reads keys. Each link carries, in the bits that an address does not need,
+//! the
 //! [`Code`] of the next node's key relative to the key of the node that holds the link: where they
 //! first differ and how the next key goes on there (offset-value coding, Conner 1977). The search
 //! keeps the code of its target relative to the node on which it stands; the smaller code is the
@@ -11,11 +12,12 @@
 //! not taken none.
 //!
 //! What must stay true:
-//! - On every level the nodes are in ascending order, and every level holds a part of the one below.
-//! - A link's code is that of the node to which it leads relative to the node that holds it. Both are
-//!   in one atomic word, so no reader sees one without the other.
-//! - All of a node is written before it is linked on level 0 (release), and is read only by those who
-//!   came over a link (acquire).
+//! - On every level the nodes are in ascending order, and every level holds a part of the one
+//!   below.
+//! - A link's code is that of the node to which it leads relative to the node that holds it. Both
+//!   are in one atomic word, so no reader sees one without the other.
+//! - All of a node is written before it is linked on level 0 (release), and is read only by those
+//!   who came over a link (acquire).
 //!
 //! The models: `RUSTFLAGS="--cfg loom" cargo test -p sateen --release loom`.
 
@@ -127,6 +129,7 @@ impl SkipList {
     }
 
     /// Bytes of the internal keys and values, counted just before they can be seen.
+    #[cfg(test)]
     pub(super) fn data_bytes(&self) -> usize {
         self.counts.data_bytes.load(Ordering::Relaxed)
     }
@@ -202,7 +205,8 @@ impl SkipList {
         mut record: impl FnMut(usize, Position<'a>),
     ) -> (Position<'a>, Word) {
         loop {
-            // SAFETY: the place was reached on this level: from the level above, or by a step on it.
+            // SAFETY: the place was reached on this level: from the level above, or by a step on
+            // it.
             match unsafe { self.look(position, level, target) } {
                 Ahead::Step(next) => position = next,
                 Ahead::Stay(word) => {
@@ -369,8 +373,8 @@ impl SkipList {
     /// Puts `node` on `level`, somewhere behind `position`.
     ///
     /// # Safety
-    /// The place is of this list, before `target` and was reached on `level`; `node` has `target` as
-    /// its key and a link on `level`, and is linked on all levels below but not on this one.
+    /// The place is of this list, before `target` and was reached on `level`; `node` has `target`
+    /// as its key and a link on `level`, and is linked on all levels below but not on this one.
     #[inline]
     unsafe fn link<'a>(
         &'a self,

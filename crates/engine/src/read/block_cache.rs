@@ -9,8 +9,8 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 use sateen_control::TableId;
 
-/// What a cached block takes beside its bytes: the count in front of it, the entry, its place in the
-/// hash table, the allocator's own.
+/// What a cached block takes beside its bytes: the count in front of it, the entry, its place in
+/// the hash table, the allocator's own.
 const ENTRY_OVERHEAD_BYTES: u64 = 96;
 
 /// One part in so many is added for what the allocator loses between blocks of changing sizes, so

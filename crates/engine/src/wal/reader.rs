@@ -1,10 +1,11 @@
 //! Reading log files back, and telling rot from a torn tail.
 //!
-//! A record that does not verify ends the file. Whether that is an error is decided by proof: if any
-//! header that verifies further on, or the caller, says that the file was once durable beyond that
-//! offset, then bytes that had been safe are damaged: corruption. Otherwise it is the tail that was
-//! never synced, which a crash may leave in any state: missing, zero, or in pieces of which later
-//! ones survived. Records behind the first bad one are dropped: what is left is a prefix.
+//! A record that does not verify ends the file. Whether that is an error is decided by proof: if
+//! any header that verifies further on, or the caller, says that the file was once durable beyond
+//! that offset, then bytes that had been safe are damaged: corruption. Otherwise it is the tail
+//! that was never synced, which a crash may leave in any state: missing, zero, or in pieces of
+//! which later ones survived. Records behind the first bad one are dropped: what is left is a
+//! prefix.
 //!
 //! What must stay true: memory is bounded by a chunk plus the largest record that verified; every
 //! byte is hostile; a length is believed only after its header check and never beyond the file.
@@ -72,8 +73,8 @@ pub(crate) struct RecordReader {
 
 impl RecordReader {
     /// Opens a file that should be number `number` of the database `db_uid`; with `None` the header
-    /// is believed. A file that is missing, or so short or torn that it has no header, reads as empty
-    /// unless something proves that it was more.
+    /// is believed. A file that is missing, or so short or torn that it has no header, reads as
+    /// empty unless something proves that it was more.
     pub(crate) fn open(
         vfs: &dyn Vfs,
         path: &Path,
@@ -117,6 +118,11 @@ impl RecordReader {
         self.seed = FileHeader { version: FORMAT_VERSION, db_uid: expected, number }.seed(kind);
         self.chain = self.seed;
         let Some(header) = header else {
+            let block = self.unread().get(..FILE_HEADER_BYTES).unwrap_or_default();
+            if block.iter().any(|byte| *byte != 0) {
+                // One sector, written at once: a crash leaves all of it, or nothing, or zeros.
+                return Err(self.corruption(0, CorruptionKind::Checksum));
+            }
             // Without a header nothing that follows is read, except as a proof that it was there.
             return self.end(CorruptionKind::Checksum);
         };

@@ -94,10 +94,10 @@ pub(crate) struct CommitPipeline {
     /// Called (by the leader) after memtables were sealed.
     sealed_hook: Box<dyn Fn() + Send + Sync>,
     group_bytes_max: usize,
-    /// Bytes of the log in use, for metrics and `max_total_wal_bytes`.
-    wal_bytes: AtomicU64,
     /// Memtables sealed so far.
     seals: AtomicU64,
+    /// Groups that were numbered and appended.
+    groups: AtomicU64,
 }
 
 /// How [`CommitPipeline::new`] starts.
@@ -127,8 +127,8 @@ impl CommitPipeline {
             switch_wanted: AtomicBool::new(false),
             sealed_hook: start.sealed_hook,
             group_bytes_max: start.group_bytes_max,
-            wal_bytes: AtomicU64::new(0),
             seals: AtomicU64::new(0),
+            groups: AtomicU64::new(0),
         }
     }
 
@@ -138,9 +138,9 @@ impl CommitPipeline {
         self.publisher.visible()
     }
 
-    /// Bytes in the log that writes go to now.
-    pub(crate) fn wal_bytes(&self) -> u64 {
-        self.wal_bytes.load(Ordering::Relaxed)
+    /// How many groups of writes were committed together.
+    pub(crate) fn groups(&self) -> u64 {
+        self.groups.load(Ordering::Relaxed)
     }
 
     /// Memtables sealed so far.
@@ -256,8 +256,10 @@ impl CommitPipeline {
             let appended = wal.append(SeqNo(first), count, parts.iter().map(Vec::as_slice));
             let returned = everyone().filter(|slot| slot.logging() != Logging::None);
             returned.zip(parts).for_each(|(slot, bytes)| slot.return_bytes(bytes));
-            self.wal_bytes.store(appended?, Ordering::Relaxed);
+            appended?;
         }
+        // Not an exchange: only the leader, who holds the stage, counts.
+        self.groups.store(self.groups.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let log = stage.wal.as_ref().map(WalWriter::sync_handle);
         for wanted in [true, false] {
             for slot in everyone().filter(|slot| (slot.logging() != Logging::None) == wanted) {
@@ -375,26 +377,28 @@ impl CommitPipeline {
     }
 
     /// Replaces a dead log by a fresh one (format rule F4). The caller leads, and everything that
-    /// was written to the logs before is in tables.
-    pub(crate) fn replace_wal(&self, stage: &mut Stage, mut writer: WalWriter) -> Result<()> {
+    /// was written to the logs before is in tables. Returns those logs, which can be removed.
+    pub(crate) fn replace_wal(
+        &self,
+        stage: &mut Stage,
+        mut writer: WalWriter,
+    ) -> Result<Vec<LogNumber>> {
         writer.follow(None)?;
-        for (_, dead) in lock(&self.logs).drain(..) {
-            dead.retire();
-        }
+        let dead: Vec<_> = lock(&self.logs).drain(..).collect();
+        dead.iter().for_each(|(_, log)| log.retire());
         self.start_log(stage, writer);
         for (_, family, memtable) in &stage.active.members {
             if memtable.is_empty() {
                 family.set_active_log(stage.wal_number);
             }
         }
-        Ok(())
+        Ok(dead.into_iter().map(|(number, _)| number).collect())
     }
 
     fn start_log(&self, stage: &mut Stage, writer: WalWriter) {
         lock(&self.logs).push((writer.number(), writer.sync_handle()));
         stage.wal_number = writer.number();
         stage.wal = Some(writer);
-        self.wal_bytes.store(0, Ordering::Relaxed);
     }
 
     /// Makes everything written to the logs so far durable.

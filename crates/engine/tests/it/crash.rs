@@ -134,18 +134,6 @@ impl Run {
             "{what}: {commits} commits, promised {floor}, begun {ceiling}"
         );
         let expected = &self.states[commits];
-        if std::env::var("SATEEN_CRASH_AT").is_ok() {
-            println!("{commits} in {floor}..{ceiling}");
-            let h = |f: usize, k: &str| {
-                let mut last = None;
-                for (n, state) in self.states.iter().enumerate() {
-                    let now = state[f].get(k.as_bytes());
-                    if now != last { println!("  {f} {k} commit {n}: {:?}", now.map(|v| (v.first().copied(), v.len()))); last = now; }
-                }
-            };
-            h(0, "key042"); h(0, "key080"); h(1, "key042"); h(1, "key080");
-            for property in ["sateen.stats"] { println!("{}", db.property(property).unwrap()); }
-        }
         let family = db.default_column_family();
         assert_same(&read_all(&db, &family, &latest), &expected[0], what);
         assert_same(&read_all(&db, &other, &latest), &expected[1], what);
@@ -171,13 +159,18 @@ fn assert_same(got: &Contents, expected: &Contents, what: &str) {
     let differ = keys.filter(|key| got.get(*key) != expected.get(*key));
     for key in differ {
         let text = |value: Option<&Vec<u8>>| value.map(|value| value.escape_ascii().to_string());
-        println!("{}: {:?}, not {:?}", key.escape_ascii(), text(got.get(key)), text(expected.get(key)));
+        println!(
+            "{}: {:?}, not {:?}",
+            key.escape_ascii(),
+            text(got.get(key)),
+            text(expected.get(key))
+        );
     }
     panic!("{what}: wrong contents");
 }
 
-/// Examines images at operations `offset`, `offset + stride`, …; returns how many. With `nested`, one
-/// in so many images is crashed again at every operation of its recovery.
+/// Examines images at operations `offset`, `offset + stride`, …; returns how many. With `nested`,
+/// one in so many images is crashed again at every operation of its recovery.
 fn sweep(run: &Run, seed: u64, stride: usize, offset: usize, nested: usize) -> (usize, usize) {
     let next = AtomicUsize::new(offset);
     let (images, doubles) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -238,7 +231,10 @@ fn crash(seed: u64, options: &Options) {
     }
     let stride = (61 / scale()).max(1);
     let (images, doubles) = sweep(&run, seed, stride, seed as usize % stride, 199);
-    println!("seed {seed}: {images} images, {doubles} of a second crash, of {} operations", run.recording.len());
+    println!(
+        "seed {seed}: {images} images, {doubles} of a second crash, of {} operations",
+        run.recording.len()
+    );
     assert!(images > 100 && doubles > 0, "the sweep looked at something");
 }
 

@@ -44,7 +44,10 @@ fn break_line(line: &mut String, columns_max: usize) -> Option<(String, String)>
     let words = &line[start..];
     // Two spaces go on with an item of a list; more are code or a figure.
     let item = if words.starts_with("- ") || words.starts_with("  ") { "  " } else { "" };
-    if words.starts_with(['|', '`', '#']) || words[item.len()..].starts_with(' ') {
+    if words.starts_with(['|', '#'])
+        || words.starts_with("```")
+        || words[item.len()..].starts_with(' ')
+    {
         return None;
     }
     let limit = line.char_indices().nth(columns_max).map_or(line.len(), |(at, _)| at);
@@ -59,7 +62,9 @@ fn break_line(line: &mut String, columns_max: usize) -> Option<(String, String)>
 
 /// True if words may be put before `rest`: not a heading, list, table, fence or empty line.
 fn is_prose(rest: &str) -> bool {
-    !rest.trim().is_empty() && !rest.starts_with(['#', '-', '|', '`', ' ', '*', '['])
+    !rest.trim().is_empty()
+        && !rest.starts_with(['#', '-', '|', ' ', '*', '['])
+        && !rest.starts_with("```")
 }
 
 #[cfg(test)]

@@ -38,8 +38,8 @@ unsafe impl Owner for loom::sync::Arc<SkipList> {
 pub(crate) struct Cursor<O> {
     /// The entry; `None` if the cursor is not valid.
     node: Option<NonNull<Node>>,
-    /// While it is on the list: on each level a place at or before the entry, near enough for a step
-    /// back that does not start at the top.
+    /// While it is on the list: on each level a place at or before the entry, near enough for a
+    /// step back that does not start at the top.
     path: Finger,
     owner: O,
 }

@@ -1,8 +1,8 @@
 //! The pieces of a [`SkipList`](super::SkipList): nodes and how they lie in memory, links, and the
 //! keys that are compared with them.
 //!
-//! What must stay true: a [`Place`] or [`Entry`] exists only while its list does, and only for a node
-//! that was reached over a link, so that its bytes are all written.
+//! What must stay true: a [`Place`] or [`Entry`] exists only while its list does, and only for a
+//! node that was reached over a link, so that its bytes are all written.
 
 use std::cmp::Ordering as Order;
 use std::marker::PhantomData;
@@ -33,8 +33,8 @@ const WRITE_AHEAD_BYTES_MAX: usize = 2 << 10;
 #[repr(transparent)]
 pub(super) struct Link(pub(super) AtomicPtr<Node>);
 
-/// The address of a node, or of none, in the high 45 bits (it has 48 and is a multiple of 8) and its
-/// code in the low 19.
+/// The address of a node, or of none, in the high 45 bits (it has 48 and is a multiple of 8) and
+/// its code in the low 19.
 #[derive(Clone, Copy)]
 pub(super) struct Word(pub(super) *mut Node);
 
@@ -324,7 +324,8 @@ impl Node {
             bytes: loom::cell::UnsafeCell::new(()),
         };
         // SAFETY: the arena gave `node_bytes`, aligned for the links, which are what the pieces
-        // below add up to, and a place for the value if it lies apart. Nobody else has the addresses.
+        // below add up to, and a place for the value if it lies apart. Nobody else has the
+        // addresses.
         unsafe {
             for level in 1..height {
                 node.cast::<Link>().add(level - 1).write(Link::new());

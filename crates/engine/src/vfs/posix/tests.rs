@@ -51,7 +51,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn any_range_reads_the_same_buffered_and_direct(
-        len in 0usize..200_000, offset in 0u64..210_000, wanted in 0usize..150_000, shift in 0usize..4,
+        len in 0usize..200_000,
+        offset in 0u64..210_000,
+        wanted in 0usize..150_000,
+        shift in 0usize..4,
     ) {
         let dir = directory();
         let path = dir.path().join("f");
