@@ -94,6 +94,8 @@ pub(crate) struct CommitPipeline {
     /// Called (by the leader) after memtables were sealed.
     sealed_hook: Box<dyn Fn() + Send + Sync>,
     group_bytes_max: usize,
+    /// Memtables sealed so far.
+    seals: AtomicU64,
     /// Groups that were numbered and appended.
     groups: AtomicU64,
 }
@@ -125,6 +127,7 @@ impl CommitPipeline {
             switch_wanted: AtomicBool::new(false),
             sealed_hook: start.sealed_hook,
             group_bytes_max: start.group_bytes_max,
+            seals: AtomicU64::new(0),
             groups: AtomicU64::new(0),
         }
     }
@@ -138,6 +141,11 @@ impl CommitPipeline {
     /// How many groups of writes were committed together.
     pub(crate) fn groups(&self) -> u64 {
         self.groups.load(Ordering::Relaxed)
+    }
+
+    /// Memtables sealed so far.
+    pub(crate) fn seals(&self) -> u64 {
+        self.seals.load(Ordering::Relaxed)
     }
 
     /// Hands over a log made in the background; taken up at the next switch.
@@ -340,6 +348,7 @@ impl CommitPipeline {
             }
             let fresh = family.new_memtable();
             family.seal(fresh.clone(), SeqNo(stage.next_seqno - 1));
+            self.seals.fetch_add(1, Ordering::Relaxed);
             *memtable = fresh;
         }
         if sealed {
