@@ -259,7 +259,8 @@ fn begins_manifest(vfs: &dyn Vfs, path: &Path) -> bool {
         .and_then(|file| file.read_at(&mut bytes, 0, IoClass::Manifest));
     let begun = bytes.get(..read.unwrap_or(0)).unwrap_or_default();
     let magic = FileKind::Manifest.magic();
-    begun.iter().all(|byte| *byte == 0) || begun.starts_with(magic.get(..begun.len().min(8)).unwrap_or(&magic))
+    begun.iter().all(|byte| *byte == 0)
+        || begun.starts_with(magic.get(..begun.len().min(8)).unwrap_or(&magic))
 }
 
 /// A number that no other database has, probably: what tells its blocks from those of another.
@@ -301,13 +302,7 @@ fn read_catalogue(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Catalogue>> 
         let kind = CorruptionKind::Inconsistent("the default column family is not there");
         return Err(Error::corruption(&path, reader.position(), kind));
     }
-    Ok(Some(Catalogue {
-        db_uid: current.db_uid,
-        counters,
-        families,
-        shared_files,
-        last_seqno,
-    }))
+    Ok(Some(Catalogue { db_uid: current.db_uid, counters, families, shared_files, last_seqno }))
 }
 
 /// A database that is being opened.
@@ -364,7 +359,8 @@ impl Opening {
             let newest = family.version.tables().map(|(_, _, table)| table.seqno_max).max();
             stored.insert(*id, newest.unwrap_or_default());
             last_seqno = last_seqno.max(newest.unwrap_or_default());
-            let metas: Vec<_> = family.version.tables().map(|(_, _, table)| table.clone()).collect();
+            let metas: Vec<_> =
+                family.version.tables().map(|(_, _, table)| table.clone()).collect();
             reclaimer.add(metas.iter());
         }
         reclaimer.mark_shared(catalogue.shared_files.iter().copied());
@@ -481,7 +477,13 @@ impl Opening {
                     Error::corruption(&path, record.offset, kind)
                 })?;
                 let Some(entry) = entry else { break };
-                full |= self.replay_entry(entry.column_family, seqno, entry.kind, entry.key, entry.value);
+                full |= self.replay_entry(
+                    entry.column_family,
+                    seqno,
+                    entry.kind,
+                    entry.key,
+                    entry.value,
+                );
                 self.last_seqno = self.last_seqno.max(seqno);
                 seqno = SeqNo(seqno.0 + 1);
             }

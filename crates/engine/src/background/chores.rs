@@ -14,8 +14,8 @@ use super::state::Health;
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{Error, Result};
-use crate::manifest::version_set::Counters;
 use crate::files::{manifest_file_name, table_file_name, wal_file_name};
+use crate::manifest::version_set::Counters;
 use crate::options::WalMode;
 use crate::sync::lock;
 use crate::vfs::Vfs;
@@ -239,9 +239,9 @@ impl DbCore {
         if needed <= self.versions.oldest_log() {
             return Ok(false);
         }
-        let behind = families.iter().filter(|(_, family)| {
-            family.super_version().version.log_number() < needed
-        });
+        let behind = families
+            .iter()
+            .filter(|(_, family)| family.super_version().version.log_number() < needed);
         let edit = |(_, family): (_, &Arc<ColumnFamilyData>)| {
             let column_family = family.id();
             let log_number = Some(needed);

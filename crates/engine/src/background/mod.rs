@@ -145,7 +145,11 @@ impl Driver {
     }
 
     /// Starts a manual compaction; [`DbCore::wait_request`] ends it.
-    pub(crate) fn request(&self, now: Instant, event: impl FnOnce(RequestId) -> Event) -> RequestId {
+    pub(crate) fn request(
+        &self,
+        now: Instant,
+        event: impl FnOnce(RequestId) -> Event,
+    ) -> RequestId {
         let mut shared = lock(&self.shared);
         let request = RequestId(shared.next_request);
         shared.next_request += 1;

@@ -11,9 +11,9 @@
 mod codec;
 mod current;
 mod record;
-pub(crate) mod version_set;
 #[cfg(test)]
 mod tests;
+pub(crate) mod version_set;
 
 use std::path::{Path, PathBuf};
 

@@ -422,8 +422,7 @@ impl VersionSet {
         last_seqno: SeqNo,
         shared: Vec<FileId>,
     ) -> Result<ManifestWriter> {
-        let mut writer =
-            ManifestWriter::create(self.vfs.as_ref(), path, number.0, self.db_uid)?;
+        let mut writer = ManifestWriter::create(self.vfs.as_ref(), path, number.0, self.db_uid)?;
         for (id, family) in families {
             for edit in snapshot_edits(*id, family) {
                 writer.append(std::slice::from_ref(&edit))?;
@@ -476,8 +475,7 @@ pub(crate) fn next_family_state(
     families: &BTreeMap<ColumnFamilyId, FamilyState>,
     edit: &VersionEdit,
 ) -> Result<Option<FamilyState>> {
-    let inconsistent =
-        |what| Error::corruption(path, 0, CorruptionKind::Inconsistent(what));
+    let inconsistent = |what| Error::corruption(path, 0, CorruptionKind::Inconsistent(what));
     let mut family = match (families.get(&edit.column_family), &edit.create) {
         (Some(_), Some(_)) => return Err(inconsistent("a column family is created twice")),
         (None, None) => return Err(inconsistent("an edit of a column family that is not there")),

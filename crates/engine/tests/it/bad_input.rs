@@ -89,9 +89,9 @@ fn an_unknown_option_is_named_with_the_nearest_one() {
 fn options_that_are_reserved_or_contradict_are_named() {
     for (name, value) in [("comparator", "reverse"), ("merge_operator", "add"), ("levels", "1")] {
         let mut options = tiny();
-        let told = options.set(name, value).and_then(|()| {
-            Db::open_with(as_vfs(&MemVfs::new()), "/db", options, &[]).map(drop)
-        });
+        let told = options
+            .set(name, value)
+            .and_then(|()| Db::open_with(as_vfs(&MemVfs::new()), "/db", options, &[]).map(drop));
         assert_names(&told.unwrap_err(), &[name]);
     }
 }
@@ -141,7 +141,8 @@ fn the_databases_of_others_are_recognised_and_left_alone() {
     for (files, whose) in all {
         let place = temporary();
         for name in files {
-            let text = if *name == "CURRENT" { "MANIFEST-000005\n" } else { "V1 data that is not ours" };
+            let text =
+                if *name == "CURRENT" { "MANIFEST-000005\n" } else { "V1 data that is not ours" };
             std::fs::write(place.path().join(name), text).unwrap();
         }
         let before = listing(place.path());
@@ -393,7 +394,11 @@ impl VfsFile for RefusingFile {
 
 impl Vfs for Refusing {
     fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Arc<dyn VfsFile>> {
-        if options.write { self.change()? } else { self.read()? }
+        if options.write {
+            self.change()?
+        } else {
+            self.read()?
+        }
         Ok(Arc::new(RefusingFile(self.inner.open(path, options)?, self.clone())))
     }
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

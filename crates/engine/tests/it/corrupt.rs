@@ -135,7 +135,7 @@ fn golden(seed: u64) -> Golden {
         if let Some((synced_log, synced_end)) = &synced {
             if *synced_log == log {
                 proven.insert(log.clone(), *synced_end);
-            } 
+            }
         }
         if i % 5 == 3 {
             synced = Some((log.clone(), end));
@@ -217,7 +217,8 @@ impl Damage {
             Damage::Truncated { file, length } => (file, *length, usize::MAX),
             Damage::Missing { file } => (file, 0, usize::MAX),
             // Swapped with the empty file: as if cut off at once.
-            Damage::Exchanged { one, other: empty } | Damage::Exchanged { one: empty, other: one }
+            Damage::Exchanged { one, other: empty }
+            | Damage::Exchanged { one: empty, other: one }
                 if golden.files[empty].is_empty() =>
             {
                 (one, 0, usize::MAX)
@@ -365,9 +366,8 @@ fn cases(golden: &Golden, another: &Golden) -> (Vec<Damage>, Vec<Damage>) {
             files.push(Damage::Exchanged { one: file.clone(), other: other.clone() });
         }
         let kind = Path::new(name).extension();
-        let same_kind = |from: &&String| {
-            Path::new(from).extension() == kind && from.get(..4) == name.get(..4)
-        };
+        let same_kind =
+            |from: &&String| Path::new(from).extension() == kind && from.get(..4) == name.get(..4);
         for from in another.files.keys().filter(same_kind) {
             files.push(Damage::OfAnother { file: file.clone(), from: from.clone() });
         }
@@ -408,10 +408,9 @@ fn try_all(golden: &Golden, another: &Golden, cases: &[Damage]) {
                     match tried {
                         Ok(outcome) => *counts.lock().unwrap().entry(outcome).or_default() += 1,
                         Err(payload) => {
-                            let text = payload
-                                .downcast_ref::<String>()
-                                .cloned()
-                                .or_else(|| payload.downcast_ref::<&str>().map(ToString::to_string));
+                            let text = payload.downcast_ref::<String>().cloned().or_else(|| {
+                                payload.downcast_ref::<&str>().map(ToString::to_string)
+                            });
                             failures.lock().unwrap().push(format!("{case:?}: {text:?}"));
                         }
                     }
@@ -425,7 +424,8 @@ fn try_all(golden: &Golden, another: &Golden, cases: &[Damage]) {
                 std::thread::sleep(Duration::from_millis(20));
                 let now = begun.elapsed().as_millis() as u64;
                 let hung = busy.iter().any(|since| {
-                    now.saturating_sub(since.load(Ordering::Relaxed)) > HUNG_AFTER.as_millis() as u64
+                    now.saturating_sub(since.load(Ordering::Relaxed))
+                        > HUNG_AFTER.as_millis() as u64
                 });
                 if hung {
                     eprintln!("a case hangs, about number {}", next.load(Ordering::Relaxed));
@@ -450,9 +450,12 @@ fn assert_rich(golden: &Golden) {
     let image = golden.vfs.crash_image(CrashChoice::Everything);
     let db = Db::open_with(Arc::new(image.clone()), "/db", golden.options.clone(), &[]).unwrap();
     let levels = db.property("sateen.levelstats");
-    println!("{} bytes: {:?}\n{}", golden.files.values().map(Vec::len).sum::<usize>(),
+    println!(
+        "{} bytes: {:?}\n{}",
+        golden.files.values().map(Vec::len).sum::<usize>(),
         golden.files.iter().map(|(name, bytes)| (name, bytes.len())).collect::<Vec<_>>(),
-        levels.unwrap_or_default());
+        levels.unwrap_or_default()
+    );
     drop(db);
     let untouched = golden.vfs.crash_image(CrashChoice::Everything);
     let all = golden.states.len() - 1;

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use sateen::vfs::{CrashChoice, Fault, FaultRule, FaultVfs, MemVfs, Vfs, VfsOperation};
 use sateen::{
-    CompactRangeOptions, Db, Error, Health, Options, ReadOptions, WalMode,
-    WriteBatch, WriteOptions,
+    CompactRangeOptions, Db, Error, Health, Options, ReadOptions, WalMode, WriteBatch, WriteOptions,
 };
 
 use crate::common::{Contents, Random, as_vfs, assert_sound, read_all, tiny};
@@ -384,16 +383,8 @@ fn count_calls(script: &Script, options: &Options, wanted: &dyn Fn(VfsOperation)
     let mem = MemVfs::new();
     let faulty = FaultVfs::new(as_vfs(&mem));
     let (what, told) = ("no fault".to_owned(), Told::default());
-    let mut trial = Trial {
-        script,
-        options,
-        mem,
-        faulty: faulty.clone(),
-        what,
-        told,
-        durable: 0,
-        done: 0,
-    };
+    let mut trial =
+        Trial { script, options, mem, faulty: faulty.clone(), what, told, durable: 0, done: 0 };
     trial.run();
     assert_eq!(trial.told.errors, 0);
     let sites = faulty.sites();

@@ -6,4 +6,5 @@ mod common;
 mod corrupt;
 mod crash;
 mod full_disk;
+mod fuzz_corpus;
 mod kill;
