@@ -140,22 +140,11 @@ impl Run {
                 let mut last = None;
                 for (n, state) in self.states.iter().enumerate() {
                     let now = state[f].get(k.as_bytes());
-                    if now != last {
-                        println!(
-                            "  {f} {k} commit {n}: {:?}",
-                            now.map(|v| (v.first().copied(), v.len()))
-                        );
-                        last = now;
-                    }
+                    if now != last { println!("  {f} {k} commit {n}: {:?}", now.map(|v| (v.first().copied(), v.len()))); last = now; }
                 }
             };
-            h(0, "key042");
-            h(0, "key080");
-            h(1, "key042");
-            h(1, "key080");
-            for property in ["sateen.stats"] {
-                println!("{}", db.property(property).unwrap());
-            }
+            h(0, "key042"); h(0, "key080"); h(1, "key042"); h(1, "key080");
+            for property in ["sateen.stats"] { println!("{}", db.property(property).unwrap()); }
         }
         let family = db.default_column_family();
         assert_same(&read_all(&db, &family, &latest), &expected[0], what);
@@ -182,12 +171,7 @@ fn assert_same(got: &Contents, expected: &Contents, what: &str) {
     let differ = keys.filter(|key| got.get(*key) != expected.get(*key));
     for key in differ {
         let text = |value: Option<&Vec<u8>>| value.map(|value| value.escape_ascii().to_string());
-        println!(
-            "{}: {:?}, not {:?}",
-            key.escape_ascii(),
-            text(got.get(key)),
-            text(expected.get(key))
-        );
+        println!("{}: {:?}, not {:?}", key.escape_ascii(), text(got.get(key)), text(expected.get(key)));
     }
     panic!("{what}: wrong contents");
 }
@@ -254,10 +238,7 @@ fn crash(seed: u64, options: &Options) {
     }
     let stride = (61 / scale()).max(1);
     let (images, doubles) = sweep(&run, seed, stride, seed as usize % stride, 199);
-    println!(
-        "seed {seed}: {images} images, {doubles} of a second crash, of {} operations",
-        run.recording.len()
-    );
+    println!("seed {seed}: {images} images, {doubles} of a second crash, of {} operations", run.recording.len());
     assert!(images > 100 && doubles > 0, "the sweep looked at something");
 }
 
