@@ -395,11 +395,15 @@ impl DbCore {
             self.check_open()?;
             self.health.check()?;
             let unflushed = self.families().values().any(|family| family.sealed_usage().0 > 0);
-            let idle = !unflushed && !self.driver.has_jobs() && !self.driver.has_due_work();
+            let idle = !unflushed
+                && !self.driver.has_jobs()
+                && !self.driver.has_due_work()
+                && !self.reclaimer.has_due_work();
             if idle {
                 return Ok(());
             }
             if self.has_threads() {
+                self.driver.chores.poke();
                 std::thread::sleep(Duration::from_millis(2));
             } else {
                 self.step_here()?;

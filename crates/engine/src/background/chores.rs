@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use sateen_control::version::VersionEdit;
-use sateen_control::{Event, FileId, LogNumber};
+use sateen_control::{Event, FileId, Instant, LogNumber};
 
 use super::Step;
 use super::flush_job::FlushJob;
@@ -27,6 +27,9 @@ const ROUND: Duration = Duration::from_millis(100);
 const MEND_AFTER: Duration = Duration::from_millis(500);
 const MEND_AFTER_MAX: Duration = Duration::from_secs(5);
 
+/// How long after the last memtable was sealed the memory kept for the next is given back.
+const IDLE_MEMORY_AFTER: Duration = Duration::from_secs(2);
+
 #[derive(Default)]
 struct State {
     poked: bool,
@@ -34,6 +37,8 @@ struct State {
     /// Outputs that a dead manifest may name: removed once a new manifest is current.
     after_roll: Vec<FileId>,
     manifest_dead: bool,
+    /// Seals counted when the idle memory was last looked at, and when that number changed.
+    seals_seen: (u64, u64),
     mend_at_ns: u64,
     mend_wait: Duration,
 }
@@ -111,6 +116,7 @@ impl DbCore {
         chore(self.release_logs());
         chore(self.remove_old_logs());
         chore(self.roll_manifest_if_large());
+        self.give_back_idle_memory();
         self.keep_memory_budget();
         chore(self.mend());
         if self.reclaimer.has_work() {
@@ -421,6 +427,27 @@ impl DbCore {
                 Err(error)
             }
         }
+    }
+
+    /// Memory kept for the next memtable is given back when none was needed for a while.
+    fn give_back_idle_memory(&self) {
+        if self.pool_memory.bytes() == 0 {
+            return;
+        }
+        let now = self.now();
+        let seals = self.pipeline.seals();
+        {
+            let mut state = lock(&self.driver.chores.state);
+            if state.seals_seen.0 != seals {
+                state.seals_seen = (seals, now.0);
+            }
+            if now.since(Instant(state.seals_seen.1)) < IDLE_MEMORY_AFTER {
+                return;
+            }
+        }
+        let bytes = usize::try_from(self.options.load().column_family.memtable_bytes);
+        self.pool_memory.set_bytes_max(0);
+        self.pool_memory.set_bytes_max(bytes.unwrap_or(usize::MAX));
     }
 
     /// Gives the block cache what the budget leaves it.

@@ -96,6 +96,8 @@ pub(crate) struct CommitPipeline {
     group_bytes_max: usize,
     /// Bytes of the log in use, for metrics and `max_total_wal_bytes`.
     wal_bytes: AtomicU64,
+    /// Memtables sealed so far.
+    seals: AtomicU64,
 }
 
 /// How [`CommitPipeline::new`] starts.
@@ -126,6 +128,7 @@ impl CommitPipeline {
             sealed_hook: start.sealed_hook,
             group_bytes_max: start.group_bytes_max,
             wal_bytes: AtomicU64::new(0),
+            seals: AtomicU64::new(0),
         }
     }
 
@@ -138,6 +141,11 @@ impl CommitPipeline {
     /// Bytes in the log that writes go to now.
     pub(crate) fn wal_bytes(&self) -> u64 {
         self.wal_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Memtables sealed so far.
+    pub(crate) fn seals(&self) -> u64 {
+        self.seals.load(Ordering::Relaxed)
     }
 
     /// Hands over a log made in the background; taken up at the next switch.
@@ -338,6 +346,7 @@ impl CommitPipeline {
             }
             let fresh = family.new_memtable();
             family.seal(fresh.clone(), SeqNo(stage.next_seqno - 1));
+            self.seals.fetch_add(1, Ordering::Relaxed);
             *memtable = fresh;
         }
         if sealed {
