@@ -1,4 +1,5 @@
 //! Tests of the whole engine, in one binary.
+#![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 mod bad_input;
 mod basics;
