@@ -138,7 +138,8 @@ impl Reclaimer {
         !state.zombies.is_empty() || !state.unlink.is_empty() || !state.punch.is_empty()
     }
 
-    /// True if something can be given back now: it is not pinned, and the last attempt did not fail.
+    /// True if something can be given back now: it is not pinned, and the last attempt did not
+    /// fail.
     pub(crate) fn has_due_work(&self) -> bool {
         let state = lock(&self.state);
         let unpinned = |table: &Arc<TableMeta>| Arc::strong_count(table) == 1;
