@@ -308,9 +308,14 @@ impl VersionSet {
         let mut state = self.take_token();
         let families = state.families.clone();
         let last_seqno = state.last_seqno;
-        let shared: Vec<FileId> = state.shared_files.iter().copied().collect();
+        let known = state.shared_files.clone();
         state.since_roll = Some(Vec::new());
         self.give_token(state);
+        // What is said of files that are gone ends with the old manifest.
+        let tables = families.values().flat_map(|family| family.version.tables());
+        let files: BTreeSet<FileId> =
+            tables.map(|(_, _, table)| table.placement.file()).collect();
+        let shared: Vec<FileId> = known.intersection(&files).copied().collect();
 
         let path = manifest_file_name(&self.directory, number);
         let written = self.write_snapshot(&path, number, &families, last_seqno, shared);
