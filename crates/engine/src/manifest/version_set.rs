@@ -115,6 +115,8 @@ pub(crate) struct VersionSet {
     free: Condvar,
     pub(crate) counters: Counters,
     manifest_bytes: AtomicU64,
+    /// Bytes that the manifest began with.
+    snapshot_bytes: AtomicU64,
 }
 
 /// What an install did, for those who act on it.
@@ -151,6 +153,7 @@ impl VersionSet {
             free: Condvar::new(),
             counters,
             manifest_bytes: AtomicU64::new(0),
+            snapshot_bytes: AtomicU64::new(0),
         }
     }
 
@@ -162,9 +165,11 @@ impl VersionSet {
         lock(&self.state).manifest
     }
 
-    /// Bytes in the manifest, for the decision to roll it.
-    pub(crate) fn manifest_bytes(&self) -> u64 {
-        self.manifest_bytes.load(Ordering::Relaxed)
+    /// Bytes appended to the manifest since it was begun, for the decision to roll it. What it began
+    /// with does not count: a new one would be no smaller, and be rolled again at once.
+    pub(crate) fn appended_bytes(&self) -> u64 {
+        let began_with = self.snapshot_bytes.load(Ordering::Relaxed);
+        self.manifest_bytes.load(Ordering::Relaxed).saturating_sub(began_with)
     }
 
     pub(crate) fn families(&self) -> BTreeMap<ColumnFamilyId, FamilyState> {
@@ -348,6 +353,7 @@ impl VersionSet {
         let old = match finished {
             Ok(()) => {
                 self.manifest_bytes.store(writer.size_bytes(), Ordering::Relaxed);
+                self.snapshot_bytes.store(writer.size_bytes(), Ordering::Relaxed);
                 state.writer = Some(writer);
                 let old = std::mem::replace(&mut state.manifest, number);
                 Ok((old != FileId(0)).then_some(old))
