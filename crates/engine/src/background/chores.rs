@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use sateen_control::version::VersionEdit;
 use sateen_control::{Event, FileId};
 
 use super::state::Health;
@@ -222,6 +223,7 @@ impl DbCore {
         if self.reclaimer.is_held() {
             return Ok(false);
         }
+        self.pass_idle_families()?;
         let retired = self.pipeline.retire_logs_below(self.versions.oldest_log());
         let directory = self.wal_directory();
         let any = !retired.is_empty();
@@ -233,8 +235,40 @@ impl DbCore {
         Ok(any)
     }
 
+    /// A family that nobody writes to is never flushed, and would keep every log: it is recorded that
+    /// it needs none of the old ones.
+    fn pass_idle_families(&self) -> Result<()> {
+        let logs = self.pipeline.live_logs();
+        let [(oldest, _), _, ..] = logs.as_slice() else { return Ok(()) };
+        if self.health.health() != Health::Ok {
+            return Ok(());
+        }
+        for (id, state) in self.versions.families() {
+            let Some(data) = state.data else { continue };
+            // Only grows: what is written from now on goes to the log in use.
+            let needed = data.oldest_log_after(0);
+            if data.is_dropped() || state.version.log_number() > *oldest || needed <= *oldest {
+                continue;
+            }
+            let edit = VersionEdit {
+                column_family: id,
+                log_number: Some(needed),
+                ..VersionEdit::default()
+            };
+            let seqno = self.pipeline.visible_seqno();
+            if let Err(error) = self.versions.install(edit, 0, seqno, &self.reclaimer) {
+                if matches!(error, Error::Io { .. }) {
+                    self.driver.chores.after_roll(None);
+                    self.job_failed(&error);
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     fn roll_manifest_if_large(&self) -> Result<bool> {
-        let large = self.versions.manifest_bytes() > self.options.load().manifest_bytes_max;
+        let large = self.versions.appended_bytes() >= self.options.load().manifest_bytes_max;
         if !large || self.driver.chores.manifest_is_dead() {
             return Ok(false);
         }
