@@ -394,7 +394,7 @@ impl DbCore {
         loop {
             self.check_open()?;
             self.health.check()?;
-            let unflushed = self.families().values().any(|family| family.sealed_usage().0 > 0);
+            let unflushed = self.families().values().any(|family| family.wants_flush());
             let idle = !unflushed && !self.driver.has_jobs() && !self.driver.has_due_work();
             if idle {
                 return Ok(());
