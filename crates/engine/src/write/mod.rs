@@ -390,8 +390,9 @@ impl CommitPipeline {
 
     /// Makes everything written to the logs so far durable.
     pub(crate) fn sync_wal(&self) -> Result<()> {
-        let newest = lock(&self.logs).last().map(|(_, log)| log.clone());
-        newest.map_or(Ok(()), |log| log.sync().map(drop))
+        // Each of them: the newest may be empty as yet, and syncing it would say nothing of the others.
+        let logs = lock(&self.logs).clone();
+        logs.iter().try_for_each(|(_, log)| log.sync().map(drop))
     }
 
     /// True if the log in use takes nothing any more.
