@@ -425,7 +425,10 @@ impl CommitPipeline {
     pub(crate) fn add_family(&self, stage: &mut Stage, family: Arc<ColumnFamilyData>) {
         let mut active = (*stage.active).clone();
         let memtable = family.active_memtable();
-        family.set_active_log(stage.wal_number);
+        // One that comes back, because it could not be dropped, may have entries in older logs.
+        if memtable.is_empty() {
+            family.set_active_log(stage.wal_number);
+        }
         active.members.push((family.id(), family, memtable));
         active.members.sort_by_key(|member| member.0);
         stage.active = Arc::new(active);
