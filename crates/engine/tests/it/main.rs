@@ -3,3 +3,4 @@
 mod basics;
 mod common;
 mod crash;
+mod meta;
