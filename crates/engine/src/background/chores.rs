@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use sateen_control::version::VersionEdit;
-use sateen_control::{Event, FileId};
+use sateen_control::{ColumnFamilyId, Event, FileId, LogNumber};
 
 use super::state::Health;
 use crate::core::DbCore;
@@ -250,21 +250,25 @@ impl DbCore {
             if data.is_dropped() || state.version.log_number() > *oldest || needed <= *oldest {
                 continue;
             }
-            let edit = VersionEdit {
-                column_family: id,
-                log_number: Some(needed),
-                ..VersionEdit::default()
-            };
-            let seqno = self.pipeline.visible_seqno();
-            if let Err(error) = self.versions.install(edit, 0, seqno, &self.reclaimer) {
-                if matches!(error, Error::Io { .. }) {
-                    self.driver.chores.after_roll(None);
-                    self.job_failed(&error);
-                }
-                return Err(error);
-            }
+            self.raise_log_number(id, needed)?;
         }
         Ok(())
+    }
+
+    /// Records that a family needs no log before `number`.
+    fn raise_log_number(&self, family: ColumnFamilyId, number: LogNumber) -> Result<()> {
+        let edit = VersionEdit {
+            column_family: family,
+            log_number: Some(number),
+            ..VersionEdit::default()
+        };
+        let seqno = self.pipeline.visible_seqno();
+        let installed = self.versions.install(edit, 0, seqno, &self.reclaimer);
+        if let Err(error @ Error::Io { .. }) = &installed {
+            self.driver.chores.after_roll(None);
+            self.job_failed(error);
+        }
+        installed.map(drop)
     }
 
     fn roll_manifest_if_large(&self) -> Result<bool> {
@@ -277,8 +281,16 @@ impl DbCore {
     }
 
     fn roll_manifest(&self) -> Result<()> {
-        let old = self.versions.roll()?;
-        if let Some(old) = old {
+        let old = match self.versions.roll() {
+            Ok(old) => old,
+            Err(error) => {
+                if self.versions.is_dead() {
+                    self.driver.chores.after_roll(None);
+                }
+                return Err(error);
+            }
+        };
+        for old in old {
             let _orphan = self.vfs.remove(&manifest_file_name(&self.directory, old));
         }
         let orphans = {
@@ -336,6 +348,10 @@ impl DbCore {
             self.store_everything()?;
             let writer = self.create_wal()?;
             let families: Vec<_> = self.families().values().cloned().collect();
+            // A log that follows nothing must be the first that recovery looks at.
+            for family in &families {
+                self.raise_log_number(family.id(), writer.number())?;
+            }
             self.pipeline.exclusive(|stage| {
                 // Nothing was written since: the health refuses writers.
                 debug_assert!(families.iter().all(|family| !family.has_unflushed()));

@@ -98,6 +98,8 @@ struct State {
     /// None while the writer has it, and after it died.
     writer: Option<ManifestWriter>,
     manifest: FileId,
+    /// Manifests that CURRENT may have named for a moment: not needed once it names another for sure.
+    strays: Vec<FileId>,
     /// Somebody is writing.
     busy: bool,
     /// Edits installed since a roll began: the new manifest must get them too.
@@ -145,6 +147,7 @@ impl VersionSet {
                 families,
                 writer: None,
                 manifest: FileId(0),
+                strays: Vec::new(),
                 busy: false,
                 since_roll: None,
                 shared_files,
@@ -306,9 +309,9 @@ impl VersionSet {
     }
 
     /// Starts a new manifest: a snapshot of every family, then what was installed meanwhile. Edits
-    /// go on being installed in the old one while the snapshot is written. Returns the number of the
-    /// manifest that is not needed any more, if there was one.
-    pub(crate) fn roll(&self) -> Result<Option<FileId>> {
+    /// go on being installed in the old one while the snapshot is written. Returns the numbers of the
+    /// manifests that are not needed any more.
+    pub(crate) fn roll(&self) -> Result<Vec<FileId>> {
         let number = self.counters.file();
         let mut state = self.take_token();
         let families = state.families.clone();
@@ -346,9 +349,13 @@ impl VersionSet {
                 self.vfs
                     .sync_dir(&self.directory)
                     .map_err(|error| Error::io("sync directory", &self.directory, error))?;
-                let current = Current { manifest: number.0, db_uid: self.db_uid, synced };
-                write_current(self.vfs.as_ref(), &self.directory, &current)
+                Ok(Current { manifest: number.0, db_uid: self.db_uid, synced })
             });
+        let mut undecided = false;
+        let finished = finished.and_then(|current| {
+            undecided = true;
+            write_current(self.vfs.as_ref(), &self.directory, &current)
+        });
         let mut state = lock(&self.state);
         let old = match finished {
             Ok(()) => {
@@ -356,12 +363,30 @@ impl VersionSet {
                 self.snapshot_bytes.store(writer.size_bytes(), Ordering::Relaxed);
                 state.writer = Some(writer);
                 let old = std::mem::replace(&mut state.manifest, number);
-                Ok((old != FileId(0)).then_some(old))
+                let mut unneeded = std::mem::take(&mut state.strays);
+                unneeded.extend((old != FileId(0)).then_some(old));
+                Ok(unneeded)
             }
-            Err(error) => Err(error),
+            Err(error) => {
+                if undecided {
+                    // CURRENT may name the new manifest or the old one: neither takes edits, which
+                    // the other would lack.
+                    state.writer = None;
+                    state.strays.push(number);
+                } else {
+                    let _orphan = self.vfs.remove(&path);
+                }
+                Err(error)
+            }
         };
         self.give_token(state);
         old
+    }
+
+    /// True if the manifest takes no edits any more, and a new one is needed.
+    pub(crate) fn is_dead(&self) -> bool {
+        let state = lock(&self.state);
+        state.writer.is_none() && !state.busy
     }
 
     /// Writes a catalogue of `families` into another directory, and CURRENT there.

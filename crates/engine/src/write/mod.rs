@@ -87,6 +87,8 @@ pub(crate) struct CommitPipeline {
     publisher: Publisher,
     /// The logs that hold anything that tables do not, oldest first; the last is in use.
     logs: Mutex<Vec<(LogNumber, Arc<WalSync>)>>,
+    /// Dead logs whose files are still there.
+    dead_logs: Mutex<Vec<LogNumber>>,
     /// A log that the background has made for the next switch.
     next_wal: Mutex<Option<WalWriter>>,
     /// Some memtable is over its size: the next leader seals it.
@@ -121,6 +123,7 @@ impl CommitPipeline {
             }),
             publisher: Publisher::new(start.last_seqno),
             logs: Mutex::new(logs),
+            dead_logs: Mutex::default(),
             next_wal: Mutex::new(None),
             switch_wanted: AtomicBool::new(false),
             sealed_hook: start.sealed_hook,
@@ -369,14 +372,13 @@ impl CommitPipeline {
     /// was written to the logs before is in tables.
     pub(crate) fn replace_wal(&self, stage: &mut Stage, mut writer: WalWriter) -> Result<()> {
         writer.follow(None)?;
-        for (_, dead) in lock(&self.logs).drain(..) {
+        for (number, dead) in lock(&self.logs).drain(..) {
             dead.retire();
+            lock(&self.dead_logs).push(number);
         }
         self.start_log(stage, writer);
-        for (_, family, memtable) in &stage.active.members {
-            if memtable.is_empty() {
-                family.set_active_log(stage.wal_number);
-            }
+        for (_, family, _) in &stage.active.members {
+            family.set_active_log(stage.wal_number);
         }
         Ok(())
     }
@@ -407,13 +409,15 @@ impl CommitPipeline {
 
     /// Everything in the logs below `number` is in tables: returns those, which can be removed.
     pub(crate) fn retire_logs_below(&self, number: LogNumber) -> Vec<LogNumber> {
+        let is_old = |log: &mut LogNumber| *log < number;
+        let dead: Vec<_> = lock(&self.dead_logs).extract_if(.., is_old).collect();
         let mut logs = lock(&self.logs);
         let last = logs.last().map(|log| log.0);
         let (old, kept): (Vec<_>, Vec<_>) =
             logs.drain(..).partition(|log| log.0 < number && Some(log.0) != last);
         *logs = kept;
         old.iter().for_each(|(_, log)| log.retire());
-        old.into_iter().map(|(number, _)| number).collect()
+        old.into_iter().map(|(number, _)| number).chain(dead).collect()
     }
 
     /// The logs that are needed, and the bytes written to them.

@@ -22,6 +22,8 @@ pub(super) struct OpenIter {
     /// What it shows, and where in it it stands.
     pub(super) view: Vec<(Vec<u8>, Value)>,
     pub(super) at: Option<usize>,
+    /// It failed, and says so until the next seek.
+    pub(super) failed: bool,
 }
 
 /// See the module.
@@ -308,10 +310,17 @@ impl World {
 
     /// Background work comes to an end, and then `wait_idle` returns.
     pub(super) fn rest(&self) {
-        let mut steps = 0;
-        while self.settle("a step", self.db.step()) == Some(true) {
-            steps += 1;
-            assert!(steps < 100_000, "background work does not end");
+        let (mut steps, start) = (0, std::time::Instant::now());
+        loop {
+            while self.settle("a step", self.db.step()) == Some(true) {
+                steps += 1;
+                assert!(steps < 100_000, "background work does not end");
+            }
+            // After a failure it waits a while before it tries again.
+            let again = self.doubt && self.db.property("sateen.compaction-pending").unwrap() != "0";
+            if self.tainted || !again || start.elapsed().as_secs() > 8 {
+                break;
+            }
         }
         if !self.tainted {
             for name in ["mem-table-flush-pending", "compaction-pending"] {
