@@ -1,7 +1,7 @@
 //! What has to be done now and then, off the client path and beside the jobs: the next log, syncs by
 //! interval, logs and tables that nobody needs, a new manifest, mending what failed.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -40,6 +40,7 @@ pub(crate) struct Chores {
     state: Mutex<State>,
     wake: Condvar,
     last_sync_ns: AtomicU64,
+    storing_all: AtomicBool,
 }
 
 impl Chores {
@@ -63,6 +64,11 @@ impl Chores {
 
     pub(crate) fn manifest_is_dead(&self) -> bool {
         lock(&self.state).manifest_dead
+    }
+
+    /// True while everything is being stored in order to do without a dead log.
+    pub(crate) fn is_storing_all(&self) -> bool {
+        self.storing_all.load(Ordering::Acquire)
     }
 }
 
@@ -341,11 +347,14 @@ impl DbCore {
     /// are dead, and what only memory has is stored first.
     pub(crate) fn resume_inner(self: &Arc<Self>) -> Result<()> {
         self.driver.report(self.now(), Event::Paused(false));
-        if self.driver.chores.manifest_is_dead() {
+        if self.driver.chores.manifest_is_dead() || self.versions.is_dead() {
             self.roll_manifest()?;
         }
         if self.pipeline.wal_is_dead() {
-            self.store_everything()?;
+            self.driver.chores.storing_all.store(true, Ordering::Release);
+            let stored = self.store_everything();
+            self.driver.chores.storing_all.store(false, Ordering::Release);
+            stored?;
             let writer = self.create_wal()?;
             let families: Vec<_> = self.families().values().cloned().collect();
             // A log that follows nothing must be the first that recovery looks at.
@@ -378,7 +387,7 @@ impl DbCore {
             if self.driver.is_stopping() || std::time::Instant::now() > deadline {
                 return Err(Error::Closed);
             }
-            if self.driver.chores.manifest_is_dead() {
+            if self.driver.chores.manifest_is_dead() || self.versions.is_dead() {
                 self.roll_manifest()?;
             }
             if self.has_threads() {

@@ -366,10 +366,15 @@ impl DbCore {
             Job::Flush(flush) => (flush.memtables(), Some(flush.last_seqno())),
             Job::Compaction(_) => (0, None),
         };
-        if last_seqno.is_some() && self.families().len() > 1 {
+        let log_is_gone = self.driver.chores.is_storing_all();
+        if last_seqno.is_some() && self.families().len() > 1 && !log_is_gone {
             // After a power loss the families must agree on one prefix: what this flush makes
-            // durable in one of them is durable in the logs of the others first.
-            self.pipeline.sync_wal()?;
+            // durable in one of them is durable in the logs of the others first. A dead log cannot be
+            // synced; then all families are stored one after the other before writes go on.
+            if let Err(error) = self.pipeline.sync_wal() {
+                job.abandon();
+                return Err(error);
+            }
         }
         let seqno = last_seqno.unwrap_or_default();
         let installed = self.versions.install(edit, flushed, seqno, &self.reclaimer);
@@ -411,6 +416,12 @@ impl DbCore {
             }
             if shared.stop {
                 return Err(Error::Closed);
+            }
+            if let Err(error) = self.health.check() {
+                // It may never be over: what failed is tried again only once it is mended.
+                let mut shared = shared;
+                shared.requests.remove(&request);
+                return Err(error);
             }
             if self.has_threads() {
                 let waited = self.driver.wake.wait_timeout(shared, IDLE_WAIT_MAX);

@@ -86,6 +86,11 @@ impl ManifestWriter {
         Ok(synced)
     }
 
+    /// False after a failed write or sync: it takes nothing any more.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.records.sync_handle().check_alive().is_ok()
+    }
+
     /// The manifest's number.
     pub(crate) fn number(&self) -> u64 {
         self.number

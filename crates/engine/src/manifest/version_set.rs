@@ -386,7 +386,7 @@ impl VersionSet {
     /// True if the manifest takes no edits any more, and a new one is needed.
     pub(crate) fn is_dead(&self) -> bool {
         let state = lock(&self.state);
-        state.writer.is_none() && !state.busy
+        !state.busy && state.writer.as_ref().is_none_or(|writer| !writer.is_alive())
     }
 
     /// Writes a catalogue of `families` into another directory, and CURRENT there.

@@ -2,5 +2,6 @@
 
 mod basics;
 mod common;
+mod concurrency;
 mod crash;
 mod meta;
