@@ -396,8 +396,12 @@ impl DbCore {
         };
         if last_seqno.is_some() && self.families().len() > 1 {
             // After a power loss the families must agree on one prefix: what this flush makes
-            // durable in one of them is durable in the logs of the others first.
-            self.pipeline.sync_wal()?;
+            // durable in one of them is durable in the logs of the others first. A dead log cannot be
+            // synced; then all families are stored together before writes go on.
+            if let Err(error) = self.pipeline.sync_wal() {
+                job.abandon();
+                return Err(error);
+            }
         }
         let seqno = last_seqno.unwrap_or_default();
         let installed = self.versions.install(edit, flushed, seqno, &self.reclaimer);

@@ -387,10 +387,8 @@ impl CommitPipeline {
         let dead: Vec<_> = lock(&self.logs).drain(..).collect();
         dead.iter().for_each(|(_, log)| log.retire());
         self.start_log(stage, writer);
-        for (_, family, memtable) in &stage.active.members {
-            if memtable.is_empty() {
-                family.set_active_log(stage.wal_number);
-            }
+        for (_, family, _) in &stage.active.members {
+            family.set_active_log(stage.wal_number);
         }
         Ok(dead.into_iter().map(|(number, _)| number).collect())
     }
@@ -439,7 +437,10 @@ impl CommitPipeline {
     pub(crate) fn add_family(&self, stage: &mut Stage, family: Arc<ColumnFamilyData>) {
         let mut active = (*stage.active).clone();
         let memtable = family.active_memtable();
-        family.set_active_log(stage.wal_number);
+        // One that comes back, because it could not be dropped, may have entries in older logs.
+        if memtable.is_empty() {
+            family.set_active_log(stage.wal_number);
+        }
         active.members.push((family.id(), family, memtable));
         active.members.sort_by_key(|member| member.0);
         stage.active = Arc::new(active);
