@@ -30,7 +30,7 @@ pub(super) const CLASS: IoClass = IoClass::Flush;
 pub(super) type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
 pub(super) fn path() -> &'static Path {
-    Path::new("/db/000005.sat")
+    Path::new("/000005.sat")
 }
 
 pub(super) fn options(id: u64) -> TableBuilderOptions {

@@ -26,6 +26,14 @@ use crate::vfs::{IoClass, OpenOptions, Vfs, VfsFile};
 const CHUNK_BYTES: usize = 1 << 20;
 const FILE_HEADER_END: u64 = FILE_HEADER_BYTES as u64;
 
+/// Whether `bytes` are the beginning of a file of ours that is not of `kind`.
+fn begins_another_kind(kind: FileKind, bytes: &[u8]) -> bool {
+    let others: [&[u8]; 2] = [b"SATfile\n", b"sateen "];
+    let records = [FileKind::Wal, FileKind::Manifest].into_iter().filter(|other| *other != kind);
+    others.iter().any(|magic| bytes.starts_with(magic))
+        || records.into_iter().any(|other| bytes.starts_with(&other.magic()))
+}
+
 /// How a file ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tail {
@@ -118,10 +126,10 @@ impl RecordReader {
         self.seed = FileHeader { version: FORMAT_VERSION, db_uid: expected, number }.seed(kind);
         self.chain = self.seed;
         let Some(header) = header else {
-            let block = self.unread().get(..FILE_HEADER_BYTES).unwrap_or_default();
-            if block.iter().any(|byte| *byte != 0) {
-                // One sector, written at once: a crash leaves all of it, or nothing, or zeros.
-                return Err(self.corruption(0, CorruptionKind::Checksum));
+            // A crash leaves no whole beginning of another file here: files were exchanged.
+            if begins_another_kind(kind, self.unread()) {
+                let kind = CorruptionKind::Malformed("another kind of file");
+                return Err(self.corruption(0, kind));
             }
             // Without a header nothing that follows is read, except as a proof that it was there.
             return self.end(CorruptionKind::Checksum);
