@@ -270,11 +270,15 @@ impl DbCore {
         };
         let seqno = self.pipeline.visible_seqno();
         let installed = self.versions.install(edit, 0, seqno, &self.reclaimer);
-        if let Err(error @ Error::Io { .. }) = &installed {
-            self.driver.chores.after_roll(None);
-            self.job_failed(error);
+        match installed {
+            // One that was dropped meanwhile needs none at all.
+            Ok(_) | Err(Error::NoSuchColumnFamily(_)) => Ok(()),
+            Err(error) => {
+                self.driver.chores.after_roll(None);
+                self.job_failed(&error);
+                Err(error)
+            }
         }
-        installed.map(drop)
     }
 
     fn roll_manifest_if_large(&self) -> Result<bool> {

@@ -222,6 +222,11 @@ impl VersionSet {
         reclaimer: &Reclaimer,
     ) -> Result<Installed> {
         let mut state = self.take_token();
+        if edit.create.is_none() && !state.families.contains_key(&edit.column_family) {
+            // Dropped while the edit was made ready: no contradiction, and nothing is written.
+            self.give_token(state);
+            return Err(Error::NoSuchColumnFamily(edit.column_family.to_string()));
+        }
         let next = match next_family_state(&self.directory, &state.families, &edit) {
             Ok(next) => next,
             Err(error) => {
