@@ -13,17 +13,6 @@ use crate::vfs::MemVfs;
 use crate::wal::WalWriter;
 use crate::write::batch::WriteBatch;
 
-use std::path::Path;
-
-use sateen_control::version::{AddedTable, Placement, TableMeta, VersionEdit};
-use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId};
-
-use crate::Options;
-use crate::error::{Error, Result};
-use crate::manifest::{ManifestWriter, encode_edit};
-use crate::vfs::MemVfs;
-use crate::wal::WalWriter;
-use crate::write::batch::WriteBatch;
 
 pub use crate::table::fuzz::{block, compaction_file, filter, seed, table};
 

@@ -266,6 +266,15 @@ impl VersionSet {
     ) -> Result<Vec<Option<Arc<Version>>>> {
         let mut state = self.take_token();
         let (mut edits, flushed): (Vec<_>, Vec<_>) = edits.into_iter().unzip();
+        let gone = |edit: &&VersionEdit| {
+            edit.create.is_none() && !state.families.contains_key(&edit.column_family)
+        };
+        if let Some(edit) = edits.iter().find(gone) {
+            // Dropped while the edit was made ready: no contradiction, and nothing is written.
+            let error = Error::NoSuchColumnFamily(edit.column_family.to_string());
+            self.give_token(state);
+            return Err(error);
+        }
         let next: Result<Vec<_>> = edits
             .iter()
             .map(|edit| next_family_state(&self.directory, &state.families, edit))

@@ -265,6 +265,8 @@ fn a_column_family_is_dropped_under_load() {
             let mut iter = db.iter_cf(&family, &ReadOptions::default()).unwrap();
             let until = db.latest_sequence_number() + 500;
             while db.latest_sequence_number() < until {
+                let ended = writers.iter().any(|writer| writer.is_finished());
+                assert!(!ended, "a writer ended before the family was dropped");
                 std::thread::yield_now();
             }
             db.drop_column_family(&family).unwrap();
