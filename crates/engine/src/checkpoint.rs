@@ -109,7 +109,11 @@ fn link_tables(core: &DbCore, to: &Path, files: &BTreeSet<FileId>) -> Result<Vec
         };
         core.reclaimer.mark_shared(to_link.iter().copied());
         let seqno = core.pipeline.visible_seqno();
-        core.versions.install(edit, 0, seqno, &core.reclaimer)?;
+        if let Err(error) = core.versions.install(edit, 0, seqno, &core.reclaimer) {
+            core.driver.chores.after_roll(None);
+            core.job_failed(&error);
+            return Err(error);
+        }
     }
     let mut shared = Vec::new();
     for file in to_link {

@@ -146,6 +146,12 @@ impl ColumnFamilyData {
         (memory.sealed.len(), bytes.sum())
     }
 
+    /// True if as many memtables are sealed as are flushed together.
+    pub(crate) fn wants_flush(&self) -> bool {
+        let sealed = lock(&self.memory).sealed.len();
+        sealed >= (self.options.load().memtables_to_flush_min as usize).max(1)
+    }
+
     /// The oldest log that holds anything that only memory has, when the oldest `flushed` sealed
     /// memtables count as stored.
     pub(crate) fn oldest_log_after(&self, flushed: usize) -> LogNumber {

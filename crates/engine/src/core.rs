@@ -394,7 +394,7 @@ impl DbCore {
         loop {
             self.check_open()?;
             self.health.check()?;
-            let unflushed = self.families().values().any(|family| family.sealed_usage().0 > 0);
+            let unflushed = self.families().values().any(|family| family.wants_flush());
             let idle = !unflushed
                 && !self.driver.has_jobs()
                 && !self.driver.has_due_work()
@@ -455,10 +455,11 @@ impl DbCore {
         if self.closed.load(Ordering::Acquire) {
             return Ok(());
         }
-        let stored = if self.read_only || self.health.health() != Health::Ok {
-            Ok(())
-        } else {
-            self.store_unlogged()
+        let stored = match self.health.check() {
+            _ if self.read_only => Ok(()),
+            Ok(()) => self.store_unlogged(),
+            // What memory alone has, or the log has unsynced, stays so: the caller must hear of it.
+            Err(error) => Err(error),
         };
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());

@@ -216,10 +216,10 @@ impl Db {
             return Err(error);
         }
         family.data.mark_dropped();
+        core.driver.report(core.now(), Event::ColumnFamilyDropped { cf: family.data.id() });
         let mut families = (**core.families()).clone();
         families.remove(family.name());
         core.families.store(Arc::new(families));
-        core.driver.report(core.now(), Event::ColumnFamilyDropped { cf: family.data.id() });
         Ok(())
     }
 }

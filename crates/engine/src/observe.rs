@@ -163,7 +163,7 @@ fn property(core: &DbCore, family: &ColumnFamilyData, name: &str) -> Option<Stri
             version.bytes()
         }
         "num-immutable-mem-table" => sealed as u64,
-        "mem-table-flush-pending" => u64::from(sealed > 0),
+        "mem-table-flush-pending" => u64::from(family.wants_flush()),
         "compaction-pending" => u64::from(core.driver.has_due_work()),
         "num-running-flushes" => core.driver.running().0,
         "num-running-compactions" => core.driver.running().1,

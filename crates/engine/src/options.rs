@@ -118,7 +118,7 @@ option_struct! {
         /// Start writing back a buffered flush or compaction every so many bytes. 0: leave it to
         /// the operating system.
         bytes_per_sync: u64 = MIB, Bytes, mutable, "bytes_per_sync";
-        /// A new manifest is begun when it is larger, in the background.
+        /// A new manifest is begun, in the background, when so much was appended to the one in use.
         manifest_bytes_max: u64 = 64 * MIB, Bytes, mutable, "max_manifest_file_size";
 
         /// Flushes and compactions write no more than this in a second; with

@@ -279,7 +279,7 @@ impl DbCore {
     }
 
     fn roll_manifest_if_large(&self) -> Result<bool> {
-        let large = self.versions.manifest_bytes() > self.options.load().manifest_bytes_max;
+        let large = self.versions.appended_bytes() >= self.options.load().manifest_bytes_max;
         if !large || self.driver.chores.manifest_is_dead() {
             return Ok(false);
         }
@@ -288,8 +288,16 @@ impl DbCore {
     }
 
     fn roll_manifest(&self) -> Result<()> {
-        let old = self.versions.roll()?;
-        if let Some(old) = old {
+        let old = match self.versions.roll() {
+            Ok(old) => old,
+            Err(error) => {
+                if self.versions.manifest_is_dead() {
+                    self.driver.chores.after_roll(None);
+                }
+                return Err(error);
+            }
+        };
+        for old in old {
             let _orphan = self.vfs.remove(&manifest_file_name(&self.directory, old));
         }
         let orphans = {

@@ -261,11 +261,15 @@ impl DbCore {
             match action {
                 Action::StartFlush { job, cf, memtables } => {
                     let made = self.make_flush(cf, memtables as usize);
-                    self.start(shared, now, job, made.map(Job::Flush));
+                    if !self.start(shared, now, job, made.map(Job::Flush)) {
+                        return;
+                    }
                 }
                 Action::StartCompaction { job, plan } => {
                     let made = self.make_compaction(plan);
-                    self.start(shared, now, job, made.map(Job::Compaction));
+                    if !self.start(shared, now, job, made.map(Job::Compaction)) {
+                        return;
+                    }
                 }
                 Action::Grant { job, bytes } => shared.runnable.push_back((job, bytes)),
                 Action::Discard { job } => self.discard(shared, now, job),
@@ -280,7 +284,10 @@ impl DbCore {
         }
     }
 
-    fn start(&self, shared: &mut Shared, now: Instant, id: JobId, job: Option<Job>) {
+    /// Returns false if there is no such job to be done: control would ask for it again at once,
+    /// and who is about to tell it why needs the lock.
+    fn start(&self, shared: &mut Shared, now: Instant, id: JobId, job: Option<Job>) -> bool {
+        let made = job.is_some();
         match job {
             Some(job) => {
                 let is_flush = matches!(job, Job::Flush(_));
@@ -293,6 +300,7 @@ impl DbCore {
                 shared.plane.handle(now, Event::JobFinished { job: id, result });
             }
         }
+        made
     }
 
     fn discard(&self, shared: &mut Shared, now: Instant, id: JobId) {
@@ -396,8 +404,12 @@ impl DbCore {
         };
         if last_seqno.is_some() && self.families().len() > 1 {
             // After a power loss the families must agree on one prefix: what this flush makes
-            // durable in one of them is durable in the logs of the others first.
-            self.pipeline.sync_wal()?;
+            // durable in one of them is durable in the logs of the others first. A dead log cannot
+            // be synced; then all families are stored together before writes go on.
+            if let Err(error) = self.pipeline.sync_wal() {
+                job.abandon();
+                return Err(error);
+            }
         }
         let seqno = last_seqno.unwrap_or_default();
         let installed = self.versions.install(edit, flushed, seqno, &self.reclaimer);
@@ -407,6 +419,10 @@ impl DbCore {
                 self.job_succeeded();
                 let gone = || Error::NoSuchColumnFamily(family_name(job));
                 installed.version.ok_or_else(gone)
+            }
+            Err(error @ Error::NoSuchColumnFamily(_)) => {
+                job.abandon();
+                Err(error)
             }
             Err(error) => {
                 // The dead manifest may hold the edit: its file goes once a new one is current.

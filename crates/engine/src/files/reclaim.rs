@@ -101,11 +101,14 @@ impl Reclaimer {
         lock(&self.state).zombies.extend(tables);
     }
 
-    /// Files that share their bytes with a checkpoint.
+    /// Files that share their bytes with a checkpoint. Those of which nothing is left are no
+    /// concern any more: the catalogue remembers a file as shared for longer than there is one.
     pub(crate) fn mark_shared(&self, files: impl Iterator<Item = FileId>) {
         let mut state = lock(&self.state);
         for file in files {
-            state.files.entry(file).or_default().shared = true;
+            if let Some(info) = state.files.get_mut(&file) {
+                info.shared = true;
+            }
         }
     }
 

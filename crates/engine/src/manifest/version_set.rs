@@ -98,6 +98,9 @@ struct State {
     /// None while the writer has it, and after it died.
     writer: Option<ManifestWriter>,
     manifest: FileId,
+    /// Manifests that CURRENT may have named for a moment: not needed once it names another for
+    /// sure.
+    strays: Vec<FileId>,
     /// Somebody is writing.
     busy: bool,
     /// Edits installed since a roll began: the new manifest must get them too.
@@ -143,6 +146,8 @@ pub(crate) struct VersionSet {
     free: Condvar,
     pub(crate) counters: Counters,
     manifest_bytes: AtomicU64,
+    /// Bytes that the manifest began with.
+    snapshot_bytes: AtomicU64,
 }
 
 /// What an install did, for those who act on it.
@@ -171,6 +176,7 @@ impl VersionSet {
                 families,
                 writer: None,
                 manifest: FileId(0),
+                strays: Vec::new(),
                 busy: false,
                 since_roll: None,
                 shared_files,
@@ -179,6 +185,7 @@ impl VersionSet {
             free: Condvar::new(),
             counters,
             manifest_bytes: AtomicU64::new(0),
+            snapshot_bytes: AtomicU64::new(0),
         }
     }
 
@@ -186,9 +193,11 @@ impl VersionSet {
         self.db_uid
     }
 
-    /// Bytes in the manifest, for the decision to roll it.
-    pub(crate) fn manifest_bytes(&self) -> u64 {
-        self.manifest_bytes.load(Ordering::Relaxed)
+    /// Bytes appended to the manifest since it was begun, for the decision to roll it. What it
+    /// began with does not count: a new one would be no smaller, and be rolled again at once.
+    pub(crate) fn appended_bytes(&self) -> u64 {
+        let began_with = self.snapshot_bytes.load(Ordering::Relaxed);
+        self.manifest_bytes.load(Ordering::Relaxed).saturating_sub(began_with)
     }
 
     /// True if the manifest takes nothing any more.
@@ -258,6 +267,15 @@ impl VersionSet {
     ) -> Result<Vec<Option<Arc<Version>>>> {
         let mut state = self.take_token();
         let (mut edits, flushed): (Vec<_>, Vec<_>) = edits.into_iter().unzip();
+        let gone = |edit: &&VersionEdit| {
+            edit.create.is_none() && !state.families.contains_key(&edit.column_family)
+        };
+        if let Some(edit) = edits.iter().find(gone) {
+            // Dropped while the edit was made ready: no contradiction, and nothing is written.
+            let error = Error::NoSuchColumnFamily(edit.column_family.to_string());
+            self.give_token(state);
+            return Err(error);
+        }
         let next: Result<Vec<_>> = edits
             .iter()
             .map(|edit| next_family_state(&self.directory, &state.families, edit))
@@ -338,16 +356,20 @@ impl VersionSet {
     }
 
     /// Starts a new manifest: a snapshot of every family, then what was installed meanwhile. Edits
-    /// go on being installed in the old one while the snapshot is written. Returns the number of
-    /// the manifest that is not needed any more, if there was one.
-    pub(crate) fn roll(&self) -> Result<Option<FileId>> {
+    /// go on being installed in the old one while the snapshot is written. Returns the numbers of
+    /// the manifests that are not needed any more.
+    pub(crate) fn roll(&self) -> Result<Vec<FileId>> {
         let number = self.counters.file();
         let mut state = self.take_token();
         let families = state.families.clone();
         let last_seqno = state.last_seqno;
-        let shared: Vec<FileId> = state.shared_files.iter().copied().collect();
+        let known = state.shared_files.clone();
         state.since_roll = Some(Vec::new());
         self.give_token(state);
+        // What is said of files that are gone ends with the old manifest.
+        let tables = families.values().flat_map(|family| family.version.tables());
+        let files: BTreeSet<FileId> = tables.map(|(_, _, table)| table.placement.file()).collect();
+        let shared: Vec<FileId> = known.intersection(&files).copied().collect();
 
         let path = manifest_file_name(&self.directory, number);
         let written = self.write_snapshot(&path, number, &families, last_seqno, shared);
@@ -373,18 +395,35 @@ impl VersionSet {
                 self.vfs
                     .sync_dir(&self.directory)
                     .map_err(|error| Error::io("sync directory", &self.directory, error))?;
-                let current = Current { manifest: number.0, db_uid: self.db_uid, synced };
-                write_current(self.vfs.as_ref(), &self.directory, &current)
+                Ok(Current { manifest: number.0, db_uid: self.db_uid, synced })
             });
+        let mut undecided = false;
+        let finished = finished.and_then(|current| {
+            undecided = true;
+            write_current(self.vfs.as_ref(), &self.directory, &current)
+        });
         let mut state = lock(&self.state);
         let old = match finished {
             Ok(()) => {
                 self.manifest_bytes.store(writer.size_bytes(), Ordering::Relaxed);
+                self.snapshot_bytes.store(writer.size_bytes(), Ordering::Relaxed);
                 state.writer = Some(writer);
                 let old = std::mem::replace(&mut state.manifest, number);
-                Ok((old != FileId(0)).then_some(old))
+                let mut unneeded = std::mem::take(&mut state.strays);
+                unneeded.extend((old != FileId(0)).then_some(old));
+                Ok(unneeded)
             }
-            Err(error) => Err(error),
+            Err(error) => {
+                if undecided {
+                    // CURRENT may name the new manifest or the old one: neither takes edits, which
+                    // the other would lack.
+                    state.writer = None;
+                    state.strays.push(number);
+                } else {
+                    let _orphan = self.vfs.remove(&path);
+                }
+                Err(error)
+            }
         };
         self.give_token(state);
         old

@@ -184,8 +184,8 @@ impl CommitPipeline {
         let last = assignment.first_seqno + count - 1;
         let applied = self.apply(payload, &assignment);
         // Published even if applying failed: the sequence numbers are given out, and those behind
-        // them must not wait. Applying fails only for a column family that is not there, which
-        // `check` has ruled out before the log was written.
+        // them must not wait. Applying fails only for a column family that was dropped since it was
+        // looked for.
         self.publisher.publish(assignment.ticket, last);
         applied?;
         if logging == Logging::Synced
@@ -287,10 +287,19 @@ impl CommitPipeline {
                 self.insert(active, *family, SeqNo(seqno), *kind, key, value)
             }
             Payload::Batch(batch) => {
+                let mut skipped = 0;
                 for entry in batch.iter() {
                     let family = entry.column_family;
-                    self.insert(active, family, SeqNo(seqno), entry.kind, entry.key, entry.value)?;
+                    let (key, value) = (entry.key, entry.value);
+                    let done = self.insert(active, family, SeqNo(seqno), entry.kind, key, value);
+                    skipped += u32::from(done.is_err());
                     seqno += 1;
+                }
+                // A family that is dropped while the batch is on its way takes its entries with it,
+                // as if the batch had come first. The rest is applied: never half of it.
+                if skipped > 0 && skipped == batch.count() {
+                    let family = batch.iter().next().map(|entry| entry.column_family.to_string());
+                    return Err(Error::NoSuchColumnFamily(family.unwrap_or_default()));
                 }
                 Ok(())
             }
@@ -387,10 +396,8 @@ impl CommitPipeline {
         let dead: Vec<_> = lock(&self.logs).drain(..).collect();
         dead.iter().for_each(|(_, log)| log.retire());
         self.start_log(stage, writer);
-        for (_, family, memtable) in &stage.active.members {
-            if memtable.is_empty() {
-                family.set_active_log(stage.wal_number);
-            }
+        for (_, family, _) in &stage.active.members {
+            family.set_active_log(stage.wal_number);
         }
         Ok(dead.into_iter().map(|(number, _)| number).collect())
     }
@@ -439,7 +446,10 @@ impl CommitPipeline {
     pub(crate) fn add_family(&self, stage: &mut Stage, family: Arc<ColumnFamilyData>) {
         let mut active = (*stage.active).clone();
         let memtable = family.active_memtable();
-        family.set_active_log(stage.wal_number);
+        // One that comes back, because it could not be dropped, may have entries in older logs.
+        if memtable.is_empty() {
+            family.set_active_log(stage.wal_number);
+        }
         active.members.push((family.id(), family, memtable));
         active.members.sort_by_key(|member| member.0);
         stage.active = Arc::new(active);

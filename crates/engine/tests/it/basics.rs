@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sateen::vfs::MemVfs;
+use sateen::vfs::{CrashChoice, MemVfs, Vfs};
 use sateen::{ColumnFamilyOptions, Db, Options, ReadOptions, WalMode, WriteBatch, WriteOptions};
 
 fn tiny() -> Options {
@@ -112,4 +112,94 @@ fn batches_are_atomic_across_families_and_snapshots_hold() {
     db.drop_column_family(&other).unwrap();
     assert!(db.get_cf(&other, "b", &ReadOptions::default()).is_err());
     assert_eq!(db.column_families(), ["default"]);
+}
+
+#[test]
+fn a_database_opens_after_the_tables_that_a_checkpoint_shares_are_gone() {
+    let vfs = Arc::new(MemVfs::new());
+    let db = Db::open_with(vfs.clone(), "/db", tiny(), &[]).unwrap();
+    db.put("a", "1").unwrap();
+    db.flush().unwrap();
+    db.checkpoint("/copy").unwrap();
+    db.delete("a").unwrap();
+    db.compact_range(&db.default_column_family(), None, None, &Default::default()).unwrap();
+    db.wait_idle().unwrap();
+    while db.step().unwrap() {}
+    let report = db.check(&mut |_, _| {}).unwrap();
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+    for _ in 0..2 {
+        db.close().unwrap();
+        let db = Db::open_with(vfs.clone(), "/db", tiny(), &[]).unwrap();
+        assert!(contents(&db).is_empty());
+    }
+    let copy = Db::open_with(vfs, "/copy", tiny(), &[]).unwrap();
+    assert_eq!(copy.get("a").unwrap(), Some(b"1".to_vec()));
+}
+
+#[test]
+fn a_manifest_that_begins_larger_than_its_limit_is_not_rolled_for_ever() {
+    let options = Options { manifest_bytes_max: 1, ..tiny() };
+    let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
+    db.put("a", "1").unwrap();
+    db.flush().unwrap();
+    let steps = (0..100).take_while(|_| db.step().unwrap()).count();
+    assert!(steps < 100, "there is always something to do");
+}
+
+#[test]
+fn waiting_ends_though_fewer_memtables_are_sealed_than_are_flushed_together() {
+    let mut options = tiny();
+    options.column_family.memtable_bytes = 1;
+    options.column_family.memtables_max = 4;
+    options.column_family.memtables_to_flush_min = 3;
+    let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
+    db.put("a", "1").unwrap();
+    db.put("b", "2").unwrap();
+    assert_eq!(db.property("sateen.num-immutable-mem-table").unwrap(), "1");
+    db.wait_idle().unwrap();
+    assert_eq!(db.property("sateen.mem-table-flush-pending").unwrap(), "0");
+    db.flush().unwrap();
+    assert_eq!(db.property("sateen.num-immutable-mem-table").unwrap(), "0");
+}
+
+#[test]
+fn a_column_family_that_nobody_writes_to_keeps_no_logs() {
+    let vfs = Arc::new(MemVfs::new());
+    let db = Db::open_with(vfs.clone(), "/db", tiny(), &[]).unwrap();
+    let idle = db.create_column_family("idle", ColumnFamilyOptions::default()).unwrap();
+    db.put_cf(&idle, "key", "value", &WriteOptions::default()).unwrap();
+    db.flush_all().unwrap();
+    let logs = || {
+        let names = vfs.list("/db".as_ref()).unwrap();
+        names.iter().filter(|name| name.extension().is_some_and(|part| part == "wal")).count()
+    };
+    for round in 0..20 {
+        db.put("key", [round; 100]).unwrap();
+        db.flush().unwrap();
+        while db.step().unwrap() {}
+    }
+    assert!(logs() <= 3, "{} logs", logs());
+    db.close().unwrap();
+    let db = Db::open_with(vfs, "/db", tiny(), &[]).unwrap();
+    let idle = db.column_family("idle").unwrap();
+    let found = db.get_cf(&idle, "key", &ReadOptions::default()).unwrap();
+    assert_eq!(found, Some(b"value".to_vec()));
+    assert_eq!(db.get("key").unwrap(), Some(vec![19; 100]));
+}
+
+#[test]
+fn a_sync_reaches_the_log_before_the_one_that_was_just_begun() {
+    let vfs = MemVfs::new();
+    let db = Db::open_with(Arc::new(vfs.clone()), "/db", tiny(), &[]).unwrap();
+    let other = db.create_column_family("other", ColumnFamilyOptions::default()).unwrap();
+    let options = WriteOptions::default();
+    while db.step().unwrap() {}
+    db.put("a", "1").unwrap();
+    db.put_cf(&other, "b", "2", &options).unwrap();
+    // Begins another log, and the entry of the default family stays in the old one.
+    db.flush_cf(&other, &sateen::FlushOptions { wait: false }).unwrap();
+    db.sync_wal().unwrap();
+    let image = vfs.crash_image(CrashChoice::SyncedOnly);
+    let after = Db::open_with(Arc::new(image), "/db", tiny(), &[]).unwrap();
+    assert_eq!(after.get("a").unwrap(), Some(b"1".to_vec()));
 }

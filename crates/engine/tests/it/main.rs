@@ -4,8 +4,10 @@
 mod bad_input;
 mod basics;
 mod common;
+mod concurrency;
 mod corrupt;
 mod crash;
 mod full_disk;
 mod fuzz_corpus;
 mod kill;
+mod meta;

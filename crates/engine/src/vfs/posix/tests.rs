@@ -76,7 +76,7 @@ fn direct_writes_must_be_aligned_and_are_read_back() {
     let dir = directory();
     let path = dir.path().join("f");
     let file = PosixVfs.open(&path, OpenOptions::CREATE.direct(true)).unwrap();
-    assert_eq!(file.alignment(), DIRECT_IO_ALIGNMENT, "the build lies on a disk");
+    assert!(file.alignment() >= 512, "the build lies on a disk");
     let data = pattern(1 << 20);
     let buffer = filled(&data);
     file.write_at(&buffer, 0, CLASS).unwrap();

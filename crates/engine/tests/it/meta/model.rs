@@ -1,0 +1,293 @@
+//! What a database must hold: every version of every key, by commit, and what of it a crash may
+//! take.
+//!
+//! Commits are numbered from 1. At the *base* (the last moment at which everything was durable)
+//! only one version of each key is left; commits since are kept whole, so that what a crash left
+//! can be recognised as one of the states that the durability contract allows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A value. Versions share it.
+pub(crate) type Value = Arc<[u8]>;
+/// What a column family shows at one moment.
+pub(crate) type View = BTreeMap<Vec<u8>, Value>;
+
+/// One change of a key; `None` deletes it.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub(crate) family: u32,
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Option<Value>,
+}
+
+struct Commit {
+    changes: Vec<Change>,
+    logged: bool,
+    /// False if the write returned an error: after a crash it may be there or not.
+    sure: bool,
+}
+
+/// A column family, known by its number, which is never used again.
+pub(crate) struct FamilyModel {
+    pub(crate) name: String,
+    history: BTreeMap<Vec<u8>, Vec<(usize, Option<Value>)>>,
+    base: View,
+    /// Commits up to here are in tables.
+    stored: usize,
+}
+
+/// The whole database.
+#[derive(Default)]
+pub(crate) struct Model {
+    pub(crate) families: BTreeMap<u32, FamilyModel>,
+    /// Commits before the base.
+    before: usize,
+    commits: Vec<Commit>,
+    /// Logged commits up to here are durable.
+    durable: usize,
+}
+
+impl Model {
+    /// The number of the newest commit.
+    pub(crate) fn now(&self) -> usize {
+        self.before + self.commits.len()
+    }
+
+    pub(crate) fn add_family(&mut self, id: u32, name: &str) {
+        let family = FamilyModel {
+            name: name.to_owned(),
+            history: BTreeMap::new(),
+            base: View::new(),
+            stored: self.before,
+        };
+        assert!(self.families.insert(id, family).is_none(), "family number {id} was used before");
+    }
+
+    /// A write that readers see. `sure` if it returned Ok.
+    pub(crate) fn commit(&mut self, changes: Vec<Change>, logged: bool, sure: bool) {
+        let number = self.now() + 1;
+        for change in &changes {
+            let Some(family) = self.families.get_mut(&change.family) else { continue };
+            let versions = family.history.entry(change.key.clone()).or_default();
+            if versions.last().is_some_and(|last| last.0 == number) {
+                versions.pop();
+            }
+            versions.push((number, change.value.clone()));
+        }
+        self.commits.push(Commit { changes, logged, sure });
+    }
+
+    /// A write that failed before readers saw it: a crash may still bring it to light.
+    pub(crate) fn maybe(&mut self, changes: Vec<Change>, logged: bool) {
+        if logged {
+            let number = self.now() + 1;
+            // Readers go on to see what was there.
+            for change in &changes {
+                let seen = self.get(change.family, &change.key, number);
+                let Some(family) = self.families.get_mut(&change.family) else { continue };
+                let versions = family.history.entry(change.key.clone()).or_default();
+                if versions.last().is_none_or(|last| last.0 != number) {
+                    versions.push((number, seen));
+                }
+            }
+            self.commits.push(Commit { changes, logged, sure: false });
+        }
+    }
+
+    /// How many commits are known to have failed since the base.
+    pub(crate) fn unsure(&self) -> usize {
+        self.commits.iter().filter(|commit| !commit.sure).count()
+    }
+
+    pub(crate) fn log_is_durable(&mut self) {
+        self.durable = self.now();
+    }
+
+    /// A flush of the family returned: the contract counts it as a sync, too.
+    pub(crate) fn is_stored(&mut self, family: u32) {
+        // Where there was nothing to flush, nothing was synced.
+        let touches = |commit: &Commit| commit.changes.iter().any(|c| c.family == family);
+        let Some(last) = self.commits.iter().rposition(touches) else { return };
+        let number = self.before + last + 1;
+        self.durable = self.durable.max(number);
+        if let Some(family) = self.families.get_mut(&family) {
+            family.stored = number;
+        }
+    }
+
+    pub(crate) fn get(&self, family: u32, key: &[u8], at: usize) -> Option<Value> {
+        let versions = self.families.get(&family)?.history.get(key)?;
+        let end = versions.partition_point(|version| version.0 <= at);
+        versions[..end].last()?.1.clone()
+    }
+
+    pub(crate) fn view(&self, family: u32, at: usize) -> View {
+        let Some(family) = self.families.get(&family) else { return View::new() };
+        let visible = family.history.iter().filter_map(|(key, versions)| {
+            let end = versions.partition_point(|version| version.0 <= at);
+            Some((key.clone(), versions[..end].last()?.1.clone()?))
+        });
+        visible.collect()
+    }
+
+    /// A crash was survived: this is what is left of what the model knew.
+    pub(crate) fn rebase_on(&mut self, views: BTreeMap<u32, View>) {
+        self.before = self.now();
+        self.durable = self.before;
+        self.commits.clear();
+        self.families.retain(|id, _| views.contains_key(id));
+        for (id, view) in views {
+            let Some(family) = self.families.get_mut(&id) else { continue };
+            let versions =
+                view.iter().map(|(key, value)| (key.clone(), vec![(0, Some(value.clone()))]));
+            family.history = versions.collect();
+            family.base = view;
+            family.stored = self.before;
+        }
+    }
+
+    /// Whether a crash may have left `recovered`. With `all`, everything logged must be there (the
+    /// process died, not the machine).
+    pub(crate) fn allows(&self, recovered: &BTreeMap<u32, View>, all: bool) -> Result<(), String> {
+        let unsure: Vec<usize> =
+            (0..self.commits.len()).filter(|at| !self.commits[*at].sure).collect();
+        assert!(unsure.len() <= 12, "too many doubtful commits to try all");
+        let mut said = String::new();
+        for mask in 0..1_u32 << unsure.len() {
+            let skipped: Vec<usize> = unsure
+                .iter()
+                .enumerate()
+                .filter(|(bit, _)| mask >> bit & 1 == 1)
+                .map(|(_, at)| *at)
+                .collect();
+            match self.allows_without(&skipped, recovered, all) {
+                Ok(()) => return Ok(()),
+                Err(why) if mask == 0 => said = why,
+                Err(_) => {}
+            }
+        }
+        Err(said)
+    }
+
+    fn allows_without(
+        &self,
+        skipped: &[usize],
+        recovered: &BTreeMap<u32, View>,
+        all: bool,
+    ) -> Result<(), String> {
+        let count = self.commits.len();
+        let floor = if all { count } else { self.durable.saturating_sub(self.before) };
+        let mut feasible = vec![true; count + 1];
+        for (id, family) in &self.families {
+            let empty = View::new();
+            let found = recovered.get(id).unwrap_or(&empty);
+            let here = self.feasible(*id, family, found, skipped);
+            if !here[floor..].contains(&true) {
+                return Err(format!(
+                    "family {} ({id}) is no state that the contract allows: {} commits, log \
+                     durable to {floor}, stored to {}, all {all}; {}",
+                    family.name,
+                    count,
+                    family.stored - self.before,
+                    self.difference(*id, found)
+                ));
+            }
+            for (both, here) in feasible.iter_mut().zip(here) {
+                *both &= here;
+            }
+        }
+        if feasible[floor..].contains(&true) {
+            return Ok(());
+        }
+        Err(format!("the families are not at one point of the commit order (floor {floor})"))
+    }
+
+    /// For each end of the log, whether the family may look like `found`.
+    fn feasible(
+        &self,
+        id: u32,
+        family: &FamilyModel,
+        found: &View,
+        skipped: &[usize],
+    ) -> Vec<bool> {
+        let count = self.commits.len();
+        let mut feasible = vec![false; count + 1];
+        let stored = family.stored.saturating_sub(self.before);
+        let touches = |at: usize| self.commits[at].changes.iter().any(|c| c.family == id);
+        let unlogged = (stored..count).any(|at| !self.commits[at].logged && touches(at));
+        let last_stored = if unlogged { count } else { stored };
+        let mut prefix = Diff::new(&family.base, found);
+        for at in 0..stored {
+            prefix.apply(self, id, at, skipped);
+        }
+        for stored in stored..=last_stored {
+            let mut state = prefix.clone();
+            for (end, feasible) in feasible.iter_mut().enumerate().skip(stored) {
+                *feasible |= state.differing == 0;
+                if end < count && self.commits[end].logged {
+                    state.apply(self, id, end, skipped);
+                }
+            }
+            if stored < last_stored {
+                prefix.apply(self, id, stored, skipped);
+            }
+        }
+        feasible
+    }
+
+    fn difference(&self, id: u32, found: &View) -> String {
+        let expected = self.view(id, self.now());
+        let keys = expected.keys().chain(found.keys());
+        let differs = keys.filter(|key| expected.get(*key) != found.get(*key));
+        let show = |value: Option<&Value>| {
+            value.map_or("nothing".to_owned(), |value| format!("{} bytes", value.len()))
+        };
+        let mut text = String::from("against everything:");
+        for key in differs.take(4) {
+            text.push_str(&format!(
+                " {:?} is {} and not {} (versions at {:?})",
+                &key[..key.len().min(20)].escape_ascii().to_string(),
+                show(found.get(key)),
+                show(expected.get(key)),
+                self.families[&id].history.get(key).map(|versions| versions
+                    .iter()
+                    .map(|v| v.0.saturating_sub(self.before))
+                    .collect::<Vec<_>>()),
+            ));
+        }
+        text
+    }
+}
+
+/// A state that changes commit by commit, and how many keys it has otherwise than what was found.
+#[derive(Clone)]
+struct Diff<'a> {
+    state: BTreeMap<&'a [u8], &'a Value>,
+    found: &'a View,
+    differing: usize,
+}
+
+impl<'a> Diff<'a> {
+    fn new(base: &'a View, found: &'a View) -> Diff<'a> {
+        let state: BTreeMap<_, _> = base.iter().map(|(key, value)| (&**key, value)).collect();
+        let missing = found.keys().filter(|key| !state.contains_key(&***key)).count();
+        let wrong = base.iter().filter(|(key, value)| found.get(*key) != Some(value)).count();
+        Diff { state, found, differing: missing + wrong }
+    }
+
+    fn apply(&mut self, model: &'a Model, id: u32, at: usize, skipped: &[usize]) {
+        if skipped.contains(&at) {
+            return;
+        }
+        for change in model.commits[at].changes.iter().filter(|change| change.family == id) {
+            let found = self.found.get(&change.key);
+            let before = match &change.value {
+                Some(value) => self.state.insert(&change.key, value),
+                None => self.state.remove(&*change.key),
+            };
+            self.differing -= usize::from(before != found);
+            self.differing += usize::from(change.value.as_ref() != found);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The operations: their kinds with weights, and where keys and values come from. An operation is a
+//! kind and a seed, and nothing else, so that a list of them from which some are left out still
+//! means the same.
+
+use std::sync::Arc;
+
+use super::model::Value;
+use crate::common::Random;
+
+macro_rules! kinds {
+    ($($kind:ident $weight:literal)*) => {
+        /// What an operation does.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Kind { $($kind),* }
+        const KINDS: &[(Kind, u64)] = &[$((Kind::$kind, $weight)),*];
+    };
+}
+
+kinds! {
+    Put 60 Delete 25 PutSync 6 PutUnlogged 6 DeleteUnlogged 3 PutDeadline 3 PutLarge 3 PutLongKey 2
+    Batch 30 BatchSavePoints 8 BatchSync 4 BatchUnlogged 4 BatchEmpty 1 BatchCopied 3
+    Overwrite 4 Ascending 4 DeleteRange 3 Refused 2
+    Get 30 GetPinned 10 GetAtSnapshot 12 MultiGet 10 ScanAll 6 ScanBounds 10
+    IterOpen 12 IterMove 50 IterClose 6
+    SnapshotTake 10 SnapshotRelease 8 SnapshotScan 5
+    FlushWait 8 FlushBegin 6 FlushAll 4 CompactRange 6 CompactAll 3 CompactBegin 4 CompactReversed 1
+    Step 60 WaitIdle 4 SyncWal 4
+    Reopen 3 ReopenOtherwise 3 DropAndReopen 1 Crash 5 OpenReadOnly 3
+    Checkpoint 3 CheckpointVerify 3
+    SetOptions 4 SetFamilyOptions 6 SetRefused 1
+    CreateFamily 3 DropFamily 2 RecreateFamily 2 UseDropped 2
+    Check 4 Properties 3 Metrics 2 ApproximateSize 2 OptionsText 1
+    FaultBegin 0 FaultClear 0
+}
+
+/// One operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Op {
+    pub(crate) kind: Kind,
+    pub(crate) seed: u64,
+}
+
+/// A list of operations. With `faults`, disks fail now and then.
+pub(crate) fn list(random: &mut Random, count: usize, faults: bool) -> Vec<Op> {
+    let weight = |(kind, weight): &(Kind, u64)| match kind {
+        Kind::FaultBegin | Kind::FaultClear if faults => 12,
+        _ => *weight,
+    };
+    let total: u64 = KINDS.iter().map(weight).sum();
+    let mut draw = || {
+        let mut at = random.below(total);
+        let found = KINDS.iter().find(|entry| {
+            let hit = at < weight(entry);
+            at = at.saturating_sub(weight(entry));
+            hit
+        });
+        Op { kind: found.map_or(Kind::Get, |entry| entry.0), seed: random.next() }
+    };
+    (0..count).map(|_| draw()).collect()
+}
+
+/// A key: short ones that are prefixes of one another, the empty one among them, or of a series.
+pub(crate) fn key(random: &mut Random) -> Vec<u8> {
+    match random.below(10) {
+        0..3 => {
+            let letters = [0, b'a', b'b', 0xff];
+            (0..random.below(4)).map(|_| letters[random.below(4) as usize]).collect()
+        }
+        3 if random.one_in(8) => long_key(random),
+        _ => numbered(random.below(200)),
+    }
+}
+
+/// A key of the series.
+pub(crate) fn numbered(number: u64) -> Vec<u8> {
+    format!("key{number:05}").into_bytes()
+}
+
+/// The longest key there may be; five of them.
+pub(crate) fn long_key(random: &mut Random) -> Vec<u8> {
+    let mut key = vec![b'k'; sateen::KEY_BYTES_MAX];
+    let last = key.len() - 1;
+    key[last] = b'0' + random.below(5) as u8;
+    key
+}
+
+/// A value, mostly short, sometimes empty.
+pub(crate) fn value(random: &mut Random) -> Value {
+    let most = match random.below(12) {
+        0 => 1,
+        1..9 => 40,
+        9..11 => 400,
+        _ => 5000,
+    };
+    let length = random.below(most);
+    bytes(random, length)
+}
+
+/// `length` bytes: half compressible, half not.
+pub(crate) fn bytes(random: &mut Random, length: u64) -> Value {
+    let fill = random.next();
+    let noisy = random.one_in(2);
+    let byte = |at: u64| {
+        if noisy {
+            (fill.wrapping_mul(at | 1) >> 32) as u8
+        } else {
+            fill.to_le_bytes()[(at % 8) as usize]
+        }
+    };
+    (0..length).map(byte).collect::<Arc<[u8]>>()
+}

@@ -1,0 +1,247 @@
+//! Option sets: thirty fixed ones, each extreme in one way, and random ones.
+
+use std::time::Duration;
+
+use sateen::{
+    CompactionPriority, Compression, Options, StatisticsLevel, WalMode, WalRecovery,
+    WriteController,
+};
+
+use crate::common::{Random, tiny};
+
+/// How many fixed sets there are.
+pub(crate) const FIXED: usize = 36;
+
+/// The fixed set of that number, with its name.
+#[expect(clippy::too_many_lines, reason = "a list")]
+pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
+    let mut options = tiny();
+    let family = &mut options.column_family;
+    let name = match number {
+        0 => "tiny",
+        1 => {
+            family.memtable_bytes = 1;
+            "a memtable per write"
+        }
+        2 => {
+            family.memtable_bytes = 1 << 10;
+            family.level0_trigger = 1;
+            "level0_trigger 1"
+        }
+        3 => {
+            family.table_bytes = 1;
+            "a table per key"
+        }
+        4 => {
+            options.block_cache_bytes = 1;
+            "cache of 1 byte"
+        }
+        5 => {
+            options.manifest_bytes_max = 1;
+            "manifest roll at every edit"
+        }
+        6 => {
+            family.bloom_bits_per_key = 0;
+            "no filters"
+        }
+        7 => {
+            family.restart_interval = 1;
+            "restart_interval 1"
+        }
+        8 => {
+            family.restart_interval = 65_535;
+            family.block_bytes = 1 << 20;
+            "one restart, large blocks"
+        }
+        9 => {
+            family.block_bytes = 1;
+            "a block per entry"
+        }
+        10 => {
+            family.levels = 2;
+            "two levels"
+        }
+        11 => {
+            family.levels = 16;
+            family.level_multiplier = 1.1;
+            family.level_base_bytes = 1 << 10;
+            "sixteen levels"
+        }
+        12 => {
+            family.dynamic_level_bytes = false;
+            "fixed level sizes"
+        }
+        13 => {
+            family.compression = vec![Compression::None];
+            "no compression"
+        }
+        14 => {
+            family.compression = vec![Compression::Lz4];
+            "lz4"
+        }
+        15 => {
+            family.compression = vec![Compression::Zstd];
+            family.zstd_level = 1;
+            "zstd"
+        }
+        16 => {
+            options.slice_bytes_max = 4096;
+            family.table_bytes = 64 << 10;
+            family.level_base_bytes = 16 << 10;
+            "smallest slices"
+        }
+        17 => {
+            options.direct_reads = true;
+            "direct reads"
+        }
+        18 => {
+            options.direct_reads = true;
+            options.direct_io_for_flush_and_compaction = false;
+            "direct reads, buffered flushes"
+        }
+        19 => {
+            options.max_open_files = 16;
+            family.table_bytes = 512;
+            "few open files"
+        }
+        20 => {
+            options.memory_budget = Some(1 << 20);
+            "small memory budget"
+        }
+        21 => {
+            options = profile("rocksdb", 8 << 10);
+            "rocksdb, small"
+        }
+        22 => {
+            options = profile("leveldb", 4 << 10);
+            "leveldb, small"
+        }
+        23 => {
+            options.wal = WalMode::Off;
+            "no log"
+        }
+        24 => {
+            options.wal = WalMode::SyncEachWrite;
+            "each write synced"
+        }
+        25 => {
+            options.wal = WalMode::SyncInterval(Duration::from_nanos(1));
+            "synced at every step"
+        }
+        26 => {
+            options.max_total_wal_bytes = 1;
+            "bound on logs of 1 byte"
+        }
+        27 => {
+            family.compaction_priority = CompactionPriority::RoundRobin;
+            family.compaction_bytes_max = 1;
+            "round robin, smallest compactions"
+        }
+        28 => {
+            family.memtables_max = 8;
+            family.memtables_to_flush_min = 7;
+            "seven memtables a flush"
+        }
+        29 => {
+            family.disable_auto_compactions = true;
+            family.level0_slowdown = 1 << 20;
+            family.level0_stop = 1 << 20;
+            "no compaction unless asked"
+        }
+        30 => {
+            options.wal_dir = Some("/logs".into());
+            options.wal_recovery = WalRecovery::Prefix;
+            options.commit_group_bytes_max = 1;
+            "logs elsewhere, groups of one"
+        }
+        31 => {
+            family.soft_pending_compaction_bytes = 1;
+            family.hard_pending_compaction_bytes = 2;
+            options.statistics = StatisticsLevel::Counters;
+            "debt of 2 bytes stops"
+        }
+        32 => {
+            options.write_controller = WriteController::Off;
+            family.level_multiplier = 1000.0;
+            "no write controller, steep levels"
+        }
+        33 => {
+            family.whole_key_filter = false;
+            options.verify_checksums_in_reads = false;
+            options.compaction_readahead_bytes = 0;
+            "no filter, no read-ahead"
+        }
+        34 => {
+            options.max_background_compactions = 8;
+            options.max_background_flushes = 4;
+            family.level0_trigger = 1;
+            family.level0_slowdown = 1;
+            family.level0_stop = 2;
+            "many jobs, level0_stop 2"
+        }
+        _ => {
+            options = Options { background_threads: 0, ..Options::default() };
+            "defaults"
+        }
+    };
+    (name, options)
+}
+
+fn profile(name: &str, memtable_bytes: u64) -> Options {
+    let mut options = Options::profile(name).unwrap();
+    options.background_threads = 0;
+    options.slice_bytes_max = 8 << 10;
+    let family = &mut options.column_family;
+    family.memtable_bytes = memtable_bytes;
+    family.table_bytes = memtable_bytes / 2;
+    family.level_base_bytes = 4 * memtable_bytes;
+    options
+}
+
+/// A random set. All take any data that another left behind: `levels` and `wal_dir` stay.
+pub(crate) fn random(random: &mut Random) -> Options {
+    let mut options = tiny();
+    options.wal = match random.below(8) {
+        0 => WalMode::Off,
+        1 => WalMode::SyncEachWrite,
+        2 => WalMode::SyncInterval(Duration::from_millis(1)),
+        _ => WalMode::Buffered,
+    };
+    options.block_cache_bytes = [1, 4 << 10, 1 << 20][random.below(3) as usize];
+    options.manifest_bytes_max = [1, 2 << 10, 1 << 20][random.below(3) as usize];
+    options.slice_bytes_max = 4096 << random.below(5);
+    options.max_open_files = [16, 1000][random.below(2) as usize];
+    options.max_total_wal_bytes = [0, 1, 16 << 10][random.below(3) as usize];
+    options.direct_reads = random.one_in(2);
+    options.direct_io_for_flush_and_compaction = random.one_in(2);
+    options.max_background_compactions = 1 + random.below(4) as u32;
+    options.max_background_flushes = 1 + random.below(3) as u32;
+    options.memory_budget = random.one_in(4).then_some(1 << 20);
+    if random.one_in(4) {
+        options.write_controller = WriteController::Off;
+    }
+    let family = &mut options.column_family;
+    family.memtable_bytes = 1 << random.below(15);
+    family.memtables_max = 2 + random.below(4) as u32;
+    family.memtables_to_flush_min = 1 + random.below(u64::from(family.memtables_max) - 1) as u32;
+    family.level0_trigger = 1 + random.below(5) as u32;
+    family.level0_slowdown = family.level0_trigger + random.below(8) as u32;
+    family.level0_stop = family.level0_slowdown + random.below(4) as u32;
+    family.level_base_bytes = 1 << random.below(17);
+    family.level_multiplier = [1.5, 3.0, 10.0][random.below(3) as usize];
+    family.dynamic_level_bytes = random.one_in(2);
+    family.table_bytes = 1 << random.below(16);
+    family.table_multiplier = 1 + random.below(3) as u32;
+    family.compaction_bytes_max = [0, 1, 32 << 10][random.below(3) as usize];
+    if random.one_in(2) {
+        family.compaction_priority = CompactionPriority::RoundRobin;
+    }
+    family.block_bytes = 1 << random.below(14);
+    family.restart_interval = [1, 2, 16, 1000][random.below(4) as usize];
+    family.bloom_bits_per_key = [0, 1, 10, 64][random.below(4) as usize];
+    family.whole_key_filter = !random.one_in(5);
+    let codes = [Compression::None, Compression::Lz4, Compression::Zstd];
+    family.compression = (0..=random.below(3)).map(|_| codes[random.below(3) as usize]).collect();
+    family.zstd_level = 1;
+    options
+}
