@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sateen::vfs::{CrashChoice, Fault, FaultRule, Vfs, VfsOperation};
+use sateen::vfs::{CrashChoice, Fault, FaultRule, VfsOperation};
 use sateen::{
     BATCH_BYTES_MAX, CompactRangeOptions, Db, Error, FlushOptions, KEY_BYTES_MAX, Options,
     PROPERTIES, ReadOptions, WriteBatch, WriteOptions,
