@@ -367,8 +367,7 @@ impl VersionSet {
         self.give_token(state);
         // What is said of files that are gone ends with the old manifest.
         let tables = families.values().flat_map(|family| family.version.tables());
-        let files: BTreeSet<FileId> =
-            tables.map(|(_, _, table)| table.placement.file()).collect();
+        let files: BTreeSet<FileId> = tables.map(|(_, _, table)| table.placement.file()).collect();
         let shared: Vec<FileId> = known.intersection(&files).copied().collect();
 
         let path = manifest_file_name(&self.directory, number);
@@ -428,7 +427,6 @@ impl VersionSet {
         self.give_token(state);
         old
     }
-
 
     /// Writes a catalogue of `families` into another directory, and CURRENT there.
     pub(crate) fn write_copy(

@@ -53,10 +53,9 @@ impl World {
                 drop(pick(&self.snapshots, random).map(|at| self.snapshots.remove(at)));
             }
             Kind::FlushWait | Kind::FlushBegin | Kind::FlushAll => self.flush(op.kind, random),
-            Kind::CompactRange
-            | Kind::CompactAll
-            | Kind::CompactBegin
-            | Kind::CompactReversed => self.compact(op.kind, random),
+            Kind::CompactRange | Kind::CompactAll | Kind::CompactBegin | Kind::CompactReversed => {
+                self.compact(op.kind, random)
+            }
             Kind::Step => {
                 for _ in 0..=random.below(12) {
                     self.settle("a step", self.db.step());
@@ -273,7 +272,8 @@ impl World {
             self.iters.remove(0);
         }
         let family = self.family(random);
-        let mut options = if random.one_in(2) { read_options(random) } else { ReadOptions::default() };
+        let mut options =
+            if random.one_in(2) { read_options(random) } else { ReadOptions::default() };
         let mut at = self.model.now();
         if let (true, Some(slot)) = (random.one_in(3), pick(&self.snapshots, random)) {
             options.snapshot = Some(self.snapshots[slot].0.clone());
