@@ -68,7 +68,10 @@ fn without_a_manifest_the_tables_speak_for_themselves() {
 #[test]
 fn a_damaged_table_costs_no_more_than_itself_and_is_kept_aside() {
     let (vfs, contents) = golden();
-    let Some(path) = files(&vfs, ".sat").pop() else { panic!("there are tables") };
+    let bytes = |path: &std::path::PathBuf| vfs.contents(path).unwrap().len();
+    let Some(path) = files(&vfs, ".sat").into_iter().max_by_key(bytes) else {
+        panic!("there are tables")
+    };
     let options = OpenOptions { write: true, ..OpenOptions::READ };
     let file = vfs.open(&path, options).unwrap();
     let length = file.len().unwrap();
