@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sateen::vfs::{CrashChoice, Fault, FaultRule, Vfs, VfsOperation};
+use sateen::vfs::{CrashChoice, Fault, FaultRule, VfsOperation};
 use sateen::{
     BATCH_BYTES_MAX, CompactRangeOptions, Db, Error, FlushOptions, KEY_BYTES_MAX, Options,
     PROPERTIES, ReadOptions, WriteBatch, WriteOptions,
@@ -194,8 +194,8 @@ impl World {
         let both = WriteOptions { sync: true, disable_wal: true, ..WriteOptions::default() };
         let result = self.db.put_cf(&self.live[0], "key", "value", &both);
         assert!(result.is_err());
-        is_refused(self.db.drop_column_family(&self.live[0]).or_else(|error| {
-            if self.tainted { Err(Error::InvalidArgument(String::new())) } else { Err(error) }
+        is_refused(self.db.drop_column_family(&self.live[0]).map_err(|error| {
+            if self.tainted { Error::InvalidArgument(String::new()) } else { error }
         }));
         assert_eq!(self.db.latest_sequence_number(), seqno);
     }

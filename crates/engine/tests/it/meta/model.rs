@@ -1,8 +1,9 @@
-//! What a database must hold: every version of every key, by commit, and what of it a crash may take.
+//! What a database must hold: every version of every key, by commit, and what of it a crash may
+//! take.
 //!
-//! Commits are numbered from 1. At the *base* (the last moment at which everything was durable) only
-//! one version of each key is left; commits since are kept whole, so that what a crash left can be
-//! recognised as one of the states that the durability contract allows.
+//! Commits are numbered from 1. At the *base* (the last moment at which everything was durable)
+//! only one version of each key is left; commits since are kept whole, so that what a crash left
+//! can be recognised as one of the states that the durability contract allows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -130,13 +131,6 @@ impl Model {
         visible.collect()
     }
 
-    /// Everything is durable, and this is what there is; no snapshot is held.
-    pub(crate) fn rebase(&mut self) {
-        let now = self.now();
-        let views: Vec<_> = self.families.keys().map(|id| (*id, self.view(*id, now))).collect();
-        self.rebase_on(views.into_iter().collect());
-    }
-
     /// A crash was survived: this is what is left of what the model knew.
     pub(crate) fn rebase_on(&mut self, views: BTreeMap<u32, View>) {
         self.before = self.now();
@@ -191,8 +185,8 @@ impl Model {
             let here = self.feasible(*id, family, found, skipped);
             if !here[floor..].contains(&true) {
                 return Err(format!(
-                    "family {} ({id}) is no state that the contract allows: {} commits, log durable \
-                     to {floor}, stored to {}, all {all}; {}",
+                    "family {} ({id}) is no state that the contract allows: {} commits, log \
+                     durable to {floor}, stored to {}, all {all}; {}",
                     family.name,
                     count,
                     family.stored - self.before,
@@ -229,8 +223,8 @@ impl Model {
         }
         for stored in stored..=last_stored {
             let mut state = prefix.clone();
-            for end in stored..=count {
-                feasible[end] |= state.differing == 0;
+            for (end, feasible) in feasible.iter_mut().enumerate().skip(stored) {
+                *feasible |= state.differing == 0;
                 if end < count && self.commits[end].logged {
                     state.apply(self, id, end, skipped);
                 }
