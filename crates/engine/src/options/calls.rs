@@ -19,9 +19,6 @@ pub struct ReadOptions {
     /// What is read from the disk stays in the block cache. Default: true. A scan of everything
     /// should not. RocksDB: `fill_cache`.
     pub fill_cache: bool,
-    /// Each block's checksum is checked when it comes from the disk. Default: true. RocksDB:
-    /// `verify_checksums`.
-    pub verify_checksums: bool,
     /// Bytes that an iterator reads ahead at most; 0: it starts small and grows as it goes.
     /// Default: 0. RocksDB: `readahead_size`.
     pub readahead_bytes: u64,
@@ -49,7 +46,6 @@ impl Default for ReadOptions {
             upper_bound: None,
             prefix: None,
             fill_cache: true,
-            verify_checksums: true,
             readahead_bytes: 0,
             snapshot: None,
         }

@@ -203,3 +203,15 @@ fn a_sync_reaches_the_log_before_the_one_that_was_just_begun() {
     let after = Db::open_with(Arc::new(image), "/db", tiny(), &[]).unwrap();
     assert_eq!(after.get("a").unwrap(), Some(b"1".to_vec()));
 }
+
+#[test]
+fn options_set_at_run_time_reach_the_default_column_family() {
+    let db = Db::open_with(Arc::new(MemVfs::new()), "/db", tiny(), &[]).unwrap();
+    db.set_options(&[("memtable_bytes", "128KiB"), ("slice_bytes_max", "64KiB")]).unwrap();
+    let family = db.default_column_family();
+    assert_eq!(db.options_cf(&family).memtable_bytes, 128 << 10);
+    assert_eq!(db.options().slice_bytes_max, 64 << 10);
+    let refused = db.set_options(&[("memtable_bytes", "1MiB"), ("levels", "3")]).unwrap_err();
+    assert!(refused.to_string().contains("levels"), "{refused}");
+    assert_eq!(db.options_cf(&family).memtable_bytes, 128 << 10, "all or none");
+}

@@ -11,3 +11,4 @@ mod full_disk;
 mod fuzz_corpus;
 mod kill;
 mod meta;
+mod repair;
