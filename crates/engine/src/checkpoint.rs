@@ -15,6 +15,7 @@ use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::files::{table_file_name, wal_file_name};
 use crate::options::WalMode;
+use crate::recovery::make_directory;
 use crate::vfs::{OpenOptions, Vfs};
 
 const COPY_BYTES: usize = 1 << 20;
@@ -49,7 +50,7 @@ impl Db {
 
 fn make(core: &DbCore, path: &Path) -> Result<()> {
     let vfs = core.vfs.as_ref();
-    vfs.create_dir_all(path).map_err(|e| Error::io("create", path, e))?;
+    make_directory(vfs, path)?;
     // Nothing that the versions name goes away, and no log either, until all is linked and copied.
     let _hold = core.reclaimer.hold();
     let families = core.versions.families();

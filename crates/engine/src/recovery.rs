@@ -127,13 +127,28 @@ fn prepare_directory(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Resu
         if !options.create_if_missing {
             return Err(missing(directory));
         }
-        vfs.create_dir_all(directory).map_err(|e| Error::io("create", directory, e))?;
-        if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            vfs.sync_dir(parent).map_err(|e| Error::io("sync directory", parent, e))?;
-        }
+        make_directory(vfs, directory)?;
     }
     if let Some(logs) = &options.wal_dir {
-        vfs.create_dir_all(logs).map_err(|e| Error::io("create", logs, e))?;
+        make_directory(vfs, logs)?;
+    }
+    Ok(())
+}
+
+/// Makes a directory and its parents, where they are not there, and their names durable: what is
+/// synced in a directory that a power loss takes away is gone with it.
+pub(crate) fn make_directory(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+    let mut parents = Vec::new();
+    for level in directory.ancestors().filter(|level| !level.as_os_str().is_empty()) {
+        if vfs.exists(level).map_err(|e| Error::io("look for", level, e))? {
+            break;
+        }
+        parents.extend(level.parent());
+    }
+    vfs.create_dir_all(directory).map_err(|e| Error::io("create", directory, e))?;
+    for parent in parents {
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        vfs.sync_dir(parent).map_err(|e| Error::io("sync directory", parent, e))?;
     }
     Ok(())
 }

@@ -203,3 +203,17 @@ fn a_sync_reaches_the_log_before_the_one_that_was_just_begun() {
     let after = Db::open_with(Arc::new(image), "/db", tiny(), &[]).unwrap();
     assert_eq!(after.get("a").unwrap(), Some(b"1".to_vec()));
 }
+
+#[test]
+fn logs_in_a_directory_of_their_own_survive_the_power() {
+    let vfs = MemVfs::new();
+    let options = Options { wal_dir: Some("/deep/down/logs".into()), ..tiny() };
+    let open = |vfs: &MemVfs| {
+        Db::open_with(Arc::new(vfs.clone()), "/data/base/db", options.clone(), &[]).unwrap()
+    };
+    let db = open(&vfs);
+    db.put("a", "1").unwrap();
+    db.sync_wal().unwrap();
+    let after = open(&vfs.crash_image(CrashChoice::SyncedOnly));
+    assert_eq!(after.get("a").unwrap(), Some(b"1".to_vec()));
+}
