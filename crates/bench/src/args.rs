@@ -143,6 +143,10 @@ pub struct BenchArgs {
     #[arg(long, default_value = "0", value_parser = parse_count)]
     pub load_overwrites: u64,
 
+    /// Operations of the workload before measuring, for instance to fill the cache
+    #[arg(long, default_value = "0", value_parser = parse_count)]
+    pub warm_up: u64,
+
     /// Use the database as an earlier run left it in --db, if it has the same keys
     #[arg(long, requires = "db")]
     pub use_existing: bool,
@@ -387,7 +391,9 @@ impl BenchArgs {
         let open = spec.arrivals != ArrivalSpec::Closed || replay.is_some();
         let operations = match (self.ops, self.duration) {
             (Some(operations), _) => Some(operations),
+            // A fill ends when everything is written, whatever the time.
             (None, None) if !open => Some(self.num),
+            (None, Some(_)) if spec.fills && !open => Some(self.num),
             (None, _) => None,
         };
         let seconds = match (self.duration, operations) {
@@ -492,6 +498,8 @@ pub(crate) mod tests {
         assert_eq!((plan.operations, plan.seconds), (Some(8_000_000), None));
         assert_eq!(plan.sizes, ValueSize::Uniform(250, 1000));
 
+        let plan = parse("-n 9k -d 5").plan("fillseq").unwrap();
+        assert_eq!((plan.operations, plan.seconds), (Some(9_000), Some(5.0)));
         let plan = parse("--rate 100 -d 5").plan("readrandom").unwrap();
         assert_eq!(plan.spec.arrivals, ArrivalSpec::Steady { rate: 100.0 });
         assert_eq!((plan.operations, plan.seconds), (None, Some(5.0)));

@@ -190,6 +190,9 @@ fn measured_phase(
 ) -> Result<Measured> {
     let args = &task.args;
     let generator_ns = generator_ns(args, plan, values)?;
+    if args.warm_up > 0 && !plan.spec.fills {
+        warm_up(store, args, plan, values)?;
+    }
     let peak_memory_is_of_phase = system::reset_peak_memory();
     let live = (args.report_interval > 0).then_some((label, args.report_interval));
     let base = phase(args, plan, values);
@@ -219,6 +222,15 @@ fn measured_phase(
     });
     measured.database_bytes = system::directory_bytes(&task.directory);
     Ok(measured)
+}
+
+/// Operations of the workload as fast as they go, with other random numbers, unmeasured.
+fn warm_up(store: &dyn Store, args: &BenchArgs, plan: &Plan, values: &ValueSource) -> Result<()> {
+    let spec = Spec { arrivals: ArrivalSpec::Closed, extra_writer: false, ..plan.spec.clone() };
+    let base = phase(args, plan, values);
+    let (operations, seed) = (Some(args.warm_up), !args.seed);
+    let warm = Phase { spec: &spec, operations, seconds: None, seed, ..base };
+    runner::run(store, &warm).map(|_| ())
 }
 
 /// What the benchmark itself costs for one operation of this plan: a short run against nothing.

@@ -104,8 +104,9 @@ pub struct KindSummary {
     pub service: Option<Quantiles>,
 }
 
-/// The measured phase of a run.
+/// The measured phase of a run. Figures that an older file lacks read as zero.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Measured {
     /// Its length.
     pub seconds: f64,

@@ -155,6 +155,24 @@ fn an_open_loop_offers_what_its_schedule_says() {
 }
 
 #[test]
+fn what_is_due_and_never_begun_counts_as_offered_and_unserved() {
+    let store = loaded();
+    let measured = with_phase(
+        "readrandom",
+        |spec| spec.arrivals = ArrivalSpec::Steady { rate: 200e6 },
+        |mut phase| {
+            phase.operations = None;
+            phase.seconds = Some(0.02);
+            run(&store, &phase).unwrap()
+        },
+    );
+    assert!(measured.unserved > 0);
+    assert!(measured.offered.abs_diff(4_000_000) < 10, "{}", measured.offered);
+    let offered: u64 = measured.timeline.iter().map(|second| second.offered).sum();
+    assert_eq!(offered, measured.offered);
+}
+
+#[test]
 fn an_extra_writer_is_measured_but_not_counted() {
     let store = loaded();
     let measured = with_phase("readwhilewriting", |_| (), |phase| run(&store, &phase).unwrap());

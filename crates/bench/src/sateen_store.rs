@@ -5,9 +5,7 @@ use std::path::Path;
 use sateen::vfs::IoClass;
 use sateen::{ColumnFamily, Db, Options, ReadOptions, WriteBatch, WriteOptions};
 
-use crate::store::{
-    ClassBytes, Client, Compression, Counters, LevelSize, Store, StoreConfig, Wal,
-};
+use crate::store::{ClassBytes, Client, Compression, Counters, LevelSize, Store, StoreConfig, Wal};
 use crate::{Error, Result};
 
 fn failed(error: sateen::Error) -> Error {

@@ -143,9 +143,12 @@ fn metrics() -> Vec<Metric> {
     all
 }
 
+/// Over the seconds with enough operations for a 99th percentile; the broken second at the end
+/// of a run often has a handful.
 fn worst_second(run: &RunResult, kind: usize) -> Option<f64> {
-    let seconds = run.measured.timeline.iter();
-    seconds.filter_map(|second| second.latency[kind]).map(|q| q.p99 as f64).reduce(f64::max)
+    const COUNT_MIN: u64 = 100;
+    let seconds = run.measured.timeline.iter().filter_map(|second| second.latency[kind]);
+    seconds.filter(|q| q.count >= COUNT_MIN).map(|q| q.p99 as f64).reduce(f64::max)
 }
 
 /// The tables of a report, one for each workload.
@@ -215,7 +218,7 @@ pub(crate) mod tests {
 
     pub(crate) fn run(engine: &str, workload: &str, round: u32, rate: f64) -> RunResult {
         let quantiles = Quantiles {
-            count: 10,
+            count: 200,
             mean: 1_000,
             p50: 900,
             p99: 5_000,
@@ -223,12 +226,18 @@ pub(crate) mod tests {
             p9999: 90_000,
             max: 2_000_000,
         };
+        // The last second has few operations, and slow ones.
+        let rare = Quantiles { count: 3, p99: 2_000_000, ..quantiles };
         let second = |number: u64| Second {
             offered: 100,
             done: [50, 50, 0],
-            latency: [Some(quantiles), Some(Quantiles { p99: 5_000 + number, ..quantiles }), None],
+            latency: match number {
+                3 => [Some(rare), Some(rare), None],
+                _ => [Some(quantiles), Some(Quantiles { p99: 5_000 + number, ..quantiles }), None],
+            },
             io: vec![[0, 1 << 20], [1 << 20, 2 << 20]],
             levels: vec![LevelSize { files: number, bytes: number << 20 }],
+            resident: 1 << 20,
             stall_ns: if number == 2 { 300_000_000 } else { 0 },
             ..Second::default()
         };

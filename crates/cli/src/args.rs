@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use sateen_bench::{BenchArgs, DemoArgs};
 
 use crate::text::{Encoding, Format};
 
@@ -18,40 +19,51 @@ Exit codes:
 #[derive(Debug, Parser)]
 #[command(name = "sateen", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) noun: Noun,
+}
+
+impl Cli {
+    /// True if results and errors are wanted as JSON.
+    pub(crate) fn json(&self) -> bool {
+        match &self.noun {
+            Noun::Db(verbs) => verbs.json,
+            Noun::Table(verbs) | Noun::Wal(verbs) | Noun::Manifest(verbs) => verbs.json,
+            // Theirs is a file to write.
+            Noun::Bench(_) | Noun::Demo(_) => false,
+        }
+    }
+}
+
+/// The verbs of a noun, and what all of them take.
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Verbs<V: Subcommand> {
     /// Print results, and errors, as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
     #[command(subcommand)]
-    pub(crate) noun: Noun,
+    pub(crate) verb: V,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Noun {
     /// Work with a database
-    #[command(subcommand, arg_required_else_help = true)]
-    Db(DbVerb),
+    Db(Verbs<DbVerb>),
     /// Look into a file of tables
-    #[command(subcommand, arg_required_else_help = true)]
-    Table(DumpVerb),
+    Table(Verbs<DumpVerb>),
     /// Look into a write-ahead log
-    #[command(subcommand, arg_required_else_help = true)]
-    Wal(DumpVerb),
+    Wal(Verbs<DumpVerb>),
     /// Look into a manifest
-    #[command(subcommand, arg_required_else_help = true)]
-    Manifest(DumpVerb),
+    Manifest(Verbs<DumpVerb>),
     /// Measure the store, and others beside it, under load
-    #[command(disable_help_flag = true)]
-    Bench(Rest),
+    Bench(Box<BenchArgs>),
     /// See it serve bursts of load on this disk, with a picture of the latency over time
-    #[command(disable_help_flag = true)]
-    Demo(Rest),
-}
-
-/// What another crate parses.
-#[derive(Debug, Args)]
-pub(crate) struct Rest {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    pub(crate) arguments: Vec<OsString>,
+    #[command(after_help = "\
+Examples:
+  sateen demo
+  sateen demo --seconds 20 --html /tmp/latency.html")]
+    Demo(DemoArgs),
 }
 
 /// A database, and with which options to open it.
@@ -156,8 +168,8 @@ Examples:
   zcat books.csv.gz | sateen db load library - --format csv --header
   sateen db load library books.jsonl --dry-run
 
-Formats: tsv (key, tab, value; \\t \\n \\r \\\\ \\xHH are escapes), csv (RFC 4180, two fields), jsonl
-(one object a line with key and value, or key_hex, key_base64, value_hex, value_base64).
+Formats: tsv (key, tab, value; \\t \\n \\r \\\\ \\xHH are escapes), csv (RFC 4180, two fields),
+jsonl (one object a line with key and value, or key_hex, key_base64, value_hex, value_base64).
 
 A line that is no record ends the load with its number. Then the database holds every record
 before it and none after. What a load wrote is durable when the command returns.")]
@@ -326,9 +338,14 @@ pub(crate) enum DumpVerb {
     /// Print what the file says, record by record
     #[command(after_help = "\
 Examples:
-  sateen table dump library/000012.sst
-  sateen wal dump library/000013.log --values
+  sateen table dump library/000012.sat --limit 10
+  sateen wal dump library/000013.wal --values
   sateen manifest dump library/MANIFEST-000004 --json
+
+Of a file of tables the header, the directory, and every entry: its key, sequence number, kind and
+length, tabs between. Of a log or manifest the header, every record and what is in it, and how it
+ended. With --json each piece is an object on a line; bytes that are no text are in hexadecimal
+under a name that ends in _hex.
 
 The file is not changed. Ends with 1 at the first damage, having printed what is before it.")]
     Dump {
@@ -337,7 +354,7 @@ The file is not changed. Ends with 1 at the first damage, having printed what is
         /// Values, too, not only their lengths
         #[arg(long)]
         values: bool,
-        /// At most so many records
+        /// At most so many entries of tables, or records of a log or manifest
         #[arg(long, value_name = "N")]
         limit: Option<u64>,
     },
@@ -373,8 +390,8 @@ mod tests {
 
     #[test]
     fn json_is_taken_anywhere() {
-        for line in ["sateen --json db get a b", "sateen db get a b --json"] {
-            assert!(Cli::try_parse_from(line.split(' ')).unwrap().json, "{line}");
+        for line in ["sateen db --json get a b", "sateen db get a b --json"] {
+            assert!(Cli::try_parse_from(line.split(' ')).unwrap().json(), "{line}");
         }
     }
 }

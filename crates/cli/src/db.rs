@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
 
-use sateen::{CompactRangeOptions, Options, ReadOptions, WriteOptions};
+use sateen::{CompactRangeOptions, Db, Options, ReadOptions, WriteOptions};
 use serde_json::json;
 
 use crate::args::{DbVerb, Family, Load, Place};
@@ -48,7 +48,7 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
         DbVerb::Load(arguments) => load_file(arguments, json, output),
         DbVerb::Stats { place, prometheus } => {
             let db = store::open(place, Access::Read)?;
-            Ok(output.write_all(store::stats(&db, *prometheus)?.as_bytes())?)
+            stats(&db, *prometheus, json, output)
         }
         DbVerb::Check { place } => check(place, json, output),
         DbVerb::Checkpoint { place, target } => checkpoint(place, target, json, output),
@@ -251,14 +251,26 @@ fn load_why(error: &LoadError, name: &Path) -> String {
     }
 }
 
+fn stats(db: &Db, prometheus: bool, json: bool, output: &mut dyn Write) -> Result<()> {
+    let text = store::stats(db, prometheus);
+    if json {
+        return Ok(writeln!(output, "{}", json!({ "stats": text }))?);
+    }
+    output.write_all(text.as_bytes())?;
+    if !text.ends_with('\n') {
+        output.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
 fn check(place: &Place, json: bool, output: &mut dyn Write) -> Result<()> {
-    let spinner = Progress::spinner("checking");
-    let findings = store::check(&place.db, store::options(place)?)?;
-    drop(spinner);
+    let bar = Progress::bytes("checking", Some(0));
+    let (findings, looked_at) = store::check(place, |done, total| bar.of(done, total))?;
+    drop(bar);
     if json {
         writeln!(output, "{}", json!({ "ok": findings.is_empty(), "findings": findings }))?;
     } else if findings.is_empty() {
-        writeln!(output, "{}: all is right", place.db.display())?;
+        writeln!(output, "{}: all is right: {looked_at}", place.db.display())?;
     } else {
         findings.iter().try_for_each(|finding| writeln!(output, "{finding}"))?;
     }
@@ -272,7 +284,7 @@ fn check(place: &Place, json: bool, output: &mut dyn Write) -> Result<()> {
 fn checkpoint(place: &Place, target: &Path, json: bool, output: &mut dyn Write) -> Result<()> {
     let db = store::open(place, Access::Write)?;
     let spinner = Progress::spinner("making a checkpoint");
-    store::checkpoint(&db, target)?;
+    db.checkpoint(target)?;
     drop(spinner);
     db.close()?;
     if json {
@@ -283,12 +295,13 @@ fn checkpoint(place: &Place, target: &Path, json: bool, output: &mut dyn Write) 
 
 fn repair(place: &Place, json: bool, output: &mut dyn Write) -> Result<()> {
     let spinner = Progress::spinner("repairing");
-    let done = store::repair(&place.db, store::options(place)?)?;
+    let (done, lost) = store::repair(place)?;
     drop(spinner);
     if json {
-        return Ok(writeln!(output, "{}", json!({ "done": done }))?);
+        return Ok(writeln!(output, "{}", json!({ "done": done, "lost": lost }))?);
     }
-    Ok(done.iter().try_for_each(|line| writeln!(output, "{line}"))?)
+    done.iter().try_for_each(|line| writeln!(output, "{line}"))?;
+    Ok(lost.iter().try_for_each(|line| writeln!(output, "lost: {line}"))?)
 }
 
 fn properties(
@@ -307,11 +320,11 @@ fn properties(
         }
         return Ok(output.write_all(in_force.to_text().as_bytes())?);
     }
-    let all = store::property_names();
+    let all = store::property_names(&db, &family);
     let names = if names.is_empty() { &all } else { names };
     let mut values = serde_json::Map::new();
     for name in names {
-        let Some(value) = store::property(&db, &family, name)? else {
+        let Some(value) = db.property_cf(&family, name) else {
             let there_are = all.join(", ");
             return Err(Failure::not_found(format!("no property {name:?}; there are {there_are}")));
         };

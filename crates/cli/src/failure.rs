@@ -60,6 +60,15 @@ impl From<sateen::Error> for Failure {
     }
 }
 
+impl From<sateen_bench::Error> for Failure {
+    fn from(error: sateen_bench::Error) -> Failure {
+        match error {
+            sateen_bench::Error::Usage(text) => Failure::usage(text),
+            other => Failure::failed(other.to_string()),
+        }
+    }
+}
+
 /// Errors without a name come from writing the output.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {

@@ -1,7 +1,8 @@
 //! From text to batches: the loop of `db load`, with no knowledge of where the batches go.
 //!
-//! What must stay true: records reach the sink in the order of the file; when the loop ends, with an
-//! error or without, every record before the point it names has been committed and none after it.
+//! What must stay true: records reach the sink in the order of the file; when the loop ends, with
+//! an error or without, every record before the point it names has been committed and none after
+//! it.
 
 use std::io::{self, BufRead};
 

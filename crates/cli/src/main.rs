@@ -3,6 +3,7 @@
 
 mod args;
 mod db;
+mod dump;
 mod failure;
 mod load;
 mod progress;
@@ -14,11 +15,12 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use sateen_bench::Reexec;
 use serde_json::json;
 
-use crate::args::{Cli, DumpVerb, Noun, Rest};
+use crate::args::{Cli, DumpVerb, Noun, Verbs};
+use crate::dump::{DumpOptions, FileKind};
 use crate::failure::{Failure, Result};
-use crate::store::{DumpOptions, FileKind};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -28,7 +30,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.quiet {
-                report(&failure, cli.json);
+                report(&failure, cli.json());
             }
             ExitCode::from(failure.code)
         }
@@ -37,22 +39,25 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli, output: &mut dyn Write) -> Result<()> {
     match &cli.noun {
-        Noun::Db(verb) => db::run(verb, cli.json, output),
-        Noun::Table(verb) => dump(FileKind::Table, verb, cli.json, output),
-        Noun::Wal(verb) => dump(FileKind::Wal, verb, cli.json, output),
-        Noun::Manifest(verb) => dump(FileKind::Manifest, verb, cli.json, output),
-        Noun::Bench(rest) => bench(rest),
-        Noun::Demo(rest) => bench(rest),
+        Noun::Db(verbs) => db::run(&verbs.verb, verbs.json, output),
+        Noun::Table(verbs) => look_into(FileKind::Table, verbs, output),
+        Noun::Wal(verbs) => look_into(FileKind::Wal, verbs, output),
+        Noun::Manifest(verbs) => look_into(FileKind::Manifest, verbs, output),
+        // They print for themselves.
+        Noun::Bench(arguments) => Ok(sateen_bench::run(arguments, &reexec()).map(drop)?),
+        Noun::Demo(arguments) => Ok(sateen_bench::demo(arguments, &reexec()).map(drop)?),
     }
 }
 
-fn dump(kind: FileKind, verb: &DumpVerb, json: bool, output: &mut dyn Write) -> Result<()> {
-    let DumpVerb::Dump { file, values, limit } = verb;
-    store::dump(kind, file, DumpOptions { values: *values, limit: *limit, json }, output)
+/// How the benchmark starts this program again, a process for each measurement.
+fn reexec() -> Reexec {
+    Reexec::new(["bench"])
 }
 
-fn bench(_rest: &Rest) -> Result<()> {
-    Err(Failure::failed("bench: not part of this build yet"))
+fn look_into(kind: FileKind, verbs: &Verbs<DumpVerb>, output: &mut dyn Write) -> Result<()> {
+    let DumpVerb::Dump { file, values, limit } = &verbs.verb;
+    let options = DumpOptions { values: *values, limit: *limit, json: verbs.json };
+    dump::run(kind, file, options, output)
 }
 
 /// Tells the user, on standard error. If that is gone, too, there is nobody to tell.

@@ -42,6 +42,13 @@ impl Progress {
         Progress(bar)
     }
 
+    /// `done` of a total that may become known, or change, on the way.
+    pub(crate) fn of(&self, done: u64, total: u64) {
+        self.0.set_length(total);
+        self.0.set_position(done);
+    }
+
+    /// So much is done.
     pub(crate) fn at(&self, done: u64) {
         self.0.set_position(done);
     }

@@ -1,9 +1,6 @@
 //! The seam to the engine: all that the command asks of it, in one place.
 
-use std::io::Write;
-use std::path::Path;
-
-use sateen::{ColumnFamily, Db, Options, WriteBatch, WriteOptions};
+use sateen::{ColumnFamily, Db, Options, PROPERTIES, WriteBatch, WriteOptions};
 
 use crate::args::{Family, Place};
 use crate::failure::{Failure, Result};
@@ -124,65 +121,57 @@ pub(crate) fn delete(db: &Db, family: &ColumnFamily, keys: &[Vec<u8>], sync: boo
 }
 
 /// What the database knows about itself, as text.
-pub(crate) fn stats(_db: &Db, _prometheus: bool) -> Result<String> {
-    absent("stats")
+pub(crate) fn stats(db: &Db, prometheus: bool) -> String {
+    if prometheus {
+        return db.metrics().to_prometheus_text();
+    }
+    db.property("sateen.stats").unwrap_or_default()
 }
 
-/// The names of the properties there are.
-pub(crate) fn property_names() -> Vec<String> {
-    Vec::new()
+/// The names of the properties there are; `<N>` stands for each level.
+pub(crate) fn property_names(db: &Db, family: &ColumnFamily) -> Vec<String> {
+    let levels = db.options_cf(family).levels;
+    let mut names = Vec::new();
+    for name in PROPERTIES {
+        match name.strip_suffix("<N>") {
+            Some(stem) => names.extend((0..levels).map(|level| format!("sateen.{stem}{level}"))),
+            None => names.push(format!("sateen.{name}")),
+        }
+    }
+    names
 }
 
-/// A property, none if there is none of that name.
-pub(crate) fn property(_db: &Db, _family: &ColumnFamily, _name: &str) -> Result<Option<String>> {
-    absent("properties")
+/// Checks all of a database; gives what was found wrong, and a sentence on what was looked at.
+pub(crate) fn check(
+    place: &Place,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<(Vec<String>, String)> {
+    let db = open(place, Access::Read)?;
+    let report = db.check(&mut progress)?;
+    let problems = report.problems.iter().map(ToString::to_string).collect();
+    let (tables, entries, bytes) = (report.tables, report.entries, report.bytes);
+    let mut looked_at = format!("{tables} tables, {entries} entries, {bytes} bytes");
+    for orphan in &report.orphans {
+        looked_at.push_str(&format!("\n{}: not part of the database", orphan.display()));
+    }
+    Ok((problems, looked_at))
 }
 
-/// Checks all of a database; gives what was found wrong.
-pub(crate) fn check(_path: &Path, _options: Options) -> Result<Vec<String>> {
-    absent("check")
-}
-
-/// Repairs a database; gives what was done.
-pub(crate) fn repair(_path: &Path, _options: Options) -> Result<Vec<String>> {
-    absent("repair")
-}
-
-/// Makes a checkpoint of a database at `target`.
-pub(crate) fn checkpoint(_db: &Db, _target: &Path) -> Result<()> {
-    absent("checkpoint")
-}
-
-/// What kind of file to dump.
-#[derive(Clone, Copy)]
-pub(crate) enum FileKind {
-    Table,
-    Wal,
-    Manifest,
-}
-
-/// How to dump it.
-#[derive(Clone, Copy)]
-pub(crate) struct DumpOptions {
-    pub(crate) values: bool,
-    pub(crate) limit: Option<u64>,
-    pub(crate) json: bool,
-}
-
-/// Prints what a file says, record by record.
-pub(crate) fn dump(
-    kind: FileKind,
-    _file: &Path,
-    _options: DumpOptions,
-    _output: &mut dyn Write,
-) -> Result<()> {
-    absent(match kind {
-        FileKind::Table => "table dump",
-        FileKind::Wal => "wal dump",
-        FileKind::Manifest => "manifest dump",
-    })
-}
-
-fn absent<T>(what: &str) -> Result<T> {
-    Err(Failure::failed(format!("{what}: not part of this build yet")))
+/// Repairs a database; gives what was done, and what was lost.
+pub(crate) fn repair(place: &Place) -> Result<(Vec<String>, Vec<String>)> {
+    if place.db.try_exists().is_ok_and(|exists| !exists) {
+        return Err(Failure::failed(format!("{}: there is no database", place.db.display())));
+    }
+    let report = sateen::repair(&place.db, &options(place)?)?;
+    let believed = match &report.manifest {
+        Some(manifest) => format!("believed {}", manifest.display()),
+        None => "believed the tables, there being no manifest to believe".to_owned(),
+    };
+    let mut done = vec![
+        believed,
+        format!("kept {} tables", report.tables_kept),
+        format!("wrote {} entries anew", report.entries_salvaged),
+    ];
+    done.extend(report.moved.iter().map(|file| format!("moved away {}", file.display())));
+    Ok((done, report.losses.iter().map(ToString::to_string).collect()))
 }

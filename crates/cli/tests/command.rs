@@ -1,5 +1,6 @@
 //! The command as a user meets it: what it prints, where, and with which exit code. Each test has
 //! its own directory and runs the real binary.
+#![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -70,7 +71,7 @@ fn what_was_put_is_got_until_it_is_deleted() {
     let at = folder.path();
     done(at, &["db", "put", "library", "walden", "Thoreau, 1854"]);
     assert_eq!(done(at, &["db", "get", "library", "walden"]).out(), "Thoreau, 1854\n");
-    let json = done(at, &["--json", "db", "get", "library", "walden"]);
+    let json = done(at, &["db", "--json", "get", "library", "walden"]);
     assert_eq!(json.out(), "{\"key\":\"walden\",\"value\":\"Thoreau, 1854\"}\n");
     done(at, &["db", "put", "library", "00ff", "cafe", "--encoding", "hex", "--sync"]);
     let hex = done(at, &["db", "get", "library", "00ff", "--encoding", "hex"]);
@@ -210,6 +211,102 @@ fn compaction_keeps_what_is_there() {
     done(at, &["db", "compact", "d"]);
     done(at, &["db", "compact", "d", "--from", "key00100", "--to", "key00200"]);
     assert_eq!(done(at, &["db", "scan", "d"]).out, before);
+}
+
+#[test]
+fn a_checkpoint_is_a_database_and_check_finds_nothing_wrong() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let run = sateen_with(at, &["db", "load", "d", "-"], b"a\t1\nb\t2\n");
+    assert_eq!(run.code, 0, "{}", run.err);
+    done(at, &["db", "put", "d", "c", "3"]);
+    done(at, &["db", "checkpoint", "d", "copy"]);
+    done(at, &["db", "put", "d", "later", "4"]);
+    assert_eq!(done(at, &["db", "scan", "copy"]).out(), "a\t1\nb\t2\nc\t3\n");
+    assert!(done(at, &["db", "check", "copy"]).out().contains("all is right"));
+    refused(at, &["db", "checkpoint", "d", "copy"], 2, &["copy"]);
+    let stats = done(at, &["db", "stats", "d", "--prometheus"]);
+    assert!(stats.out().contains("sateen_"), "{}", stats.out());
+    let properties = done(at, &["db", "properties", "d", "sateen.num-snapshots"]);
+    assert_eq!(properties.out(), "sateen.num-snapshots = 0\n");
+    refused(at, &["db", "properties", "d", "sateen.x"], 3, &["sateen.x", "sateen.stats"]);
+}
+
+#[test]
+fn damage_is_found_and_named() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let text: String = (0..500).map(|i| format!("key{i:05}\tvalue{i}\n")).collect();
+    let run = sateen_with(at, &["db", "load", "d", "-"], text.as_bytes());
+    assert_eq!(run.code, 0, "{}", run.err);
+    let mut largest = (0, std::path::PathBuf::new());
+    for entry in fs::read_dir(at.join("d")).unwrap() {
+        let entry = entry.unwrap();
+        if entry.path().extension().is_some_and(|extension| extension == "sat") {
+            largest = largest.max((entry.metadata().unwrap().len(), entry.path()));
+        }
+    }
+    let mut bytes = fs::read(&largest.1).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&largest.1, bytes).unwrap();
+    let run = sateen(at, &["db", "check", "d"]);
+    assert_eq!(run.code, 1, "{}", run.err);
+    let name = largest.1.file_name().unwrap().to_str().unwrap();
+    assert!(format!("{}{}", run.out(), run.err).contains(name), "{} {}", run.out(), run.err);
+    let scan = sateen(at, &["db", "scan", "d"]);
+    assert_eq!(scan.code, 1);
+    assert!(scan.err.contains(name) && !scan.err.contains("panicked"), "{}", scan.err);
+}
+
+/// The files of database `d` whose names end so.
+fn files(at: &Path, extension: &str) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(at.join("d"))
+        .unwrap()
+        .map(|entry| format!("d/{}", entry.unwrap().file_name().to_str().unwrap()))
+        .filter(|name| name.ends_with(extension) || name.contains(extension))
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn files_are_dumped_as_text_and_json() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    assert_eq!(sateen_with(at, &["db", "load", "d", "-"], b"a\t1\nb\t2\nc\t\\xff\n").code, 0);
+    done(at, &["db", "delete", "d", "b"]);
+    let table = files(at, ".sat").remove(0);
+    let run = done(at, &["table", "dump", &table, "--values"]);
+    assert!(run.out().starts_with("file ") && run.out().contains("family 0, level 0, entries 3"));
+    assert!(
+        run.out().contains("\tput\t1\n") && run.out().contains("\tput\t\\xff\n"),
+        "{}",
+        run.out()
+    );
+    let run = done(at, &["table", "dump", &table, "--limit", "1", "--json", "--values"]);
+    let lines: Vec<serde_json::Value> =
+        run.out().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 3, "{}", run.out());
+    assert_eq!((&lines[0]["item"], &lines[1]["entries"]), (&"file".into(), &3.into()));
+    assert_eq!((&lines[2]["key"], &lines[2]["value"]), (&"a".into(), &"1".into()));
+    let manifest = files(at, "MANIFEST").pop().unwrap();
+    let run = done(at, &["manifest", "dump", &manifest]);
+    assert!(run.out().contains("create default") && run.out().contains("ends at"), "{}", run.out());
+    done(at, &["manifest", "dump", &manifest, "--json"]);
+    // A log of one database is no table, and damage of a table is told behind what is whole.
+    for log in files(at, ".wal") {
+        assert!(done(at, &["wal", "dump", &log]).out().starts_with("log "));
+        refused(at, &["table", "dump", &log], 1, &[&log]);
+    }
+    refused(at, &["wal", "dump", "d/missing"], 1, &["d/missing"]);
+    refused(at, &["wal", "dump", "d"], 2, &["directory"]);
+    let mut bytes = fs::read(at.join(&table)).unwrap();
+    bytes[4096] ^= 1;
+    fs::write(at.join(&table), bytes).unwrap();
+    let run = sateen(at, &["table", "dump", &table]);
+    assert_eq!(run.code, 1);
+    assert!(run.out().starts_with("file "), "{}", run.out());
+    assert!(run.err.contains(&table) && run.err.contains("offset 4096"), "{}", run.err);
 }
 
 #[test]

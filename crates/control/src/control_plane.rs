@@ -1,6 +1,6 @@
 //! The whole of control behind one door: events in, actions out. Nothing is decided in
-//! [`ControlPlane::handle`]; [`ControlPlane::poll`] decides only about what an event has touched, so
-//! that both are cheap enough to be called at every step of every job.
+//! [`ControlPlane::handle`]; [`ControlPlane::poll`] decides only about what an event has touched,
+//! so that both are cheap enough to be called at every step of every job.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -91,7 +91,8 @@ pub enum Event {
         /// What becomes of the lowest level.
         bottommost: BottommostLevelCompaction,
     },
-    /// Give the request up: nothing more is started for it. Its running job goes on, then it is done.
+    /// Give the request up: nothing more is started for it. Its running job goes on, then it is
+    /// done.
     CompactRangeCancelled {
         /// Which.
         request: RequestId,

@@ -167,8 +167,8 @@ pub struct CfOptions {
     pub target_file_size_multiplier: u64,
     /// The most that one compaction takes in when it has a choice; 0: 25 times the table size.
     pub max_compaction_bytes: u64,
-    /// The most that a table may overlap with the level below its own, when it is written or changes
-    /// level; 0: as `max_compaction_bytes`.
+    /// The most that a table may overlap with the level below its own, when it is written or
+    /// changes level; 0: as `max_compaction_bytes`.
     pub max_grandparent_overlap_bytes: u64,
     /// Which table goes first.
     pub compaction_pri: CompactionPri,

@@ -1,5 +1,5 @@
-//! Admission: whether and how fast clients may write, and why not faster. RocksDB's triggers and its
-//! adaptation of the delayed write rate.
+//! Admission: whether and how fast clients may write, and why not faster. RocksDB's triggers and
+//! its adaptation of the delayed write rate.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! A checkpoint: a second database that is as this one was at one moment, made without copying tables.
+//! A checkpoint: a second database that is as this one was at one moment, made without copying
+//! tables.
 //!
 //! What must stay true: until the new directory is whole it has no CURRENT; a file whose bytes are
 //! shared through a hard link is recorded as shared in both catalogues before the link is made, and
@@ -8,26 +9,26 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use sateen_control::version::VersionEdit;
-use sateen_control::{FileId, IoClass};
+use sateen_control::{FileId, IoClass, LogNumber};
 
 use crate::core::DbCore;
 use crate::db::Db;
 use crate::error::{Error, Result};
-use crate::files::{table_file_name, wal_file_name};
+use crate::files::{FileName, table_file_name, wal_file_name};
 use crate::options::WalMode;
-use crate::recovery::make_directory;
+use crate::recovery::sync_ancestors;
 use crate::vfs::{OpenOptions, Vfs};
 
 const COPY_BYTES: usize = 1 << 20;
 
 impl Db {
     /// Makes a database in the directory `path` (which must not exist) that holds what this one
-    /// holds now, all column families at the same moment. Tables are shared through reflinks or hard
-    /// links where both directories are on one file system, copied otherwise.
+    /// holds now, all column families at the same moment. Tables are shared through reflinks or
+    /// hard links where both directories are on one file system, copied otherwise.
     ///
     /// # Errors
-    /// `InvalidArgument` if `path` exists; `Io` if it cannot be written: then what was made of it is
-    /// removed again.
+    /// `InvalidArgument` if `path` exists; `Io` if it cannot be written: then what was made of it
+    /// is removed again.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         let (core, path) = (self.core(), path.as_ref());
         core.check_open()?;
@@ -50,7 +51,7 @@ impl Db {
 
 fn make(core: &DbCore, path: &Path) -> Result<()> {
     let vfs = core.vfs.as_ref();
-    make_directory(vfs, path)?;
+    vfs.create_dir_all(path).map_err(|e| Error::io("create", path, e))?;
     // Nothing that the versions name goes away, and no log either, until all is linked and copied.
     let _hold = core.reclaimer.hold();
     let families = core.versions.families();
@@ -60,16 +61,29 @@ fn make(core: &DbCore, path: &Path) -> Result<()> {
         .collect();
     let shared = link_tables(core, path, &files)?;
     // Between two groups: every log ends with a whole record here.
-    let logs = core.pipeline.exclusive(|_| core.pipeline.live_logs());
+    let mut logs = core.pipeline.exclusive(|_| core.pipeline.live_logs());
+    logs.extend(other_logs(core, &logs)?);
     for (number, bytes) in logs {
         let from = wal_file_name(&core.wal_directory(), number);
         copy(vfs, &from, &wal_file_name(path, number), bytes)?;
     }
     core.versions.write_copy(path, &families, &shared)?;
-    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        core.sync_directory(parent)?;
-    }
-    Ok(())
+    sync_ancestors(vfs, path)
+}
+
+/// The logs that the catalogue needs beside those in use: the empty one of a database that writes
+/// none, and all of one that was opened read-only.
+fn other_logs(core: &DbCore, known: &[(LogNumber, u64)]) -> Result<Vec<(LogNumber, u64)>> {
+    let (directory, oldest) = (core.wal_directory(), core.versions.oldest_log());
+    let listing = core.vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
+    let names = listing.iter().filter_map(|path| FileName::parse(path.file_name()?.to_str()?));
+    let logs = names.filter_map(|name| match name {
+        FileName::Wal(log) => Some(log),
+        _ => None,
+    });
+    let needed = |log: &LogNumber| if core.read_only { *log >= oldest } else { *log == oldest };
+    let unknown = |log: &LogNumber| known.iter().all(|(number, _)| number != log);
+    Ok(logs.filter(|log| needed(log) && unknown(log)).map(|log| (log, u64::MAX)).collect())
 }
 
 /// Returns the files whose bytes both databases share.

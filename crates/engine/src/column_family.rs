@@ -51,7 +51,7 @@ impl ColumnFamilyData {
     ) -> ColumnFamilyData {
         let memtable_bytes = usize::try_from(options.memtable_bytes).unwrap_or(usize::MAX);
         let active = Arc::new(MemTable::new(memtable_bytes, Some(pool.clone())));
-        let super_version = SuperVersion::new(id, active, Vec::new(), version);
+        let super_version = SuperVersion::new(active, Vec::new(), version);
         ColumnFamilyData {
             id,
             name,
@@ -130,7 +130,7 @@ impl ColumnFamilyData {
         let current = self.super_version.load_full();
         memory.sealed.push(Sealed { memtable: current.active.clone(), last_seqno, log });
         let sealed = newest_first(&memory.sealed);
-        let next = SuperVersion::new(self.id, fresh, sealed, current.version.clone());
+        let next = SuperVersion::new(fresh, sealed, current.version.clone());
         self.super_version.store(Arc::new(next));
     }
 
@@ -159,11 +159,6 @@ impl ColumnFamilyData {
         memory.sealed.get(flushed).map_or(memory.active_log, |sealed| sealed.log)
     }
 
-    /// True if memory holds anything that tables do not.
-    pub(crate) fn has_unflushed(&self) -> bool {
-        !lock(&self.memory).sealed.is_empty() || !self.active_memtable().is_empty()
-    }
-
     /// Makes `version` the one that readers see, the oldest `flushed` sealed memtables being in it.
     /// Called by the version set alone.
     pub(crate) fn install(&self, version: Arc<Version>, flushed: usize) {
@@ -171,7 +166,7 @@ impl ColumnFamilyData {
         memory.sealed.drain(..flushed);
         let sealed = newest_first(&memory.sealed);
         let active = self.super_version.load().active.clone();
-        let next = SuperVersion::new(self.id, active, sealed, version);
+        let next = SuperVersion::new(active, sealed, version);
         self.super_version.store(Arc::new(next));
     }
 }

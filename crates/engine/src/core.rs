@@ -99,7 +99,8 @@ impl DbCore {
     }
 
     pub(crate) fn lookup(&self, fill_cache: bool) -> Lookup<'_> {
-        Lookup { tables: &self.tables, blocks: &self.blocks, fill_cache }
+        let (tables, blocks, metrics) = (&self.tables, &self.blocks, &self.metrics);
+        Lookup { tables, blocks, metrics, fill_cache }
     }
 
     // ---- writing -------------------------------------------------------------------------------
@@ -134,7 +135,7 @@ impl DbCore {
     }
 
     fn logging(&self, options: &WriteOptions) -> Result<Logging> {
-        let mode = self.options.load().wal.clone();
+        let mode = self.options.load().wal;
         if mode == WalMode::Off || options.disable_wal {
             if options.sync {
                 return Err(Error::InvalidArgument(
@@ -191,9 +192,9 @@ impl DbCore {
     /// Bytes of everything in memory but the block cache.
     pub(crate) fn memory_without_cache(&self) -> u64 {
         let families = self.families();
-        let memtables = families.values().map(|family| {
-            family.active_memtable().memory_bytes() as u64 + family.sealed_usage().1
-        });
+        let memtables = families
+            .values()
+            .map(|family| family.active_memtable().memory_bytes() as u64 + family.sealed_usage().1);
         memtables.sum::<u64>()
             + self.pool_memory.bytes() as u64
             + self.tables.memory_bytes()
@@ -313,11 +314,10 @@ impl DbCore {
         wait: bool,
     ) -> Result<()> {
         let ids: Vec<ColumnFamilyId> = families.iter().map(|family| family.id()).collect();
-        let through =
-            self.pipeline.exclusive(|stage| {
-                self.pipeline.seal(stage, &ids);
-                stage.last_seqno()
-            });
+        let through = self.pipeline.exclusive(|stage| {
+            self.pipeline.seal(stage, &ids);
+            stage.last_seqno()
+        });
         let now = self.now();
         for family in families {
             self.driver.report(now, crate::background::memtables_event(family));
@@ -395,11 +395,15 @@ impl DbCore {
             self.check_open()?;
             self.health.check()?;
             let unflushed = self.families().values().any(|family| family.wants_flush());
-            let idle = !unflushed && !self.driver.has_jobs() && !self.driver.has_due_work();
+            let idle = !unflushed
+                && !self.driver.has_jobs()
+                && !self.driver.has_due_work()
+                && !self.reclaimer.has_due_work();
             if idle {
                 return Ok(());
             }
             if self.has_threads() {
+                self.driver.chores.poke();
                 std::thread::sleep(Duration::from_millis(2));
             } else {
                 self.step_here()?;
@@ -417,10 +421,8 @@ impl DbCore {
             options.set_at_run_time(name, value)?;
         }
         self.blocks.set_capacity(options.block_cache_bytes);
-        self.driver.report(
-            self.now(),
-            Event::OptionsChanged { options: control::database(&options) },
-        );
+        self.driver
+            .report(self.now(), Event::OptionsChanged { options: control::database(&options) });
         self.options.store(Arc::new(options));
         Ok(())
     }
@@ -483,9 +485,7 @@ impl DbCore {
     }
 
     pub(crate) fn sync_directory(&self, directory: &Path) -> Result<()> {
-        self.vfs
-            .sync_dir(directory)
-            .map_err(|error| Error::io("sync directory", directory, error))
+        self.vfs.sync_dir(directory).map_err(|error| Error::io("sync directory", directory, error))
     }
 }
 

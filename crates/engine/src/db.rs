@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use sateen_control::version::VersionEdit;
 use sateen_control::{ColumnFamilyId, Event, ValueKind};
@@ -12,12 +11,9 @@ use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{Error, Result};
 use crate::iter::Iter;
-use crate::metrics::Operation;
 use crate::manifest::version_set::fresh_version;
-use crate::options::{
-    ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options, ReadOptions, WriteOptions,
-    control,
-};
+use crate::metrics::Operation;
+use crate::options::{ColumnFamilyOptions, Options, ReadOptions, WriteOptions, control};
 use crate::read::super_version::{Copy, Pin, PinnedSlice, ValueSink};
 use crate::recovery;
 use crate::snapshot::Snapshot;
@@ -25,6 +21,8 @@ use crate::sync::lock;
 use crate::vfs::{PosixVfs, Vfs};
 use crate::write::Payload;
 use crate::write::batch::{KEY_BYTES_MAX, WriteBatch};
+
+mod upkeep;
 
 /// The name of the column family that every database has.
 pub const DEFAULT_COLUMN_FAMILY: &str = "default";
@@ -110,8 +108,8 @@ impl Db {
     }
 
     /// Opens the database for reading: nothing in the directory is changed, not even by recovery,
-    /// which stays in memory. Any number of readers may do so, also while a writer has it open; they
-    /// see it as it was when they opened it.
+    /// which stays in memory. Any number of readers may do so, also while a writer has it open;
+    /// they see it as it was when they opened it.
     ///
     /// # Errors
     /// As [`Db::open`].
@@ -132,8 +130,8 @@ impl Db {
         Ok(Db { _closer: Arc::new(Closer(core.clone())), core })
     }
 
-    /// Closes the database: background work ends at its next step, the log is synced (without a log,
-    /// memtables are flushed), the directory is free again. Other handles fail from then on.
+    /// Closes the database: background work ends at its next step, the log is synced (without a
+    /// log, memtables are flushed), the directory is free again. Other handles fail from then on.
     ///
     /// # Errors
     /// What kept the last writes from being stored. The database is closed all the same.
@@ -194,7 +192,8 @@ impl Db {
     /// Drops a column family with all that is in it. The name may be used again at once.
     ///
     /// # Errors
-    /// `InvalidArgument` for the default column family, `NoSuchColumnFamily` if it is dropped already.
+    /// `InvalidArgument` for the default column family, `NoSuchColumnFamily` if it is dropped
+    /// already.
     pub fn drop_column_family(&self, family: &ColumnFamily) -> Result<()> {
         let core = &self.core;
         core.check_writable("dropping a column family")?;
@@ -203,11 +202,8 @@ impl Db {
         }
         let _catalogue = lock(&core.catalogue);
         check_family(family)?;
-        let edit = VersionEdit {
-            column_family: family.data.id(),
-            drop: true,
-            ..VersionEdit::default()
-        };
+        let edit =
+            VersionEdit { column_family: family.data.id(), drop: true, ..VersionEdit::default() };
         let last_seqno = core.pipeline.visible_seqno();
         // First no more writes, then the record of it: a write that was acknowledged is not lost
         // unless the drop was.
@@ -236,8 +232,7 @@ pub(crate) fn create_family(
 ) -> Result<Arc<ColumnFamilyData>> {
     let id = core.versions.counters.family();
     let version = fresh_version(id, &options);
-    let data =
-        Arc::new(core.new_family_data(id, name.to_owned(), options, Arc::new(version)));
+    let data = Arc::new(core.new_family_data(id, name.to_owned(), options, Arc::new(version)));
     let edit = VersionEdit {
         column_family: id,
         create: Some(name.to_owned()),
@@ -277,7 +272,8 @@ impl Db {
     /// Sets `key` to `value` in the default column family.
     ///
     /// # Errors
-    /// `InvalidArgument` if key or value are too large; `Background` if the database refuses writes.
+    /// `InvalidArgument` if key or value are too large; `Background` if the database refuses
+    /// writes.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (family, key, value) = (&self.core.default_family, key.as_ref(), value.as_ref());
         self.single(family, ValueKind::Put, key, value, &WriteOptions::default())
@@ -506,132 +502,5 @@ impl Db {
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.core.snapshot()
-    }
-}
-
-/// Upkeep.
-impl Db {
-    /// Stores the memtable of the default column family in a table.
-    ///
-    /// # Errors
-    /// `Background` with the cause if it cannot be stored.
-    pub fn flush(&self) -> Result<()> {
-        self.flush_cf(&self.default_column_family(), &FlushOptions::default())
-    }
-
-    /// Stores the memtable of a column family.
-    ///
-    /// # Errors
-    /// As [`Db::flush`].
-    pub fn flush_cf(&self, family: &ColumnFamily, options: &FlushOptions) -> Result<()> {
-        check_family(family)?;
-        self.core.flush(std::slice::from_ref(&family.data), options.wait)
-    }
-
-    /// Stores the memtables of all column families.
-    ///
-    /// # Errors
-    /// As [`Db::flush`].
-    pub fn flush_all(&self) -> Result<()> {
-        let families: Vec<_> = self.core.families().values().cloned().collect();
-        self.core.flush(&families, true)
-    }
-
-    /// Compacts the keys from `begin` to `end` (both inclusive; `None`: all) of a column family down
-    /// to the lowest level that has any.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if `begin` is above `end`; `Background` if it failed.
-    pub fn compact_range(
-        &self,
-        family: &ColumnFamily,
-        begin: Option<&[u8]>,
-        end: Option<&[u8]>,
-        options: &CompactRangeOptions,
-    ) -> Result<()> {
-        check_family(family)?;
-        self.core.compact_range(&family.data, begin, end, options)
-    }
-
-    /// Returns when there is no background work left to do.
-    ///
-    /// # Errors
-    /// `Background` if something failed meanwhile.
-    pub fn wait_idle(&self) -> Result<()> {
-        self.core.wait_idle()
-    }
-
-    /// Does one piece of background work on the calling thread: how a database that was opened with
-    /// `background_threads = 0` gets any done. Returns false if there was nothing to do.
-    ///
-    /// # Errors
-    /// `Closed`. Failures of the work itself show in [`Db::health`].
-    pub fn step(&self) -> Result<bool> {
-        self.core.step_here()
-    }
-
-    /// Changes options of the running database, all or none.
-    ///
-    /// # Errors
-    /// `InvalidArgument` names what is unknown, wrong or fixed at open.
-    pub fn set_options(&self, changes: &[(&str, &str)]) -> Result<()> {
-        self.core.set_options(changes)
-    }
-
-    /// Changes options of a column family, all or none.
-    ///
-    /// # Errors
-    /// As [`Db::set_options`].
-    pub fn set_options_cf(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
-        check_family(family)?;
-        self.core.set_family_options(&family.data, changes)
-    }
-
-    /// The options in force.
-    #[must_use]
-    pub fn options(&self) -> Options {
-        (*self.core.options.load_full()).clone()
-    }
-
-    /// The options of a column family in force.
-    #[must_use]
-    pub fn options_cf(&self, family: &ColumnFamily) -> ColumnFamilyOptions {
-        (*family.data.options()).clone()
-    }
-
-    /// Whether the database works, and if not, why.
-    #[must_use]
-    pub fn health(&self) -> (Health, Option<Arc<Error>>) {
-        (self.core.health.health(), self.core.health.cause())
-    }
-
-    /// Makes a database that refuses writes work again, once the cause is gone.
-    ///
-    /// # Errors
-    /// What still keeps it from working; it stays as it is.
-    pub fn resume(&self) -> Result<()> {
-        self.core.check_open()?;
-        if self.core.read_only {
-            return Err(Error::ReadOnly("resuming"));
-        }
-        if self.core.health.health() == Health::Ok {
-            return Ok(());
-        }
-        self.core.resume_inner()
-    }
-
-    /// The newest sequence number that readers see.
-    #[must_use]
-    pub fn latest_sequence_number(&self) -> u64 {
-        self.core.pipeline.visible_seqno().0
-    }
-
-    /// How long a write would wait now; zero if it would not. `None`: until something is mended.
-    #[must_use]
-    pub fn write_delay(&self) -> Option<Duration> {
-        if self.core.health.check().is_err() {
-            return None;
-        }
-        Some(self.core.driver.gate.expected_wait())
     }
 }

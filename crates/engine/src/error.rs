@@ -68,7 +68,8 @@ pub enum Error {
     /// The caller asked for something that cannot be done; the text names it.
     #[error("invalid argument: {0}")]
     InvalidArgument(String),
-    /// The directory is not a database of this engine, or of a version it can read; the text says what.
+    /// The directory is not a database of this engine, or of a version it can read; the text says
+    /// what.
     #[error("{}: {reason}", path.display())]
     IncompatibleDirectory {
         /// The directory or file.

@@ -1,7 +1,40 @@
-//! Entries for the fuzzers in `/fuzz`: every decoder, given hostile bytes. Each must return: no panic,
-//! no large allocation. Not part of the interface.
+//! Entries for the fuzzers in `/fuzz`: every decoder, given hostile bytes. Each must return: no
+//! panic, no large allocation. Not part of the interface.
+
+use std::path::Path;
+
+use sateen_control::version::{AddedTable, Placement, TableMeta, VersionEdit};
+use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId};
+
+use crate::Options;
+use crate::error::{Error, Result};
+use crate::manifest::{ManifestWriter, encode_edit};
+use crate::vfs::MemVfs;
+use crate::wal::WalWriter;
+use crate::write::batch::WriteBatch;
+
 
 pub use crate::table::fuzz::{block, compaction_file, filter, seed, table};
+
+/// The number of the files that the entries take theirs for, and the uid of their database.
+const NUMBER: u64 = 1;
+const DB_UID: u64 = 1;
+
+/// A decoder under its name.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All of them, by the names of the fuzz targets.
+pub const TARGETS: &[Target] = &[
+    ("batch", batch),
+    ("block", block),
+    ("compaction_file", compaction_file),
+    ("edit", edit),
+    ("filter", filter),
+    ("manifest", manifest),
+    ("options", options),
+    ("table", table),
+    ("wal", wal),
+];
 
 /// A log.
 pub fn wal(bytes: &[u8]) {
@@ -21,4 +54,118 @@ pub fn manifest(bytes: &[u8]) {
 /// A version edit.
 pub fn edit(bytes: &[u8]) {
     crate::manifest::fuzz_edit(bytes);
+}
+
+/// Options as text. What is accepted must survive being printed.
+pub fn options(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(options) = Options::from_str_list(text) else { return };
+    let _told = options.validate();
+    let mut again = options.clone();
+    for name in Options::names().filter(|name| *name != "profile") {
+        let printed = options.get(name);
+        let taken = printed.and_then(|value| again.set(name, &value));
+        assert_eq!(taken.err().map(|error| error.to_string()), None, "{name} of {text}");
+    }
+    assert_eq!(again, options, "{text}");
+}
+
+/// Inputs that the writers made, each with the target that it is for: where fuzzing begins.
+#[must_use]
+pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let mut seeds = vec![("compaction_file", seed(0)), ("compaction_file", seed(1))];
+    seeds.extend(crate::table::fuzz::seeds());
+    seeds.push(("batch", batch_seed().data().to_vec()));
+    seeds.push(("wal", wal_seed().unwrap_or_default()));
+    seeds.push(("manifest", manifest_seed().unwrap_or_default()));
+    for edit in edit_seeds() {
+        let mut bytes = Vec::new();
+        encode_edit(&edit, &mut bytes);
+        seeds.push(("edit", bytes));
+    }
+    for text in [
+        "memtable_bytes=128MiB;wal=sync",
+        "profile=rocksdb\n# a comment\n[section]\nwal=interval:10ms\nwal_dir=/logs",
+        "compression=none,lz4,zstd;level_multiplier=2.5;memory_budget=none;ttl=none",
+    ] {
+        seeds.push(("options", text.as_bytes().to_vec()));
+    }
+    seeds
+}
+
+fn batch_seed() -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    for i in 0..20_u8 {
+        // Within the limits, all of them.
+        let _small_enough = batch.put([b'k', i], vec![i; usize::from(i) * 7]);
+        let _small_enough = batch.delete([b'd', i]);
+    }
+    batch
+}
+
+fn contents(vfs: &MemVfs, path: &Path) -> Result<Vec<u8>> {
+    vfs.contents(path).map_err(|e| Error::io("read", path, e))
+}
+
+fn wal_seed() -> Result<Vec<u8>> {
+    let (vfs, path) = (MemVfs::new(), Path::new("seed"));
+    let mut writer = WalWriter::create(&vfs, path, LogNumber(NUMBER), DB_UID, 0)?;
+    writer.follow(None)?;
+    let batch = batch_seed();
+    for group in 0..4 {
+        let first = SeqNo(1 + group * u64::from(batch.count()));
+        writer.append(first, batch.count(), [batch.data()])?;
+    }
+    writer.sync_handle().sync()?;
+    writer.append_mark()?;
+    contents(&vfs, path)
+}
+
+fn manifest_seed() -> Result<Vec<u8>> {
+    let (vfs, path) = (MemVfs::new(), Path::new("seed"));
+    let mut writer = ManifestWriter::create(&vfs, path, NUMBER, DB_UID)?;
+    let edits = edit_seeds();
+    for (at, edit) in edits.iter().enumerate() {
+        writer.append(std::slice::from_ref(edit))?;
+        if at == 0 {
+            writer.end_snapshot()?;
+        }
+    }
+    writer.append(&edits)?;
+    writer.sync()?;
+    contents(&vfs, path)
+}
+
+fn edit_seeds() -> Vec<VersionEdit> {
+    let added = |id: u64| AddedTable {
+        level: 1,
+        epoch: Epoch(0),
+        table: std::sync::Arc::new(TableMeta {
+            id: TableId(id),
+            placement: Placement::Slice { file: FileId(7), offset: id * 4096, length: 4000 },
+            size_bytes: 4000,
+            smallest: (&[b'a', 1][..]).into(),
+            largest: (&[b'b', 200][..]).into(),
+            seqno_min: SeqNo(1),
+            seqno_max: SeqNo(1 << 40),
+            entries: 100,
+            tombstones: 3,
+            raw_bytes: 8000,
+        }),
+    };
+    let create = VersionEdit {
+        create: Some("default".into()),
+        style: Some("leveled".into()),
+        log_number: Some(LogNumber(3)),
+        ..VersionEdit::default()
+    };
+    let tables = VersionEdit {
+        column_family: ColumnFamilyId(300),
+        added: (1..4).map(added).collect(),
+        last_seqno: Some(SeqNo(99)),
+        next_file: Some(FileId(1000)),
+        shared_files: vec![FileId(7)],
+        ..VersionEdit::default()
+    };
+    vec![create, tables, VersionEdit { drop: true, ..VersionEdit::default() }]
 }

@@ -45,6 +45,7 @@ impl OpenTable for OpenForRead {
 }
 
 /// One of the sources of a merge: dispatched by a match, not through a pointer.
+#[expect(clippy::large_enum_variant, reason = "few of them, and a box costs every step")]
 pub(crate) enum Child {
     Memory(MemTableIter),
     Run(LevelIter<Run, OpenForRead>),
@@ -134,8 +135,7 @@ impl Iter {
             return Err(reversed_bounds(lower, upper));
         }
         let bound = |key: &Option<Vec<u8>>| key.as_deref().map(Into::into);
-        let mut bounds =
-            IterBounds::new(bound(&options.lower_bound), bound(&options.upper_bound));
+        let mut bounds = IterBounds::new(bound(&options.lower_bound), bound(&options.upper_bound));
         if let Some(prefix) = &options.prefix {
             bounds = bounds.with_prefix(prefix);
         }
@@ -206,7 +206,6 @@ impl Iter {
 
     /// Moves to the next key. Does nothing unless `valid`.
     #[inline]
-    #[expect(clippy::should_implement_trait, reason = "a cursor: keys are borrowed until it moves")]
     pub fn next(&mut self) {
         if self.inner.valid() {
             self.steps += 1;
@@ -243,7 +242,6 @@ impl Drop for Iter {
         let stats = self.inner.stats();
         self.core.metrics.record_iter(IterDone {
             steps: self.steps,
-            bytes: 0,
             skipped: stats.skipped,
             reseeks: stats.reseeks,
         });

@@ -7,6 +7,7 @@ mod checkpoint;
 mod column_family;
 mod core;
 mod db;
+pub mod dump;
 mod error;
 mod files;
 #[doc(hidden)]
@@ -47,3 +48,8 @@ pub use write::batch::{
     BATCH_BYTES_MAX, BatchEntry, KEY_BYTES_MAX, VALUE_BYTES_MAX, VALUE_BYTES_MAX_DEFAULT,
     WriteBatch, WriteBatchIter,
 };
+
+/// The example of the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

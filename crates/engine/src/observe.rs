@@ -1,5 +1,5 @@
-//! What the engine tells of itself: metrics in one value, and properties by name as users of RocksDB
-//! ask for them.
+//! What the engine tells of itself: metrics in one value, and properties by name as users of
+//! RocksDB ask for them.
 
 use sateen_control::version::Version;
 
@@ -38,10 +38,14 @@ impl Db {
         }
         let super_version = family.data.super_version();
         let levels = super_version.version.levels();
-        levels.iter().flat_map(|level| level.runs()).map(|run| {
-            let tables = run.overlap(begin, end);
-            run.bytes_in(tables)
-        }).sum()
+        levels
+            .iter()
+            .flat_map(|level| level.runs())
+            .map(|run| {
+                let tables = run.overlap(begin, end);
+                run.bytes_in(tables)
+            })
+            .sum()
     }
 }
 
@@ -80,6 +84,11 @@ impl DbCore {
     pub(crate) fn collect_metrics(&self) -> Metrics {
         let mut metrics = self.metrics.snapshot();
         let io = self.vfs.snapshot();
+        let log = io.class(sateen_control::IoClass::Wal).totals;
+        metrics.counts.wal_bytes = log.write_bytes;
+        metrics.counts.wal_syncs = log.syncs;
+        metrics.counts.write_groups = self.pipeline.groups();
+        metrics.counts.table_opens = self.tables.opens();
         metrics.io = io.classes.to_vec();
         metrics.counts.data_block_hits = self.blocks.hits();
         metrics.counts.data_block_misses = self.blocks.misses();
@@ -144,13 +153,15 @@ fn property(core: &DbCore, family: &ColumnFamilyData, name: &str) -> Option<Stri
         "options" => return Some(core.options.load().to_text()),
         "health" => return Some(core.health.health().name().to_owned()),
         "estimate-num-keys" => {
-            let entries = version.tables().map(|(_, _, table)| {
-                table.entries.saturating_sub(2 * table.tombstones)
-            });
+            let entries = version
+                .tables()
+                .map(|(_, _, table)| table.entries.saturating_sub(2 * table.tombstones));
             let memory = active.entries() as u64;
             entries.sum::<u64>() + memory
         }
-        "estimate-live-data-size" | "total-sst-files-size" | "live-sst-files-size" => version.bytes(),
+        "estimate-live-data-size" | "total-sst-files-size" | "live-sst-files-size" => {
+            version.bytes()
+        }
         "num-immutable-mem-table" => sealed as u64,
         "mem-table-flush-pending" => u64::from(family.wants_flush()),
         "compaction-pending" => u64::from(core.driver.has_due_work()),

@@ -1,8 +1,8 @@
 //! From a directory to an open database.
 //!
-//! What must stay true: nothing is deleted before a fresh manifest is current (format rule F4); what
-//! a recovery needs is deleted only after what it made of it is durable, so that a crash during
-//! recovery is recovered from like any other; a read-only open changes nothing at all.
+//! What must stay true: nothing is deleted before a fresh manifest is current (format rule F4);
+//! what a recovery needs is deleted only after what it made of it is durable, so that a crash
+//! during recovery is recovered from like any other; a read-only open changes nothing at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,24 +19,25 @@ use crate::background::state::HealthState;
 use crate::background::{Driver, Step};
 use crate::column_family::ColumnFamilyData;
 use crate::core::{DbCore, Families};
-use crate::db::{DEFAULT_COLUMN_FAMILY, create_family};
+use crate::db::create_family;
 use crate::error::{CorruptionKind, Error, Result};
+use crate::files::FileName;
 use crate::files::reclaim::Reclaimer;
-use crate::files::{FileName, manifest_file_name};
-use crate::manifest::version_set::{
-    Counters, FamilyState, VersionSet, fresh_version, next_family_state,
-};
-use crate::manifest::{ManifestReader, read_current, recognise_foreign};
+use crate::manifest::version_set::VersionSet;
 use crate::memtable::ArenaPool;
 use crate::metrics::{EngineMetrics, LatencySampling};
 use crate::options::{ColumnFamilyOptions, Options, WalMode, WalRecovery, control};
 use crate::read::block_cache::BlockCache;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
 use crate::snapshot::SnapshotList;
-use crate::vfs::{IoClass, MeteredVfs, Vfs, VfsLock};
+use crate::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock};
 use crate::wal::{Tail, WalChain, WalWriter};
 use crate::write::batch::BatchReader;
 use crate::write::{CommitPipeline, PipelineStart};
+
+use catalogue::{Catalogue, look_first, missing, new_catalogue, read_catalogue};
+
+mod catalogue;
 
 const LOCK_FILE: &str = "LOCK";
 /// Bytes of a step of a flush during recovery: nobody waits behind it.
@@ -45,15 +46,6 @@ const RECOVERY_STEP_BYTES: u64 = 8 << 20;
 /// Memory of flushed memtables that is kept for the next ones: one memtable's worth.
 fn arena_pool_bytes(options: &Options) -> usize {
     usize::try_from(options.column_family.memtable_bytes).unwrap_or(usize::MAX)
-}
-
-/// What the catalogue says.
-struct Catalogue {
-    db_uid: u64,
-    counters: Counters,
-    families: BTreeMap<ColumnFamilyId, FamilyState>,
-    shared_files: BTreeSet<FileId>,
-    last_seqno: SeqNo,
 }
 
 /// Opens a database for reading and writing.
@@ -69,6 +61,7 @@ pub(crate) fn open(
     }
     let vfs = Arc::new(MeteredVfs::new(vfs));
     prepare_directory(vfs.as_ref(), directory, &options)?;
+    look_first(vfs.as_ref(), directory, &options)?;
     let lock = take_lock(vfs.as_ref(), directory)?;
     let existing = read_catalogue(vfs.as_ref(), directory)?;
     let fresh = existing.is_none();
@@ -80,7 +73,11 @@ pub(crate) fn open(
             )));
         }
         Some(catalogue) => catalogue,
-        None => new_catalogue(vfs.as_ref(), directory, &options)?,
+        None => {
+            let catalogue = new_catalogue(vfs.as_ref(), directory, &options)?;
+            sync_ancestors(vfs.as_ref(), directory)?;
+            catalogue
+        }
     };
     let mut opening = Opening::new(vfs, directory, options, catalogue, family_options, false)?;
     opening.check_files()?;
@@ -127,37 +124,28 @@ fn prepare_directory(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Resu
         if !options.create_if_missing {
             return Err(missing(directory));
         }
-        make_directory(vfs, directory)?;
+        vfs.create_dir_all(directory).map_err(|e| Error::io("create", directory, e))?;
     }
     if let Some(logs) = &options.wal_dir {
-        make_directory(vfs, logs)?;
+        vfs.create_dir_all(logs).map_err(|e| Error::io("create", logs, e))?;
+        sync_ancestors(vfs, logs)?;
     }
     Ok(())
 }
 
-/// Makes a directory and its parents, where they are not there, and their names durable: what is
-/// synced in a directory that a power loss takes away is gone with it.
-pub(crate) fn make_directory(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
-    let mut parents = Vec::new();
-    for level in directory.ancestors().filter(|level| !level.as_os_str().is_empty()) {
-        if vfs.exists(level).map_err(|e| Error::io("look for", level, e))? {
-            break;
+/// Makes the names of a new directory and of those above it durable: whoever made them, an earlier
+/// open that was cut short included.
+pub(crate) fn sync_ancestors(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+    let parents = directory.ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty());
+    for (height, parent) in parents.enumerate() {
+        match vfs.sync_dir(parent) {
+            // What we may not even read, we have not made.
+            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Ok(()),
+            Err(e) if height == 0 => return Err(Error::io("sync directory", parent, e)),
+            _ => {}
         }
-        parents.extend(level.parent());
-    }
-    vfs.create_dir_all(directory).map_err(|e| Error::io("create", directory, e))?;
-    for parent in parents {
-        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        vfs.sync_dir(parent).map_err(|e| Error::io("sync directory", parent, e))?;
     }
     Ok(())
-}
-
-fn missing(directory: &Path) -> Error {
-    Error::IncompatibleDirectory {
-        path: directory.to_owned(),
-        reason: "there is no database here, and create_if_missing is off".into(),
-    }
 }
 
 fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Box<dyn VfsLock>> {
@@ -170,93 +158,6 @@ fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Box<dyn VfsLock>> {
         },
         _ => Error::io("lock", &path, error),
     })
-}
-
-fn new_catalogue(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<Catalogue> {
-    let listing = vfs.list(directory).map_err(|e| Error::io("list", directory, e))?;
-    if let Some(what) = recognise_foreign(&listing, None) {
-        let path = directory.to_owned();
-        return Err(Error::IncompatibleDirectory { path, reason: format!("it is {what}") });
-    }
-    // Logs or tables without a catalogue are a damaged database, not an empty place.
-    let leftover = listing.iter().filter_map(|path| path.file_name()?.to_str()).find(|name| {
-        matches!(FileName::parse(name), Some(FileName::Table(_) | FileName::Current))
-    });
-    if let Some(name) = leftover {
-        return Err(Error::IncompatibleDirectory {
-            path: directory.to_owned(),
-            reason: format!("CURRENT is missing, but {name} is there: try to repair it"),
-        });
-    }
-    if !options.create_if_missing {
-        return Err(missing(directory));
-    }
-    let family = FamilyState {
-        name: DEFAULT_COLUMN_FAMILY.to_owned(),
-        version: Arc::new(fresh_version(ColumnFamilyId(0), &options.column_family)),
-        data: None,
-    };
-    let counters = Counters::default();
-    // A crash before the first manifest may have left files: their numbers are taken.
-    for path in &listing {
-        let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
-        counters.file_seen(name.and_then(|name| name.number()).unwrap_or(0));
-    }
-    Ok(Catalogue {
-        db_uid: random_uid(),
-        counters,
-        families: BTreeMap::from([(ColumnFamilyId(0), family)]),
-        shared_files: BTreeSet::new(),
-        last_seqno: SeqNo(0),
-    })
-}
-
-/// A number that no other database has, probably: what tells its blocks from those of another.
-fn random_uid() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    // The standard library seeds each state from the operating system.
-    let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
-    hasher.write_u32(std::process::id());
-    hasher.finish().max(1)
-}
-
-/// Reads CURRENT and the manifest that it names. None if there is no CURRENT.
-fn read_catalogue(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Catalogue>> {
-    let exists = vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))?;
-    if !exists {
-        return Err(missing(directory));
-    }
-    let Some(current) = read_current(vfs, directory)? else { return Ok(None) };
-    let path = manifest_file_name(directory, FileId(current.manifest));
-    let mut reader =
-        ManifestReader::open(vfs, &path, current.manifest, Some(current.db_uid), current.synced)?;
-    let counters = Counters::default();
-    counters.file_seen(current.manifest);
-    let mut families = BTreeMap::new();
-    let mut shared_files = BTreeSet::new();
-    let mut last_seqno = SeqNo(0);
-    while let Some(edits) = reader.next()? {
-        for edit in edits {
-            counters.absorb(&edit);
-            last_seqno = last_seqno.max(edit.last_seqno.unwrap_or_default());
-            shared_files.extend(edit.shared_files.iter().copied());
-            match next_family_state(&path, &families, &edit)? {
-                Some(family) => families.insert(edit.column_family, family),
-                None => families.remove(&edit.column_family),
-            };
-        }
-    }
-    if !families.contains_key(&ColumnFamilyId(0)) {
-        let kind = CorruptionKind::Inconsistent("the default column family is not there");
-        return Err(Error::corruption(&path, reader.position(), kind));
-    }
-    Ok(Some(Catalogue {
-        db_uid: current.db_uid,
-        counters,
-        families,
-        shared_files,
-        last_seqno,
-    }))
 }
 
 /// A database that is being opened.
@@ -313,7 +214,8 @@ impl Opening {
             let newest = family.version.tables().map(|(_, _, table)| table.seqno_max).max();
             stored.insert(*id, newest.unwrap_or_default());
             last_seqno = last_seqno.max(newest.unwrap_or_default());
-            let metas: Vec<_> = family.version.tables().map(|(_, _, table)| table.clone()).collect();
+            let metas: Vec<_> =
+                family.version.tables().map(|(_, _, table)| table.clone()).collect();
             reclaimer.add(metas.iter());
         }
         reclaimer.mark_shared(catalogue.shared_files.iter().copied());
@@ -379,6 +281,12 @@ impl Opening {
             let path = crate::files::table_file_name(&self.directory, *missing);
             return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
         }
+        // A log is durable by name before an edit says that it is the oldest that is needed.
+        let needed = self.versions.oldest_log();
+        if needed > LogNumber(0) && !self.logs.contains(&needed) {
+            let path = crate::files::wal_file_name(&self.wal_directory(), needed);
+            return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
+        }
         Ok(())
     }
 
@@ -403,6 +311,9 @@ impl Opening {
         let first = self.versions.oldest_log();
         let db_uid = self.versions.db_uid();
         let vfs: Arc<dyn Vfs> = self.vfs.clone();
+        if !self.read_only && self.families.len() > 1 {
+            self.sync_logs(first)?;
+        }
         let mut chain = WalChain::open(vfs, &directory, self.logs.iter().copied(), db_uid, first)?;
         let mut full = false;
         loop {
@@ -421,7 +332,13 @@ impl Opening {
                     Error::corruption(&path, record.offset, kind)
                 })?;
                 let Some(entry) = entry else { break };
-                full |= self.replay_entry(entry.column_family, seqno, entry.kind, entry.key, entry.value);
+                full |= self.replay_entry(
+                    entry.column_family,
+                    seqno,
+                    entry.kind,
+                    entry.key,
+                    entry.value,
+                );
                 self.last_seqno = self.last_seqno.max(seqno);
                 seqno = SeqNo(seqno.0 + 1);
             }
@@ -432,6 +349,20 @@ impl Opening {
         {
             let path = crate::files::wal_file_name(&directory, position.number);
             return Err(Error::corruption(&path, offset, CorruptionKind::Truncated));
+        }
+        Ok(())
+    }
+
+    /// What a killed process left in the logs can be read and need not be durable. It is made so
+    /// before a flush stores it in one column family: after a power loss the others must have it,
+    /// too.
+    fn sync_logs(&self, first: LogNumber) -> Result<()> {
+        let directory = self.wal_directory();
+        for log in self.logs.iter().filter(|log| **log >= first) {
+            let path = crate::files::wal_file_name(&directory, *log);
+            let options = OpenOptions { write: true, ..OpenOptions::READ };
+            let file = self.vfs.open(&path, options).map_err(|e| Error::io("open", &path, e))?;
+            file.sync_data(IoClass::Wal).map_err(|e| Error::io("sync", &path, e))?;
         }
         Ok(())
     }
@@ -452,12 +383,12 @@ impl Opening {
         }
         let memtable = data.active_memtable();
         memtable.insert(key, seqno, kind, value);
-        memtable.memory_bytes() >= data.memtable_bytes_max()
+        memtable.used_bytes() >= data.memtable_bytes_max()
     }
 
     fn flush_full(&self) -> Result<()> {
         for data in self.families.values() {
-            if data.active_memtable().memory_bytes() >= data.memtable_bytes_max() {
+            if data.active_memtable().used_bytes() >= data.memtable_bytes_max() {
                 self.flush(data)?;
             }
         }
@@ -508,13 +439,13 @@ impl Opening {
     }
 
     fn finish(self, lock: Option<Box<dyn VfsLock>>) -> Result<Arc<DbCore>> {
-        let wal = match (&self.options.wal, self.read_only) {
-            (WalMode::Off, _) | (_, true) => None,
-            _ => Some(self.first_wal()?),
-        };
-        let wal_number = wal.as_ref().map_or_else(|| self.versions.counters.log(), WalWriter::number);
-        if !self.read_only {
-            self.raise_log_numbers(wal_number)?;
+        let mut wal = if self.read_only { None } else { Some(self.first_wal()?) };
+        if let Some(wal) = &wal {
+            self.raise_log_numbers(wal.number())?;
+        }
+        if self.options.wal == WalMode::Off {
+            // Made all the same: the catalogue names it, and the next open looks for it.
+            wal = None;
         }
         let families: Families =
             self.families.values().map(|data| (data.name().to_owned(), data.clone())).collect();

@@ -1,10 +1,11 @@
-//! Making a database readable again whose catalogue is lost or damaged, or some of whose tables are.
+//! Making a database readable again whose catalogue is lost or damaged, or some of whose tables
+//! are.
 //!
 //! If a manifest can be read to its end it is believed, and only tables that are gone or unreadable
 //! are given up. Otherwise the tables describe themselves: everything readable is merged into one
 //! new run, of each key the entry that stands highest: first what was written for level 0, newest
-//! first, then level by level, in each the younger file first. A table that a compaction had replaced
-//! and that was not removed yet can bring a deleted key back; nothing else can.
+//! first, then level by level, in each the younger file first. A table that a compaction had
+//! replaced and that was not removed yet can bring a deleted key back; nothing else can.
 //!
 //! What must stay true: no file is destroyed. What the repaired database does not use is moved into
 //! the directory `lost`. The logs stay, the next open replays them.
@@ -15,16 +16,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sateen_control::version::{AddedTable, TableMeta, Version, VersionEdit};
-use sateen_control::{
-    ColumnFamilyId, Epoch, FileId, IoClass, SeqNo, TableId, ValueKind,
-};
+use sateen_control::{ColumnFamilyId, Epoch, FileId, IoClass, SeqNo, TableId, ValueKind};
 
 use crate::background::output::{Output, OutputContext};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::{CompactionFile, DirectoryEntry, FileName, manifest_file_name, table_file_name};
 use crate::key;
-use crate::manifest::version_set::{Counters, FamilyState, VersionSet, next_family_state};
 use crate::manifest::ManifestReader;
+use crate::manifest::version_set::{Counters, FamilyState, VersionSet, next_family_state};
 use crate::options::Options;
 use crate::read::InternalIterator;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
@@ -289,8 +288,7 @@ impl Repair {
         for (file, entry) in &tables {
             let meta = Arc::new(meta_of(*file, entry));
             let opened = cache.get(&meta, IoClass::Client).and_then(|table| {
-                let mut iter =
-                    table.iter(TableIterOptions::compaction(IoClass::Client, 256 << 10));
+                let mut iter = table.iter(TableIterOptions::compaction(IoClass::Client, 256 << 10));
                 iter.seek_to_first()?;
                 Ok(iter)
             });
@@ -333,10 +331,8 @@ impl Repair {
         }
         let written = output.finish()?;
         self.report.tables_kept += written.len() as u64;
-        let added = written
-            .into_iter()
-            .map(|table| AddedTable { level, epoch: Epoch(0), table })
-            .collect();
+        let added =
+            written.into_iter().map(|table| AddedTable { level, epoch: Epoch(0), table }).collect();
         let edit = VersionEdit { column_family: id, added, ..VersionEdit::default() };
         let empty = Version::new(id, sateen_control::version::LEVELS_MAX);
         empty.apply(&edit).map_err(|error| Error::InconsistentEdit {
@@ -436,4 +432,3 @@ fn meta_of(file: FileId, entry: &DirectoryEntry) -> TableMeta {
         raw_bytes: entry.raw_bytes,
     }
 }
-

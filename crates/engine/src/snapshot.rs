@@ -39,8 +39,8 @@ impl SnapshotList {
     }
 }
 
-/// A consistent view of the whole database at one moment. What it sees stays readable until its last
-/// clone is dropped; keeping one for long keeps old versions on disk.
+/// A consistent view of the whole database at one moment. What it sees stays readable until its
+/// last clone is dropped; keeping one for long keeps old versions on disk.
 #[derive(Clone)]
 pub struct Snapshot(Arc<Registered>);
 

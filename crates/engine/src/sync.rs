@@ -1,6 +1,6 @@
 //! The synchronisation primitives of the engine: std's, or loom's when models are checked, and the
-//! mutex whose poisoning is not an error of ours (a panic in a holder is a bug that the panic itself
-//! reports; the data under our locks is only changed in steps that leave it whole).
+//! mutex whose poisoning is not an error of ours (a panic in a holder is a bug that the panic
+//! itself reports; the data under our locks is only changed in steps that leave it whole).
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic;

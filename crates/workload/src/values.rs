@@ -138,6 +138,8 @@ mod tests {
         assert!(sizes[0] >= 250 && sizes[100_000] <= 1000);
         assert!((392..=408).contains(&sizes[50_000]), "median {}", sizes[50_000]);
         assert!(sizes[100_000] > 950, "the range is used");
+        // Large ones thin out: three quarters are below 550 B, not below 700 B.
+        assert!((535..=565).contains(&sizes[75_000]), "third quartile {}", sizes[75_000]);
     }
 
     #[test]

@@ -18,6 +18,7 @@ Chores:
   test    everything a change must pass: tidy, deny, fmt, clippy and all tests, and the docs
   ci      the same
   tidy    the rules of the source that no compiler checks (ARCHITECTURE.md, STYLE.md)
+          --fix breaks comments that are too long
   deny    licences, sources and banned crates of the dependencies (deny.toml)
   lint    fmt and clippy
 ";
@@ -27,6 +28,9 @@ fn main() -> ExitCode {
     let root = root();
     let done = match arguments.first().map(String::as_str) {
         Some("test" | "ci") => test(&root),
+        Some("tidy") if arguments.iter().any(|word| word == "--fix") => {
+            step("tidy --fix", || tidy::fix(&root))
+        }
         Some("tidy") => step("tidy", || tidy::run(&root)),
         Some("deny") => step("deny", || deny::run(&root)),
         Some("lint") => lint(&root),

@@ -276,8 +276,11 @@
       throughput.unshift({ name: "offered", color: colors[7], values: offered, area: true, faint: true });
     }
     put("throughput", { title: "Throughput", steps: true, unit: "rate", series: throughput });
+    // A class has the same colour whichever engine counts it.
+    const hues = { wal: 4, flush: 5, compaction: 2, deep: 2, l0: 6, manifest: 7, reclaim: 0, client: 1 };
+    const hue = (name, n) => (name in hues ? hues[name] : [6, 0, 7, 1][n % 4]);
     const classes = run.measured.io_classes.map((name, n) => ({
-      name: `${name} written`, color: colors[[4, 5, 2, 3, 6, 7][n % 6]], area: true,
+      name: `${name} written`, color: colors[hue(name.toLowerCase(), n)], area: true,
       values: seconds.map((second) => (second.io[n] ? second.io[n][1] : 0)),
     })).filter((series) => series.values.some((value) => value > 0));
     const disk = (name, field, color) => ({

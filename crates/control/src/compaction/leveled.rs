@@ -244,8 +244,8 @@ fn pick_deeper(context: &PickContext<'_>, level: u8) -> Option<CompactionPlan> {
     None
 }
 
-/// What `start` overlaps in the level below, and as much more of its own level as goes along without
-/// rewriting more below; `None` if any of it is in flight.
+/// What `start` overlaps in the level below, and as much more of its own level as goes along
+/// without rewriting more below; `None` if any of it is in flight.
 pub(super) fn expand<'a>(
     context: &PickContext<'a>,
     mut start: Span<'a>,

@@ -76,8 +76,8 @@ pub enum OutputSplit {
     },
     /// At these keys: a new table begins at or after each.
     AtGuards(Arc<[UserKey]>),
-    /// By overlap with the level below the output (vLSM §4.2): a table is cut between the two sizes,
-    /// as soon as it overlaps this many bytes.
+    /// By overlap with the level below the output (vLSM §4.2): a table is cut between the two
+    /// sizes, as soon as it overlaps this many bytes.
     ByOverlap {
         /// The smallest table.
         bytes_min: u64,

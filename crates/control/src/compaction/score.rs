@@ -5,8 +5,8 @@ use super::in_flight::InFlight;
 use crate::options::CfOptions;
 use crate::version::{LEVELS_MAX, Version};
 
-/// Dynamic levels multiply scores above 1 by this, so that what lies between 1 and it can be said of
-/// levels that are urgent but less so.
+/// Dynamic levels multiply scores above 1 by this, so that what lies between 1 and it can be said
+/// of levels that are urgent but less so.
 const SCORE_SCALE: f64 = 10.0;
 
 /// The levels' targets for one version.
@@ -112,7 +112,8 @@ pub struct LevelScore {
     pub score: f64,
 }
 
-/// The scores of all levels but the last, most urgent first. What is being compacted does not count.
+/// The scores of all levels but the last, most urgent first. What is being compacted does not
+/// count.
 #[must_use]
 pub fn scores(
     version: &Version,

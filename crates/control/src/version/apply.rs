@@ -203,8 +203,8 @@ impl Version {
         Ok(())
     }
 
-    /// Checks everything that must hold of a version: the order of runs, no shared key within a run,
-    /// no table twice, bounds, sums. O(n log n): for tests, `check`, and recovery.
+    /// Checks everything that must hold of a version: the order of runs, no shared key within a
+    /// run, no table twice, bounds, sums. O(n log n): for tests, `check`, and recovery.
     ///
     /// # Errors
     /// The first contradiction found.
@@ -233,7 +233,8 @@ fn add_one(run: &mut Run, level: u8, table: &Arc<TableMeta>) -> Result<(), EditE
     })
 }
 
-/// A run of `tables` at once, which is much cheaper than one by one: recovery makes whole levels so.
+/// A run of `tables` at once, which is much cheaper than one by one: recovery makes whole levels
+/// so.
 fn new_run(level: u8, epoch: Epoch, tables: Vec<Arc<TableMeta>>) -> Result<Run, EditError> {
     if let Some(run) = Run::from_tables(epoch, tables.clone()) {
         return Ok(run);

@@ -11,7 +11,8 @@ use crate::types::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId, Use
 pub struct AddedTable {
     /// The level it joins.
     pub level: u8,
-    /// The run it joins. Levels of one sorted run use `Epoch(0)`; in level 0 each flush has its own.
+    /// The run it joins. Levels of one sorted run use `Epoch(0)`; in level 0 each flush has its
+    /// own.
     pub epoch: Epoch,
     /// The table. Moving a table between levels keeps this very value.
     pub table: Arc<TableMeta>,

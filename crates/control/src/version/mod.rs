@@ -1,9 +1,9 @@
-//! The shape of a tree: which tables are where. A version never changes; an edit makes the next one,
-//! which shares with its predecessor all that the edit did not touch.
+//! The shape of a tree: which tables are where. A version never changes; an edit makes the next
+//! one, which shares with its predecessor all that the edit did not touch.
 
 mod apply;
-mod resize;
 mod edit;
+mod resize;
 mod run;
 mod table_meta;
 mod tree;

@@ -36,7 +36,8 @@ impl Placement {
     }
 }
 
-/// One immutable sorted table. Within a run no two tables share a user key, so bounds are user keys.
+/// One immutable sorted table. Within a run no two tables share a user key, so bounds are user
+/// keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableMeta {
     /// Never reused.

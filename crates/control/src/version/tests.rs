@@ -126,10 +126,14 @@ proptest! {
 
     #[test]
     fn a_version_is_what_its_edits_say(
-        edits in prop::collection::vec(prop::collection::vec((0u8..4, 0u32..40, any::<bool>()), 1..12), 1..40)
+        edits in prop::collection::vec(
+            prop::collection::vec((0u8..4, 0u32..40, any::<bool>()), 1..12),
+            1..40,
+        )
     ) {
-        // The model: which table is at which level and slot. Level 0 has a run for each slot's tens.
-        let mut model: std::collections::BTreeMap<(u8, u64, u32), Arc<TableMeta>> = Default::default();
+        // The model: which table is at which level and slot. Level 0 has a run for each slot's
+        // tens.
+        let mut model = std::collections::BTreeMap::<(u8, u64, u32), Arc<TableMeta>>::new();
         let mut version = Version::new(ColumnFamilyId(0), 4);
         let mut id = 0;
         for changes in edits {
@@ -139,11 +143,14 @@ proptest! {
                 let epoch = if level == 0 { 1 + u64::from(slot) / 10 } else { 0 };
                 let place = (level, epoch, slot);
                 // Removals come first in an edit: a place changes at most once.
-                let here = change.added.iter().any(|a| a.level == level && a.table.smallest == key(slot * 10));
+                let smallest = key(slot * 10);
+                let is_here = |a: &AddedTable| a.level == level && a.table.smallest == smallest;
+                let here = change.added.iter().any(is_here);
                 if here {
                     continue;
                 }
-                if let Some(old) = before.get(&place).filter(|old| model.get(&place) == Some(*old)) {
+                let old = before.get(&place);
+                if let Some(old) = old.filter(|old| model.get(&place) == Some(*old)) {
                     change.removed.push(removed(level, epoch, old));
                     model.remove(&place);
                 }

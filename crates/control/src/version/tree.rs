@@ -1,6 +1,6 @@
 //! A persistent order-statistic B+tree of tables: the tables of one run in key order. A clone costs
-//! one reference count and shares every node; an edit copies the nodes on its path that another tree
-//! still holds. Finding by key or by rank, inserting and removing cost O(log n).
+//! one reference count and shares every node; an edit copies the nodes on its path that another
+//! tree still holds. Finding by key or by rank, inserting and removing cost O(log n).
 //!
 //! What must stay true: tables are disjoint and ascend, so the order of the smallest keys is the
 //! order of the largest keys; all leaves are equally deep; the sums in a parent equal its children.

@@ -1,17 +1,21 @@
-//! What has to be done now and then, off the client path and beside the jobs: the next log, syncs by
-//! interval, logs and tables that nobody needs, a new manifest, mending what failed.
+//! What has to be done now and then, off the client path and beside the jobs: the next log, syncs
+//! by interval, logs and tables that nobody needs, a new manifest, mending what failed.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use sateen_control::version::VersionEdit;
-use sateen_control::{ColumnFamilyId, Event, FileId, LogNumber};
+use sateen_control::{Event, FileId, Instant, LogNumber};
 
+use super::Step;
+use super::flush_job::FlushJob;
 use super::state::Health;
+use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{Error, Result};
 use crate::files::{manifest_file_name, table_file_name, wal_file_name};
+use crate::manifest::version_set::Counters;
 use crate::options::WalMode;
 use crate::sync::lock;
 use crate::vfs::Vfs;
@@ -23,6 +27,9 @@ const ROUND: Duration = Duration::from_millis(100);
 const MEND_AFTER: Duration = Duration::from_millis(500);
 const MEND_AFTER_MAX: Duration = Duration::from_secs(5);
 
+/// How long after the last memtable was sealed the memory kept for the next is given back.
+const IDLE_MEMORY_AFTER: Duration = Duration::from_secs(2);
+
 #[derive(Default)]
 struct State {
     poked: bool,
@@ -30,6 +37,8 @@ struct State {
     /// Outputs that a dead manifest may name: removed once a new manifest is current.
     after_roll: Vec<FileId>,
     manifest_dead: bool,
+    /// Seals counted when the idle memory was last looked at, and when that number changed.
+    seals_seen: (u64, u64),
     mend_at_ns: u64,
     mend_wait: Duration,
 }
@@ -40,7 +49,8 @@ pub(crate) struct Chores {
     state: Mutex<State>,
     wake: Condvar,
     last_sync_ns: AtomicU64,
-    storing_all: AtomicBool,
+    /// Held by who tries to make the database work again.
+    mending: Mutex<()>,
 }
 
 impl Chores {
@@ -64,11 +74,6 @@ impl Chores {
 
     pub(crate) fn manifest_is_dead(&self) -> bool {
         lock(&self.state).manifest_dead
-    }
-
-    /// True while everything is being stored in order to do without a dead log.
-    pub(crate) fn is_storing_all(&self) -> bool {
-        self.storing_all.load(Ordering::Acquire)
     }
 }
 
@@ -108,8 +113,10 @@ impl DbCore {
         chore(self.sync_by_interval());
         chore(self.provide_next_wal());
         chore(self.bound_wal_bytes());
+        chore(self.release_logs());
         chore(self.remove_old_logs());
         chore(self.roll_manifest_if_large());
+        self.give_back_idle_memory();
         self.keep_memory_budget();
         chore(self.mend());
         if self.reclaimer.has_work() {
@@ -225,11 +232,41 @@ impl DbCore {
         Ok(true)
     }
 
+    /// A family that nobody writes to is never flushed: that it needs no old log is recorded here,
+    /// or the logs of all others would pile up.
+    fn release_logs(&self) -> Result<bool> {
+        if self.pipeline.live_logs().len() < 2 || self.health.health() != Health::Ok {
+            return Ok(false);
+        }
+        let _none_is_dropped_meanwhile = lock(&self.catalogue);
+        let families = self.families();
+        let needed = families.values().map(|family| family.oldest_log_after(0)).min();
+        let needed = needed.unwrap_or_default();
+        if needed <= self.versions.oldest_log() {
+            return Ok(false);
+        }
+        let behind = families
+            .iter()
+            .filter(|(_, family)| family.super_version().version.log_number() < needed);
+        let edit = |(_, family): (_, &Arc<ColumnFamilyData>)| {
+            let column_family = family.id();
+            let log_number = Some(needed);
+            (VersionEdit { column_family, log_number, ..VersionEdit::default() }, 0)
+        };
+        let seqno = self.pipeline.visible_seqno();
+        let edits = behind.map(edit).collect();
+        if let Err(error) = self.versions.install_together(edits, seqno, &self.reclaimer) {
+            self.driver.chores.after_roll(None);
+            self.job_failed(&error);
+            return Err(error);
+        }
+        Ok(true)
+    }
+
     fn remove_old_logs(&self) -> Result<bool> {
         if self.reclaimer.is_held() {
             return Ok(false);
         }
-        self.pass_idle_families()?;
         let retired = self.pipeline.retire_logs_below(self.versions.oldest_log());
         let directory = self.wal_directory();
         let any = !retired.is_empty();
@@ -239,46 +276,6 @@ impl DbCore {
             let _orphan = self.vfs.remove(&path);
         }
         Ok(any)
-    }
-
-    /// A family that nobody writes to is never flushed, and would keep every log: it is recorded that
-    /// it needs none of the old ones.
-    fn pass_idle_families(&self) -> Result<()> {
-        let logs = self.pipeline.live_logs();
-        let [(oldest, _), _, ..] = logs.as_slice() else { return Ok(()) };
-        if self.health.health() != Health::Ok {
-            return Ok(());
-        }
-        for (id, state) in self.versions.families() {
-            let Some(data) = state.data else { continue };
-            // Only grows: what is written from now on goes to the log in use.
-            let needed = data.oldest_log_after(0);
-            if data.is_dropped() || state.version.log_number() > *oldest || needed <= *oldest {
-                continue;
-            }
-            self.raise_log_number(id, needed)?;
-        }
-        Ok(())
-    }
-
-    /// Records that a family needs no log before `number`.
-    fn raise_log_number(&self, family: ColumnFamilyId, number: LogNumber) -> Result<()> {
-        let edit = VersionEdit {
-            column_family: family,
-            log_number: Some(number),
-            ..VersionEdit::default()
-        };
-        let seqno = self.pipeline.visible_seqno();
-        let installed = self.versions.install(edit, 0, seqno, &self.reclaimer);
-        match installed {
-            // One that was dropped meanwhile needs none at all.
-            Ok(_) | Err(Error::NoSuchColumnFamily(_)) => Ok(()),
-            Err(error) => {
-                self.driver.chores.after_roll(None);
-                self.job_failed(&error);
-                Err(error)
-            }
-        }
     }
 
     fn roll_manifest_if_large(&self) -> Result<bool> {
@@ -294,7 +291,7 @@ impl DbCore {
         let old = match self.versions.roll() {
             Ok(old) => old,
             Err(error) => {
-                if self.versions.is_dead() {
+                if self.versions.manifest_is_dead() {
                     self.driver.chores.after_roll(None);
                 }
                 return Err(error);
@@ -350,57 +347,115 @@ impl DbCore {
     /// Makes a database work again after a failure: a new manifest and a new log where the old ones
     /// are dead, and what only memory has is stored first.
     pub(crate) fn resume_inner(self: &Arc<Self>) -> Result<()> {
-        self.driver.report(self.now(), Event::Paused(false));
-        if self.driver.chores.manifest_is_dead() || self.versions.is_dead() {
+        let _one_at_a_time = lock(&self.driver.chores.mending);
+        if self.health.health() == Health::Ok {
+            return Ok(());
+        }
+        if self.driver.chores.manifest_is_dead() || self.versions.manifest_is_dead() {
             self.roll_manifest()?;
         }
         if self.pipeline.wal_is_dead() {
-            self.driver.chores.storing_all.store(true, Ordering::Release);
-            let stored = self.store_everything();
-            self.driver.chores.storing_all.store(false, Ordering::Release);
-            stored?;
-            let writer = self.create_wal()?;
-            let families: Vec<_> = self.families().values().cloned().collect();
-            // A log that follows nothing must be the first that recovery looks at.
-            for family in &families {
-                self.raise_log_number(family.id(), writer.number())?;
+            let left = self.stop_flushes().and_then(|()| self.leave_dead_logs());
+            if let Err(error) = left {
+                let paused = self.health.health() == Health::ReadOnly;
+                self.driver.report(self.now(), Event::Paused(paused));
+                return Err(error);
             }
-            self.pipeline.exclusive(|stage| {
-                // Nothing was written since: the health refuses writers.
-                debug_assert!(families.iter().all(|family| !family.has_unflushed()));
-                self.pipeline.replace_wal(stage, writer)
-            })?;
         }
         self.health.clear();
+        self.driver.report(self.now(), Event::Paused(false));
         Ok(())
     }
 
-    /// Flushes every family on this thread: the pool may be waiting out a failure.
-    fn store_everything(self: &Arc<Self>) -> Result<()> {
-        let families: Vec<_> = self.families().values().cloned().collect();
-        let ids: Vec<_> = families.iter().map(|family| family.id()).collect();
-        self.pipeline.exclusive(|stage| self.pipeline.seal(stage, &ids));
-        let now = self.now();
-        for family in &families {
-            self.driver.report(now, super::memtables_event(family));
-            self.driver.report(now, Event::FlushRequested { cf: family.id() });
+    /// Writes go to a new log, once nothing needs the old ones. No flush runs.
+    fn leave_dead_logs(self: &Arc<Self>) -> Result<()> {
+        let writer = self.create_wal()?;
+        let number = writer.number();
+        if let Err(error) = self.store_everything(number) {
+            drop(writer);
+            if !self.driver.chores.manifest_is_dead() {
+                let _orphan = self.vfs.remove(&wal_file_name(&self.wal_directory(), number));
+            }
+            return Err(error);
         }
-        let deadline = std::time::Instant::now() + Duration::from_secs(60);
-        while families.iter().any(|family| family.sealed_usage().0 > 0) {
-            self.check_open()?;
-            if self.driver.is_stopping() || std::time::Instant::now() > deadline {
-                return Err(Error::Closed);
-            }
-            if self.driver.chores.manifest_is_dead() || self.versions.is_dead() {
-                self.roll_manifest()?;
-            }
-            if self.has_threads() {
-                std::thread::sleep(Duration::from_millis(1));
-            } else {
-                self.background_once();
+        let dead = self.pipeline.exclusive(|stage| self.pipeline.replace_wal(stage, writer))?;
+        if !self.reclaimer.is_held() {
+            for number in dead {
+                // A log that stays is removed as an orphan at the next open.
+                let _orphan = self.vfs.remove(&wal_file_name(&self.wal_directory(), number));
             }
         }
         Ok(())
+    }
+
+    /// Memory kept for the next memtable is given back when none was needed for a while.
+    fn give_back_idle_memory(&self) {
+        if self.pool_memory.bytes() == 0 {
+            return;
+        }
+        let now = self.now();
+        let seals = self.pipeline.seals();
+        {
+            let mut state = lock(&self.driver.chores.state);
+            if state.seals_seen.0 != seals {
+                state.seals_seen = (seals, now.0);
+            }
+            if now.since(Instant(state.seals_seen.1)) < IDLE_MEMORY_AFTER {
+                return;
+            }
+        }
+        let bytes = usize::try_from(self.options.load().column_family.memtable_bytes);
+        self.pool_memory.set_bytes_max(0);
+        self.pool_memory.set_bytes_max(bytes.unwrap_or(usize::MAX));
+    }
+
+    /// Stores the memtables of all families by one edit: the dead log tells nobody how far it is
+    /// durable, so a power loss between two edits would leave the families at different commits.
+    /// From then on no log before `number` is needed.
+    fn store_everything(self: &Arc<Self>, number: LogNumber) -> Result<()> {
+        let families: Vec<_> = self.families().values().cloned().collect();
+        let ids: Vec<_> = families.iter().map(|family| family.id()).collect();
+        let last_seqno = self.pipeline.exclusive(|stage| {
+            self.pipeline.seal(stage, &ids);
+            stage.last_seqno()
+        });
+        let (mut jobs, mut edits) = (Vec::new(), Vec::new());
+        for id in ids {
+            let mut edit = VersionEdit { column_family: id, ..VersionEdit::default() };
+            let mut flushed = 0;
+            if let Some(mut job) = self.make_flush(id, usize::MAX) {
+                let stepped = run_to_end(&mut job, &self.versions.counters);
+                flushed = job.memtables();
+                jobs.push(job);
+                match stepped {
+                    Ok(made) => edit = made,
+                    Err(error) => {
+                        jobs.iter_mut().for_each(FlushJob::abandon);
+                        return Err(error);
+                    }
+                }
+            }
+            edit.log_number = Some(number);
+            edits.push((edit, flushed));
+        }
+        match self.versions.install_together(edits, last_seqno, &self.reclaimer) {
+            Ok(versions) => {
+                jobs.iter().for_each(|job| self.metrics.flush_done(&job.done()));
+                for version in versions.into_iter().flatten() {
+                    self.driver.report(self.now(), Event::VersionInstalled { version });
+                }
+                for family in &families {
+                    self.driver.report(self.now(), super::memtables_event(family));
+                }
+                Ok(())
+            }
+            Err(error) => {
+                // As with any edit: the dead manifest may name the files.
+                self.driver.chores.after_roll(None);
+                jobs.iter().for_each(|job| self.driver.chores.after_roll(job.file_id()));
+                Err(error)
+            }
+        }
     }
 
     /// Gives the block cache what the budget leaves it.
@@ -411,5 +466,16 @@ impl DbCore {
         let floor = (budget / 16).min(8 << 20);
         let cache = budget.saturating_sub(others).max(floor).min(budget);
         self.blocks.set_capacity(cache.min(options.block_cache_bytes.max(floor)));
+    }
+}
+
+/// Bytes of a step of a flush that nobody waits behind.
+const STEP_BYTES: u64 = 8 << 20;
+
+fn run_to_end(job: &mut FlushJob, counters: &Counters) -> Result<VersionEdit> {
+    loop {
+        if let Step::Done(_, edit) = job.step(STEP_BYTES, counters)? {
+            return Ok(*edit);
+        }
     }
 }

@@ -68,6 +68,7 @@ impl CompactionStats {
     }
 
     /// Entries kept.
+    #[cfg(test)]
     pub(crate) fn entries_out(&self) -> u64 {
         self.puts_out + self.deletes_out
     }
@@ -91,8 +92,8 @@ enum Resume {
 
 /// A pull-driven filter over a merged stream of internal entries.
 ///
-/// `bottommost(user_key)` says that no entry of the key exists below the inputs. It is asked at most
-/// once a key, in ascending order of keys, and only where the answer matters.
+/// `bottommost(user_key)` says that no entry of the key exists below the inputs. It is asked at
+/// most once a key, in ascending order of keys, and only where the answer matters.
 pub(crate) struct CompactionIter<I, B> {
     input: I,
     bounds: IterBounds,

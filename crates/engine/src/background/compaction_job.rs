@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use sateen_control::compaction::{CompactionPlan, Input, OutputCutter};
-use sateen_control::version::{AddedTable, TableMeta, Version, VersionEdit};
+use sateen_control::version::{AddedTable, TableMeta, Version};
 use sateen_control::{FileId, SeqNo};
 
 use super::compaction_iter::{CompactionIter, CompactionStats, Pulled};
@@ -88,7 +88,8 @@ impl CompactionJob {
         context: CompactionContext,
     ) -> CompactionJob {
         let open = |input: &Input| {
-            let opener = OpenInput { tables: context.tables.clone(), options: context.read.clone() };
+            let opener =
+                OpenInput { tables: context.tables.clone(), options: context.read.clone() };
             LevelIter::new(InputRun(input.tables.clone()), opener, IterBounds::all())
         };
         let runs: Vec<_> = plan.rewrite.iter().map(open).collect();

@@ -113,8 +113,7 @@ impl FlushJob {
         self.done.tables_out = tables.len() as u64;
         self.done.bytes_out = tables.iter().map(|table| table.size_bytes).sum();
         let epoch = counters.epoch();
-        let added =
-            tables.into_iter().map(|table| AddedTable { level: 0, epoch, table }).collect();
+        let added = tables.into_iter().map(|table| AddedTable { level: 0, epoch, table }).collect();
         let edit = VersionEdit {
             column_family: self.family.id(),
             added,

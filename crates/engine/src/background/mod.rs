@@ -1,8 +1,8 @@
 //! Background work: the driver carries out what control decides, step by step.
 //!
-//! What must stay true: control is called under the driver's lock, steps run outside it; a step ends
-//! with its grant; at the end of a job its edit is installed first, then control hears of the new
-//! version, of the memtables and of the end, in this order, before it is polled again.
+//! What must stay true: control is called under the driver's lock, steps run outside it; a step
+//! ends with its grant; at the end of a job its edit is installed first, then control hears of the
+//! new version, of the memtables and of the end, in this order, before it is polled again.
 
 pub(crate) mod chores;
 pub(crate) mod compaction_iter;
@@ -145,7 +145,11 @@ impl Driver {
     }
 
     /// Starts a manual compaction; [`DbCore::wait_request`] ends it.
-    pub(crate) fn request(&self, now: Instant, event: impl FnOnce(RequestId) -> Event) -> RequestId {
+    pub(crate) fn request(
+        &self,
+        now: Instant,
+        event: impl FnOnce(RequestId) -> Event,
+    ) -> RequestId {
         let mut shared = lock(&self.shared);
         let request = RequestId(shared.next_request);
         shared.next_request += 1;
@@ -190,6 +194,11 @@ impl Driver {
     /// Bytes that compaction is behind in a column family.
     pub(crate) fn pending_compaction_bytes(&self, family: ColumnFamilyId) -> u64 {
         lock(&self.shared).plane.pending_compaction_bytes(family).unwrap_or(0)
+    }
+
+    /// True if flushes run.
+    fn has_flushes(&self) -> bool {
+        lock(&self.shared).jobs.values().any(|slot| slot.is_flush)
     }
 
     /// Gives up every job that is left. No thread may be in the driver any more.
@@ -305,6 +314,25 @@ impl DbCore {
         shared.plane.handle(now, Event::JobFinished { job: id, result: JobResult::Cancelled });
     }
 
+    /// Gives up the flushes under way and waits until those that are being stepped have ended. None
+    /// is started before control hears that it is not paused any more.
+    pub(crate) fn stop_flushes(&self) -> Result<()> {
+        self.driver.report(self.now(), Event::Paused(true));
+        let mut shared = lock(&self.driver.shared);
+        let flushes = shared.jobs.iter().filter(|(_, slot)| slot.is_flush).map(|(id, _)| *id);
+        for id in flushes.collect::<Vec<_>>() {
+            self.discard(&mut shared, self.now(), id);
+        }
+        drop(shared);
+        while self.driver.has_flushes() {
+            if self.driver.is_stopping() {
+                return Err(Error::Closed);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
     fn report_memtables(&self, shared: &mut Shared, now: Instant) {
         for family in self.families().values() {
             let event = memtables_event(family);
@@ -374,11 +402,10 @@ impl DbCore {
             Job::Flush(flush) => (flush.memtables(), Some(flush.last_seqno())),
             Job::Compaction(_) => (0, None),
         };
-        let log_is_gone = self.driver.chores.is_storing_all();
-        if last_seqno.is_some() && self.families().len() > 1 && !log_is_gone {
+        if last_seqno.is_some() && self.families().len() > 1 {
             // After a power loss the families must agree on one prefix: what this flush makes
             // durable in one of them is durable in the logs of the others first. A dead log cannot be
-            // synced; then all families are stored one after the other before writes go on.
+            // synced; then all families are stored together before writes go on.
             if let Err(error) = self.pipeline.sync_wal() {
                 job.abandon();
                 return Err(error);
@@ -429,11 +456,12 @@ impl DbCore {
             if shared.stop {
                 return Err(Error::Closed);
             }
-            if let Err(error) = self.health.check() {
-                // It may never be over: what failed is tried again only once it is mended.
+            if let Err(refusal) = self.health.check() {
+                // It may never end: a failed compaction is tried again only once all is well.
                 let mut shared = shared;
                 shared.requests.remove(&request);
-                return Err(error);
+                shared.plane.handle(self.now(), Event::CompactRangeCancelled { request });
+                return Err(refusal);
             }
             if self.has_threads() {
                 let waited = self.driver.wake.wait_timeout(shared, IDLE_WAIT_MAX);

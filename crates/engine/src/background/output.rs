@@ -44,7 +44,14 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn new(context: OutputContext) -> Output {
-        Output { context, file: None, builder: None, tables: Vec::new(), finished: None, written: 0 }
+        Output {
+            context,
+            file: None,
+            builder: None,
+            tables: Vec::new(),
+            finished: None,
+            written: 0,
+        }
     }
 
     /// Bytes handed to the file system so far.

@@ -1,5 +1,5 @@
-//! The only place that starts threads (ARCHITECTURE.md, invariant 2): workers that step jobs, and one
-//! that does the chores. They run at a lower CPU priority than clients.
+//! The only place that starts threads (ARCHITECTURE.md, invariant 2): workers that step jobs, and
+//! one that does the chores. They run at a lower CPU priority than clients.
 
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -30,7 +30,8 @@ impl Pool {
                 work(&core);
             };
             let spawned = std::thread::Builder::new().name(name).spawn(run);
-            threads.push(spawned.map_err(|error| Error::io("start thread for", &core_path(), error))?);
+            threads
+                .push(spawned.map_err(|error| Error::io("start thread for", &core_path(), error))?);
         }
         Ok(())
     }

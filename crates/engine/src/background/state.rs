@@ -1,5 +1,5 @@
-//! What is wrong with a database, if anything: ok, degraded (writes are refused, it mends itself when
-//! the cause is gone), read-only (until `resume`).
+//! What is wrong with a database, if anything: ok, degraded (writes are refused, it mends itself
+//! when the cause is gone), read-only (until `resume`).
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! Memory whose address is a multiple of the page size, as direct I/O wants it, without unsafe code:
-//! a longer allocation of which the part behind the first page boundary is used.
+//! Memory whose address is a multiple of the page size, as direct I/O wants it, without unsafe
+//! code: a longer allocation of which the part behind the first page boundary is used.
 
 use super::PAGE_BYTES;
 

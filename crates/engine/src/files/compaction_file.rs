@@ -110,29 +110,9 @@ impl CompactionFileWriter {
         Ok(writer)
     }
 
-    /// The path of the file.
-    pub(crate) fn path(&self) -> &Arc<Path> {
-        &self.path
-    }
-
-    /// The file's number.
-    pub(crate) fn id(&self) -> FileId {
-        self.id
-    }
-
     /// How many bytes were given to the file system.
     pub(crate) fn bytes_written(&self) -> u64 {
         self.written
-    }
-
-    /// How many bytes wait in memory.
-    pub(crate) fn buffered(&self) -> usize {
-        self.filled
-    }
-
-    /// How many tables were finished.
-    pub(crate) fn tables(&self) -> u32 {
-        self.tables
     }
 
     /// How long the file is so far, what waits in memory included.
@@ -339,8 +319,9 @@ fn read_header(
     }
     if version > FORMAT_VERSION || features & !KNOWN_FEATURES != 0 {
         return incompatible(format!(
-            "compaction file of format {version} with features {features:#x}; this engine reads \
-             format {FORMAT_VERSION} with features {KNOWN_FEATURES:#x}"
+            "written in a newer format: compaction file of format {version} with features \
+             {features:#x}; this engine reads format {FORMAT_VERSION} with features \
+             {KNOWN_FEATURES:#x}"
         ));
     }
     if stored_id != id.0 {

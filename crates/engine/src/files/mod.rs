@@ -93,16 +93,6 @@ pub(crate) fn manifest_file_name(directory: &Path, id: FileId) -> PathBuf {
     FileName::Manifest(id).path(directory)
 }
 
-/// The path of the file that names the current manifest.
-pub(crate) fn current_file_name(directory: &Path) -> PathBuf {
-    FileName::Current.path(directory)
-}
-
-/// The path of the lock file.
-pub(crate) fn lock_file_name(directory: &Path) -> PathBuf {
-    FileName::Lock.path(directory)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

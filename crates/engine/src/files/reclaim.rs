@@ -1,11 +1,11 @@
 //! Giving space back. A table that no version names is a *zombie* while anything still pins it;
-//! afterwards its bytes are punched out of its file, or the file is unlinked once all its tables are
-//! dead. This is the only place that deletes or punches (ARCHITECTURE.md, invariant 5).
+//! afterwards its bytes are punched out of its file, or the file is unlinked once all its tables
+//! are dead. This is the only place that deletes or punches (ARCHITECTURE.md, invariant 5).
 //!
 //! What must stay true: a table becomes a zombie only after the edit that removes it is durable; a
 //! pinned table is seen by its reference count (every version, job and iterator that can reach it
-//! holds its `Arc`, and nobody can get a new one from here); a file that a checkpoint shares is never
-//! punched; the disk is touched outside the lock.
+//! holds its `Arc`, and nobody can get a new one from here); a file that a checkpoint shares is
+//! never punched; the disk is touched outside the lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -39,6 +39,8 @@ struct State {
     unlink: Vec<FileId>,
     /// Holes that could not be punched yet.
     punch: Vec<(FileId, u64, u64)>,
+    /// Somebody is at it.
+    busy: bool,
     /// While above zero nothing is punched or unlinked: a checkpoint is linking files.
     holds: u32,
 }
@@ -59,6 +61,8 @@ pub(crate) struct Reclaimer {
     state: Mutex<State>,
     /// The file system cannot punch: whole files only.
     no_holes: AtomicBool,
+    /// The last attempt failed.
+    failing: AtomicBool,
     pub(crate) counters: ReclaimCounters,
 }
 
@@ -79,6 +83,7 @@ impl Reclaimer {
             tables,
             state: Mutex::default(),
             no_holes: AtomicBool::new(false),
+            failing: AtomicBool::new(false),
             counters: ReclaimCounters::default(),
         }
     }
@@ -130,15 +135,22 @@ impl Reclaimer {
         lock(&self.state).holds > 0
     }
 
-    /// Tables waiting for their last reader.
-    pub(crate) fn zombie_count(&self) -> usize {
-        lock(&self.state).zombies.len()
-    }
-
     /// True if there may be something to do.
     pub(crate) fn has_work(&self) -> bool {
         let state = lock(&self.state);
         !state.zombies.is_empty() || !state.unlink.is_empty() || !state.punch.is_empty()
+    }
+
+    /// True if something can be given back now: it is not pinned, and the last attempt did not fail.
+    pub(crate) fn has_due_work(&self) -> bool {
+        let state = lock(&self.state);
+        let unpinned = |table: &Arc<TableMeta>| Arc::strong_count(table) == 1;
+        state.holds == 0
+            && !self.failing.load(Ordering::Relaxed)
+            && (state.busy
+                || !state.unlink.is_empty()
+                || !state.punch.is_empty()
+                || state.zombies.iter().any(unpinned))
     }
 
     /// Stops reclaiming until the hold is dropped.
@@ -155,6 +167,7 @@ impl Reclaimer {
                 return Ok(());
             }
             self.bury(&mut state);
+            state.busy = true;
             (std::mem::take(&mut state.unlink), std::mem::take(&mut state.punch))
         };
         let mut result = Ok(());
@@ -180,11 +193,11 @@ impl Reclaimer {
                 result = Err(error);
             }
         }
-        if !keep_unlink.is_empty() || !keep_punch.is_empty() {
-            let mut state = lock(&self.state);
-            state.unlink.extend(keep_unlink);
-            state.punch.extend(keep_punch);
-        }
+        let mut state = lock(&self.state);
+        state.busy = false;
+        state.unlink.extend(keep_unlink);
+        state.punch.extend(keep_punch);
+        self.failing.store(result.is_err(), Ordering::Relaxed);
         result
     }
 

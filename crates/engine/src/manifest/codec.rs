@@ -1,10 +1,10 @@
-//! Version edits as bytes. An edit is its length and a list of fields, each a tag, a length and that
-//! many bytes. The lowest bit of a tag says whether a reader that does not know it may skip it
+//! Version edits as bytes. An edit is its length and a list of fields, each a tag, a length and
+//! that many bytes. The lowest bit of a tag says whether a reader that does not know it may skip it
 //! (optional, 1) or must refuse the file (required, 0): that is how the format grows.
 //!
-//! What must stay true: every field of [`VersionEdit`] and [`TableMeta`] is written (the encoder takes
-//! them apart without `..`, so a new one does not compile unnoticed) and comes back equal; decoding
-//! hostile bytes never panics and allocates no more than a small multiple of them.
+//! What must stay true: every field of [`VersionEdit`] and [`TableMeta`] is written (the encoder
+//! takes them apart without `..`, so a new one does not compile unnoticed) and comes back equal;
+//! decoding hostile bytes never panics and allocates no more than a small multiple of them.
 
 use std::sync::Arc;
 

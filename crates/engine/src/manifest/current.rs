@@ -12,7 +12,8 @@ use crate::error::{CorruptionKind, Error, Result};
 use crate::vfs::{IoClass, OpenOptions, Vfs};
 
 const NAME: &str = "CURRENT";
-const TEMPORARY_NAME: &str = "CURRENT.tmp";
+/// Its name before it counts.
+pub(crate) const TEMPORARY_CURRENT: &str = "CURRENT.tmp";
 const FIRST_LINE: &str = "sateen 1";
 const BYTES_MAX: usize = 4096;
 
@@ -54,7 +55,7 @@ impl Current {
 
 /// Makes `current` what counts, durably. The manifest that it names must be durable with its name.
 pub(crate) fn write_current(vfs: &dyn Vfs, directory: &Path, current: &Current) -> Result<()> {
-    let temporary = directory.join(TEMPORARY_NAME);
+    let temporary = directory.join(TEMPORARY_CURRENT);
     let path = directory.join(NAME);
     // An earlier attempt may have been cut short.
     if vfs.exists(&temporary).map_err(|e| Error::io("look for", &temporary, e))? {
@@ -70,8 +71,8 @@ pub(crate) fn write_current(vfs: &dyn Vfs, directory: &Path, current: &Current) 
     vfs.sync_dir(directory).map_err(|e| Error::io("sync", directory, e))
 }
 
-/// What CURRENT in `directory` says; `None` if there is no such file. An error if it was damaged, was
-/// written by a newer version, or is another program's.
+/// What CURRENT in `directory` says; `None` if there is no such file. An error if it was damaged,
+/// was written by a newer version, or is another program's.
 pub(crate) fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Current>> {
     let path = directory.join(NAME);
     let file = match vfs.open(&path, OpenOptions::READ) {
@@ -119,7 +120,9 @@ pub(crate) fn recognise_foreign(
     if any(&|name| name.starts_with("marker.manifest.") || name.starts_with("marker.format-")) {
         return Some("a Pebble database");
     }
-    if !names_manifest && !has_manifest {
+    // A CURRENT that names no manifest in the others' way is a damaged one of ours.
+    let theirs = names_manifest || (has_manifest && current.is_none());
+    if !theirs {
         return None;
     }
     if any(&|name| name == "IDENTITY" || numbered(name, "OPTIONS-") || name.ends_with(".blob")) {

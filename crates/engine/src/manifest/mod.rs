@@ -1,32 +1,29 @@
 //! The catalogue on disk: which tables make up each column family. A manifest is a log file of its
-//! own kind ([`record`]) whose records are lists of version edits ([`codec`]); the file CURRENT names
-//! the one that counts ([`current`]). `docs/format/manifest.md` describes bytes and rules.
+//! own kind ([`record`]) whose records are lists of version edits ([`codec`]); the file CURRENT
+//! names the one that counts ([`current`]). `docs/format/manifest.md` describes bytes and rules.
 //!
 //! What must stay true:
 //! - One record is one atomic change, over as many column families as it likes.
 //! - A manifest starts with a snapshot, complete or worth nothing; deltas follow.
-//! - Only a torn tail that nothing proves to have been durable is ignored; everything else that does
-//!   not verify is an error that names file and offset.
+//! - Only a torn tail that nothing proves to have been durable is ignored; everything else that
+//!   does not verify is an error that names file and offset.
 
 mod codec;
 mod current;
 mod record;
-pub(crate) mod version_set;
 #[cfg(test)]
 mod tests;
+pub(crate) mod version_set;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub(crate) use codec::{decode_edits, encode_edit};
-pub(crate) use current::{Current, read_current, recognise_foreign, write_current};
+pub(crate) use current::{
+    Current, TEMPORARY_CURRENT, read_current, recognise_foreign, write_current,
+};
 pub(crate) use record::{ManifestReader, ManifestWriter};
 
 use crate::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
-
-/// The name of a manifest's file.
-pub(crate) fn file_path(directory: &Path, number: u64) -> PathBuf {
-    directory.join(format!("{number:06}.manifest"))
-}
 
 /// Fuzz entry: reads `data` as a manifest. Must neither panic nor allocate much more than it has.
 pub(crate) fn fuzz(data: &[u8]) {

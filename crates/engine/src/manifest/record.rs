@@ -1,9 +1,10 @@
 //! Manifest files: the records of [`crate::wal::frame`] under a magic of their own.
 //!
 //! What must stay true:
-//! - A manifest is a snapshot (begin, edits, end), then deltas. Without the end it is worth nothing:
-//!   a roll is written in slices and may be cut anywhere.
-//! - After a failed write or sync the file is dead (format rule F4): the next edit goes to a new one.
+//! - A manifest is a snapshot (begin, edits, end), then deltas. Without the end it is worth
+//!   nothing: a roll is written in slices and may be cut anywhere.
+//! - After a failed write or sync the file is dead (format rule F4): the next edit goes to a new
+//!   one.
 //! - After a sync a mark follows that says so, not synced itself. It tells damage of the last edit
 //!   from an edit that never became durable.
 
@@ -34,14 +35,14 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct ManifestWriter {
     records: RecordWriter,
-    number: u64,
     phase: Phase,
     payload: Vec<u8>,
 }
 
 impl ManifestWriter {
     /// Creates manifest `number` and begins its snapshot. It does not count before
-    /// [`ManifestWriter::end_snapshot`], a sync, a sync of the directory and [`super::write_current`].
+    /// [`ManifestWriter::end_snapshot`], a sync, a sync of the directory and
+    /// [`super::write_current`].
     pub(crate) fn create(
         vfs: &dyn Vfs,
         path: &Path,
@@ -50,7 +51,7 @@ impl ManifestWriter {
     ) -> Result<ManifestWriter> {
         let header = FileHeader { version: FORMAT_VERSION, db_uid, number };
         let records = RecordWriter::create(vfs, path, FileKind::Manifest, header, 0)?;
-        let mut writer = ManifestWriter { records, number, phase: Phase::New, payload: Vec::new() };
+        let mut writer = ManifestWriter { records, phase: Phase::New, payload: Vec::new() };
         writer.write(RecordKind::SnapshotBegin)?;
         writer.phase = Phase::Snapshot;
         Ok(writer)
@@ -86,14 +87,9 @@ impl ManifestWriter {
         Ok(synced)
     }
 
-    /// False after a failed write or sync: it takes nothing any more.
+    /// False once a write or sync has failed.
     pub(crate) fn is_alive(&self) -> bool {
         self.records.sync_handle().check_alive().is_ok()
-    }
-
-    /// The manifest's number.
-    pub(crate) fn number(&self) -> u64 {
-        self.number
     }
 
     /// Bytes written.
@@ -116,8 +112,8 @@ pub(crate) struct ManifestReader {
 }
 
 impl ManifestReader {
-    /// Opens manifest `number` of the database `db_uid` (`None`: whichever the file says). The caller
-    /// knows that it was durable up to `synced_floor`.
+    /// Opens manifest `number` of the database `db_uid` (`None`: whichever the file says). The
+    /// caller knows that it was durable up to `synced_floor`.
     pub(crate) fn open(
         vfs: &dyn Vfs,
         path: &Path,
@@ -155,6 +151,11 @@ impl ManifestReader {
             return Err(self.records.corruption(self.records.position(), kind));
         }
         Ok(None)
+    }
+
+    /// True if the record that was read last is part of the snapshot.
+    pub(crate) fn in_snapshot(&self) -> bool {
+        self.phase == Phase::Snapshot
     }
 
     /// How the file ended, once [`ManifestReader::next`] returned `None`.

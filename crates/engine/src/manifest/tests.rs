@@ -1,6 +1,7 @@
-//! What the catalogue on disk must hold: edits come back equal, a manifest gives a prefix of what was
-//! appended or an error that names it, CURRENT is whole or refused.
+//! What the catalogue on disk must hold: edits come back equal, a manifest gives a prefix of what
+//! was appended or an error that names it, CURRENT is whole or refused.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -18,7 +19,7 @@ const UID: u64 = 0xdeca_f000_0000_0007;
 const DIRECTORY: &str = "/db";
 
 fn path(number: u64) -> PathBuf {
-    file_path(Path::new(DIRECTORY), number)
+    crate::files::manifest_file_name(Path::new(DIRECTORY), FileId(number))
 }
 
 fn bytes() -> impl Strategy<Value = Arc<[u8]>> {
@@ -106,8 +107,8 @@ fn create(vfs: &TestVfs) -> ManifestWriter {
     ManifestWriter::create(vfs, &path(1), 1, UID).unwrap()
 }
 
-/// A manifest with a snapshot of two records, synced, and three deltas of which the first is synced.
-/// Returns all records' edits, and how long the file was at each sync.
+/// A manifest with a snapshot of two records, synced, and three deltas of which the first is
+/// synced. Returns all records' edits, and how long the file was at each sync.
 fn small(vfs: &TestVfs) -> (Vec<Vec<VersionEdit>>, [u64; 2]) {
     let mut writer = create(vfs);
     let mut all = Vec::new();

@@ -108,6 +108,34 @@ struct State {
     last_seqno: SeqNo,
 }
 
+impl State {
+    /// `edit` is durable: `next` is the family's state from now on.
+    fn make_current(
+        &mut self,
+        edit: &VersionEdit,
+        flushed: usize,
+        next: Option<FamilyState>,
+        reclaimer: &Reclaimer,
+    ) -> Option<Arc<Version>> {
+        self.shared_files.extend(edit.shared_files.iter().copied());
+        let before = self.families.get(&edit.column_family).cloned();
+        let version = next.as_ref().map(|family| family.version.clone());
+        match next {
+            Some(family) => {
+                if let Some(data) = &family.data {
+                    data.install(family.version.clone(), flushed);
+                }
+                self.families.insert(edit.column_family, family);
+            }
+            None => {
+                self.families.remove(&edit.column_family);
+            }
+        }
+        settle_accounts(edit, before.as_ref(), reclaimer);
+        version
+    }
+}
+
 /// The durable catalogue of a database.
 pub(crate) struct VersionSet {
     directory: PathBuf,
@@ -164,15 +192,18 @@ impl VersionSet {
         self.db_uid
     }
 
-    pub(crate) fn manifest_number(&self) -> FileId {
-        lock(&self.state).manifest
-    }
-
-    /// Bytes appended to the manifest since it was begun, for the decision to roll it. What it began
-    /// with does not count: a new one would be no smaller, and be rolled again at once.
+    /// Bytes appended to the manifest since it was begun, for the decision to roll it. What it
+    /// began with does not count: a new one would be no smaller, and be rolled again at once.
     pub(crate) fn appended_bytes(&self) -> u64 {
         let began_with = self.snapshot_bytes.load(Ordering::Relaxed);
         self.manifest_bytes.load(Ordering::Relaxed).saturating_sub(began_with)
+    }
+
+    /// True if the manifest takes nothing any more.
+    pub(crate) fn manifest_is_dead(&self) -> bool {
+        let state = lock(&self.state);
+        // While somebody writes, it is theirs to find out.
+        !state.busy && state.writer.as_ref().is_none_or(|writer| !writer.is_alive())
     }
 
     pub(crate) fn families(&self) -> BTreeMap<ColumnFamilyId, FamilyState> {
@@ -216,27 +247,50 @@ impl VersionSet {
     /// may not be there until a new manifest replaces this one: files it names must be kept.
     pub(crate) fn install(
         &self,
-        mut edit: VersionEdit,
+        edit: VersionEdit,
         flushed: usize,
         last_seqno: SeqNo,
         reclaimer: &Reclaimer,
     ) -> Result<Installed> {
+        let mut versions = self.install_together(vec![(edit, flushed)], last_seqno, reclaimer)?;
+        Ok(Installed { version: versions.pop().flatten() })
+    }
+
+    /// [`VersionSet::install`] of one edit each of several column families, all or none. Returns
+    /// the versions in the order of the edits.
+    pub(crate) fn install_together(
+        &self,
+        edits: Vec<(VersionEdit, usize)>,
+        last_seqno: SeqNo,
+        reclaimer: &Reclaimer,
+    ) -> Result<Vec<Option<Arc<Version>>>> {
         let mut state = self.take_token();
-        if edit.create.is_none() && !state.families.contains_key(&edit.column_family) {
+        let (mut edits, flushed): (Vec<_>, Vec<_>) = edits.into_iter().unzip();
+        let gone = |edit: &&VersionEdit| {
+            edit.create.is_none() && !state.families.contains_key(&edit.column_family)
+        };
+        if let Some(edit) = edits.iter().find(gone) {
             // Dropped while the edit was made ready: no contradiction, and nothing is written.
+            let error = Error::NoSuchColumnFamily(edit.column_family.to_string());
             self.give_token(state);
-            return Err(Error::NoSuchColumnFamily(edit.column_family.to_string()));
+            return Err(error);
         }
-        let next = match next_family_state(&self.directory, &state.families, &edit) {
+        let next: Result<Vec<_>> = edits
+            .iter()
+            .map(|edit| next_family_state(&self.directory, &state.families, edit))
+            .collect();
+        let next = match next {
             Ok(next) => next,
             Err(error) => {
                 self.give_token(state);
                 return Err(error);
             }
         };
-        self.counters.stamp(&mut edit);
         state.last_seqno = state.last_seqno.max(last_seqno);
-        edit.last_seqno = Some(state.last_seqno);
+        for edit in &mut edits {
+            self.counters.stamp(edit);
+            edit.last_seqno = Some(state.last_seqno);
+        }
         let Some(mut writer) = state.writer.take() else {
             let path = manifest_file_name(&self.directory, state.manifest);
             self.give_token(state);
@@ -245,7 +299,6 @@ impl VersionSet {
         };
         drop(state);
 
-        let edits = [edit];
         let written = writer.append(&edits).and_then(|_| writer.sync());
 
         let mut state = lock(&self.state);
@@ -255,27 +308,15 @@ impl VersionSet {
         }
         self.manifest_bytes.store(writer.size_bytes(), Ordering::Relaxed);
         state.writer = Some(writer);
-        let [edit] = edits;
-        state.shared_files.extend(edit.shared_files.iter().copied());
-        let before = state.families.get(&edit.column_family).cloned();
-        let version = next.as_ref().map(|family| family.version.clone());
-        match next {
-            Some(family) => {
-                if let Some(data) = &family.data {
-                    data.install(family.version.clone(), flushed);
-                }
-                state.families.insert(edit.column_family, family);
-            }
-            None => {
-                state.families.remove(&edit.column_family);
-            }
+        let mut versions = Vec::with_capacity(edits.len());
+        for ((edit, flushed), next) in edits.iter().zip(flushed).zip(next) {
+            versions.push(state.make_current(edit, flushed, next, reclaimer));
         }
-        settle_accounts(&edit, before.as_ref(), reclaimer);
         if let Some(since) = state.since_roll.as_mut() {
-            since.push(vec![edit]);
+            since.push(edits);
         }
         self.give_token(state);
-        Ok(Installed { version })
+        Ok(versions)
     }
 
     /// [`VersionSet::install`] of the edit that makes the column family of `data`.
@@ -388,11 +429,6 @@ impl VersionSet {
         old
     }
 
-    /// True if the manifest takes no edits any more, and a new one is needed.
-    pub(crate) fn is_dead(&self) -> bool {
-        let state = lock(&self.state);
-        !state.busy && state.writer.as_ref().is_none_or(|writer| !writer.is_alive())
-    }
 
     /// Writes a catalogue of `families` into another directory, and CURRENT there.
     pub(crate) fn write_copy(
@@ -422,8 +458,7 @@ impl VersionSet {
         last_seqno: SeqNo,
         shared: Vec<FileId>,
     ) -> Result<ManifestWriter> {
-        let mut writer =
-            ManifestWriter::create(self.vfs.as_ref(), path, number.0, self.db_uid)?;
+        let mut writer = ManifestWriter::create(self.vfs.as_ref(), path, number.0, self.db_uid)?;
         for (id, family) in families {
             for edit in snapshot_edits(*id, family) {
                 writer.append(std::slice::from_ref(&edit))?;
@@ -476,8 +511,7 @@ pub(crate) fn next_family_state(
     families: &BTreeMap<ColumnFamilyId, FamilyState>,
     edit: &VersionEdit,
 ) -> Result<Option<FamilyState>> {
-    let inconsistent =
-        |what| Error::corruption(path, 0, CorruptionKind::Inconsistent(what));
+    let inconsistent = |what| Error::corruption(path, 0, CorruptionKind::Inconsistent(what));
     let mut family = match (families.get(&edit.column_family), &edit.create) {
         (Some(_), Some(_)) => return Err(inconsistent("a column family is created twice")),
         (None, None) => return Err(inconsistent("an edit of a column family that is not there")),

@@ -10,7 +10,8 @@
 pub(super) const PREFIX_BYTES: usize = 32;
 /// Bits that follow the first different one in a code.
 const VALUE_BITS: u32 = 11;
-/// The number of bits in which a difference can be noted. (In the last bit of the prefix it cannot.)
+/// The number of bits in which a difference can be noted. (In the last bit of the prefix it
+/// cannot.)
 const OFFSETS: usize = 255;
 
 /// The code of a key relative to a smaller one.
@@ -24,8 +25,8 @@ impl Code {
     /// No code is above it.
     pub(super) const MAX: Code = Code((1 << 19) - 1);
 
-    /// The code of a key that differs from a smaller one first in bit `bit` of the prefix. `high` is
-    /// the word of the key's prefix that has bit `bit + 1`, `low` the word behind it.
+    /// The code of a key that differs from a smaller one first in bit `bit` of the prefix. `high`
+    /// is the word of the key's prefix that has bit `bit + 1`, `low` the word behind it.
     #[inline]
     pub(super) fn new(bit: usize, high: u64, low: u64) -> Code {
         if bit >= OFFSETS {

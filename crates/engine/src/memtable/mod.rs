@@ -4,31 +4,29 @@
 //! `skiplist` and `arena` are the engine's one unsafe data structure; this file is its face.
 
 mod arena;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod bench;
 mod code;
-#[cfg(all(test, loom))]
+#[cfg(test)]
+#[cfg(loom)]
 mod models;
 mod skiplist;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests;
 
 use std::cell::RefCell;
 use std::sync::Arc;
-// Not loom's, whose atomics cannot be static: ids order nothing.
-use std::sync::atomic::AtomicU64 as IdCounter;
 
 use sateen_control::{SeqNo, ValueKind};
 
 pub(crate) use self::arena::ArenaPool;
 use self::skiplist::{Cursor, Finger, SkipList, Target};
 use crate::error::Result;
-use crate::key::{TRAILER_BYTES, pack};
+use crate::key::pack;
 use crate::read::InternalIterator;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
-/// The next list's id. 0 is no list.
-static NEXT_ID: IdCounter = IdCounter::new(1);
 
 thread_local! {
     /// Where this thread inserted last: an insert right behind it does not search from the top.
@@ -38,7 +36,6 @@ thread_local! {
 /// The newest entries of a column family, in the order of [`crate::key::compare`].
 pub(crate) struct MemTable {
     list: SkipList,
-    data_bytes: AtomicUsize,
     tombstones: AtomicUsize,
     seqno_min: AtomicU64,
 }
@@ -51,10 +48,8 @@ impl MemTable {
     /// An empty memtable that expects to be filled to about `capacity_bytes`, with memory from
     /// `pool` where that has any.
     pub(crate) fn new(capacity_bytes: usize, pool: Option<Arc<ArenaPool>>) -> MemTable {
-        let id = NEXT_ID.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         MemTable {
-            list: SkipList::new(id, capacity_bytes, pool),
-            data_bytes: AtomicUsize::new(0),
+            list: SkipList::new(capacity_bytes, pool),
             tombstones: AtomicUsize::new(0),
             seqno_min: AtomicU64::new(u64::MAX),
         }
@@ -64,9 +59,7 @@ impl MemTable {
     /// insert at once; each is fastest if it inserts in ascending order.
     #[inline]
     pub(crate) fn insert(&self, user_key: &[u8], seqno: SeqNo, kind: ValueKind, value: &[u8]) {
-        // Relaxed, all of them: they say how much is here, not what.
-        let bytes = user_key.len() + TRAILER_BYTES + value.len();
-        self.data_bytes.fetch_add(bytes, Ordering::Relaxed);
+        // Relaxed: the counts say how much is here, not what.
         if matches!(kind, ValueKind::Delete | ValueKind::SingleDelete | ValueKind::RangeDelete) {
             self.tombstones.fetch_add(1, Ordering::Relaxed);
         }
@@ -100,15 +93,16 @@ impl MemTable {
         size_of::<MemTable>() + self.list.reserved_bytes()
     }
 
-    /// The part of [`MemTable::memory_bytes`] that is used: the number by which to seal. It is up to
-    /// one chunk smaller, and grows by the entry.
+    /// The part of [`MemTable::memory_bytes`] that is used: the number by which to seal. It is up
+    /// to one chunk smaller, and grows by the entry.
     pub(crate) fn used_bytes(&self) -> usize {
         size_of::<MemTable>() + self.list.used_bytes()
     }
 
     /// Bytes of the internal keys and values.
+    #[cfg(test)]
     pub(crate) fn data_bytes(&self) -> usize {
-        self.data_bytes.load(Ordering::Relaxed)
+        self.list.data_bytes()
     }
 
     /// Entries, those included that are just being inserted.
@@ -127,6 +121,7 @@ impl MemTable {
     }
 
     /// The smallest sequence number of an entry; `None` if there is none.
+    #[cfg(test)]
     pub(crate) fn seqno_min(&self) -> Option<SeqNo> {
         let min = self.seqno_min.load(Ordering::Relaxed);
         (min != u64::MAX).then_some(SeqNo(min))
@@ -140,35 +135,35 @@ impl InternalIterator for MemTableIter {
     }
 
     fn seek_to_first(&mut self) -> Result<()> {
-        self.to_first();
+        self.move_to_first();
         Ok(())
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
-        self.to_last();
+        self.move_to_last();
         Ok(())
     }
 
     #[inline]
     fn seek(&mut self, target: &[u8]) -> Result<()> {
-        self.to(&Target::internal(target));
+        self.move_to(&Target::internal(target));
         Ok(())
     }
 
     fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
-        self.to_last_by(&Target::internal(target));
+        self.move_to_last_by(&Target::internal(target));
         Ok(())
     }
 
     #[inline]
     fn next(&mut self) -> Result<()> {
-        self.forward();
+        self.move_on();
         Ok(())
     }
 
     #[inline]
     fn prev(&mut self) -> Result<()> {
-        self.back();
+        self.move_back();
         Ok(())
     }
 

@@ -10,17 +10,9 @@ use loom::sync::Arc;
 use loom::thread;
 
 use super::arena::Arena;
-use super::skiplist::{Cursor, Finger, Owner, SkipList, Target};
+use super::skiplist::{Cursor, Finger, SkipList, Target};
 use crate::key::{self, pack};
 use sateen_control::{SeqNo, ValueKind};
-
-// SAFETY: an `Arc`'s content stays where it is.
-#[expect(unsafe_code, reason = "the contract of `Owner`")]
-unsafe impl Owner for Arc<SkipList> {
-    fn list(&self) -> &SkipList {
-        self
-    }
-}
 
 fn put(list: &SkipList, finger: &mut Finger, user_key: &[u8], seqno: u64) {
     let target = Target::new(user_key, pack(SeqNo(seqno), ValueKind::Put));
@@ -32,21 +24,28 @@ fn has(list: &SkipList, user_key: &[u8]) -> bool {
     list.get(&target).is_some_and(|entry| entry.value() == user_key)
 }
 
+/// Checks every interleaving with at most `preemptions_max` involuntary switches of thread.
+fn model(preemptions_max: usize, check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions_max);
+    builder.check(check);
+}
+
 fn new_list() -> Arc<SkipList> {
-    Arc::new(SkipList::new(1, 1 << 10, None))
+    Arc::new(SkipList::new(1 << 10, None))
 }
 
 /// The user keys in order, after checks of both directions.
 fn keys(list: &Arc<SkipList>) -> Vec<Vec<u8>> {
     let mut cursor = Cursor::new(Arc::clone(list));
     let mut keys: Vec<Vec<u8>> = Vec::new();
-    cursor.to_first();
+    cursor.move_to_first();
     while let Some(entry) = cursor.entry() {
         if let Some(before) = keys.last() {
             assert_eq!(key::compare(before, entry.key()), Order::Less);
         }
         keys.push(entry.key().to_vec());
-        cursor.forward();
+        cursor.move_on();
     }
     keys
 }
@@ -57,7 +56,7 @@ fn user_keys(list: &Arc<SkipList>) -> Vec<Vec<u8>> {
 
 #[test]
 fn loom_two_insert_at_the_same_place() {
-    loom::model(|| {
+    model(3, || {
         let list = new_list();
         let other = Arc::clone(&list);
         let thread = thread::spawn(move || put(&other, &mut Finger::new(), b"b", 1));
@@ -71,7 +70,7 @@ fn loom_two_insert_at_the_same_place() {
 
 #[test]
 fn loom_versions_of_one_key_at_the_same_place() {
-    loom::model(|| {
+    model(3, || {
         let list = new_list();
         let other = Arc::clone(&list);
         let thread = thread::spawn(move || put(&other, &mut Finger::new(), b"k", 1));
@@ -84,9 +83,7 @@ fn loom_versions_of_one_key_at_the_same_place() {
 
 #[test]
 fn loom_three_insert() {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
-    model.check(|| {
+    model(1, || {
         let list = new_list();
         let threads: Vec<_> = [(b"a", 2), (b"n", 3)]
             .into_iter()
@@ -105,9 +102,7 @@ fn loom_three_insert() {
 
 #[test]
 fn loom_insert_against_iteration() {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
-    model.check(|| {
+    model(2, || {
         let list = new_list();
         let mut finger = Finger::new();
         put(&list, &mut finger, b"b", 1);
@@ -124,11 +119,11 @@ fn loom_insert_against_iteration() {
             assert!(has(&list, b"a"));
         }
         let mut cursor = Cursor::new(Arc::clone(&list));
-        cursor.to_last();
+        cursor.move_to_last();
         let mut back = Vec::new();
         while let Some(entry) = cursor.entry() {
             back.push(key::user_key(entry.key()).to_vec());
-            cursor.back();
+            cursor.move_back();
         }
         assert!(back.is_sorted_by(|a, b| a > b) && back.contains(&b"b".to_vec()));
         thread.join().unwrap();
@@ -138,7 +133,7 @@ fn loom_insert_against_iteration() {
 
 #[test]
 fn loom_arena_grows_once() {
-    loom::model(|| {
+    model(3, || {
         let arena = Arc::new(Arena::new(1 << 10, None));
         let take = |arena: &Arena| {
             let space = arena.allocate(1000, 1000);
@@ -160,7 +155,7 @@ fn loom_arena_grows_once() {
 
 #[test]
 fn loom_large_blocks_do_not_lose_each_other() {
-    loom::model(|| {
+    model(3, || {
         let arena = Arc::new(Arena::new(1 << 10, None));
         let other = Arc::clone(&arena);
         let thread = thread::spawn(move || {

@@ -2,8 +2,9 @@
 //! number read meanwhile, without locks.
 //!
 //! It is a skip list (Pugh 1990) that only grows: a node, once linked, stays where it is and is not
-//! changed but for its links, so readers need no protection from reclamation. What is unusual is that
-//! a search hardly reads keys. Each link carries, in the bits that an address does not need, the
+//! changed but for its links, so readers need no protection from reclamation. What is unusual is
+//! that a search hardly reads keys. Each link carries, in the bits that an address does not need,
+//! the
 //! [`Code`] of the next node's key relative to the key of the node that holds the link: where they
 //! first differ and how the next key goes on there (offset-value coding, Conner 1977). The search
 //! keeps the code of its target relative to the node on which it stands; the smaller code is the
@@ -11,91 +12,41 @@
 //! not taken none.
 //!
 //! What must stay true:
-//! - On every level the nodes are in ascending order, and every level holds a part of the one below.
-//! - A link's code is that of the node to which it leads relative to the node that holds it. Both are
-//!   in one atomic word, so no reader sees one without the other.
-//! - All of a node is written before it is linked on level 0 (release), and is read only by those who
-//!   came over a link (acquire).
+//! - On every level the nodes are in ascending order, and every level holds a part of the one
+//!   below.
+//! - A link's code is that of the node to which it leads relative to the node that holds it. Both
+//!   are in one atomic word, so no reader sees one without the other.
+//! - All of a node is written before it is linked on level 0 (release), and is read only by those
+//!   who came over a link (acquire).
 //!
 //! The models: `RUSTFLAGS="--cfg loom" cargo test -p sateen --release loom`.
 
 #![expect(unsafe_code, reason = "nodes are laid out by hand in arena memory")]
 
+mod cursor;
+mod node;
+
 use std::cmp::Ordering as Order;
 use std::marker::PhantomData;
 use std::mem;
 use std::ptr::{self, NonNull};
-use std::slice;
 use std::sync::Arc;
+// Not loom's, whose atomics cannot be static: ids order nothing.
+use std::sync::atomic::AtomicU64 as IdCounter;
 
-use super::arena::{Arena, ArenaPool, Space};
-use super::code::{Code, PREFIX_BYTES, Prefix};
+pub(super) use self::cursor::Cursor;
+pub(super) use self::node::{Entry, Target};
+use self::node::{HEIGHT_MAX, Head, Link, Node, Place, Word};
+use super::arena::{Arena, ArenaPool};
+use super::code::Code;
 use crate::key::TRAILER_BYTES;
-use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// Levels of the list. A node reaches the next one with probability 1/2: since only steps cost, and
-/// not looks ahead, this needs fewer than the usual 1/4.
-#[cfg(not(loom))]
-pub(super) const HEIGHT_MAX: usize = 20;
-#[cfg(loom)]
-pub(super) const HEIGHT_MAX: usize = 2;
-
-/// Values up to this size lie behind their key, larger ones apart from the nodes.
-const VALUE_INSIDE_MAX: usize = 128;
+/// The next list's id. 0 is no list.
+static NEXT_ID: IdCounter = IdCounter::new(1);
 
 /// The levels on which an insert looks for its place near the last one before it starts at the top.
 const FINGER_LEVELS: usize = 5;
-
-/// Where a node leads on one level: a [`Word`].
-#[repr(transparent)]
-struct Link(AtomicPtr<Node>);
-
-/// The address of a node, or of none, in the high 45 bits (it has 48 and is a multiple of 8) and its
-/// code in the low 19.
-#[derive(Clone, Copy)]
-struct Word(*mut Node);
-
-/// An entry. In memory, in this order: the links of its higher levels, the highest first; this
-/// struct; the user key and its trailer; the value, or the address of the value.
-#[repr(C)]
-struct Node {
-    link: Link,
-    user_key_len: u32,
-    value_len: u32,
-    /// Makes the models fail if the bytes could be read before they are written.
-    #[cfg(loom)]
-    bytes: loom::cell::UnsafeCell<()>,
-}
-
-/// The links at which every search starts, laid out like a node. It counts as having a key that
-/// begins with zeros and is before every other.
-#[repr(C)]
-struct Head {
-    higher: [Link; HEIGHT_MAX - 1],
-    link: Link,
-}
-
-/// A place in a list: its head, or a node that was reached over a link. `'a` is the list's life.
-#[derive(Clone, Copy)]
-struct Place<'a> {
-    /// Has the provenance of the whole head, or of the node's arena chunk.
-    link: NonNull<Link>,
-    list: PhantomData<&'a SkipList>,
-}
-
-/// An entry of a list that lives for `'a`.
-#[derive(Clone, Copy)]
-pub(super) struct Entry<'a> {
-    node: NonNull<Node>,
-    list: PhantomData<&'a SkipList>,
-}
-
-/// What is searched for: an internal key whose parts need not lie together.
-pub(super) struct Target<'k> {
-    user_key: &'k [u8],
-    trailer: u64,
-    prefix: Prefix,
-}
 
 /// Where a search is on a level: a place before the target, and the target's code relative to it.
 #[derive(Clone, Copy)]
@@ -121,14 +72,22 @@ pub(super) struct Finger {
 }
 
 /// The list.
-pub(super) struct SkipList {
+pub(crate) struct SkipList {
     id: u64,
     /// From `Box::into_raw`.
     head: NonNull<Head>,
     /// Levels in use: a hint where to start, never too high by more than what is being inserted.
     height: AtomicUsize,
-    entries: AtomicUsize,
     arena: Arena,
+    /// Last and in a line of its own: every insert writes it.
+    counts: Counts,
+}
+
+/// What was inserted, counted just before it can be seen.
+#[repr(align(128))]
+struct Counts {
+    entries: AtomicUsize,
+    data_bytes: AtomicUsize,
 }
 
 // SAFETY: nodes are written before they are published and constant afterwards, but for their links,
@@ -136,212 +95,6 @@ pub(super) struct SkipList {
 unsafe impl Send for SkipList {}
 // SAFETY: as above.
 unsafe impl Sync for SkipList {}
-
-impl<'k> Target<'k> {
-    #[inline]
-    pub(super) fn new(user_key: &'k [u8], trailer: u64) -> Target<'k> {
-        Target { user_key, trailer, prefix: Prefix::new(user_key) }
-    }
-
-    /// Where a search from the head starts.
-    #[inline]
-    fn from_head<'a>(&self, list: &'a SkipList) -> Position<'a> {
-        Position { at: list.head(), code: self.prefix.code_after_zeros() }
-    }
-
-    /// Of an internal key.
-    #[inline]
-    pub(super) fn internal(key: &'k [u8]) -> Target<'k> {
-        Target::new(crate::key::user_key(key), crate::key::trailer(key))
-    }
-}
-
-impl Link {
-    fn new() -> Link {
-        Link(AtomicPtr::new(Word::NONE.0))
-    }
-
-    /// Acquire: what is behind the word may be read.
-    #[inline]
-    fn load(&self) -> Word {
-        Word(self.0.load(Ordering::Acquire))
-    }
-}
-
-impl Word {
-    /// Leads to no node. No code is above its.
-    const NONE: Word = Word(ptr::without_provenance_mut(Code::MAX.bits()));
-
-    #[inline]
-    fn new(node: NonNull<Node>, code: Code) -> Word {
-        Word(node.as_ptr().map_addr(|address| address << 16 | code.bits()))
-    }
-
-    #[inline]
-    fn code(self) -> Code {
-        Code::from_bits(self.0.addr())
-    }
-
-    #[inline]
-    fn node(self) -> *mut Node {
-        self.0.map_addr(|word| word >> 16 & !7)
-    }
-}
-
-impl<'a> Place<'a> {
-    /// # Safety
-    /// `link` is the level-0 link of a head or node that lives for `'a`, and the place is one that
-    /// was reached on `level` at least once if it will be asked for that level's link.
-    #[inline]
-    unsafe fn from_raw(link: *const Link) -> Option<Place<'a>> {
-        NonNull::new(link.cast_mut()).map(|link| Place { link, list: PhantomData })
-    }
-
-    /// # Safety
-    /// The place was reached on `level` or above (the head: any level below [`HEIGHT_MAX`]).
-    #[inline]
-    unsafe fn link(self, level: usize) -> &'a Link {
-        // SAFETY: a node that is reached on `level` has links up to it, which lie before the one of
-        // level 0, within the provenance that `self.link` has.
-        unsafe { self.link.sub(level).as_ref() }
-    }
-}
-
-impl<'a> Entry<'a> {
-    /// # Safety
-    /// `word` was loaded from a link of a list that lives for `'a`.
-    #[inline]
-    unsafe fn from_word(word: Word) -> Option<Entry<'a>> {
-        NonNull::new(word.node()).map(|node| Entry { node, list: PhantomData })
-    }
-
-    #[inline]
-    fn place(self) -> Place<'a> {
-        Place { link: self.node.cast(), list: PhantomData }
-    }
-
-    #[inline]
-    fn header(self) -> &'a Node {
-        // SAFETY: an entry's node is initialised and lives for `'a`.
-        let node = unsafe { self.node.as_ref() };
-        #[cfg(loom)]
-        node.bytes.with(|_| ());
-        node
-    }
-
-    /// The bytes behind the header.
-    #[inline]
-    fn bytes(self) -> *const u8 {
-        // SAFETY: the key is there, in the same piece of memory.
-        unsafe { self.node.as_ptr().cast::<u8>().add(mem::size_of::<Node>()) }
-    }
-
-    #[inline]
-    fn user_key(self) -> &'a [u8] {
-        let len = self.header().user_key_len as usize;
-        // SAFETY: `insert` wrote as many bytes there before it published the node.
-        unsafe { slice::from_raw_parts(self.bytes(), len) }
-    }
-
-    /// The internal key.
-    #[inline]
-    pub(super) fn key(self) -> &'a [u8] {
-        let len = self.header().user_key_len as usize + TRAILER_BYTES;
-        // SAFETY: as for `user_key`; the trailer is behind it.
-        unsafe { slice::from_raw_parts(self.bytes(), len) }
-    }
-
-    #[inline]
-    pub(super) fn trailer(self) -> u64 {
-        let at = self.header().user_key_len as usize;
-        // SAFETY: the trailer's eight bytes are behind the user key.
-        u64::from_le_bytes(unsafe { self.bytes().add(at).cast::<[u8; 8]>().read() })
-    }
-
-    /// The value.
-    #[inline]
-    pub(super) fn value(self) -> &'a [u8] {
-        let header = self.header();
-        let len = header.value_len as usize;
-        // SAFETY: `insert` wrote the value, or its address, behind the trailer; a value apart lies
-        // in the same arena.
-        unsafe {
-            let behind = self.bytes().add(header.user_key_len as usize + TRAILER_BYTES);
-            let start = if len <= VALUE_INSIDE_MAX {
-                behind
-            } else {
-                behind.cast::<*const u8>().read_unaligned()
-            };
-            slice::from_raw_parts(start, len)
-        }
-    }
-
-    /// Eight bytes of the user key, filled up with zeros, as a number. Only for `index` below
-    /// [`PREFIX_BYTES`] / 8.
-    #[inline]
-    fn prefix_word(self, index: usize) -> u64 {
-        let len = self.header().user_key_len as usize;
-        let start = index * 8;
-        if len <= start {
-            return 0;
-        }
-        // SAFETY: `start` is within the user key, behind which eight more bytes are the trailer.
-        let bytes = unsafe { self.bytes().add(start).cast::<[u8; 8]>().read() };
-        let word = u64::from_be_bytes(bytes);
-        let present = len - start;
-        if present >= 8 { word } else { word & !(u64::MAX >> (present * 8)) }
-    }
-
-    /// The order of this entry's key and `target`, and the first bit in which their prefixes differ
-    /// (a number beyond the prefix if they do not).
-    #[inline]
-    fn compare(self, target: &Target<'_>) -> (Order, usize) {
-        let len = (self.header().user_key_len as usize).max(target.user_key.len());
-        for index in 0..len.min(PREFIX_BYTES).div_ceil(8) {
-            let (own, other) = (self.prefix_word(index), target.prefix.word(index));
-            if own != other {
-                return (own.cmp(&other), index * 64 + (own ^ other).leading_zeros() as usize);
-            }
-        }
-        let order = if len <= PREFIX_BYTES {
-            // Equal but for zeros at the end of the longer one.
-            (self.header().user_key_len as usize).cmp(&target.user_key.len())
-        } else {
-            self.user_key().cmp(target.user_key)
-        };
-        // Among equal user keys the newest first.
-        (order.then_with(|| target.trailer.cmp(&self.trailer())), PREFIX_BYTES * 8)
-    }
-
-    /// The code of this entry's key relative to `target`, which is before it.
-    #[inline]
-    fn code_after(self, target: &Target<'_>) -> Code {
-        let (_, bit) = self.compare(target);
-        let index = (bit + 1) / 64;
-        let word =
-            |index: usize| if index < PREFIX_BYTES / 8 { self.prefix_word(index) } else { 0 };
-        Code::new(bit, word(index), word(index + 1))
-    }
-
-    /// Asks for the memory that a reader of this entry will touch first.
-    #[inline]
-    fn prefetch(self) {
-        prefetch(self.node.as_ptr().cast());
-    }
-}
-
-/// Asks for the cache line at `address`, of which nothing need be true.
-#[inline]
-fn prefetch(address: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch is a hint; it faults at no address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = address;
-}
 
 impl Finger {
     /// A finger that is nowhere.
@@ -357,22 +110,28 @@ impl Finger {
 }
 
 impl SkipList {
-    /// An empty list; `id` is not 0 and was never given to another one.
-    pub(super) fn new(id: u64, capacity_bytes: usize, pool: Option<Arc<ArenaPool>>) -> SkipList {
+    /// An empty list that expects to hold about `capacity_bytes`.
+    pub(super) fn new(capacity_bytes: usize, pool: Option<Arc<ArenaPool>>) -> SkipList {
         let head =
             Box::new(Head { higher: std::array::from_fn(|_| Link::new()), link: Link::new() });
         SkipList {
-            id,
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             head: NonNull::from(Box::leak(head)),
             height: AtomicUsize::new(1),
-            entries: AtomicUsize::new(0),
             arena: Arena::new(capacity_bytes, pool),
+            counts: Counts { entries: AtomicUsize::new(0), data_bytes: AtomicUsize::new(0) },
         }
     }
 
     /// Entries, counted just before they can be seen.
     pub(super) fn entries(&self) -> usize {
-        self.entries.load(Ordering::Relaxed)
+        self.counts.entries.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the internal keys and values, counted just before they can be seen.
+    #[cfg(test)]
+    pub(super) fn data_bytes(&self) -> usize {
+        self.counts.data_bytes.load(Ordering::Relaxed)
     }
 
     /// Every byte that the list holds.
@@ -446,7 +205,8 @@ impl SkipList {
         mut record: impl FnMut(usize, Position<'a>),
     ) -> (Position<'a>, Word) {
         loop {
-            // SAFETY: the place was reached on this level: from the level above, or by a step on it.
+            // SAFETY: the place was reached on this level: from the level above, or by a step on
+            // it.
             match unsafe { self.look(position, level, target) } {
                 Ahead::Step(next) => position = next,
                 Ahead::Stay(word) => {
@@ -468,8 +228,9 @@ impl SkipList {
         record: impl FnMut(usize, Position<'a>),
     ) -> (Position<'a>, Word) {
         let top = self.height.load(Ordering::Relaxed) - 1;
+        let start = Position { at: self.head(), code: target.prefix.code_after_zeros() };
         // SAFETY: the head is before everything and has all levels.
-        unsafe { self.descend(target.from_head(self), top, target, record) }
+        unsafe { self.descend(start, top, target, record) }
     }
 
     /// The first entry at or after `target`.
@@ -520,22 +281,25 @@ impl SkipList {
     /// the caller's, best the one of its insert before.
     #[inline]
     pub(super) fn insert(&self, target: &Target<'_>, value: &[u8], finger: &mut Finger) {
-        let number = self.entries.fetch_add(1, Ordering::Relaxed);
+        let number = self.counts.entries.fetch_add(1, Ordering::Relaxed);
+        let bytes = target.user_key.len() + TRAILER_BYTES + value.len();
+        self.counts.data_bytes.fetch_add(bytes, Ordering::Relaxed);
         let height = random_height(number);
-        let node = self.write_node(target, value, height);
+        let node = Node::write(&self.arena, target, value, height);
         let mut codes = [Code::MAX; HEIGHT_MAX];
         let known = self.place_finger(target, finger, &mut codes);
         if height > self.height.load(Ordering::Relaxed) {
             self.height.fetch_max(height, Ordering::Relaxed);
         }
-        for level in 0..height {
+        let places = finger.places.iter_mut().zip(codes).take(height);
+        for (level, (place, code)) in places.enumerate() {
             // SAFETY: the finger's places are of this list, which is alive.
-            let Some(at) = (unsafe { Place::from_raw(finger.places[level]) }) else { return };
-            let code = if level < known { codes[level] } else { self.code_at(at, target) };
+            let Some(at) = (unsafe { Place::from_raw(*place) }) else { return };
+            let code = if level < known { code } else { self.code_at(at, target) };
             // SAFETY: `place_finger` left places that are before `target` and were each reached on
             // their level; `node` is `target`'s, with `height` links, and not yet on this level.
             unsafe { self.link(node, level, Position { at, code }, target) };
-            finger.places[level] = node.as_ptr().cast_const().cast();
+            *place = node.as_ptr().cast_const().cast();
         }
     }
 
@@ -590,9 +354,9 @@ impl SkipList {
             return None;
         }
         let mut code = target.prefix.code(bit);
-        for level in 0..FINGER_LEVELS.min(HEIGHT_MAX) {
+        for (level, place) in finger.places.iter().take(FINGER_LEVELS).enumerate() {
             // SAFETY: as above.
-            let place = unsafe { Place::from_raw(finger.places[level]) }?;
+            let place = unsafe { Place::from_raw(*place) }?;
             if place.link != at.link {
                 at = place;
                 code = self.code_at(at, target);
@@ -609,8 +373,8 @@ impl SkipList {
     /// Puts `node` on `level`, somewhere behind `position`.
     ///
     /// # Safety
-    /// The place is of this list, before `target` and was reached on `level`; `node` has `target` as
-    /// its key and a link on `level`, and is linked on all levels below but not on this one.
+    /// The place is of this list, before `target` and was reached on `level`; `node` has `target`
+    /// as its key and a link on `level`, and is linked on all levels below but not on this one.
     #[inline]
     unsafe fn link<'a>(
         &'a self,
@@ -651,177 +415,6 @@ impl SkipList {
             }
         }
     }
-
-    /// A node with `height` links that is in no list yet.
-    #[inline]
-    fn write_node(&self, target: &Target<'_>, value: &[u8], height: usize) -> NonNull<Node> {
-        let key_len = target.user_key.len() + TRAILER_BYTES;
-        let inside = value.len() <= VALUE_INSIDE_MAX;
-        let links_bytes = (height - 1) * mem::size_of::<Link>();
-        let behind_bytes = if inside { value.len() } else { mem::size_of::<*const u8>() };
-        let node_bytes = links_bytes + mem::size_of::<Node>() + key_len + behind_bytes;
-        let Space { node, value: apart } =
-            self.arena.allocate(node_bytes, if inside { 0 } else { value.len() });
-        let header = Node {
-            link: Link::new(),
-            user_key_len: len_u32(target.user_key),
-            value_len: len_u32(value),
-            #[cfg(loom)]
-            bytes: loom::cell::UnsafeCell::new(()),
-        };
-        // SAFETY: the arena gave `node_bytes`, aligned for the links, which are what the pieces
-        // below add up to, and a place for the value if it lies apart. Nobody else has the addresses.
-        unsafe {
-            for level in 1..height {
-                node.cast::<Link>().add(level - 1).write(Link::new());
-            }
-            let node = node.add(links_bytes);
-            node.cast::<Node>().write(header);
-            let key = node.add(mem::size_of::<Node>());
-            key.copy_from_nonoverlapping(
-                NonNull::from(target.user_key).cast(),
-                target.user_key.len(),
-            );
-            let trailer = key.add(target.user_key.len());
-            trailer.cast::<[u8; 8]>().write(target.trailer.to_le_bytes());
-            let behind = trailer.add(TRAILER_BYTES);
-            if inside {
-                behind.copy_from_nonoverlapping(NonNull::from(value).cast(), value.len());
-            } else {
-                apart.copy_from_nonoverlapping(NonNull::from(value).cast(), value.len());
-                behind.cast::<*const u8>().write_unaligned(apart.as_ptr());
-            }
-            node.cast()
-        }
-    }
-}
-
-/// Holds a list, so that a [`Cursor`] can point into it.
-///
-/// # Safety
-/// `list` returns the same list in every call, which stays where it is while the owner lives.
-pub(super) unsafe trait Owner {
-    fn list(&self) -> &SkipList;
-}
-
-// SAFETY: a memtable's list is one of its fields, which is never replaced; the cursor's pointers go
-// to memory that the list owns, not to the list.
-unsafe impl Owner for Arc<super::MemTable> {
-    #[inline]
-    fn list(&self) -> &SkipList {
-        &self.list
-    }
-}
-
-/// A position in a list that it keeps alive.
-pub(crate) struct Cursor<O> {
-    /// The entry; `None` if the cursor is not valid.
-    node: Option<NonNull<Node>>,
-    /// While it is on the list: on each level a place at or before the entry, near enough for a step
-    /// back that does not start at the top.
-    path: Finger,
-    owner: O,
-}
-
-// SAFETY: the pointers are to nodes of the owner's list, which any thread may read.
-unsafe impl<O: Send> Send for Cursor<O> {}
-// SAFETY: as above.
-unsafe impl<O: Sync> Sync for Cursor<O> {}
-
-impl<O: Owner> Cursor<O> {
-    pub(super) fn new(owner: O) -> Cursor<O> {
-        Cursor { node: None, path: Finger::new(), owner }
-    }
-
-    /// The entry on which it stands.
-    #[inline]
-    pub(super) fn entry(&self) -> Option<Entry<'_>> {
-        // The owner keeps the list, and with it the node, at least as long as `&self`.
-        self.node.map(|node| Entry { node, list: PhantomData })
-    }
-
-    pub(super) fn to_first(&mut self) {
-        self.path.list = 0;
-        self.node = self.owner.list().first().map(|entry| entry.node);
-    }
-
-    #[inline]
-    pub(super) fn to(&mut self, target: &Target<'_>) {
-        self.path.list = 0;
-        self.node = self.owner.list().seek(target).map(|entry| entry.node);
-    }
-
-    /// Moves on by one; stays invalid if it is.
-    #[inline]
-    pub(super) fn forward(&mut self) {
-        self.path.list = 0;
-        let list = self.owner.list();
-        self.node = self.entry().and_then(|entry| list.next(entry)).map(|entry| entry.node);
-    }
-
-    pub(super) fn to_last(&mut self) {
-        let list = self.owner.list();
-        self.path.start(list);
-        let mut at = list.head();
-        for level in (0..list.height.load(Ordering::Relaxed)).rev() {
-            // SAFETY: the head has all levels; other places are reached on this one or above.
-            while let Some(next) = unsafe { list.next_of(at, level) } {
-                at = next.place();
-            }
-            self.path.places[level] = at.link.as_ptr();
-        }
-        self.node = list.entry_at(at).map(|entry| entry.node);
-    }
-
-    pub(super) fn to_last_by(&mut self, target: &Target<'_>) {
-        let list = self.owner.list();
-        self.path.start(list);
-        let places = &mut self.path.places;
-        let (Position { mut at, .. }, _) =
-            list.before(target, |level, position| places[level] = position.at.link.as_ptr());
-        // SAFETY: every place has level 0.
-        while let Some(next) = unsafe { list.next_of(at, 0) } {
-            if next.compare(target).0 == Order::Greater {
-                break;
-            }
-            at = next.place();
-        }
-        self.node = list.entry_at(at).map(|entry| entry.node);
-    }
-
-    /// Moves back by one; stays invalid if it is.
-    pub(super) fn back(&mut self) {
-        let Some(entry) = self.node.map(|node| Entry { node, list: PhantomData }) else { return };
-        let list = self.owner.list();
-        let target = Target::internal(entry.key());
-        let places = &mut self.path.places;
-        // On the levels below this one the path stands on the entry itself.
-        let level = places.iter().position(|place| !ptr::eq(*place, entry.place().link.as_ptr()));
-        let start = match level {
-            // SAFETY: the path's places are of the owner's list.
-            Some(level) if self.path.list == list.id => unsafe {
-                Place::from_raw(places[level]).map(|place| (place, level))
-            },
-            _ => None,
-        };
-        let (Position { at, .. }, _) = match start {
-            Some((at, level)) => {
-                let position = Position { at, code: list.code_at(at, &target) };
-                let record = |level: usize, position: Position<'_>| {
-                    places[level] = position.at.link.as_ptr()
-                };
-                // SAFETY: the place is before the entry (at or before it, and not on it), and was
-                // reached on this level.
-                unsafe { list.descend(position, level, &target, record) }
-            }
-            None => {
-                self.path.list = list.id;
-                places.fill(list.head().link.as_ptr());
-                list.before(&target, |level, position| places[level] = position.at.link.as_ptr())
-            }
-        };
-        self.node = list.entry_at(at).map(|entry| entry.node);
-    }
 }
 
 impl Drop for SkipList {
@@ -829,12 +422,6 @@ impl Drop for SkipList {
         // SAFETY: from `Box::leak` in `new`; nobody has the list any more.
         drop(unsafe { Box::from_raw(self.head.as_ptr()) });
     }
-}
-
-/// The length of a key or value: the engine's limits (format rule F11) are far below.
-#[inline]
-fn len_u32(bytes: &[u8]) -> u32 {
-    u32::try_from(bytes.len()).expect("keys and values are checked against their limits at the API")
 }
 
 /// The height of the `number`-th node: random, but the same in every run, so that the size of a

@@ -422,14 +422,14 @@ fn threads_that_ascend_together_lose_nothing() {
                     if number >= total {
                         return;
                     }
-                    let table = if number % 16 == 0 { &other } else { &memtable };
+                    let table = if number.is_multiple_of(16) { &other } else { &memtable };
                     table.insert(&number.to_be_bytes(), SeqNo(number + 1), ValueKind::Put, b"v");
                 }
             });
         }
     });
     for number in 0..total {
-        let table = if number % 16 == 0 { &other } else { &memtable };
+        let table = if number.is_multiple_of(16) { &other } else { &memtable };
         assert!(table.get(&number.to_be_bytes(), SeqNo::MAX).is_some(), "{number}");
     }
     let mut iter = memtable.iter();

@@ -1,6 +1,7 @@
 //! The counters and histograms that the engine writes as it works, one set per open database.
 //!
-//! What must stay true: every method but `snapshot` and `rotate` is lock-free and allocates nothing.
+//! What must stay true: every method but `snapshot` and `rotate` is lock-free and allocates
+//! nothing.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -36,9 +37,11 @@ impl Default for LatencySampling {
 
 impl LatencySampling {
     /// Every operation is timed.
+    #[cfg(test)]
     pub(crate) const EXACT: LatencySampling =
         LatencySampling { get_one_in: 1, write_one_in: 1, other_one_in: 1 };
     /// No operation is timed. Counts, stalls, flushes and compactions still are.
+    #[cfg(test)]
     pub(crate) const OFF: LatencySampling =
         LatencySampling { get_one_in: 0, write_one_in: 0, other_one_in: 0 };
 
@@ -46,7 +49,7 @@ impl LatencySampling {
         match operation {
             Operation::Get => self.get_one_in,
             Operation::Write => self.write_one_in,
-            Operation::MultiGet | Operation::Seek | Operation::WalSync => self.other_one_in,
+            Operation::MultiGet | Operation::Seek => self.other_one_in,
         }
     }
 }
@@ -56,13 +59,22 @@ impl LatencySampling {
 #[must_use]
 pub(crate) struct OpTimer(Option<Instant>);
 
+/// What the filters said to one point read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FiltersAsked {
+    /// Filters asked.
+    pub(crate) checks: u64,
+    /// Filters that said no.
+    pub(crate) negatives: u64,
+    /// Filters that said yes of a table without the key.
+    pub(crate) false_positives: u64,
+}
+
 /// What an iterator did, told when it is dropped.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IterDone {
     /// Steps, both ways.
     pub(crate) steps: u64,
-    /// Bytes of the keys and values shown.
-    pub(crate) bytes: u64,
     /// Entries passed over.
     pub(crate) skipped: u64,
     /// Seeks made to go past many versions of a key.
@@ -187,12 +199,6 @@ impl EngineMetrics {
         }
     }
 
-    /// Counts what has no method of its own, like cache hits.
-    #[inline]
-    pub(crate) fn add(&self, ticker: Ticker, by: u64) {
-        self.counters.add(ticker, by);
-    }
-
     /// Begins an operation; hand the timer to the `record_` method at its end.
     #[inline]
     pub(crate) fn start(&self, operation: Operation) -> OpTimer {
@@ -246,34 +252,33 @@ impl EngineMetrics {
     /// An iterator is dropped.
     pub(crate) fn record_iter(&self, done: IterDone) {
         self.counters.add(Ticker::Steps, done.steps);
-        self.counters.add(Ticker::IterBytes, done.bytes);
         self.counters.add(Ticker::IterSkipped, done.skipped);
         self.counters.add(Ticker::IterReseeks, done.reseeks);
     }
 
-    /// A group of batches was appended to the log, as `bytes`.
+    /// A point read found its key in a memtable.
     #[inline]
-    pub(crate) fn record_wal_append(&self, bytes: u64) {
-        self.counters.add(Ticker::WriteGroups, 1);
-        self.counters.add(Ticker::WalBytes, bytes);
+    pub(crate) fn record_memtable_hit(&self) {
+        self.counters.add(Ticker::MemTableHits, 1);
     }
 
-    /// A sync of the log is over.
-    pub(crate) fn record_wal_sync(&self, timer: OpTimer) {
-        self.counters.add(Ticker::WalSyncs, 1);
-        self.finish(Operation::WalSync, timer);
+    /// What the filters of the tables said that a point read looked at.
+    #[inline]
+    pub(crate) fn record_filters(&self, asked: &FiltersAsked) {
+        if asked.checks > 0 {
+            self.counters.add(Ticker::FilterChecks, asked.checks);
+            self.counters.add(Ticker::FilterNegatives, asked.negatives);
+            if asked.false_positives > 0 {
+                self.counters.add(Ticker::FilterFalsePositives, asked.false_positives);
+            }
+        }
     }
 
-    /// A writer begins to wait, until the guard is dropped or given to [`Self::stall_end`].
+    /// A writer begins to wait, until the guard is dropped.
     pub(crate) fn stall_begin(&self, cause: StallCause) -> StallGuard<'_> {
         let meter = &self.stalls[cause.index()];
         meter.waiting.fetch_add(1, Ordering::Relaxed);
         StallGuard { meter, started: Instant::now() }
-    }
-
-    /// The wait is over; returns how long it was.
-    pub(crate) fn stall_end(&self, guard: StallGuard<'_>) -> Duration {
-        guard.started.elapsed()
     }
 
     /// A flush is installed.
@@ -356,23 +361,15 @@ impl EngineMetrics {
             writes: count(Ticker::Writes),
             written_entries: count(Ticker::WrittenEntries),
             write_bytes: count(Ticker::WriteBytes),
-            write_groups: count(Ticker::WriteGroups),
             seeks: count(Ticker::Seeks),
             steps: count(Ticker::Steps),
-            iter_bytes: count(Ticker::IterBytes),
             iter_skipped: count(Ticker::IterSkipped),
             iter_reseeks: count(Ticker::IterReseeks),
-            data_block_hits: count(Ticker::DataBlockHits),
-            data_block_misses: count(Ticker::DataBlockMisses),
-            meta_block_hits: count(Ticker::MetaBlockHits),
-            meta_block_misses: count(Ticker::MetaBlockMisses),
             filter_checks: count(Ticker::FilterChecks),
             filter_negatives: count(Ticker::FilterNegatives),
             filter_false_positives: count(Ticker::FilterFalsePositives),
-            table_cache_hits: count(Ticker::TableCacheHits),
-            table_cache_misses: count(Ticker::TableCacheMisses),
-            wal_bytes: count(Ticker::WalBytes),
-            wal_syncs: count(Ticker::WalSyncs),
+            // Counted elsewhere.
+            ..Counts::default()
         }
     }
 }
@@ -480,7 +477,7 @@ mod tests {
         let first = metrics.stall_begin(StallCause::MemoryBudget);
         let second = metrics.stall_begin(StallCause::MemoryBudget);
         assert_eq!(seen(StallCause::MemoryBudget), (2, 0));
-        metrics.stall_end(first);
+        drop(first);
         assert_eq!(seen(StallCause::MemoryBudget), (1, 1));
         drop(second);
         assert_eq!(seen(StallCause::MemoryBudget), (0, 2));

@@ -6,11 +6,11 @@
 //! docs/metrics.md alike.
 //!
 //! Latency costs two readings of the clock, 28 ns each where this was measured, and additions to a
-//! histogram that all threads share: 66 ns an operation, more when threads collide. Against a cached
-//! read of some hundred nanoseconds that is too much, so the shortest operations are sampled: one
-//! read in eight (11 ns on average) and one write in four (18 ns), drawn at random, so that no rhythm
-//! of the caller's can hide from it. What takes long is never sampled: seeks, syncs, stalls, jobs and
-//! all I/O are timed always. Counts are exact always (under 1 ns each).
+//! histogram that all threads share: 66 ns an operation, more when threads collide. Against a
+//! cached read of some hundred nanoseconds that is too much, so the shortest operations are
+//! sampled: one read in eight (11 ns on average) and one write in four (18 ns), drawn at random, so
+//! that no rhythm of the caller's can hide from it. What takes long is never sampled: seeks, syncs,
+//! stalls, jobs and all I/O are timed always. Counts are exact always (under 1 ns each).
 
 mod engine;
 mod histogram;
@@ -19,7 +19,7 @@ mod snapshot;
 mod table;
 
 pub(crate) use engine::{
-    CompactionDone, EngineMetrics, FlushDone, IterDone, LatencySampling, OpTimer, StallGuard,
+    CompactionDone, EngineMetrics, FiltersAsked, FlushDone, IterDone, LatencySampling,
 };
 pub use histogram::{Histogram, HistogramSnapshot, WindowedHistogram};
 pub use sateen_control::StallCause;

@@ -1,8 +1,9 @@
 //! Counters that every client operation adds to: one copy per thread, summed when read.
 //!
 //! What must stay true: an exclusive shard is written by one thread at a time, which is why adding
-//! needs no atomic read-modify-write (0.8 ns instead of 6 where it was measured), and a thread that finds
-//! no free shard, or is past the end of its own, uses the shared one, where it does. Nothing is lost.
+//! needs no atomic read-modify-write (0.8 ns instead of 6 where it was measured), and a thread that
+//! finds no free shard, or is past the end of its own, uses the shared one, where it does. Nothing
+//! is lost.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -97,40 +98,20 @@ tickers! {
     WrittenEntries,
     /// Bytes of keys and values written.
     WriteBytes,
-    /// Groups of batches that one leader committed.
-    WriteGroups,
     /// Iterator seeks, to the first and the last included.
     Seeks,
     /// Iterator steps, both ways.
     Steps,
-    /// Bytes of the keys and values that iterators showed.
-    IterBytes,
     /// Entries that iterators passed over.
     IterSkipped,
     /// Seeks that iterators made to go past many versions of a key.
     IterReseeks,
-    /// Data blocks found in the cache.
-    DataBlockHits,
-    /// Data blocks read from a file.
-    DataBlockMisses,
-    /// Index and filter blocks found in memory.
-    MetaBlockHits,
-    /// Index and filter blocks read from a file.
-    MetaBlockMisses,
     /// Table filters asked.
     FilterChecks,
     /// Tables that a filter spared.
     FilterNegatives,
     /// Tables searched in vain although their filter said yes.
     FilterFalsePositives,
-    /// Tables found open.
-    TableCacheHits,
-    /// Tables that had to be opened.
-    TableCacheMisses,
-    /// Bytes appended to write-ahead logs.
-    WalBytes,
-    /// Syncs of write-ahead logs.
-    WalSyncs,
 }
 
 /// Two cache lines are fetched together.

@@ -17,19 +17,12 @@ pub enum Operation {
     Write,
     /// An iterator's seek.
     Seek,
-    /// A sync of the write-ahead log.
-    WalSync,
 }
 
 impl Operation {
     /// All operations, in the order of their indices.
-    pub const ALL: [Operation; 5] = [
-        Operation::Get,
-        Operation::MultiGet,
-        Operation::Write,
-        Operation::Seek,
-        Operation::WalSync,
-    ];
+    pub const ALL: [Operation; 4] =
+        [Operation::Get, Operation::MultiGet, Operation::Write, Operation::Seek];
 
     /// Its name in metrics.
     #[must_use]
@@ -39,7 +32,6 @@ impl Operation {
             Operation::MultiGet => "multi_get",
             Operation::Write => "write",
             Operation::Seek => "seek",
-            Operation::WalSync => "wal_sync",
         }
     }
 }
@@ -69,8 +61,6 @@ pub struct Counts {
     pub seeks: u64,
     /// Iterator steps.
     pub steps: u64,
-    /// Bytes of the keys and values that iterators showed.
-    pub iter_bytes: u64,
     /// Entries that iterators passed over: deleted, hidden, or newer than their snapshot.
     pub iter_skipped: u64,
     /// Seeks that iterators made to go past many versions of a key.
@@ -79,20 +69,14 @@ pub struct Counts {
     pub data_block_hits: u64,
     /// Data blocks read from a file.
     pub data_block_misses: u64,
-    /// Index and filter blocks found in memory.
-    pub meta_block_hits: u64,
-    /// Index and filter blocks read from a file.
-    pub meta_block_misses: u64,
     /// Table filters asked.
     pub filter_checks: u64,
     /// Tables that a filter spared.
     pub filter_negatives: u64,
     /// Tables searched in vain although their filter said yes.
     pub filter_false_positives: u64,
-    /// Tables found open.
-    pub table_cache_hits: u64,
     /// Tables that had to be opened.
-    pub table_cache_misses: u64,
+    pub table_opens: u64,
     /// Bytes appended to write-ahead logs.
     pub wal_bytes: u64,
     /// Syncs of write-ahead logs.

@@ -1,19 +1,18 @@
-//! The one list of metrics: name, type, unit, meaning, and where in [`Metrics`] the numbers are. The
-//! Prometheus text and docs/metrics.md are both made from it.
+//! The one list of metrics: name, type, unit, meaning, and where in [`Metrics`] the numbers are.
+//! The Prometheus text and docs/metrics.md are both made from it.
 //!
-//! What must stay true: a metric's name, unit and labels never change; a family is written in one
-//! piece; label values are escaped, because column families are named by users.
-
-use std::fmt::Write;
+//! What must stay true: a metric's name, unit and labels never change.
 
 use sateen_control::IoClass;
 
-use super::HistogramSnapshot;
-use super::snapshot::{ColumnFamilyMetrics, LevelShape, Metrics};
-use crate::vfs::ClassTotals;
+use super::snapshot::Metrics;
+
+pub(super) use text::prometheus_text;
+use text::{Samples, seconds};
 
 #[cfg(test)]
 mod tests;
+mod text;
 
 /// What kind of number a family holds, in Prometheus' words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +36,7 @@ impl Kind {
 struct Family {
     name: &'static str,
     kind: Kind,
+    #[cfg_attr(not(test), expect(dead_code, reason = "docs/metrics.md is made from it"))]
     unit: &'static str,
     help: &'static str,
     write: fn(&Metrics, &mut Samples<'_>),
@@ -132,14 +132,6 @@ const CLIENT: &[Family] = &[
         },
     ),
     counter(
-        "sateen_iterator_bytes_total",
-        "bytes",
-        "Keys and values that iterators showed.",
-        |m, s| {
-            s.number(m.counts.iter_bytes);
-        },
-    ),
-    counter(
         "sateen_iterator_skipped_total",
         "entries",
         "Entries that iterators passed over: deleted, hidden, or newer than their snapshot.",
@@ -166,7 +158,8 @@ const CLIENT: &[Family] = &[
 const LATENCY: &[Family] = &[
     histogram(
         "sateen_operation_seconds",
-        "Latency by operation since open. One get in 8 and one write in 4 are timed (drawn at random), all other operations always: _count is the number timed.",
+        "Latency by operation since open. One get in 8 and one write in 4 are timed (drawn at \
+         random), all other operations always: _count is the number timed.",
         |m, s| {
             for latency in &m.latencies {
                 s.histogram(&[("operation", latency.operation.name())], &latency.since_open);
@@ -189,7 +182,8 @@ const LATENCY: &[Family] = &[
     ),
     histogram(
         "sateen_stall_seconds",
-        "Waits of writers that are over, by cause (memtable-limit, level0-runs, pending-compaction-bytes, memory-budget, background-error). Every wait is counted.",
+        "Waits of writers that are over, by cause (memtable-limit, level0-runs, \
+         pending-compaction-bytes, memory-budget, background-error). Every wait is counted.",
         |m, s| {
             for stall in &m.stalls {
                 s.histogram(&[("cause", stall.cause.name())], &stall.waits_ns);
@@ -212,19 +206,17 @@ const CACHES: &[Family] = &[
     counter(
         "sateen_block_cache_hits_total",
         "blocks",
-        "Blocks found in memory, by kind (data, meta: indexes and filters).",
+        "Data blocks found in the cache. Indexes and filters stay in memory with their table.",
         |m, s| {
-            s.labelled(&[("kind", "data")], m.counts.data_block_hits);
-            s.labelled(&[("kind", "meta")], m.counts.meta_block_hits);
+            s.number(m.counts.data_block_hits);
         },
     ),
     counter(
         "sateen_block_cache_misses_total",
         "blocks",
-        "Blocks read from a file for a client, by kind.",
+        "Data blocks read from a file because they were not in the cache.",
         |m, s| {
-            s.labelled(&[("kind", "data")], m.counts.data_block_misses);
-            s.labelled(&[("kind", "meta")], m.counts.meta_block_misses);
+            s.number(m.counts.data_block_misses);
         },
     ),
     counter("sateen_filter_checks_total", "checks", "Table filters asked.", |m, s| {
@@ -241,17 +233,9 @@ const CACHES: &[Family] = &[
             s.number(m.counts.filter_false_positives);
         },
     ),
-    counter("sateen_table_cache_hits_total", "tables", "Tables found open.", |m, s| {
-        s.number(m.counts.table_cache_hits);
+    counter("sateen_table_opens_total", "tables", "Tables that had to be opened.", |m, s| {
+        s.number(m.counts.table_opens);
     }),
-    counter(
-        "sateen_table_cache_misses_total",
-        "tables",
-        "Tables that had to be opened.",
-        |m, s| {
-            s.number(m.counts.table_cache_misses);
-        },
-    ),
 ];
 
 const BACKGROUND: &[Family] = &[
@@ -291,7 +275,8 @@ const BACKGROUND: &[Family] = &[
     counter(
         "sateen_compaction_input_bytes_total",
         "bytes",
-        "Tables read by compactions, by output level and where from (above: other levels, same: the output level).",
+        "Tables read by compactions, by output level and where from (above: other levels, same: \
+         the output level).",
         |m, s| {
             for (level, totals) in m.compactions.iter().enumerate() {
                 let level = level.to_string();
@@ -343,7 +328,8 @@ const BACKGROUND: &[Family] = &[
     gauge(
         "sateen_write_amplification",
         "ratio",
-        "Bytes written to tables for each byte of keys and values that clients wrote, since open; the write-ahead log is not counted.",
+        "Bytes written to tables for each byte of keys and values that clients wrote, since open; \
+         the write-ahead log is not counted.",
         |m, s| {
             s.number(m.write_amplification());
         },
@@ -410,7 +396,8 @@ const STATE: &[Family] = &[
     gauge(
         "sateen_compaction_debt_bytes",
         "bytes",
-        "What compaction has yet to move before every level is within its target, by column family.",
+        "What compaction has yet to move before every level is within its target, by column \
+         family.",
         |m, s| {
             s.by_family(m, |family| family.compaction_debt_bytes);
         },
@@ -418,7 +405,8 @@ const STATE: &[Family] = &[
     gauge(
         "sateen_memory_bytes",
         "bytes",
-        "Memory by owner (active_memtables, immutable_memtables, block_cache, pinned_blocks, indexes_and_filters, job_buffers, wal_buffers, versions).",
+        "Memory by owner (active_memtables, immutable_memtables, block_cache, pinned_blocks, \
+         indexes_and_filters, job_buffers, wal_buffers, versions).",
         |m, s| {
             for (owner, bytes) in m.memory.owners() {
                 s.labelled(&[("owner", owner)], bytes);
@@ -472,132 +460,3 @@ const STATE: &[Family] = &[
         },
     ),
 ];
-
-/// All metrics in Prometheus' text format, version 0.0.4.
-pub(super) fn prometheus_text(metrics: &Metrics) -> String {
-    let mut out = String::with_capacity(64 * 1024);
-    for family in FAMILIES.iter().copied().flatten() {
-        let Family { name, kind, help, .. } = family;
-        push(&mut out, format_args!("# HELP {name} {help}\n# TYPE {name} {}\n", kind.name()));
-        (family.write)(metrics, &mut Samples { out: &mut out, name });
-    }
-    out
-}
-
-/// Writes the samples of one family.
-struct Samples<'a> {
-    out: &'a mut String,
-    name: &'static str,
-}
-
-type Labels<'a> = &'a [(&'a str, &'a str)];
-
-impl Samples<'_> {
-    fn number(&mut self, value: impl Into<Number>) {
-        self.sample("", &[], None, value.into());
-    }
-
-    fn labelled(&mut self, labels: Labels<'_>, value: impl Into<Number>) {
-        self.sample("", labels, None, value.into());
-    }
-
-    fn by_level<T, N: Into<Number>>(&mut self, levels: &[T], value: impl Fn(&T) -> N) {
-        for (level, totals) in levels.iter().enumerate() {
-            self.labelled(&[("level", &level.to_string())], value(totals));
-        }
-    }
-
-    fn by_family(&mut self, metrics: &Metrics, value: fn(&ColumnFamilyMetrics) -> u64) {
-        for family in &metrics.column_families {
-            self.labelled(&[("cf", &family.name)], value(family));
-        }
-    }
-
-    fn by_family_and_level(&mut self, metrics: &Metrics, value: fn(&LevelShape) -> u64) {
-        for family in &metrics.column_families {
-            for (level, shape) in family.levels.iter().enumerate() {
-                let level = level.to_string();
-                self.labelled(&[("cf", &family.name), ("level", &level)], value(shape));
-            }
-        }
-    }
-
-    fn by_class(&mut self, metrics: &Metrics, operation: &str, value: fn(&ClassTotals) -> u64) {
-        for (class, io) in IoClass::NAMES.iter().zip(&metrics.io) {
-            self.labelled(&[("class", class), ("operation", operation)], value(&io.totals));
-        }
-    }
-
-    /// Nanoseconds as cumulative buckets in seconds, from 256 ns to 17 s in powers of two.
-    fn histogram(&mut self, labels: Labels<'_>, histogram: &HistogramSnapshot) {
-        let mut buckets = histogram.buckets().peekable();
-        let mut below = 0;
-        for exponent in 8..=34 {
-            let end = 1_u64 << exponent;
-            while let Some((_, _, count)) = buckets.next_if(|&(_, high, _)| high <= end) {
-                below += count;
-            }
-            self.sample("_bucket", labels, Some(&seconds(end).to_string()), below.into());
-        }
-        self.sample("_bucket", labels, Some("+Inf"), histogram.count().into());
-        self.sample("_sum", labels, None, seconds(histogram.sum()).into());
-        self.sample("_count", labels, None, histogram.count().into());
-    }
-
-    fn sample(&mut self, suffix: &str, labels: Labels<'_>, le: Option<&str>, value: Number) {
-        self.out.push_str(self.name);
-        self.out.push_str(suffix);
-        let mut before = '{';
-        for (label, text) in labels.iter().copied().chain(le.map(|le| ("le", le))) {
-            self.out.push(before);
-            before = ',';
-            self.out.push_str(label);
-            self.out.push_str("=\"");
-            push_escaped(self.out, text);
-            self.out.push('"');
-        }
-        if before == ',' {
-            self.out.push('}');
-        }
-        match value {
-            Number::Whole(value) => push(self.out, format_args!(" {value}\n")),
-            Number::Real(value) => push(self.out, format_args!(" {value}\n")),
-        }
-    }
-}
-
-enum Number {
-    Whole(u64),
-    Real(f64),
-}
-
-impl From<u64> for Number {
-    fn from(value: u64) -> Number {
-        Number::Whole(value)
-    }
-}
-
-impl From<f64> for Number {
-    fn from(value: f64) -> Number {
-        Number::Real(value)
-    }
-}
-
-fn seconds(nanos: u64) -> f64 {
-    nanos as f64 / 1e9
-}
-
-fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("writing to a string does not fail");
-}
-
-fn push_escaped(out: &mut String, text: &str) {
-    for character in text.chars() {
-        match character {
-            '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
-            '\n' => out.push_str("\\n"),
-            other => out.push(other),
-        }
-    }
-}

@@ -5,9 +5,10 @@ use sateen_control::options::{
     RateLimiterOptions,
 };
 
-use super::{ColumnFamilyOptions, CompactionPriority, Compression, Options, WriteController};
+use super::{ColumnFamilyOptions, CompactionPriority, Compression, Options};
 
-/// Compression as the number that control hands back in a plan. The numbers are those of the format.
+/// Compression as the number that control hands back in a plan. The numbers are those of the
+/// format.
 pub(crate) fn compression_code(compression: Compression) -> CompressionCode {
     CompressionCode(match compression {
         Compression::None => 0,
@@ -26,11 +27,7 @@ pub(crate) fn compression_from_code(code: CompressionCode) -> Compression {
 
 /// What a manual compaction does to the lowest level.
 pub(crate) fn bottommost(rewrite: bool) -> BottommostLevelCompaction {
-    if rewrite {
-        BottommostLevelCompaction::Force
-    } else {
-        BottommostLevelCompaction::IfTombstones
-    }
+    if rewrite { BottommostLevelCompaction::Force } else { BottommostLevelCompaction::IfTombstones }
 }
 
 /// The options of the whole database.
@@ -76,11 +73,6 @@ pub(crate) fn column_family(options: &ColumnFamilyOptions) -> CfOptions {
         compression_per_level: options.compression.iter().copied().map(compression_code).collect(),
         ..CfOptions::rocksdb()
     }
-}
-
-/// True if control delays and stops writers by RocksDB's triggers.
-pub(crate) fn has_triggers(options: &Options) -> bool {
-    options.write_controller == WriteController::Triggers
 }
 
 impl ColumnFamilyOptions {

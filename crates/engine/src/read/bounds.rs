@@ -1,8 +1,8 @@
 //! The key range that an iterator may show, and the key prefixes by which most comparisons are
 //! decided without touching the keys.
 //!
-//! What must stay true: `lower` is inclusive, `upper` exclusive, and both are user keys. Reversed or
-//! empty bounds are no error here: nothing lies between them.
+//! What must stay true: `lower` is inclusive, `upper` exclusive, and both are user keys. Reversed
+//! or empty bounds are no error here: nothing lies between them.
 
 use sateen_control::UserKey;
 

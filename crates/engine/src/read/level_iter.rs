@@ -47,7 +47,8 @@ where
 
 /// An iterator over one sorted run that opens its tables as it comes to them.
 ///
-/// It shows all entries of the tables that reach into the bounds: those at the edges may lie outside.
+/// It shows all entries of the tables that reach into the bounds: those at the edges may lie
+/// outside.
 pub(crate) struct LevelIter<R, O: OpenTable> {
     run: R,
     opener: O,

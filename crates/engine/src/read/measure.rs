@@ -151,7 +151,8 @@ fn measure_an_entry() {
                 seen
             });
             println!(
-                "user keys of {count}, {name}, {bounds_name}: next {forward:5.1} ns, prev {reverse:5.1} ns"
+                "user keys of {count}, {name}, {bounds_name}: next {forward:5.1} ns, \
+                 prev {reverse:5.1} ns"
             );
         }
     }

@@ -14,7 +14,6 @@ pub(crate) mod vec_iter;
 
 pub(crate) use super_version::SuperVersion;
 
-
 use crate::error::Result;
 
 /// A cursor over internal keys in the order of [`crate::key::compare`].

@@ -7,18 +7,18 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use sateen_control::version::Version;
-use sateen_control::{ColumnFamilyId, IoClass, SeqNo, ValueKind};
+use sateen_control::{IoClass, SeqNo, ValueKind};
 
 use super::block_cache::BlockCache;
 use super::db_iter::unreadable_kind;
 use super::table_cache::TableCache;
 use crate::error::Result;
 use crate::memtable::MemTable;
+use crate::metrics::{EngineMetrics, FiltersAsked};
 use crate::table::{PinnedValue, hash_key};
 
 /// The memtables and the version of a column family at one moment. Never changes.
 pub(crate) struct SuperVersion {
-    pub(crate) family: ColumnFamilyId,
     pub(crate) active: Arc<MemTable>,
     /// Newest first.
     pub(crate) sealed: Vec<Arc<MemTable>>,
@@ -59,8 +59,8 @@ impl std::fmt::Debug for PinnedSlice {
 /// Receives a value where it was found: copied out of a memtable, or shared with a block.
 pub(crate) trait ValueSink {
     type Out: AsRef<[u8]>;
-    fn from_memory(self, value: &[u8]) -> Self::Out;
-    fn from_block(self, value: PinnedValue) -> Self::Out;
+    fn memory(self, value: &[u8]) -> Self::Out;
+    fn block(self, value: PinnedValue) -> Self::Out;
 }
 
 /// Makes a [`PinnedSlice`].
@@ -68,10 +68,10 @@ pub(crate) struct Pin;
 
 impl ValueSink for Pin {
     type Out = PinnedSlice;
-    fn from_memory(self, value: &[u8]) -> PinnedSlice {
+    fn memory(self, value: &[u8]) -> PinnedSlice {
         PinnedSlice(Inner::Owned(value.into()))
     }
-    fn from_block(self, value: PinnedValue) -> PinnedSlice {
+    fn block(self, value: PinnedValue) -> PinnedSlice {
         PinnedSlice(Inner::Block(value))
     }
 }
@@ -81,10 +81,10 @@ pub(crate) struct Copy;
 
 impl ValueSink for Copy {
     type Out = Vec<u8>;
-    fn from_memory(self, value: &[u8]) -> Vec<u8> {
+    fn memory(self, value: &[u8]) -> Vec<u8> {
         value.to_vec()
     }
-    fn from_block(self, value: PinnedValue) -> Vec<u8> {
+    fn block(self, value: PinnedValue) -> Vec<u8> {
         value.to_vec()
     }
 }
@@ -93,17 +93,17 @@ impl ValueSink for Copy {
 pub(crate) struct Lookup<'a> {
     pub(crate) tables: &'a TableCache,
     pub(crate) blocks: &'a BlockCache,
+    pub(crate) metrics: &'a EngineMetrics,
     pub(crate) fill_cache: bool,
 }
 
 impl SuperVersion {
     pub(crate) fn new(
-        family: ColumnFamilyId,
         active: Arc<MemTable>,
         sealed: Vec<Arc<MemTable>>,
         version: Arc<Version>,
     ) -> SuperVersion {
-        SuperVersion { family, active, sealed, version }
+        SuperVersion { active, sealed, version }
     }
 
     /// The newest value of `user_key` as of `seqno`.
@@ -116,9 +116,27 @@ impl SuperVersion {
     ) -> Result<Option<S::Out>> {
         for memtable in std::iter::once(&self.active).chain(&self.sealed) {
             if let Some((_, kind, value)) = memtable.get(user_key, seqno) {
-                return Ok(is_value(kind)?.then(|| sink.from_memory(value)));
+                lookup.metrics.record_memtable_hit();
+                return Ok(is_value(kind)?.then(|| sink.memory(value)));
             }
         }
+        let mut asked = FiltersAsked::default();
+        let found = self.get_stored(user_key, seqno, lookup, &mut asked);
+        lookup.metrics.record_filters(&asked);
+        match found? {
+            Some((kind, value)) => Ok(is_value(kind)?.then(|| sink.block(value))),
+            None => Ok(None),
+        }
+    }
+
+    /// The newest entry of `user_key` in the tables.
+    fn get_stored(
+        &self,
+        user_key: &[u8],
+        seqno: SeqNo,
+        lookup: &Lookup<'_>,
+        asked: &mut FiltersAsked,
+    ) -> Result<Option<(ValueKind, PinnedValue)>> {
         let hash = hash_key(user_key);
         for level in self.version.levels() {
             for run in level.runs() {
@@ -127,11 +145,22 @@ impl SuperVersion {
                     continue;
                 }
                 let table = lookup.tables.get(meta, IoClass::Client)?;
-                let found =
-                    table.get(user_key, seqno, hash, Some(lookup.blocks), lookup.fill_cache)?;
-                if let Some((_, kind, value)) = found {
-                    return Ok(is_value(kind)?.then(|| sink.from_block(value)));
+                let filtered = table.filter_says(hash);
+                asked.checks += u64::from(filtered.is_some());
+                if filtered == Some(false) {
+                    asked.negatives += 1;
+                    continue;
                 }
+                let found = table.get_unfiltered(
+                    user_key,
+                    seqno,
+                    Some(lookup.blocks),
+                    lookup.fill_cache,
+                )?;
+                if let Some((_, kind, value)) = found {
+                    return Ok(Some((kind, value)));
+                }
+                asked.false_positives += u64::from(filtered.is_some());
             }
         }
         Ok(None)

@@ -96,6 +96,7 @@ pub(crate) struct TableCache {
     shards: Box<[Shard]>,
     files: Mutex<Files>,
     memory_bytes: AtomicU64,
+    opens: AtomicU64,
 }
 
 impl TableCache {
@@ -106,6 +107,7 @@ impl TableCache {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             files: Mutex::default(),
             memory_bytes: AtomicU64::new(0),
+            opens: AtomicU64::new(0),
         }
     }
 
@@ -133,8 +135,8 @@ impl TableCache {
 
     /// Forgets a table that no Version has any more.
     pub(crate) fn evict(&self, id: TableId) {
-        // The list of the file and the shard change under the one lock: a table that is opened again
-        // meanwhile is in both or in neither.
+        // The list of the file and the shard change under the one lock: a table that is opened
+        // again meanwhile is in both or in neither.
         let mut files = lock(&self.files);
         let Some(table) = self.remove(id) else { return };
         if let Some(open) = files.open.get_mut(&table.source().file_id) {
@@ -159,17 +161,25 @@ impl TableCache {
     }
 
     /// How many files are open.
+    #[cfg(test)]
     pub(crate) fn open_files(&self) -> usize {
         lock(&self.files).open.len()
     }
 
     /// How many tables are open.
+    #[cfg(test)]
     pub(crate) fn open_tables(&self) -> usize {
         self.shards.iter().map(|shard| read(&shard.0).len()).sum()
     }
 
+    /// How many times a table was opened.
+    pub(crate) fn opens(&self) -> u64 {
+        self.opens.load(Ordering::Relaxed)
+    }
+
     #[cold]
     fn open(&self, meta: &TableMeta, class: IoClass) -> Result<Arc<Table>> {
+        self.opens.fetch_add(1, Ordering::Relaxed);
         let (file_id, offset) = match meta.placement {
             Placement::WholeFile(file) => (file, HEADER_BYTES),
             Placement::Slice { file, offset, .. } => (file, offset),
@@ -200,8 +210,8 @@ impl TableCache {
     fn enter(&self, file_id: FileId, table: Arc<Table>) -> Arc<Table> {
         let id = table.id();
         let mut files = lock(&self.files);
-        // Evicted meanwhile: the reader may use the table, but it is not kept, so that no descriptor
-        // is open that is not counted.
+        // Evicted meanwhile: the reader may use the table, but it is not kept, so that no
+        // descriptor is open that is not counted.
         let open_file = files.open.get_mut(&file_id);
         let Some(open_file) =
             open_file.filter(|open| Arc::ptr_eq(&open.file, &table.source().file))

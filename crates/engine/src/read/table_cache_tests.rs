@@ -18,7 +18,7 @@ const CLASS: IoClass = IoClass::Client;
 fn write(vfs: &MemVfs, files: u64, tables: u64) -> Vec<Arc<TableMeta>> {
     let mut metas = Vec::new();
     for f in 1..=files {
-        let path = table_file_name(Path::new("/db"), FileId(f));
+        let path = table_file_name(Path::new("/"), FileId(f));
         let mut file =
             CompactionFileWriter::create(vfs, &path, FileId(f), DB, false, CLASS).unwrap();
         for t in 0..tables {
@@ -37,7 +37,7 @@ fn write(vfs: &MemVfs, files: u64, tables: u64) -> Vec<Arc<TableMeta>> {
 fn cache(vfs: &MemVfs, open_files_max: usize, memory_bytes_max: u64) -> TableCache {
     TableCache::new(TableCacheOptions {
         vfs: Arc::new(vfs.clone()),
-        directory: "/db".into(),
+        directory: "/".into(),
         db_uid: DB,
         direct: false,
         open_files_max,
@@ -116,7 +116,7 @@ fn an_evicted_table_serves_those_who_hold_it() {
 fn a_missing_or_foreign_file_is_named() {
     let vfs = MemVfs::new();
     let metas = write(&vfs, 2, 1);
-    let to = |f| table_file_name(Path::new("/db"), FileId(f));
+    let to = |f| table_file_name(Path::new("/"), FileId(f));
     vfs.rename(&to(2), &to(1)).unwrap();
     let cache = cache(&vfs, 10, u64::MAX);
     let missing = cache.get(&metas[1], CLASS).unwrap_err().to_string();

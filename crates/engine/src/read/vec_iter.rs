@@ -26,11 +26,6 @@ impl Fault {
         self.0.set(Some(moves));
     }
 
-    /// Lets everything succeed.
-    pub(crate) fn clear(&self) {
-        self.0.set(None);
-    }
-
     /// True if a failure is still to come.
     pub(crate) fn is_armed(&self) -> bool {
         self.0.get().is_some()

@@ -77,7 +77,8 @@ fn user_key(i: u64) -> [u8; 16] {
     key
 }
 
-/// Tables of `table_bytes` out of `total_bytes`, with values of `value_bytes` that compress by half.
+/// Tables of `table_bytes` out of `total_bytes`, with values of `value_bytes` that compress by
+/// half.
 fn build(total: u64, table_bytes: u64, value_bytes: usize, compression: Compression) -> Built {
     let path = table_file_name(Path::new("/db"), FileId(1));
     let null = CompactionFileWriter::on(Arc::new(Null), &path, FileId(1), 1, CLASS).unwrap();
@@ -184,7 +185,7 @@ fn reads(what: &str, built: &Built) {
     let mut found = 0;
     for _ in 0..n {
         let mut user = user_key(next(&mut state) % (built.entries - 1)).to_vec();
-        user.push(b'x');
+        user.extend_from_slice(b"x");
         let table = tables.get(find(&user), CLASS).unwrap();
         let hash = hash_key(&user);
         let got = table.get(&user, SeqNo::MAX, hash, Some(&blocks), true).unwrap();

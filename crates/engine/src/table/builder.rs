@@ -16,7 +16,7 @@ use crate::files::{CompactionFileWriter, DirectoryEntry};
 use crate::key;
 
 use super::block::BlockBuilder;
-use super::compression::{Compressor};
+use super::compression::Compressor;
 use super::filter;
 use super::format::{BLOCK_TRAILER_BYTES, BlockHandle, Footer, Seed, shared_prefix, to_usize};
 use super::index::{self, IndexBuilder};
@@ -198,7 +198,8 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// How long the table would be if it were finished now; within a few percent without compression.
+    /// How long the table would be if it were finished now; within a few percent without
+    /// compression.
     #[inline]
     pub(crate) fn estimated_size(&self) -> u64 {
         let block = self.block.size_bytes() + self.index.size_bytes();
@@ -208,13 +209,9 @@ impl TableBuilder {
     }
 
     /// How many entries were added.
+    #[cfg(test)]
     pub(crate) fn entries(&self) -> u64 {
         self.entries
-    }
-
-    /// The user key that was added last.
-    pub(crate) fn last_user_key(&self) -> &[u8] {
-        &self.last_key
     }
 
     /// Writes what is left of the table and ends it in `file`. A table has at least one entry.

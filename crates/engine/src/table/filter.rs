@@ -1,7 +1,7 @@
 //! The filter of a table: a Bloom filter cut into lines of 64 bytes, so that asking costs one miss
 //! of the processor's cache. A key's line is chosen by the high half of its hash, the bits in the
-//! line by the low half. A filter that says no is right; what it says for a key that was added never
-//! changes, on any machine.
+//! line by the low half. A filter that says no is right; what it says for a key that was added
+//! never changes, on any machine.
 
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -75,8 +75,8 @@ pub fn compaction_file(bytes: &[u8]) {
 #[must_use]
 pub fn seed(compression: u8) -> Vec<u8> {
     use super::{TableBuilder, TableBuilderOptions};
-    use crate::options::Compression;
     use crate::files::CompactionFileWriter;
+    use crate::options::Compression;
     let build = || -> crate::Result<Vec<u8>> {
         let vfs = MemVfs::new();
         let path = Path::new("seed");
@@ -102,6 +102,38 @@ pub fn seed(compression: u8) -> Vec<u8> {
         Ok(bytes)
     };
     build().unwrap_or_default()
+}
+
+/// A block, filters, and a table of its own, to begin with.
+pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let mut builder = block::BlockBuilder::new(4, 512);
+    let mut last: Vec<u8> = Vec::new();
+    for i in 0..20u8 {
+        let user_key = format!("key{:03}", i * 3);
+        let shared = user_key.bytes().zip(&last).take_while(|(a, b)| a == *b).count();
+        let internal = crate::key::seek_key(user_key.as_bytes(), SeqNo(u64::from(i)));
+        builder.add(shared, &internal, &[i; 9]);
+        last = user_key.into_bytes();
+    }
+    let mut seeds = vec![("block", builder.finish().clone())];
+    for keys in [1, 100] {
+        let hashes: Vec<u64> = (0..keys).map(|i: u64| hash_key(&i.to_le_bytes())).collect();
+        let mut bytes = Vec::new();
+        super::filter::build(&hashes, 10, &mut bytes);
+        seeds.push(("filter", bytes));
+    }
+    for compression in 0..2 {
+        let file = seed(compression);
+        let opened =
+            in_memory(&file).map(|memory| CompactionFile::open(&memory, Path::new("seed"), FILE));
+        let Some(Ok(directory)) = opened else { continue };
+        for entry in directory.tables {
+            let range = usize::try_from(entry.offset).ok().zip(usize::try_from(entry.length).ok());
+            let bytes = range.and_then(|(start, length)| file.get(start..start + length));
+            seeds.push(("table", bytes.unwrap_or_default().to_vec()));
+        }
+    }
+    seeds
 }
 
 fn in_memory(bytes: &[u8]) -> Option<Arc<dyn VfsFile>> {

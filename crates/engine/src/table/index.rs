@@ -1,6 +1,6 @@
 //! The index of a table: for each data block a separator, a user key at or after the block's last
-//! and, where the next block begins with another user key, before that one. Blocks follow each other
-//! without gaps, so that a length each says where they are.
+//! and, where the next block begins with another user key, before that one. Blocks follow each
+//! other without gaps, so that a length each says where they are.
 //!
 //! In memory the bytes that all separators share are set aside, the next eight of each stand as one
 //! number in an array for binary search, and the whole remainders in another for the ties.
@@ -222,8 +222,8 @@ fn head(bytes: &[u8]) -> u64 {
     bytes.iter().zip([56, 48, 40, 32, 24, 16, 8]).fold(0, |n, (&b, at)| n | u64::from(b) << at)
 }
 
-/// Appends to `out` a short user key at or after `last` and before `next`, which is greater. If both
-/// are the same key, that key.
+/// Appends to `out` a short user key at or after `last` and before `next`, which is greater. If
+/// both are the same key, that key.
 pub(crate) fn separator(last: &[u8], next: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let shared = shared_prefix(last, next);

@@ -1,7 +1,7 @@
 //! A cursor over a table, in both directions. Blocks come from the cache, or one by one from the
-//! file, or, when a scan goes on, many at a time: after two blocks read in sequence the cursor reads
-//! ahead, a little at first and doubling. In compaction mode (`chunk_bytes`) it reads the whole
-//! table in large chunks from the start and leaves the cache alone.
+//! file, or, when a scan goes on, many at a time: after two blocks read in sequence the cursor
+//! reads ahead, a little at first and doubling. In compaction mode (`chunk_bytes`) it reads the
+//! whole table in large chunks from the start and leaves the cache alone.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -170,13 +170,9 @@ fn payload<'a>(data: &'a Data, buffers: &'a Buffers) -> &'a [u8] {
 impl TableIter {
     /// How much the cursor reads ahead by now: what a scan that continues in another table starts
     /// with there.
+    #[cfg(test)]
     pub(crate) fn readahead_bytes(&self) -> u64 {
         self.readahead
-    }
-
-    /// The table.
-    pub(crate) fn table(&self) -> &Arc<Table> {
-        &self.table
     }
 
     /// Runs `step` of the cursor on the current block; what it finds wrong is told with the place.

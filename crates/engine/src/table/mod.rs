@@ -24,10 +24,9 @@ mod tests_corruption;
 #[cfg(test)]
 mod tests_io;
 
-pub(crate) use builder::{
-    KEY_BYTES_MAX, TableBuilder, TableBuilderOptions, TableSummary, VALUE_BYTES_MAX,
-};
+#[cfg(test)]
+pub(crate) use builder::{KEY_BYTES_MAX, TableSummary};
+pub(crate) use builder::{TableBuilder, TableBuilderOptions};
 pub(crate) use filter::hash_key;
 pub(crate) use iter::{TableIter, TableIterOptions};
-pub(crate) use properties::Properties;
 pub(crate) use reader::{PinnedValue, Table, TableSource};

@@ -1,6 +1,6 @@
 //! What a table says of itself: numbered properties, each with its length before it. A reader skips
-//! the numbers that it does not know, so that later versions may say more; what a reader *must* know
-//! has a feature bit in the footer instead.
+//! the numbers that it does not know, so that later versions may say more; what a reader *must*
+//! know has a feature bit in the footer instead.
 
 use sateen_control::{ColumnFamilyId, SeqNo, TableId};
 

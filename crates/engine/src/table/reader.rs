@@ -48,13 +48,6 @@ pub(crate) struct PinnedValue {
     range: Range<usize>,
 }
 
-impl PinnedValue {
-    /// Bytes of memory that it keeps: the whole block.
-    pub(crate) fn pinned_bytes(&self) -> usize {
-        self.block.len()
-    }
-}
-
 impl Deref for PinnedValue {
     type Target = [u8];
     #[inline]
@@ -155,10 +148,17 @@ impl Table {
     /// False if no entry has a user key of this hash.
     #[inline]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
+        self.filter_says(hash).unwrap_or(true)
     }
 
-    fn get_unfiltered(
+    /// What [`Table::may_contain`] says; `None` if there is no filter to ask.
+    #[inline]
+    pub(crate) fn filter_says(&self, hash: u64) -> Option<bool> {
+        Some(self.filter.as_ref()?.may_contain(hash))
+    }
+
+    /// As [`Table::get`], for a caller who has asked the filter.
+    pub(crate) fn get_unfiltered(
         &self,
         user_key: &[u8],
         snapshot: SeqNo,
@@ -213,12 +213,6 @@ impl Table {
         size_of::<Table>() + self.index.memory_bytes() + filter + self.properties.memory_bytes()
     }
 
-    /// About where in the table `user_key` is, in bytes from its start.
-    pub(crate) fn approximate_offset(&self, user_key: &[u8]) -> u64 {
-        let block = self.index.handle(self.index.find(user_key));
-        block.map_or(self.source.length, |block| block.offset)
-    }
-
     /// The payload of a data block, from the cache or the file.
     #[inline]
     pub(super) fn block(
@@ -237,8 +231,9 @@ impl Table {
         Ok(block)
     }
 
-    /// Reads a block from the file into memory of its own, by way of a buffer that the thread keeps:
-    /// one allocation of the right size, never zeroed, and direct I/O gets its aligned address.
+    /// Reads a block from the file into memory of its own, by way of a buffer that the thread
+    /// keeps: one allocation of the right size, never zeroed, and direct I/O gets its aligned
+    /// address.
     fn read_block(&self, handle: BlockHandle) -> Result<Arc<[u8]>> {
         SCRATCH.with_borrow_mut(|scratch| {
             let length = handle.end() - handle.offset;
@@ -314,8 +309,8 @@ impl TableSource {
             FooterError::Newer { version, features } => Error::IncompatibleDirectory {
                 path: self.path.to_path_buf(),
                 reason: format!(
-                    "table {} of format {version} with features {features:#x}; this engine reads \
-                     format {FORMAT_VERSION}",
+                    "written in a newer format: table {} of format {version} with features \
+                     {features:#x}; this engine reads format {FORMAT_VERSION}",
                     self.table
                 ),
             },

@@ -19,8 +19,7 @@ use crate::read::block_cache::BlockCache;
 use crate::vfs::{MemVfs, OpenOptions, Vfs};
 
 use super::{
-    Table, TableBuilder, TableBuilderOptions, TableIterOptions, TableSource,
-    TableSummary, hash_key,
+    Table, TableBuilder, TableBuilderOptions, TableIterOptions, TableSource, TableSummary, hash_key,
 };
 
 pub(super) const DB: u64 = 0xDB;
@@ -31,7 +30,7 @@ pub(super) const CLASS: IoClass = IoClass::Flush;
 pub(super) type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
 pub(super) fn path() -> &'static Path {
-    Path::new("/db/000005.sat")
+    Path::new("/000005.sat")
 }
 
 pub(super) fn options(id: u64) -> TableBuilderOptions {
@@ -257,7 +256,8 @@ proptest! {
         let all = summaries.iter().zip(&directory.tables).zip([&first, &second]).zip([one, two]);
         for (((summary, entry), entries), options) in all {
             let seqnos = entries.iter().map(|(key, _)| key::seqno(key));
-            let deleted = |(key, _): &&(Vec<u8>, Vec<u8>)| key::kind(key) == Some(ValueKind::Delete);
+            let is_delete = |key: &[u8]| key::kind(key) == Some(ValueKind::Delete);
+            let deleted = |(key, _): &&(Vec<u8>, Vec<u8>)| is_delete(key);
             prop_assert_eq!(summary.entries, entries.len() as u64);
             prop_assert_eq!(summary.tombstones, entries.iter().filter(deleted).count() as u64);
             prop_assert_eq!(summary.seqno_min, seqnos.clone().min().unwrap());
@@ -269,7 +269,8 @@ proptest! {
             prop_assert_eq!(summary.offset % 4096, 0);
             prop_assert_eq!((entry.table, entry.offset), (summary.id, summary.offset));
             prop_assert_eq!((entry.length, entry.entries), (summary.size_bytes, summary.entries));
-            prop_assert_eq!((entry.level, entry.column_family), (options.level, options.column_family));
+            prop_assert_eq!(entry.level, options.level);
+            prop_assert_eq!(entry.column_family, options.column_family);
             prop_assert_eq!(&*entry.smallest, &*summary.smallest);
             prop_assert_eq!(&*entry.largest, &*summary.largest);
             let table = open(&vfs, summary).unwrap();
@@ -289,7 +290,10 @@ proptest! {
     }
 
     #[test]
-    fn hostile_bytes_are_walked_without_panic(bytes in vec(any::<u8>(), 0..400), cut in 0usize..400) {
+    fn hostile_bytes_are_walked_without_panic(
+        bytes in vec(any::<u8>(), 0..400),
+        cut in 0usize..400,
+    ) {
         super::fuzz::block(&bytes);
         super::fuzz::filter(&bytes);
         super::fuzz::table(&bytes);

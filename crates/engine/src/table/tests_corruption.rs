@@ -1,5 +1,5 @@
-//! Bytes that are not what was written: every change of a table or compaction file is seen or does no
-//! harm, and the error names the file.
+//! Bytes that are not what was written: every change of a table or compaction file is seen or does
+//! no harm, and the error names the file.
 
 use crate::options::Compression;
 use sateen_control::{FileId, SeqNo};
@@ -74,7 +74,8 @@ fn small_file(compression: Compression) -> (Vec<TableSummary>, Vec<u8>, Vec<Entr
 
 #[test]
 fn no_changed_byte_changes_an_answer() {
-    // Every byte of the plain file; of the compressed ones, which differ in the blocks only, a sample.
+    // Every byte of the plain file; of the compressed ones, which differ in the blocks only, a
+    // sample.
     for (compression, step) in
         [(Compression::None, 1), (Compression::Lz4, 5), (Compression::Zstd, 5)]
     {

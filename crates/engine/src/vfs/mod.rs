@@ -4,7 +4,8 @@
 //! Contract for every implementation:
 //! - `read_at` and `write_at` do all of what was asked or fail; only the end of the file shortens a
 //!   read, and the count returned says so.
-//! - nothing is durable before `sync_data` returned Ok (contents) and `sync_dir` returned Ok (names).
+//! - nothing is durable before `sync_data` returned Ok (contents) and `sync_dir` returned Ok
+//!   (names).
 //! - after a failed `sync_data` the handle is poisoned: the engine never syncs or writes it again.
 
 mod buffer;
@@ -59,7 +60,8 @@ pub trait VfsFile: Send + Sync + Debug {
     fn sync_data(&self, class: IoClass) -> io::Result<()>;
     /// Starts writing back the given range without waiting for durability; a hint.
     fn start_writeback(&self, offset: u64, length: u64) -> io::Result<()>;
-    /// Gives the range's blocks back to the file system; reads of it return zeros. Length unchanged.
+    /// Gives the range's blocks back to the file system; reads of it return zeros. Length
+    /// unchanged.
     fn punch_hole(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()>;
     /// Reserves space without changing the length (KEEP_SIZE). A hint: unsupported is Ok.
     fn preallocate(&self, offset: u64, length: u64) -> io::Result<()>;

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
 use super::buffer::{AlignedBuffer, DIRECT_IO_ALIGNMENT};
@@ -56,7 +56,8 @@ impl Vfs for PosixVfs {
         // Switched on afterwards and not at open: a file system that cannot do it refuses an open
         // with O_DIRECT only after it has created the file.
         let direct = options.direct && switch_to_direct(&fd)?;
-        Ok(Arc::new(PosixFile { fd, direct, poisoned: AtomicBool::new(false) }))
+        let read_unit = if direct { direct_read_unit(&fd) } else { 1 };
+        Ok(Arc::new(PosixFile { fd, direct, read_unit, poisoned: AtomicBool::new(false) }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -142,6 +143,8 @@ impl Vfs for PosixVfs {
 struct PosixFile {
     fd: OwnedFd,
     direct: bool,
+    /// Direct reads start at and are as long as a multiple of this: a power of two.
+    read_unit: usize,
     /// Set by a failed sync, never cleared. Relaxed: it guards no other memory, and a racing write
     /// is as good as one that came before the sync failed.
     poisoned: AtomicBool,
@@ -152,7 +155,7 @@ impl VfsFile for PosixFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64, _: IoClass) -> io::Result<usize> {
         if !self.direct {
             self.read_buffered(buffer, offset)
-        } else if is_aligned(buffer, offset) {
+        } else if is_aligned(buffer, offset, self.read_unit) {
             self.read_aligned(buffer, offset)
         } else {
             self.read_bounced(buffer, offset)
@@ -161,7 +164,7 @@ impl VfsFile for PosixFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64, _: IoClass) -> io::Result<()> {
         self.refuse_if_poisoned()?;
-        if self.direct && !is_aligned(bytes, offset) {
+        if self.direct && !is_aligned(bytes, offset, DIRECT_IO_ALIGNMENT) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!(
@@ -250,7 +253,7 @@ impl VfsFile for PosixFile {
     }
 
     fn alignment(&self) -> usize {
-        if self.direct { DIRECT_IO_ALIGNMENT } else { 1 }
+        self.read_unit
     }
 
     fn poison(&self) {
@@ -281,7 +284,7 @@ impl PosixFile {
                 Ok(0) => break,
                 Ok(n) => {
                     done += n;
-                    if n % DIRECT_IO_ALIGNMENT != 0 {
+                    if n % self.read_unit != 0 {
                         break;
                     }
                 }
@@ -304,8 +307,8 @@ impl PosixFile {
             let mut done = 0;
             while done < buffer.len() {
                 let position = offset + done as u64;
-                let skip = (position % DIRECT_IO_ALIGNMENT as u64) as usize;
-                let wanted = (skip + buffer.len() - done).next_multiple_of(DIRECT_IO_ALIGNMENT);
+                let skip = (position % self.read_unit as u64) as usize;
+                let wanted = (skip + buffer.len() - done).next_multiple_of(self.read_unit);
                 bounce.set_len(wanted.min(bounce.capacity()));
                 let got = self.read_aligned(bounce.as_mut_slice(), position - skip as u64)?;
                 let n = got.saturating_sub(skip).min(buffer.len() - done);
@@ -376,9 +379,22 @@ fn switch_to_direct(fd: &OwnedFd) -> io::Result<bool> {
 }
 
 #[inline]
-fn is_aligned(buffer: &[u8], offset: u64) -> bool {
-    const MASK: usize = DIRECT_IO_ALIGNMENT - 1;
-    (buffer.as_ptr().addr() | buffer.len()) & MASK == 0 && offset & MASK as u64 == 0
+fn is_aligned(buffer: &[u8], offset: u64, unit: usize) -> bool {
+    let mask = unit - 1;
+    (buffer.as_ptr().addr() | buffer.len()) & mask == 0 && offset & mask as u64 == 0
+}
+
+/// What direct reads of a file must be multiples of. A device with sectors of 512 bytes moves far
+/// less for a block of 4 KiB that is not on a page boundary than one that is read by pages.
+fn direct_read_unit(fd: &OwnedFd) -> usize {
+    let asked = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
+    let units = asked.ok().filter(|stat| stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
+    let unit = units.map_or(0, |stat| stat.stx_dio_offset_align.max(stat.stx_dio_mem_align));
+    match usize::try_from(unit) {
+        Ok(unit) if unit.is_power_of_two() && (512..=DIRECT_IO_ALIGNMENT).contains(&unit) => unit,
+        // Older kernels do not say: what every device takes.
+        _ => DIRECT_IO_ALIGNMENT,
+    }
 }
 
 /// Calls again as long as a signal interrupted the call.

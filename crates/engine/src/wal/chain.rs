@@ -1,14 +1,14 @@
 //! Replaying the logs of a database as one sequence, and deciding where it ends.
 //!
 //! Each log's first record, its link, says where the log before it ended. The newest log that has
-//! one starts the way back: its predecessor, that one's predecessor, and so on to a log that follows
-//! nothing that is still needed. Replay then goes forward along this way. Logs beside it are branches
-//! that an earlier recovery dropped.
+//! one starts the way back: its predecessor, that one's predecessor, and so on to a log that
+//! follows nothing that is still needed. Replay then goes forward along this way. Logs beside it
+//! are branches that an earlier recovery dropped.
 //!
 //! When a log ends before the place that its successor links to, everything after is dropped too:
 //! what is replayed is a prefix. It is corruption instead if anything proves that the log had been
-//! durable: the link itself, or any later log of which more than its header was synced, since a log is
-//! never synced before those it follows.
+//! durable: the link itself, or any later log of which more than its header was synced, since a log
+//! is never synced before those it follows.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use sateen_control::LogNumber;
 
 use super::frame::FILE_HEADER_BYTES;
 use super::reader::{Tail, WalReader, WalRecord};
-use super::{WalEnd, WalLink, WalPosition};
+use super::{WalLink, WalPosition};
 use crate::error::{CorruptionKind, Error, Result};
-use crate::vfs::{IoClass, OpenOptions, Vfs};
+use crate::vfs::Vfs;
 
 const HEADER_END: u64 = FILE_HEADER_BYTES as u64;
 
@@ -32,8 +32,8 @@ pub(crate) struct ChainEnd {
     pub(crate) tail: Tail,
     /// The logs that were replayed, oldest first.
     pub(crate) replayed: Vec<LogNumber>,
-    /// Needed by number, but without a record, or dropped because what came before them is lost. None
-    /// of them has a record that was durable.
+    /// Needed by number, but without a record, or dropped because what came before them is lost.
+    /// None of them has a record that was durable.
     pub(crate) dropped: Vec<LogNumber>,
 }
 
@@ -52,8 +52,8 @@ pub(crate) struct WalChain {
 }
 
 impl WalChain {
-    /// Prepares to replay those of `logs` in `directory` whose number is at least `first_needed`: the
-    /// smallest number of which some column family still needs a record.
+    /// Prepares to replay those of `logs` in `directory` whose number is at least `first_needed`:
+    /// the smallest number of which some column family still needs a record.
     pub(crate) fn open(
         vfs: Arc<dyn Vfs>,
         directory: &Path,
@@ -194,13 +194,16 @@ impl ChainEnd {
     /// Makes durable what was replayed, and returns what the next log follows. Needed before a sync
     /// of that log is acknowledged, unless everything replayed is in tables by then: what a killed
     /// process left in the page cache is not durable because it could be read.
-    pub(crate) fn make_durable(&self, vfs: &dyn Vfs, directory: &Path) -> Result<WalEnd> {
+    #[cfg(test)]
+    pub(crate) fn make_durable(&self, vfs: &dyn Vfs, directory: &Path) -> Result<super::WalEnd> {
+        use crate::vfs::{IoClass, OpenOptions};
+
         for number in &self.replayed {
             let path = super::file_path(directory, *number);
             let options = OpenOptions { write: true, ..OpenOptions::READ };
             let file = vfs.open(&path, options).map_err(|e| Error::io("open", &path, e))?;
             file.sync_data(IoClass::Wal).map_err(|e| Error::io("sync", &path, e))?;
         }
-        Ok(WalEnd { position: self.position, sync: None })
+        Ok(super::WalEnd { position: self.position, sync: None })
     }
 }

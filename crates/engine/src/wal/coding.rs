@@ -1,7 +1,8 @@
-//! Integers and slices in and out of byte strings, shared by batches, logs and the manifest. Reading
-//! never panics and never allocates: what is not there is `None`.
+//! Integers and slices in and out of byte strings, shared by batches, logs and the manifest.
+//! Reading never panics and never allocates: what is not there is `None`.
 
 /// The most bytes that a varint of 64 bits takes.
+#[cfg(test)]
 pub(crate) const VARINT_BYTES_MAX: usize = 10;
 
 /// Appends `value` in LEB128: seven bits a byte, least significant first.
@@ -16,6 +17,7 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 
 /// How many bytes [`put_varint`] takes for `value`.
 #[inline]
+#[cfg(test)]
 pub(crate) fn varint_bytes(value: u64) -> usize {
     let bits = u64::BITS - (value | 1).leading_zeros();
     bits.div_ceil(7) as usize

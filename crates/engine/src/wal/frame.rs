@@ -2,9 +2,10 @@
 //! manifest, which differ in magic, number and kinds of record. `docs/format/wal.md` draws it.
 //!
 //! What must stay true:
-//! - Nothing verifies that was not written at this offset of this very file: both checks of a record
-//!   are mixed with (magic, database uid, file number), the header check also with the offset, the
-//!   checksum also with the checksum of the record before. Kind 0 is no kind: zeros never verify.
+//! - Nothing verifies that was not written at this offset of this very file: both checks of a
+//!   record are mixed with (magic, database uid, file number), the header check also with the
+//!   offset, the checksum also with the checksum of the record before. Kind 0 is no kind: zeros
+//!   never verify.
 //! - The length of a record is believed only after its header check.
 //! - `synced_offset` of a record never exceeds its own offset: everything below it was durable when
 //!   the record was written. It is the only proof that a bad record was once good.
@@ -197,8 +198,8 @@ impl RecordHeader {
         Ok(RecordHeader { kind, length, synced_offset, first_seqno, count })
     }
 
-    /// True if `bytes` at `offset` are the header of a record of this file that proves that the file
-    /// was once durable beyond `floor`. Nearly always answers after one comparison.
+    /// True if `bytes` at `offset` are the header of a record of this file that proves that the
+    /// file was once durable beyond `floor`. Nearly always answers after one comparison.
     #[inline]
     pub(crate) fn proves_synced(bytes: &[u8], seed: u64, offset: u64, floor: u64) -> bool {
         let claim = bytes.get(FIELDS_AT + 4..).and_then(<[u8]>::first_chunk::<8>);

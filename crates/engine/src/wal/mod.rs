@@ -1,13 +1,13 @@
 //! The write-ahead log: what makes a write survive before its memtable is a table.
 //!
 //! A log is a file of checksummed, chained records, one per commit group ([`frame`], [`writer`],
-//! [`reader`]). Logs form a chain of their own: the first record of each says where the one before it
-//! ended, so that replay ([`chain`]) can tell "the log before is whole" from "its unsynced tail is
-//! gone, and with it everything after". `docs/format/wal.md` describes bytes and rules.
+//! [`reader`]). Logs form a chain of their own: the first record of each says where the one before
+//! it ended, so that replay ([`chain`]) can tell "the log before is whole" from "its unsynced tail
+//! is gone, and with it everything after". `docs/format/wal.md` describes bytes and rules.
 //!
 //! What must stay true (format rules F1, F4, F5):
-//! - What replay yields is a prefix of the commit order, at least as long as what was synced; anything
-//!   else is an error that names file and offset.
+//! - What replay yields is a prefix of the commit order, at least as long as what was synced;
+//!   anything else is an error that names file and offset.
 //! - A dead log (failed write or sync) is never written, synced or acknowledged on again.
 //! - Logs are never recycled: the number in every checksum belongs to one file for ever.
 
@@ -26,10 +26,14 @@ use std::path::{Path, PathBuf};
 
 use sateen_control::{LogNumber, SeqNo};
 
-pub(crate) use chain::{ChainEnd, WalChain};
-pub(crate) use reader::{Tail, WalReader, WalRecord};
+#[cfg(test)]
+pub(crate) use chain::ChainEnd;
+pub(crate) use chain::WalChain;
+pub(crate) use reader::{Tail, WalReader};
 pub(crate) use sync::WalSync;
-pub(crate) use writer::{WalEnd, WalWriter};
+#[cfg(test)]
+pub(crate) use writer::WalEnd;
+pub(crate) use writer::WalWriter;
 
 use crate::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
 
@@ -61,7 +65,8 @@ impl WalPosition {
     /// What a log follows if older logs may be there, but nothing of them counts.
     const NOTHING: WalPosition = WalPosition { end: 1, ..WalPosition::ANEW };
 
-    /// The payload of a link to this place; `synced` is how much of that log is known to be durable.
+    /// The payload of a link to this place; `synced` is how much of that log is known to be
+    /// durable.
     fn encode(&self, synced: u64, out: &mut Vec<u8>) {
         for field in [self.number.0, self.end, self.chain, synced] {
             out.extend_from_slice(&field.to_le_bytes());

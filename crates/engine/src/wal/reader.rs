@@ -1,10 +1,11 @@
 //! Reading log files back, and telling rot from a torn tail.
 //!
-//! A record that does not verify ends the file. Whether that is an error is decided by proof: if any
-//! header that verifies further on, or the caller, says that the file was once durable beyond that
-//! offset, then bytes that had been safe are damaged: corruption. Otherwise it is the tail that was
-//! never synced, which a crash may leave in any state: missing, zero, or in pieces of which later
-//! ones survived. Records behind the first bad one are dropped: what is left is a prefix.
+//! A record that does not verify ends the file. Whether that is an error is decided by proof: if
+//! any header that verifies further on, or the caller, says that the file was once durable beyond
+//! that offset, then bytes that had been safe are damaged: corruption. Otherwise it is the tail
+//! that was never synced, which a crash may leave in any state: missing, zero, or in pieces of
+//! which later ones survived. Records behind the first bad one are dropped: what is left is a
+//! prefix.
 //!
 //! What must stay true: memory is bounded by a chunk plus the largest record that verified; every
 //! byte is hostile; a length is believed only after its header check and never beyond the file.
@@ -24,6 +25,14 @@ use crate::vfs::{IoClass, OpenOptions, Vfs, VfsFile};
 
 const CHUNK_BYTES: usize = 1 << 20;
 const FILE_HEADER_END: u64 = FILE_HEADER_BYTES as u64;
+
+/// Whether `bytes` are the beginning of a file of ours that is not of `kind`.
+fn begins_another_kind(kind: FileKind, bytes: &[u8]) -> bool {
+    let others: [&[u8]; 2] = [b"SATfile\n", b"sateen "];
+    let records = [FileKind::Wal, FileKind::Manifest].into_iter().filter(|other| *other != kind);
+    others.iter().any(|magic| bytes.starts_with(magic))
+        || records.into_iter().any(|other| bytes.starts_with(&other.magic()))
+}
 
 /// How a file ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,8 +81,8 @@ pub(crate) struct RecordReader {
 
 impl RecordReader {
     /// Opens a file that should be number `number` of the database `db_uid`; with `None` the header
-    /// is believed. A file that is missing, or so short or torn that it has no header, reads as empty
-    /// unless something proves that it was more.
+    /// is believed. A file that is missing, or so short or torn that it has no header, reads as
+    /// empty unless something proves that it was more.
     pub(crate) fn open(
         vfs: &dyn Vfs,
         path: &Path,
@@ -117,6 +126,11 @@ impl RecordReader {
         self.seed = FileHeader { version: FORMAT_VERSION, db_uid: expected, number }.seed(kind);
         self.chain = self.seed;
         let Some(header) = header else {
+            // A crash leaves no whole beginning of another file here: files were exchanged.
+            if begins_another_kind(kind, self.unread()) {
+                let kind = CorruptionKind::Malformed("another kind of file");
+                return Err(self.corruption(0, kind));
+            }
             // Without a header nothing that follows is read, except as a proof that it was there.
             return self.end(CorruptionKind::Checksum);
         };

@@ -2,9 +2,9 @@
 //! and whether it is dead. Syncing never blocks appending.
 //!
 //! What must stay true:
-//! - After a failed write or sync the file is dead: nothing is written, synced or acknowledged on it
-//!   any more (format rule F4). The kernel reports a failed write-back once; whoever syncs next would
-//!   be told that all is well.
+//! - After a failed write or sync the file is dead: nothing is written, synced or acknowledged on
+//!   it any more (format rule F4). The kernel reports a failed write-back once; whoever syncs next
+//!   would be told that all is well.
 //! - A log is durable only with the logs before it: syncing one first syncs its predecessor, unless
 //!   everything in that is already in tables.
 
@@ -57,8 +57,8 @@ impl WalSync {
     }
 
     /// Makes durable everything that was written when this was called, in this log and those before
-    /// it, and returns the offset up to which this one is. May run while the writer appends. An error
-    /// of this file is final; an error of a predecessor lasts until that is retired.
+    /// it, and returns the offset up to which this one is. May run while the writer appends. An
+    /// error of this file is final; an error of a predecessor lasts until that is retired.
     pub(crate) fn sync(&self) -> Result<u64> {
         let target = self.written();
         if target <= self.synced_offset() {

@@ -22,10 +22,19 @@ pub(crate) struct Switches {
     pub(crate) written_back: Mutex<Vec<(u64, u64)>>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct TestVfs {
     pub(crate) inner: MemVfs,
     pub(crate) switches: Arc<Switches>,
+}
+
+impl Default for TestVfs {
+    /// With the directory that the tests use.
+    fn default() -> TestVfs {
+        let inner = MemVfs::new();
+        inner.create_dir_all(Path::new("/db")).unwrap();
+        TestVfs { inner, switches: Arc::default() }
+    }
 }
 
 #[derive(Debug)]

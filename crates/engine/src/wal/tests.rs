@@ -1,5 +1,5 @@
-//! What a log must hold: a prefix of what was appended, no shorter than what was synced, or an error
-//! that names the file. Never a record that was not written.
+//! What a log must hold: a prefix of what was appended, no shorter than what was synced, or an
+//! error that names the file. Never a record that was not written.
 
 mod chain;
 mod one_log;

@@ -1,4 +1,5 @@
-//! Writing log files. One record is one `write_at` from one reused buffer: copied once, hashed once.
+//! Writing log files. One record is one `write_at` from one reused buffer: copied once, hashed
+//! once.
 //!
 //! What must stay true:
 //! - The record at an offset is written once. After a failure nothing more is written (F4).
@@ -36,8 +37,8 @@ pub(crate) struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// Creates the file and writes its header block. Syncing the directory is the caller's, and so is
-    /// the file if this fails: its number is used up.
+    /// Creates the file and writes its header block. Syncing the directory is the caller's, and so
+    /// is the file if this fails: its number is used up.
     pub(crate) fn create(
         vfs: &dyn Vfs,
         path: &Path,
@@ -180,10 +181,11 @@ impl WalWriter {
         self.bytes_per_sync = bytes;
     }
 
-    /// Makes this log the successor of `previous`, before its first record. Does no I/O: the link is
-    /// written with the first group. `None` says that no older log is needed any more: everything in
-    /// them is in tables, durably, and so is the edit that says so. After a recovery that found no
-    /// record `previous` has no position: older logs may lie there, but nothing of them counts.
+    /// Makes this log the successor of `previous`, before its first record. Does no I/O: the link
+    /// is written with the first group. `None` says that no older log is needed any more:
+    /// everything in them is in tables, durably, and so is the edit that says so. After a recovery
+    /// that found no record `previous` has no position: older logs may lie there, but nothing of
+    /// them counts.
     pub(crate) fn follow(&mut self, previous: Option<WalEnd>) -> Result<()> {
         assert!(!self.linked, "a log is linked once, before its first record");
         let anew = previous.is_none();
@@ -203,9 +205,10 @@ impl WalWriter {
         Ok(())
     }
 
-    /// Writes one commit group: `count` entries whose sequence numbers start at `first_seqno`, encoded
-    /// as the records of the batches in `payload`, one behind the other. Returns the offset up to
-    /// which the log must be synced to make it durable. After an error of the file the log is dead.
+    /// Writes one commit group: `count` entries whose sequence numbers start at `first_seqno`,
+    /// encoded as the records of the batches in `payload`, one behind the other. Returns the offset
+    /// up to which the log must be synced to make it durable. After an error of the file the log is
+    /// dead.
     #[inline]
     pub(crate) fn append<'a>(
         &mut self,

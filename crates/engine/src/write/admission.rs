@@ -111,9 +111,8 @@ impl AdmissionGate {
         deadline: Option<Instant>,
         give_up: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
-        let would_stall = |retry_after| {
-            Err(Error::WouldStall { retry_after, cause: self.cause().name() })
-        };
+        let would_stall =
+            |retry_after| Err(Error::WouldStall { retry_after, cause: self.cause().name() });
         loop {
             give_up()?;
             match self.rate.load(Ordering::Acquire) {

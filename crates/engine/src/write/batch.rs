@@ -1,11 +1,11 @@
 //! Batches: writes that happen together or not at all, in the very bytes that the log stores.
 //!
 //! A batch is one byte string of entries: kind (one byte), column family (varint), key length
-//! (varint), key and, for the kinds that have one, value length (varint) and value. A commit group in
-//! the log is such strings one behind the other; entries get consecutive sequence numbers.
+//! (varint), key and, for the kinds that have one, value length (varint) and value. A commit group
+//! in the log is such strings one behind the other; entries get consecutive sequence numbers.
 //!
-//! What must stay true: a `WriteBatch` holds only entries that decode and keep the limits (format rule
-//! F11), so that nothing behind `put` can fail on them; decoding hostile bytes never panics.
+//! What must stay true: a `WriteBatch` holds only entries that decode and keep the limits (format
+//! rule F11), so that nothing behind `put` can fail on them; decoding hostile bytes never panics.
 
 use sateen_control::{ColumnFamilyId, ValueKind};
 
@@ -23,8 +23,9 @@ pub const BATCH_BYTES_MAX: usize = u32::MAX as usize - 4096;
 
 /// A list of writes that are applied in order, atomically, across column families.
 ///
-/// Nothing is written before the batch is handed to the database. A later write of a batch wins over
-/// an earlier one of the same key. A batch can be cleared and used again; that keeps its memory.
+/// Nothing is written before the batch is handed to the database. A later write of a batch wins
+/// over an earlier one of the same key. A batch can be cleared and used again; that keeps its
+/// memory.
 ///
 /// ```
 /// use sateen::WriteBatch;
@@ -82,8 +83,8 @@ impl WriteBatch {
         WriteBatch { data: Vec::with_capacity(bytes), ..WriteBatch::default() }
     }
 
-    /// An empty batch that accepts values of up to `bytes`, at most [`VALUE_BYTES_MAX`]. The database
-    /// that it is written to has a limit of its own.
+    /// An empty batch that accepts values of up to `bytes`, at most [`VALUE_BYTES_MAX`]. The
+    /// database that it is written to has a limit of its own.
     #[must_use]
     pub fn with_value_bytes_max(bytes: usize) -> WriteBatch {
         WriteBatch {
@@ -98,8 +99,8 @@ impl WriteBatch {
     /// Sets `key` of the default column family to `value`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if the key, the value or the batch would exceed its limit; the batch
-    /// is then as it was.
+    /// [`Error::InvalidArgument`] if the key, the value or the batch would exceed its limit; the
+    /// batch is then as it was.
     #[inline]
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_cf_id(ColumnFamilyId(0), key.as_ref(), value.as_ref())
@@ -131,11 +132,7 @@ impl WriteBatch {
     ///
     /// # Errors
     /// As [`WriteBatch::delete`].
-    pub fn delete_cf(
-        &mut self,
-        family: &crate::ColumnFamily,
-        key: impl AsRef<[u8]>,
-    ) -> Result<()> {
+    pub fn delete_cf(&mut self, family: &crate::ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
         self.delete_cf_id(family.data.id(), key.as_ref())
     }
 
@@ -228,8 +225,8 @@ impl WriteBatch {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if they are not a batch that this version can apply; the text says
-    /// why and where.
+    /// [`Error::InvalidArgument`] if they are not a batch that this version can apply; the text
+    /// says why and where.
     pub fn from_data(data: Vec<u8>) -> Result<WriteBatch> {
         if data.len() > BATCH_BYTES_MAX {
             return Err(too_large("a batch", data.len(), BATCH_BYTES_MAX));

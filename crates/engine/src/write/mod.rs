@@ -87,8 +87,6 @@ pub(crate) struct CommitPipeline {
     publisher: Publisher,
     /// The logs that hold anything that tables do not, oldest first; the last is in use.
     logs: Mutex<Vec<(LogNumber, Arc<WalSync>)>>,
-    /// Dead logs whose files are still there.
-    dead_logs: Mutex<Vec<LogNumber>>,
     /// A log that the background has made for the next switch.
     next_wal: Mutex<Option<WalWriter>>,
     /// Some memtable is over its size: the next leader seals it.
@@ -96,8 +94,10 @@ pub(crate) struct CommitPipeline {
     /// Called (by the leader) after memtables were sealed.
     sealed_hook: Box<dyn Fn() + Send + Sync>,
     group_bytes_max: usize,
-    /// Bytes of the log in use, for metrics and `max_total_wal_bytes`.
-    wal_bytes: AtomicU64,
+    /// Memtables sealed so far.
+    seals: AtomicU64,
+    /// Groups that were numbered and appended.
+    groups: AtomicU64,
 }
 
 /// How [`CommitPipeline::new`] starts.
@@ -123,12 +123,12 @@ impl CommitPipeline {
             }),
             publisher: Publisher::new(start.last_seqno),
             logs: Mutex::new(logs),
-            dead_logs: Mutex::default(),
             next_wal: Mutex::new(None),
             switch_wanted: AtomicBool::new(false),
             sealed_hook: start.sealed_hook,
             group_bytes_max: start.group_bytes_max,
-            wal_bytes: AtomicU64::new(0),
+            seals: AtomicU64::new(0),
+            groups: AtomicU64::new(0),
         }
     }
 
@@ -138,9 +138,14 @@ impl CommitPipeline {
         self.publisher.visible()
     }
 
-    /// Bytes in the log that writes go to now.
-    pub(crate) fn wal_bytes(&self) -> u64 {
-        self.wal_bytes.load(Ordering::Relaxed)
+    /// How many groups of writes were committed together.
+    pub(crate) fn groups(&self) -> u64 {
+        self.groups.load(Ordering::Relaxed)
+    }
+
+    /// Memtables sealed so far.
+    pub(crate) fn seals(&self) -> u64 {
+        self.seals.load(Ordering::Relaxed)
     }
 
     /// Hands over a log made in the background; taken up at the next switch.
@@ -251,8 +256,10 @@ impl CommitPipeline {
             let appended = wal.append(SeqNo(first), count, parts.iter().map(Vec::as_slice));
             let returned = everyone().filter(|slot| slot.logging() != Logging::None);
             returned.zip(parts).for_each(|(slot, bytes)| slot.return_bytes(bytes));
-            self.wal_bytes.store(appended?, Ordering::Relaxed);
+            appended?;
         }
+        // Not an exchange: only the leader, who holds the stage, counts.
+        self.groups.store(self.groups.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let log = stage.wal.as_ref().map(WalWriter::sync_handle);
         for wanted in [true, false] {
             for slot in everyone().filter(|slot| (slot.logging() != Logging::None) == wanted) {
@@ -313,7 +320,7 @@ impl CommitPipeline {
             return Err(Error::NoSuchColumnFamily(family.to_string()));
         };
         memtable.insert(key, seqno, kind, value);
-        if memtable.memory_bytes() >= data.memtable_bytes_max() {
+        if memtable.used_bytes() >= data.memtable_bytes_max() {
             self.switch_wanted.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -326,7 +333,7 @@ impl CommitPipeline {
 
     fn seal_full(&self, stage: &mut Stage) {
         let full = |(_, family, memtable): &&(_, Arc<ColumnFamilyData>, Arc<MemTable>)| {
-            memtable.memory_bytes() >= family.memtable_bytes_max()
+            memtable.used_bytes() >= family.memtable_bytes_max()
         };
         let families: Vec<_> = stage.active.members.iter().filter(full).map(|m| m.0).collect();
         if !families.is_empty() {
@@ -350,6 +357,7 @@ impl CommitPipeline {
             }
             let fresh = family.new_memtable();
             family.seal(fresh.clone(), SeqNo(stage.next_seqno - 1));
+            self.seals.fetch_add(1, Ordering::Relaxed);
             *memtable = fresh;
         }
         if sealed {
@@ -378,32 +386,34 @@ impl CommitPipeline {
     }
 
     /// Replaces a dead log by a fresh one (format rule F4). The caller leads, and everything that
-    /// was written to the logs before is in tables.
-    pub(crate) fn replace_wal(&self, stage: &mut Stage, mut writer: WalWriter) -> Result<()> {
+    /// was written to the logs before is in tables. Returns those logs, which can be removed.
+    pub(crate) fn replace_wal(
+        &self,
+        stage: &mut Stage,
+        mut writer: WalWriter,
+    ) -> Result<Vec<LogNumber>> {
         writer.follow(None)?;
-        for (number, dead) in lock(&self.logs).drain(..) {
-            dead.retire();
-            lock(&self.dead_logs).push(number);
-        }
+        let dead: Vec<_> = lock(&self.logs).drain(..).collect();
+        dead.iter().for_each(|(_, log)| log.retire());
         self.start_log(stage, writer);
         for (_, family, _) in &stage.active.members {
             family.set_active_log(stage.wal_number);
         }
-        Ok(())
+        Ok(dead.into_iter().map(|(number, _)| number).collect())
     }
 
     fn start_log(&self, stage: &mut Stage, writer: WalWriter) {
         lock(&self.logs).push((writer.number(), writer.sync_handle()));
         stage.wal_number = writer.number();
         stage.wal = Some(writer);
-        self.wal_bytes.store(0, Ordering::Relaxed);
     }
 
     /// Makes everything written to the logs so far durable.
     pub(crate) fn sync_wal(&self) -> Result<()> {
-        // Each of them: the newest may be empty as yet, and syncing it would say nothing of the others.
-        let logs = lock(&self.logs).clone();
-        logs.iter().try_for_each(|(_, log)| log.sync().map(drop))
+        // Each for itself: a log that was just taken up and has no record yet says nothing of the
+        // one before it.
+        let logs: Vec<_> = lock(&self.logs).iter().map(|(_, log)| log.clone()).collect();
+        logs.iter().try_for_each(|log| log.sync().map(drop))
     }
 
     /// True if the log in use takes nothing any more.
@@ -418,15 +428,13 @@ impl CommitPipeline {
 
     /// Everything in the logs below `number` is in tables: returns those, which can be removed.
     pub(crate) fn retire_logs_below(&self, number: LogNumber) -> Vec<LogNumber> {
-        let is_old = |log: &mut LogNumber| *log < number;
-        let dead: Vec<_> = lock(&self.dead_logs).extract_if(.., is_old).collect();
         let mut logs = lock(&self.logs);
         let last = logs.last().map(|log| log.0);
         let (old, kept): (Vec<_>, Vec<_>) =
             logs.drain(..).partition(|log| log.0 < number && Some(log.0) != last);
         *logs = kept;
         old.iter().for_each(|(_, log)| log.retire());
-        old.into_iter().map(|(number, _)| number).chain(dead).collect()
+        old.into_iter().map(|(number, _)| number).collect()
     }
 
     /// The logs that are needed, and the bytes written to them.

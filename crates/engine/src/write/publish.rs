@@ -89,12 +89,8 @@ impl Publisher {
             let seqno = head.last_seqno.load(Ordering::Relaxed);
             let before = self.visible.fetch_max(seqno, Ordering::AcqRel);
             debug_assert!(before <= seqno || self.next.load(Ordering::SeqCst) > ticket);
-            let _lost = self.next.compare_exchange(
-                ticket,
-                ticket + 1,
-                Ordering::SeqCst,
-                Ordering::Relaxed,
-            );
+            let _lost =
+                self.next.compare_exchange(ticket, ticket + 1, Ordering::SeqCst, Ordering::Relaxed);
         }
     }
 }

@@ -65,7 +65,7 @@ fn threads_and_the_real_disk() {
     options.background_threads = 2;
     for wal in [WalMode::Buffered, WalMode::Off, WalMode::SyncEachWrite] {
         let path = directory.path().join(format!("{wal:?}"));
-        let options = Options { wal: wal.clone(), ..options.clone() };
+        let options = Options { wal, ..options.clone() };
         let per_thread = if wal == WalMode::SyncEachWrite { 50 } else { 5_000 };
         let db = Db::open(&path, options.clone()).unwrap();
         std::thread::scope(|scope| {

@@ -135,8 +135,8 @@ impl Run {
         );
         let expected = &self.states[commits];
         let family = db.default_column_family();
-        assert!(read_all(&db, &family, &latest) == expected[0], "{what}: wrong contents");
-        assert!(read_all(&db, &other, &latest) == expected[1], "{what}: wrong contents");
+        assert_same(&read_all(&db, &family, &latest), &expected[0], what);
+        assert_same(&read_all(&db, &other, &latest), &expected[1], what);
         assert_sound(&db);
         for i in 0..10 {
             db.put(format!("after{i}"), "crash").unwrap();
@@ -150,8 +150,27 @@ impl Run {
     }
 }
 
-/// Examines images at operations `offset`, `offset + stride`, …; returns how many. With `nested`, one
-/// in so many images is crashed again at every operation of its recovery.
+/// Says which keys differ, not all that are there.
+fn assert_same(got: &Contents, expected: &Contents, what: &str) {
+    if got == expected {
+        return;
+    }
+    let keys = got.keys().chain(expected.keys());
+    let differ = keys.filter(|key| got.get(*key) != expected.get(*key));
+    for key in differ {
+        let text = |value: Option<&Vec<u8>>| value.map(|value| value.escape_ascii().to_string());
+        println!(
+            "{}: {:?}, not {:?}",
+            key.escape_ascii(),
+            text(got.get(key)),
+            text(expected.get(key))
+        );
+    }
+    panic!("{what}: wrong contents");
+}
+
+/// Examines images at operations `offset`, `offset + stride`, …; returns how many. With `nested`,
+/// one in so many images is crashed again at every operation of its recovery.
 fn sweep(run: &Run, seed: u64, stride: usize, offset: usize, nested: usize) -> (usize, usize) {
     let next = AtomicUsize::new(offset);
     let (images, doubles) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -203,9 +222,19 @@ fn scale() -> usize {
 
 fn crash(seed: u64, options: &Options) {
     let run = workload(seed, options, 120);
-    let stride = (23 / scale()).max(1);
+    if let Some(at) = std::env::var("SATEEN_CRASH_AT").ok().and_then(|text| text.parse().ok()) {
+        for choice in run.recording.choices_at(at, 4) {
+            println!("{at}: {:?}", run.recording.describe(at));
+            run.examine(&run.recording.image_at(at, choice), at, &format!("{at} {choice:?}"));
+        }
+        return;
+    }
+    let stride = (61 / scale()).max(1);
     let (images, doubles) = sweep(&run, seed, stride, seed as usize % stride, 199);
-    println!("seed {seed}: {images} images, {doubles} of a second crash, of {} operations", run.recording.len());
+    println!(
+        "seed {seed}: {images} images, {doubles} of a second crash, of {} operations",
+        run.recording.len()
+    );
     assert!(images > 100 && doubles > 0, "the sweep looked at something");
 }
 

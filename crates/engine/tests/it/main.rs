@@ -1,7 +1,13 @@
 //! Tests of the whole engine, in one binary.
+#![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
+mod bad_input;
 mod basics;
 mod common;
 mod concurrency;
+mod corrupt;
 mod crash;
+mod full_disk;
+mod fuzz_corpus;
+mod kill;
 mod meta;

@@ -1,3 +1,6 @@
+//! A compaction keeps exactly what somebody can still see: against a model, and by hand where it is
+//! subtle.
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -30,7 +33,8 @@ fn entries_of(history: &[(Vec<u8>, bool)]) -> Vec<Entry> {
     entries
 }
 
-/// What a reader of `user_key` at `snapshot` finds in `entries`: nothing known, deleted, or a value.
+/// What a reader of `user_key` at `snapshot` finds in `entries`: nothing known, deleted, or a
+/// value.
 fn read(entries: &[Entry], user_key: &[u8], snapshot: u64) -> Option<Option<Vec<u8>>> {
     let version = entries
         .iter()
@@ -178,8 +182,8 @@ proptest! {
     }
 }
 
-/// At most one entry a stratum; where nothing lies below, every deletion has an older value to hide,
-/// and values that all can see have seqno 0.
+/// At most one entry a stratum; where nothing lies below, every deletion has an older value to
+/// hide, and values that all can see have seqno 0.
 fn check_nothing_superfluous(output: &[Entry], snapshots: &[u64], below: &BTreeSet<Vec<u8>>) {
     let visible = snapshots[snapshots.len() - 1];
     let stratum = |seqno: u64| snapshots.iter().filter(|&&snapshot| snapshot < seqno).count();

@@ -103,7 +103,8 @@ proptest! {
             };
             prop_assert_eq!(histogram.since_open(), expect(0, now + 1));
             for age in 0..=windows as u64 {
-                prop_assert_eq!(histogram.window(now - age), Some(expect(now - age, now - age + 1)));
+                let expected = expect(now - age, now - age + 1);
+                prop_assert_eq!(histogram.window(now - age), Some(expected));
                 prop_assert_eq!(histogram.last(age as usize), expect(now - age, now));
             }
             prop_assert_eq!(histogram.window(now - windows as u64 - 1), None);

@@ -1,6 +1,10 @@
+//! The text is what Prometheus demands, every metric is in it, and docs/metrics.md is made from it.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::super::snapshot::{ColumnFamilyMetrics, LevelShape};
+use super::text::push;
 use super::*;
 use crate::metrics::StallCause;
 use crate::metrics::engine::{CompactionDone, EngineMetrics, FlushDone, LatencySampling};
@@ -134,7 +138,6 @@ fn busy() -> Metrics {
     engine.record_multi_get(engine.start(Operation::MultiGet), 5, 4, 100);
     engine.record_write(engine.start(Operation::Write), 1000, 9);
     engine.record_seek(engine.start(Operation::Seek));
-    engine.record_wal_sync(engine.start(Operation::WalSync));
     drop(engine.stall_begin(StallCause::Level0Runs));
     engine.flush_done(&FlushDone { bytes_in: 1000, bytes_out: 500, ..FlushDone::default() });
     engine.compaction_done(&CompactionDone {
@@ -217,11 +220,12 @@ fn names_follow_the_conventions() {
 fn documentation() -> String {
     let mut out = String::from(
         "# Metrics\n\n\
-         What `Db::metrics().to_prometheus_text()` writes. Counters count from open. Made from the\n\
-         table in `crates/engine/src/metrics/table.rs`; after a change there run\n\
+         What `Db::metrics().to_prometheus_text()` writes. Counters count from open. Made from\n\
+         the table in `crates/engine/src/metrics/table.rs`; after a change there run\n\
          `SATEEN_BLESS=1 cargo test -p sateen --lib metrics`.\n\n\
-         Histograms have buckets from 256 ns to 17 s in powers of two. I/O classes are client, wal,\n\
-         manifest, flush, l0 (compaction out of level 0), deep (other compaction) and reclaim.\n\n\
+         Histograms have buckets from 256 ns to 17 s in powers of two. I/O classes are client,\n\
+         wal, manifest, flush, l0 (compaction out of level 0), deep (other compaction) and\n\
+         reclaim.\n\n\
          | metric | type | unit | meaning |\n| --- | --- | --- | --- |\n",
     );
     for Family { name, kind, unit, help, .. } in FAMILIES.iter().copied().flatten() {

@@ -1,3 +1,5 @@
+//! An iterator shows what a sorted map of the visible keys would, in any mixture of directions.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -75,7 +77,8 @@ fn value_of(seqno: u64) -> Vec<u8> {
 }
 
 /// The children that hold `history` (seqnos from 1), and the visible pairs at `snapshot`. For each
-/// key in `zeroed` the oldest version has seqno 0, as compactions leave it, if it is a visible value.
+/// key in `zeroed` the oldest version has seqno 0, as compactions leave it, if it is a visible
+/// value.
 fn build(
     history: &[Write],
     snapshot: u64,

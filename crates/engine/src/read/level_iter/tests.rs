@@ -1,3 +1,5 @@
+//! A level reads like one sorted sequence, and opens no table that it need not.
+
 use std::cell::RefCell;
 use std::rc::Rc;
 

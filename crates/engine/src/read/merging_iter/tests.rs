@@ -1,3 +1,5 @@
+//! A merge of many inputs is their sorted union, in any mixture of directions.
+
 use std::sync::Arc;
 
 use proptest::collection::vec;

@@ -5,7 +5,8 @@
 //!   or as a longer file that reads zero there; sectors are 512 bytes of the file's own offsets, so
 //!   a write into the middle of a sector tears at the sector's end and not 512 bytes further on;
 //! - a punched hole survives whole, not at all, or in its first half;
-//! - a truncation, a clone and a change of names survive whole or not at all; a rename is one change;
+//! - a truncation, a clone and a change of names survive whole or not at all; a rename is one
+//!   change;
 //! - names and data are independent: a name without its data is an empty or shorter file, data
 //!   without a name is gone.
 //!

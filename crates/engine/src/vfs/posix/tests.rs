@@ -51,7 +51,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn any_range_reads_the_same_buffered_and_direct(
-        len in 0usize..200_000, offset in 0u64..210_000, wanted in 0usize..150_000, shift in 0usize..4,
+        len in 0usize..200_000,
+        offset in 0u64..210_000,
+        wanted in 0usize..150_000,
+        shift in 0usize..4,
     ) {
         let dir = directory();
         let path = dir.path().join("f");
@@ -73,7 +76,7 @@ fn direct_writes_must_be_aligned_and_are_read_back() {
     let dir = directory();
     let path = dir.path().join("f");
     let file = PosixVfs.open(&path, OpenOptions::CREATE.direct(true)).unwrap();
-    assert_eq!(file.alignment(), DIRECT_IO_ALIGNMENT, "the build lies on a disk");
+    assert!(file.alignment() >= 512, "the build lies on a disk");
     let data = pattern(1 << 20);
     let buffer = filled(&data);
     file.write_at(&buffer, 0, CLASS).unwrap();

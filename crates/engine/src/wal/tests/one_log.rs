@@ -11,8 +11,8 @@ use crate::sync::lock;
 
 const HEADER_END: u64 = FILE_HEADER_BYTES as u64;
 
-/// Five groups; a sync after the third, which the fourth and fifth tell of. Returns the offset of that
-/// sync and all groups with the offsets behind them.
+/// Five groups; a sync after the third, which the fourth and fifth tell of. Returns the offset of
+/// that sync and all groups with the offsets behind them.
 fn small_log(vfs: &TestVfs) -> (u64, Vec<(u64, Vec<u8>, u64)>) {
     let mut writer = create_first(vfs, 1);
     let mut groups = Vec::new();
@@ -28,7 +28,8 @@ fn small_log(vfs: &TestVfs) -> (u64, Vec<(u64, Vec<u8>, u64)>) {
     (synced, groups)
 }
 
-/// Reading must give a prefix of `groups`, or an error that names the file; which of both is returned.
+/// Reading must give a prefix of `groups`, or an error that names the file; which of both is
+/// returned.
 fn expect_prefix_or_error(vfs: &TestVfs, groups: &[(u64, Vec<u8>, u64)]) -> Option<usize> {
     match read(vfs, 1, 0) {
         Ok((read, _)) => {
@@ -350,7 +351,10 @@ proptest! {
 
     #[test]
     fn any_groups_come_back(
-        groups in prop::collection::vec((0usize..4000, 1u32..50, any::<bool>(), any::<u8>()), 0..60),
+        groups in prop::collection::vec(
+            (0usize..4000, 1u32..50, any::<bool>(), any::<u8>()),
+            0..60,
+        ),
         huge in prop::option::of((0usize..60, (1usize << 20) - 100..(3 << 20))),
     ) {
         let vfs = TestVfs::default();

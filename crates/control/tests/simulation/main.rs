@@ -1,44 +1,27 @@
 //! The control plane drives a model of an engine: tables are maps from keys to sequence numbers, no
 //! bytes. Whatever the options and the interleaving of events, compactions never touch each other,
-//! every version is valid, the newest value of every key is found, deleted keys stay deleted, and in
-//! the end nothing is left to do and nothing is held.
+//! every version is valid, the newest value of every key is found, deleted keys stay deleted, and
+//! in the end nothing is left to do and nothing is held.
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
+
+mod random;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sateen_control::compaction::{InFlight, LevelTargets, scores};
-use sateen_control::options::{BottommostLevelCompaction, CompactionPri};
+use sateen_control::options::BottommostLevelCompaction;
 use sateen_control::version::{AddedTable, Placement};
 use sateen_control::{
-    Action, AdmissionState, CfOptions, ColumnFamilyId, CompactionPlan, ControlOptions,
-    ControlPlane, Epoch, Event, FileId, Instant, JobId, JobResult, RequestId, SeqNo, TableId,
-    TableMeta, UserKey, Version, VersionEdit,
+    Action, AdmissionState, CfOptions, ColumnFamilyId, CompactionPlan, ControlPlane, Epoch, Event,
+    FileId, Instant, JobId, JobResult, RequestId, SeqNo, TableId, TableMeta, UserKey, Version,
+    VersionEdit,
 };
+
+use random::{Random, random_control, random_options};
 
 const KEYS: u64 = 400;
 const ENTRY_BYTES: u64 = 100;
-
-/// splitmix64: small, and the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
 
 /// Key to (sequence number, whether it is a put).
 type Entries = BTreeMap<u64, (u64, bool)>;
@@ -96,45 +79,6 @@ struct Seen {
     manual: usize,
     delayed: usize,
     stopped: usize,
-}
-
-fn random_options(random: &mut Random) -> CfOptions {
-    let mut options = if random.one_in(4) { CfOptions::leveldb() } else { CfOptions::rocksdb() };
-    options.num_levels = 2 + random.below(5) as usize;
-    options.level0_file_num_compaction_trigger = 1 + random.below(5) as u32;
-    options.max_bytes_for_level_base = 1000 * (1 + random.below(8));
-    options.max_bytes_for_level_multiplier = 2.0 + random.below(6) as f64;
-    options.level_compaction_dynamic_level_bytes = random.one_in(2);
-    options.target_file_size_base = 4096;
-    options.max_compaction_bytes = 10_000 * (1 + random.below(40));
-    options.max_grandparent_overlap_bytes = 2000 * (1 + random.below(20));
-    options.max_write_buffer_number = 2 + random.below(4) as u32;
-    options.min_write_buffer_number_to_merge = 1 + random.below(2) as u32;
-    options.level_compaction_dynamic_file_size = random.one_in(2);
-    options.intra_level0_compaction = !random.one_in(3);
-    options.victim_candidates_max = 1 + random.below(20) as usize;
-    options.compaction_pri = match random.below(5) {
-        0 => CompactionPri::RoundRobin,
-        1 => CompactionPri::ByCompensatedSize,
-        2 => CompactionPri::OldestLargestSeqFirst,
-        3 => CompactionPri::OldestSmallestSeqFirst,
-        _ => CompactionPri::MinOverlappingRatio,
-    };
-    options
-}
-
-fn random_control(random: &mut Random) -> ControlOptions {
-    let mut options =
-        ControlOptions::default().with_max_background_jobs(1 + random.below(8) as usize);
-    options.parallel_only_under_pressure = random.one_in(3);
-    options.l0_slots_reserved = random.below(3) as usize;
-    options.level0_first = random.one_in(2);
-    options.slice_bytes_max = 1000;
-    if random.one_in(3) {
-        options.rate_limiter.bytes_per_second = Some(100_000 + random.below(10_000_000));
-        options.rate_limiter.auto_tuned = random.one_in(2);
-    }
-    options
 }
 
 impl World {

@@ -1,0 +1,434 @@
+//! Printing what a file of a database says, a line for each piece: for people, or as JSON.
+//!
+//! What must stay true: what stands before damage is printed before the damage is told; bytes that
+//! would break a line or a terminal are escaped.
+
+use std::io::{BufWriter, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use sateen::ValueKind;
+use sateen::dump::{
+    self, FileEnd, LogItem, ManifestItem, Placement, TableItem, TableSummary, VersionEdit,
+};
+use serde_json::{Map, Value, json};
+
+use crate::failure::{Failure, Result};
+use crate::text::bytes::{escape, to_hex};
+
+/// What kind of file to dump.
+#[derive(Clone, Copy)]
+pub(crate) enum FileKind {
+    Table,
+    Wal,
+    Manifest,
+}
+
+/// How to dump it.
+#[derive(Clone, Copy)]
+pub(crate) struct DumpOptions {
+    pub(crate) values: bool,
+    pub(crate) limit: Option<u64>,
+    pub(crate) json: bool,
+}
+
+/// Prints what a file says, piece by piece.
+pub(crate) fn run(
+    kind: FileKind,
+    file: &Path,
+    options: DumpOptions,
+    output: &mut dyn Write,
+) -> Result<()> {
+    if file.is_dir() {
+        return Err(Failure::usage(format!("{}: a directory, not a file", file.display())));
+    }
+    let mut printer = Printer {
+        output: BufWriter::with_capacity(64 << 10, output),
+        options,
+        left: options.limit.unwrap_or(u64::MAX),
+        failed: None,
+    };
+    let dumped = match kind {
+        FileKind::Table => dump::table(file, &mut |item| printer.table(&item)),
+        FileKind::Wal => dump::wal(file, &mut |item| printer.log(&item)),
+        FileKind::Manifest => dump::manifest(file, &mut |item| printer.manifest(&item)),
+    };
+    let printed = match printer.failed.take() {
+        Some(error) => Err(error),
+        None => printer.output.flush(),
+    };
+    printed?;
+    Ok(dumped?)
+}
+
+struct Printer<'a> {
+    output: BufWriter<&'a mut dyn Write>,
+    options: DumpOptions,
+    /// How many more entries or records may be printed.
+    left: u64,
+    failed: Option<std::io::Error>,
+}
+
+impl Printer<'_> {
+    /// Prints a line; `text` makes it for people, `value` for programs.
+    fn line(
+        &mut self,
+        text: impl FnOnce() -> String,
+        value: impl FnOnce() -> Value,
+    ) -> ControlFlow<()> {
+        let line = if self.options.json { value().to_string() } else { text() };
+        match writeln!(self.output, "{line}") {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                self.failed = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    /// Breaks when as much was printed as was asked for.
+    fn count(&mut self) -> ControlFlow<()> {
+        if self.left == 0 {
+            return ControlFlow::Break(());
+        }
+        self.left -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn table(&mut self, item: &TableItem<'_>) -> ControlFlow<()> {
+        match item {
+            TableItem::File(file) => self.line(
+                || {
+                    let (number, uid, bytes) = (file.file, file.db_uid, file.bytes);
+                    let tables = file.tables;
+                    format!("file {number} of database {uid:016x}: {bytes} bytes, tables {tables}")
+                },
+                || {
+                    json!({"item": "file", "file": file.file, "db_uid": file.db_uid,
+                        "bytes": file.bytes, "tables": file.tables})
+                },
+            ),
+            TableItem::Table(table) => self.line(|| summary_text(table), || summary_json(table)),
+            TableItem::Entry(entry) => {
+                self.count()?;
+                self.entry("", entry.seqno, entry.kind, None, entry.key, entry.value)
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn log(&mut self, item: &LogItem<'_>) -> ControlFlow<()> {
+        match item {
+            LogItem::Header(header) => {
+                self.header("log", header.number, header.db_uid, header.format_version)
+            }
+            LogItem::Link(link) => self.line(
+                || match (link.number, link.end) {
+                    (0, 0) => "follows no log".to_owned(),
+                    (0, _) => "follows no log that counts".to_owned(),
+                    (number, end) => {
+                        let synced = link.synced;
+                        format!("follows log {number}, which ended at {end}, durable to {synced}")
+                    }
+                },
+                || {
+                    let (log, end, synced) = (link.number, link.end, link.synced);
+                    json!({"item": "link", "log": log, "end": end, "synced": synced})
+                },
+            ),
+            LogItem::Record(record) => {
+                self.count()?;
+                self.line(
+                    || {
+                        let (offset, seqno) = (record.offset, record.first_seqno);
+                        let (entries, bytes) = (record.entries, record.bytes);
+                        format!(
+                            "record at {offset}: {bytes} bytes, entries {entries}, from sequence \
+                             number {seqno}"
+                        )
+                    },
+                    || {
+                        json!({"item": "record", "offset": record.offset, "bytes": record.bytes,
+                            "entries": record.entries, "first_seqno": record.first_seqno})
+                    },
+                )
+            }
+            LogItem::Entry(entry) => {
+                let family = Some(entry.column_family.0);
+                self.entry("  ", entry.seqno, entry.kind, family, entry.key, entry.value)
+            }
+            LogItem::End(end) => self.end(end),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn manifest(&mut self, item: &ManifestItem<'_>) -> ControlFlow<()> {
+        match *item {
+            ManifestItem::Header { number, db_uid, format_version } => {
+                self.header("manifest", number, db_uid, format_version)
+            }
+            ManifestItem::Record { end, snapshot, edits } => {
+                self.count()?;
+                let part = if snapshot { "snapshot" } else { "change" };
+                self.line(
+                    || format!("{part} to {end}: edits {edits}"),
+                    || json!({"item": part, "end": end, "edits": edits}),
+                )
+            }
+            ManifestItem::Edit(edit) => self.line(|| edit_text(edit), || edit_json(edit)),
+            ManifestItem::End(ref end) => self.end(end),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn header(&mut self, what: &str, number: u64, db_uid: u64, version: u32) -> ControlFlow<()> {
+        self.line(
+            || format!("{what} {number} of database {db_uid:016x}, format {version}"),
+            || json!({"item": "header", what: number, "db_uid": db_uid, "format_version": version}),
+        )
+    }
+
+    fn entry(
+        &mut self,
+        indent: &str,
+        seqno: u64,
+        kind: ValueKind,
+        column_family: Option<u32>,
+        key: &[u8],
+        value: &[u8],
+    ) -> ControlFlow<()> {
+        let values = self.options.values && kind != ValueKind::Delete;
+        self.line(
+            || {
+                let family = column_family.map(|id| format!("\tfamily {id}")).unwrap_or_default();
+                let kind = kind_name(kind);
+                let value = if values { text(value) } else { value.len().to_string() };
+                format!("{indent}{}\t{seqno}\t{kind}\t{value}{family}", text(key))
+            },
+            || {
+                let mut entry = Map::new();
+                entry.insert("item".into(), "entry".into());
+                entry.insert("seqno".into(), seqno.into());
+                entry.insert("kind".into(), kind_name(kind).into());
+                if let Some(id) = column_family {
+                    entry.insert("column_family".into(), id.into());
+                }
+                insert_bytes(&mut entry, "key", key);
+                entry.insert("value_bytes".into(), value.len().into());
+                if values {
+                    insert_bytes(&mut entry, "value", value);
+                }
+                entry.into()
+            },
+        )
+    }
+
+    fn end(&mut self, end: &FileEnd) -> ControlFlow<()> {
+        let FileEnd { offset, torn_bytes } = *end;
+        self.line(
+            || match torn_bytes {
+                0 => format!("ends at {offset}"),
+                torn => format!("ends at {offset}, behind it {torn} bytes of an unfinished write"),
+            },
+            || json!({"item": "end", "offset": offset, "torn_bytes": torn_bytes}),
+        )
+    }
+}
+
+fn summary_text(table: &TableSummary) -> String {
+    let mut line = format!(
+        "table {} at {}: {} bytes, family {}, level {}, entries {} (deletions {}), sequence \
+         numbers {} to {}, keys {} to {}",
+        table.table,
+        table.offset,
+        table.length,
+        table.column_family.0,
+        table.level,
+        table.entries,
+        table.tombstones,
+        table.seqno_min,
+        table.seqno_max,
+        text(&table.smallest),
+        text(&table.largest),
+    );
+    match &table.layout {
+        Some(layout) => line.push_str(&format!(
+            ", blocks {} of about {} bytes, compression {}, filter bits per key {}",
+            layout.blocks,
+            layout.block_bytes,
+            compression_name(layout.compression),
+            layout.filter_bits_per_key
+        )),
+        None => line.push_str(", given back"),
+    }
+    line
+}
+
+fn summary_json(table: &TableSummary) -> Value {
+    let mut object = Map::new();
+    object.insert("item".into(), "table".into());
+    for (name, number) in [
+        ("table", table.table),
+        ("offset", table.offset),
+        ("bytes", table.length),
+        ("column_family", table.column_family.0.into()),
+        ("level", table.level.into()),
+        ("entries", table.entries),
+        ("deletions", table.tombstones),
+        ("raw_bytes", table.raw_bytes),
+        ("seqno_min", table.seqno_min),
+        ("seqno_max", table.seqno_max),
+    ] {
+        object.insert(name.into(), number.into());
+    }
+    insert_bytes(&mut object, "smallest", &table.smallest);
+    insert_bytes(&mut object, "largest", &table.largest);
+    object.insert("given_back".into(), table.layout.is_none().into());
+    if let Some(layout) = &table.layout {
+        object.insert("blocks".into(), layout.blocks.into());
+        object.insert("block_bytes".into(), layout.block_bytes.into());
+        object.insert("compression".into(), compression_name(layout.compression).into());
+        object.insert("filter_bits_per_key".into(), layout.filter_bits_per_key.into());
+    }
+    object.into()
+}
+
+/// The numbers of an edit that are there, by name.
+fn edit_numbers(edit: &VersionEdit) -> impl Iterator<Item = (&'static str, u64)> {
+    [
+        ("log_number", edit.log_number.map(|n| n.0)),
+        ("last_seqno", edit.last_seqno.map(|n| n.0)),
+        ("next_file", edit.next_file.map(|n| n.0)),
+        ("next_table", edit.next_table.map(|n| n.0)),
+        ("next_epoch", edit.next_epoch.map(|n| n.0)),
+        ("next_column_family", edit.next_column_family.map(|n| n.0.into())),
+    ]
+    .into_iter()
+    .filter_map(|(name, number)| Some((name, number?)))
+}
+
+fn edit_text(edit: &VersionEdit) -> String {
+    let mut lines = vec![format!("  family {}", edit.column_family.0)];
+    if let Some(name) = &edit.create {
+        lines.push(format!("create {}", text(name.as_bytes())));
+    }
+    if edit.drop {
+        lines.push("drop".to_owned());
+    }
+    lines.extend(edit.style.iter().map(|style| format!("style {}", text(style.as_bytes()))));
+    for table in &edit.removed {
+        let (id, level, epoch) = (table.id.0, table.level, table.epoch.0);
+        lines.push(format!("remove table {id} from level {level}, epoch {epoch}"));
+    }
+    for added in &edit.added {
+        let (table, level, epoch) = (&added.table, added.level, added.epoch.0);
+        lines.push(format!(
+            "add table {} to level {level}, epoch {epoch}: {}, {} bytes, entries {}, keys {} to {}",
+            table.id.0,
+            placement(&table.placement),
+            table.size_bytes,
+            table.entries,
+            text(&table.smallest),
+            text(&table.largest)
+        ));
+    }
+    for (level, key) in &edit.compact_pointers {
+        lines.push(format!("level {level} was compacted to {}", text(key)));
+    }
+    lines.extend(edit_numbers(edit).map(|(name, number)| format!("{name} {number}")));
+    lines.extend(edit.shared_files.iter().map(|file| format!("file {} is shared", file.0)));
+    lines.join("\n    ")
+}
+
+fn edit_json(edit: &VersionEdit) -> Value {
+    let mut object = Map::new();
+    object.insert("item".into(), "edit".into());
+    object.insert("column_family".into(), edit.column_family.0.into());
+    if let Some(name) = &edit.create {
+        object.insert("create".into(), name.as_str().into());
+    }
+    if edit.drop {
+        object.insert("drop".into(), true.into());
+    }
+    if let Some(style) = &edit.style {
+        object.insert("style".into(), style.as_str().into());
+    }
+    let removed = edit
+        .removed
+        .iter()
+        .map(|table| json!({"table": table.id.0, "level": table.level, "epoch": table.epoch.0}));
+    object.insert("removed".into(), removed.collect());
+    let added = edit.added.iter().map(|added| {
+        let table = &added.table;
+        let mut object = Map::new();
+        for (name, number) in [
+            ("table", table.id.0),
+            ("level", added.level.into()),
+            ("epoch", added.epoch.0),
+            ("file", table.placement.file().0),
+            ("bytes", table.size_bytes),
+            ("entries", table.entries),
+            ("deletions", table.tombstones),
+            ("seqno_min", table.seqno_min.0),
+            ("seqno_max", table.seqno_max.0),
+        ] {
+            object.insert(name.into(), number.into());
+        }
+        if let Placement::Slice { offset, .. } = table.placement {
+            object.insert("offset".into(), offset.into());
+        }
+        insert_bytes(&mut object, "smallest", &table.smallest);
+        insert_bytes(&mut object, "largest", &table.largest);
+        Value::from(object)
+    });
+    object.insert("added".into(), added.collect());
+    object.extend(edit_numbers(edit).map(|(name, number)| (name.to_owned(), number.into())));
+    let shared: Vec<u64> = edit.shared_files.iter().map(|file| file.0).collect();
+    object.insert("shared_files".into(), shared.into());
+    object.into()
+}
+
+fn placement(placement: &Placement) -> String {
+    match placement {
+        Placement::WholeFile(file) => format!("file {}", file.0),
+        Placement::Slice { file, offset, .. } => format!("file {} at {offset}", file.0),
+        Placement::Log { file } => format!("log {}", file.0),
+    }
+}
+
+fn kind_name(kind: ValueKind) -> &'static str {
+    match kind {
+        ValueKind::Delete => "delete",
+        ValueKind::Put => "put",
+        ValueKind::Merge => "merge",
+        ValueKind::SingleDelete => "single-delete",
+        ValueKind::RangeDelete => "range-delete",
+    }
+}
+
+fn compression_name(code: u8) -> &'static str {
+    match code {
+        0 => "none",
+        1 => "lz4",
+        2 => "zstd",
+        _ => "unknown",
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    let mut out = Vec::new();
+    escape(bytes, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn insert_bytes(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => object.insert(name.to_owned(), text.into()),
+        Err(_) => {
+            let mut hex = Vec::new();
+            to_hex(bytes, &mut hex);
+            let hex = String::from_utf8_lossy(&hex).into_owned();
+            object.insert(format!("{name}_hex"), hex.into())
+        }
+    };
+}

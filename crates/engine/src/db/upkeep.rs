@@ -1,0 +1,136 @@
+//! The public face of a database: its upkeep. Nothing here is needed to read or write.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{ColumnFamily, Db, check_family};
+use crate::background::state::Health;
+use crate::error::{Error, Result};
+use crate::options::{ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options};
+
+/// Upkeep.
+impl Db {
+    /// Stores the memtable of the default column family in a table.
+    ///
+    /// # Errors
+    /// `Background` with the cause if it cannot be stored.
+    pub fn flush(&self) -> Result<()> {
+        self.flush_cf(&self.default_column_family(), &FlushOptions::default())
+    }
+
+    /// Stores the memtable of a column family.
+    ///
+    /// # Errors
+    /// As [`Db::flush`].
+    pub fn flush_cf(&self, family: &ColumnFamily, options: &FlushOptions) -> Result<()> {
+        check_family(family)?;
+        self.core.flush(std::slice::from_ref(&family.data), options.wait)
+    }
+
+    /// Stores the memtables of all column families.
+    ///
+    /// # Errors
+    /// As [`Db::flush`].
+    pub fn flush_all(&self) -> Result<()> {
+        let families: Vec<_> = self.core.families().values().cloned().collect();
+        self.core.flush(&families, true)
+    }
+
+    /// Compacts the keys from `begin` to `end` (both inclusive; `None`: all) of a column family
+    /// down to the lowest level that has any.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `begin` is above `end`; `Background` if it failed.
+    pub fn compact_range(
+        &self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        options: &CompactRangeOptions,
+    ) -> Result<()> {
+        check_family(family)?;
+        self.core.compact_range(&family.data, begin, end, options)
+    }
+
+    /// Returns when there is no background work left to do.
+    ///
+    /// # Errors
+    /// `Background` if something failed meanwhile.
+    pub fn wait_idle(&self) -> Result<()> {
+        self.core.wait_idle()
+    }
+
+    /// Does one piece of background work on the calling thread: how a database that was opened with
+    /// `background_threads = 0` gets any done. Returns false if there was nothing to do.
+    ///
+    /// # Errors
+    /// `Closed`. Failures of the work itself show in [`Db::health`].
+    pub fn step(&self) -> Result<bool> {
+        self.core.step_here()
+    }
+
+    /// Changes options of the running database, all or none.
+    ///
+    /// # Errors
+    /// `InvalidArgument` names what is unknown, wrong or fixed at open.
+    pub fn set_options(&self, changes: &[(&str, &str)]) -> Result<()> {
+        self.core.set_options(changes)
+    }
+
+    /// Changes options of a column family, all or none.
+    ///
+    /// # Errors
+    /// As [`Db::set_options`].
+    pub fn set_options_cf(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
+        check_family(family)?;
+        self.core.set_family_options(&family.data, changes)
+    }
+
+    /// The options in force.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        (*self.core.options.load_full()).clone()
+    }
+
+    /// The options of a column family in force.
+    #[must_use]
+    pub fn options_cf(&self, family: &ColumnFamily) -> ColumnFamilyOptions {
+        (*family.data.options()).clone()
+    }
+
+    /// Whether the database works, and if not, why.
+    #[must_use]
+    pub fn health(&self) -> (Health, Option<Arc<Error>>) {
+        (self.core.health.health(), self.core.health.cause())
+    }
+
+    /// Makes a database that refuses writes work again, once the cause is gone.
+    ///
+    /// # Errors
+    /// What still keeps it from working; it stays as it is.
+    pub fn resume(&self) -> Result<()> {
+        self.core.check_open()?;
+        if self.core.read_only {
+            return Err(Error::ReadOnly("resuming"));
+        }
+        if self.core.health.health() == Health::Ok {
+            return Ok(());
+        }
+        self.core.resume_inner()
+    }
+
+    /// The newest sequence number that readers see.
+    #[must_use]
+    pub fn latest_sequence_number(&self) -> u64 {
+        self.core.pipeline.visible_seqno().0
+    }
+
+    /// How long a write would wait now; zero if it would not. `None`: until something is mended.
+    #[must_use]
+    pub fn write_delay(&self) -> Option<Duration> {
+        if self.core.health.check().is_err() {
+            return None;
+        }
+        Some(self.core.driver.gate.expected_wait())
+    }
+}

@@ -1,0 +1,84 @@
+//! What the files of a database say, piece by piece, for people and tools that look into them.
+//!
+//! What must stay true: nothing is changed, locked or repaired; a file needs neither its database
+//! nor its name; memory is bounded by a block or record; damage ends a dump with an error that
+//! names file and offset, after everything before it was shown.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sateen_control::IoClass;
+
+use crate::error::{CorruptionKind, Error, Result};
+use crate::vfs::{OpenOptions, PosixVfs, Vfs, VfsFile};
+use crate::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
+use crate::wal::reader::Tail;
+
+mod log;
+mod manifest;
+mod table;
+
+pub use log::{LogEntry, LogHeader, LogItem, LogLink, LogRecord, wal, wal_with};
+pub use manifest::{ManifestItem, manifest, manifest_with};
+pub use sateen_control::version::{AddedTable, Placement, RemovedTable, TableMeta, VersionEdit};
+pub use table::{TableEntry, TableFile, TableItem, TableLayout, TableSummary, table, table_with};
+
+/// How a log or manifest ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileEnd {
+    /// The offset behind the last record.
+    pub offset: u64,
+    /// Bytes behind it that are no record, and that nothing proves to have been durable: what a
+    /// crash left of the last write. 0 after an orderly end.
+    pub torn_bytes: u64,
+}
+
+impl FileEnd {
+    fn of(tail: Option<Tail>, position: u64) -> FileEnd {
+        match tail {
+            Some(Tail::Torn { offset, bytes }) => FileEnd { offset, torn_bytes: bytes },
+            Some(Tail::Clean) | None => FileEnd { offset: position, torn_bytes: 0 },
+        }
+    }
+}
+
+fn posix() -> PosixVfs {
+    PosixVfs::new()
+}
+
+/// Shows `$item`, and returns if that was enough.
+macro_rules! show {
+    ($each:expr, $item:expr) => {
+        if $each($item).is_break() {
+            return Ok(());
+        }
+    };
+}
+use show;
+
+fn open(vfs: &dyn Vfs, path: &Path) -> Result<Arc<dyn VfsFile>> {
+    vfs.open(path, OpenOptions::READ).map_err(|error| Error::io("open", path, error))
+}
+
+/// The header of a log or manifest: a copy may have lost the name that says its number.
+fn file_header(vfs: &dyn Vfs, path: &Path, kind: FileKind) -> Result<FileHeader> {
+    let file = open(vfs, path)?;
+    let mut block = [0; FILE_HEADER_BYTES];
+    let got = file.read_at(&mut block, 0, IoClass::Client);
+    let got = got.map_err(|error| Error::io("read", path, error))?;
+    let block = block.get(..got).unwrap_or_default();
+    let wrong = match kind {
+        _ if got < FILE_HEADER_BYTES => CorruptionKind::Truncated,
+        FileKind::Wal if !block.starts_with(&kind.magic()) => {
+            CorruptionKind::Malformed("not a log of this engine")
+        }
+        FileKind::Manifest if !block.starts_with(&kind.magic()) => {
+            CorruptionKind::Malformed("not a manifest of this engine")
+        }
+        _ => CorruptionKind::Checksum,
+    };
+    FileHeader::decode(kind, block).ok_or_else(|| Error::corruption(path, 0, wrong))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! What a directory says of the database in it, before anything of it is opened.
+//!
+//! What must stay true: nothing is written here; a place that holds part of a database, or another
+//! store's, is not taken for an empty one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sateen_control::{ColumnFamilyId, FileId, SeqNo};
+
+use crate::db::DEFAULT_COLUMN_FAMILY;
+use crate::error::{CorruptionKind, Error, Result};
+use crate::files::{FileName, manifest_file_name};
+use crate::manifest::version_set::{Counters, FamilyState, fresh_version, next_family_state};
+use crate::manifest::{ManifestReader, TEMPORARY_CURRENT, read_current, recognise_foreign};
+use crate::options::Options;
+use crate::vfs::{IoClass, OpenOptions, Vfs};
+use crate::wal::frame::{FILE_HEADER_BYTES, FileKind};
+
+/// What the catalogue says.
+pub(super) struct Catalogue {
+    pub(super) db_uid: u64,
+    pub(super) counters: Counters,
+    pub(super) families: BTreeMap<ColumnFamilyId, FamilyState>,
+    pub(super) shared_files: BTreeSet<FileId>,
+    pub(super) last_seqno: SeqNo,
+}
+
+pub(super) fn new_catalogue(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    options: &Options,
+) -> Result<Catalogue> {
+    let listing = vfs.list(directory).map_err(|e| Error::io("list", directory, e))?;
+    refuse_other_than_new(vfs, directory, &listing, options)?;
+    let family = FamilyState {
+        name: DEFAULT_COLUMN_FAMILY.to_owned(),
+        version: Arc::new(fresh_version(ColumnFamilyId(0), &options.column_family)),
+        data: None,
+    };
+    let counters = Counters::default();
+    // A crash before the first manifest may have left files: their numbers are taken.
+    for path in &listing {
+        let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
+        counters.file_seen(name.and_then(|name| name.number()).unwrap_or(0));
+    }
+    Ok(Catalogue {
+        db_uid: random_uid(),
+        counters,
+        families: BTreeMap::from([(ColumnFamilyId(0), family)]),
+        shared_files: BTreeSet::new(),
+        last_seqno: SeqNo(0),
+    })
+}
+
+/// Before anything is written to `directory`: refuses what is there and is no database of ours.
+/// What is damaged is found out later, under the lock.
+pub(super) fn look_first(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<()> {
+    match read_current(vfs, directory) {
+        Err(error @ Error::IncompatibleDirectory { .. }) => Err(error),
+        Ok(None) => match vfs.list(directory) {
+            Ok(listing) => refuse_other_than_new(vfs, directory, &listing, options),
+            Err(_) => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// There is no CURRENT: is this a place for a new database?
+fn refuse_other_than_new(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    listing: &[PathBuf],
+    options: &Options,
+) -> Result<()> {
+    // Logs or tables without a catalogue are a damaged database, not an empty place.
+    let leftover = listing.iter().filter_map(|path| path.file_name()?.to_str()).find(|name| {
+        matches!(
+            FileName::parse(name),
+            Some(FileName::Table(_) | FileName::Wal(_) | FileName::Current)
+        )
+    });
+    let refused = |reason| Err(Error::IncompatibleDirectory { path: directory.to_owned(), reason });
+    if let Some(name) = leftover {
+        return refused(format!("CURRENT is missing, but {name} is there: try to repair it"));
+    }
+    let foreign = recognise_foreign(listing, None);
+    if let Some(what) = foreign.filter(|_| !has_unfinished_manifest(vfs, directory, listing)) {
+        return refused(format!("it is {what}"));
+    }
+    if !options.create_if_missing {
+        return Err(missing(directory));
+    }
+    Ok(())
+}
+
+/// True if the first open was cut short: a manifest of ours, or the beginning of one, that no
+/// CURRENT names yet.
+fn has_unfinished_manifest(vfs: &dyn Vfs, directory: &Path, listing: &[PathBuf]) -> bool {
+    let names = listing.iter().filter_map(|path| path.file_name()?.to_str());
+    let mut known = names.map(|name| match FileName::parse(name) {
+        Some(manifest @ FileName::Manifest(_)) => begins_manifest(vfs, &manifest.path(directory)),
+        Some(FileName::Lock) => true,
+        _ => name == TEMPORARY_CURRENT,
+    });
+    known.all(|one| one)
+}
+
+/// Whether a file is empty, or zeros, or begins as our manifests do.
+fn begins_manifest(vfs: &dyn Vfs, path: &Path) -> bool {
+    let mut bytes = [0; FILE_HEADER_BYTES];
+    let read = vfs
+        .open(path, OpenOptions::READ)
+        .and_then(|file| file.read_at(&mut bytes, 0, IoClass::Manifest));
+    let begun = bytes.get(..read.unwrap_or(0)).unwrap_or_default();
+    let magic = FileKind::Manifest.magic();
+    begun.iter().all(|byte| *byte == 0)
+        || begun.starts_with(magic.get(..begun.len().min(8)).unwrap_or(&magic))
+}
+
+/// A number that no other database has, probably: what tells its blocks from those of another.
+fn random_uid() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    // The standard library seeds each state from the operating system.
+    let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    hasher.finish().max(1)
+}
+
+/// Reads CURRENT and the manifest that it names. None if there is no CURRENT.
+pub(super) fn read_catalogue(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Catalogue>> {
+    let exists = vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))?;
+    if !exists {
+        return Err(missing(directory));
+    }
+    let Some(current) = read_current(vfs, directory)? else { return Ok(None) };
+    let path = manifest_file_name(directory, FileId(current.manifest));
+    let mut reader =
+        ManifestReader::open(vfs, &path, current.manifest, Some(current.db_uid), current.synced)?;
+    let counters = Counters::default();
+    counters.file_seen(current.manifest);
+    let mut families = BTreeMap::new();
+    let mut shared_files = BTreeSet::new();
+    let mut last_seqno = SeqNo(0);
+    while let Some(edits) = reader.next()? {
+        for edit in edits {
+            counters.absorb(&edit);
+            last_seqno = last_seqno.max(edit.last_seqno.unwrap_or_default());
+            shared_files.extend(edit.shared_files.iter().copied());
+            match next_family_state(&path, &families, &edit)? {
+                Some(family) => families.insert(edit.column_family, family),
+                None => families.remove(&edit.column_family),
+            };
+        }
+    }
+    if !families.contains_key(&ColumnFamilyId(0)) {
+        let kind = CorruptionKind::Inconsistent("the default column family is not there");
+        return Err(Error::corruption(&path, reader.position(), kind));
+    }
+    Ok(Some(Catalogue { db_uid: current.db_uid, counters, families, shared_files, last_seqno }))
+}
+
+pub(super) fn missing(directory: &Path) -> Error {
+    Error::IncompatibleDirectory {
+        path: directory.to_owned(),
+        reason: "there is no database here, and create_if_missing is off".into(),
+    }
+}
