@@ -16,6 +16,7 @@ use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::files::{FileName, table_file_name, wal_file_name};
 use crate::options::WalMode;
+use crate::recovery::sync_ancestors;
 use crate::vfs::{OpenOptions, Vfs};
 
 const COPY_BYTES: usize = 1 << 20;
@@ -67,10 +68,7 @@ fn make(core: &DbCore, path: &Path) -> Result<()> {
         copy(vfs, &from, &wal_file_name(path, number), bytes)?;
     }
     core.versions.write_copy(path, &families, &shared)?;
-    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        core.sync_directory(parent)?;
-    }
-    Ok(())
+    sync_ancestors(vfs, path)
 }
 
 /// The logs that the catalogue needs beside those in use: the empty one of a database that writes

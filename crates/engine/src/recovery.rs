@@ -128,13 +128,14 @@ fn prepare_directory(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Resu
     }
     if let Some(logs) = &options.wal_dir {
         vfs.create_dir_all(logs).map_err(|e| Error::io("create", logs, e))?;
+        sync_ancestors(vfs, logs)?;
     }
     Ok(())
 }
 
-/// Makes the names of a new database's directory and of those above it durable: whoever made them,
-/// an earlier open that was cut short included.
-fn sync_ancestors(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+/// Makes the names of a new directory and of those above it durable: whoever made them, an earlier
+/// open that was cut short included.
+pub(crate) fn sync_ancestors(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
     let parents = directory.ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty());
     for (height, parent) in parents.enumerate() {
         match vfs.sync_dir(parent) {

@@ -215,3 +215,17 @@ fn options_set_at_run_time_reach_the_default_column_family() {
     assert!(refused.to_string().contains("levels"), "{refused}");
     assert_eq!(db.options_cf(&family).memtable_bytes, 128 << 10, "all or none");
 }
+
+#[test]
+fn logs_in_a_directory_of_their_own_survive_the_power() {
+    let vfs = MemVfs::new();
+    let options = Options { wal_dir: Some("/deep/down/logs".into()), ..tiny() };
+    let open = |vfs: &MemVfs| {
+        Db::open_with(Arc::new(vfs.clone()), "/data/base/db", options.clone(), &[]).unwrap()
+    };
+    let db = open(&vfs);
+    db.put("a", "1").unwrap();
+    db.sync_wal().unwrap();
+    let after = open(&vfs.crash_image(CrashChoice::SyncedOnly));
+    assert_eq!(after.get("a").unwrap(), Some(b"1".to_vec()));
+}

@@ -25,7 +25,7 @@ use sateen::Options;
 use world::World;
 
 /// Longer than any operation takes.
-const HANG: Duration = Duration::from_secs(10);
+const HANG: Duration = Duration::from_secs(30);
 const SHRINK_FOR: Duration = Duration::from_secs(40);
 
 thread_local! {
