@@ -13,7 +13,6 @@ use crate::vfs::MemVfs;
 use crate::wal::WalWriter;
 use crate::write::batch::WriteBatch;
 
-
 pub use crate::table::fuzz::{block, compaction_file, filter, seed, table};
 
 /// The number of the files that the entries take theirs for, and the uid of their database.

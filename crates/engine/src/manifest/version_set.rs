@@ -30,6 +30,8 @@ const SNAPSHOT_TABLES_PER_RECORD: usize = 512;
 pub(crate) struct FamilyState {
     pub(crate) name: String,
     pub(crate) version: Arc<Version>,
+    /// Entries up to here are in tables, or were and are overwritten.
+    pub(crate) stored: SeqNo,
     /// None while the database is being recovered.
     pub(crate) data: Option<Arc<ColumnFamilyData>>,
 }
@@ -367,8 +369,7 @@ impl VersionSet {
         self.give_token(state);
         // What is said of files that are gone ends with the old manifest.
         let tables = families.values().flat_map(|family| family.version.tables());
-        let files: BTreeSet<FileId> =
-            tables.map(|(_, _, table)| table.placement.file()).collect();
+        let files: BTreeSet<FileId> = tables.map(|(_, _, table)| table.placement.file()).collect();
         let shared: Vec<FileId> = known.intersection(&files).copied().collect();
 
         let path = manifest_file_name(&self.directory, number);
@@ -429,7 +430,6 @@ impl VersionSet {
         old
     }
 
-
     /// Writes a catalogue of `families` into another directory, and CURRENT there.
     pub(crate) fn write_copy(
         &self,
@@ -487,6 +487,7 @@ fn snapshot_edits(id: ColumnFamilyId, family: &FamilyState) -> Vec<VersionEdit> 
         create: Some(family.name.clone()),
         style: family.version.style().map(str::to_owned),
         log_number: Some(family.version.log_number()),
+        flushed_seqno: Some(family.stored),
         compact_pointers: compact_pointers.collect(),
         ..VersionEdit::default()
     }];
@@ -519,6 +520,7 @@ pub(crate) fn next_family_state(
         (None, Some(name)) => FamilyState {
             name: name.clone(),
             version: Arc::new(Version::new(edit.column_family, LEVELS_MAX)),
+            stored: SeqNo(0),
             data: None,
         },
     };
@@ -530,6 +532,7 @@ pub(crate) fn next_family_state(
         reason: error.to_string(),
     })?;
     family.version = Arc::new(version);
+    family.stored = family.stored.max(edit.flushed_seqno.unwrap_or_default());
     Ok(Some(family))
 }
 

@@ -186,7 +186,8 @@ fn what_eight_threads_synced_survives_the_power() {
                 seed += 1;
                 let before: Vec<u64> =
                     acknowledged.iter().map(|count| count.load(Ordering::SeqCst)).collect();
-                let choice = [CrashChoice::SyncedOnly, CrashChoice::Subset(seed)][seed as usize % 2];
+                let choice =
+                    [CrashChoice::SyncedOnly, CrashChoice::Subset(seed)][seed as usize % 2];
                 let image = vfs.crash_image(choice);
                 let zero = Options { background_threads: 0, ..options.clone() };
                 let after = Db::open_with(as_vfs(&image), "/db", zero, &[]).unwrap();

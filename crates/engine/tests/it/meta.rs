@@ -38,7 +38,12 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Does all of `ops`. Returns what went wrong, and at which.
-fn run(options: &Options, faults: bool, ops: &[Op], progress: &AtomicUsize) -> Option<(usize, String)> {
+fn run(
+    options: &Options,
+    faults: bool,
+    ops: &[Op],
+    progress: &AtomicUsize,
+) -> Option<(usize, String)> {
     progress.store(0, Ordering::Relaxed);
     let done = catch_unwind(AssertUnwindSafe(|| {
         let mut world = World::new(options.clone(), faults);

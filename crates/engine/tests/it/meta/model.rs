@@ -130,13 +130,6 @@ impl Model {
         visible.collect()
     }
 
-    /// Everything is durable, and this is what there is; no snapshot is held.
-    pub(crate) fn rebase(&mut self) {
-        let now = self.now();
-        let views: Vec<_> = self.families.keys().map(|id| (*id, self.view(*id, now))).collect();
-        self.rebase_on(views.into_iter().collect());
-    }
-
     /// A crash was survived: this is what is left of what the model knew.
     pub(crate) fn rebase_on(&mut self, views: BTreeMap<u32, View>) {
         self.before = self.now();
@@ -229,8 +222,8 @@ impl Model {
         }
         for stored in stored..=last_stored {
             let mut state = prefix.clone();
-            for end in stored..=count {
-                feasible[end] |= state.differing == 0;
+            for (end, feasible) in feasible.iter_mut().enumerate().skip(stored) {
+                *feasible |= state.differing == 0;
                 if end < count && self.commits[end].logged {
                     state.apply(self, id, end, skipped);
                 }

@@ -86,7 +86,13 @@ impl Client<'_> {
     fn compare(&self, at: usize, mut options: ReadOptions, model: &Model) {
         options.prefix = Some(vec![b'0' + self.thread]);
         let found = read_all(self.db, &self.families[at], &options);
-        assert!(found == *model, "client {} family {at}: {} and {} keys", self.thread, found.len(), model.len());
+        assert!(
+            found == *model,
+            "client {} family {at}: {} and {} keys",
+            self.thread,
+            found.len(),
+            model.len()
+        );
     }
 }
 
