@@ -212,7 +212,7 @@ impl Opening {
         let mut last_seqno = catalogue.last_seqno;
         for (id, family) in &catalogue.families {
             let newest = family.version.tables().map(|(_, _, table)| table.seqno_max).max();
-            stored.insert(*id, newest.unwrap_or_default());
+            stored.insert(*id, family.stored.max(newest.unwrap_or_default()));
             last_seqno = last_seqno.max(newest.unwrap_or_default());
             let metas: Vec<_> =
                 family.version.tables().map(|(_, _, table)| table.clone()).collect();

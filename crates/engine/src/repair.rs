@@ -258,7 +258,8 @@ impl Repair {
                 ColumnFamilyId(0) => crate::DEFAULT_COLUMN_FAMILY.to_owned(),
                 other => format!("recovered-{}", other.0),
             };
-            let family = FamilyState { name, version: Arc::new(version), data: None };
+            let stored = newest.unwrap_or_default();
+            let family = FamilyState { name, version: Arc::new(version), stored, data: None };
             catalogue.families.insert(id, family);
         }
         Ok(catalogue)

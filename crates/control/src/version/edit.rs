@@ -50,6 +50,9 @@ pub struct VersionEdit {
     pub compact_pointers: Vec<(u8, UserKey)>,
     /// Logs below this number hold nothing of this column family that is not in tables.
     pub log_number: Option<LogNumber>,
+    /// Entries of this column family up to here are in tables: a log that has them still must not
+    /// bring them back, when newer ones that were never in it are gone with their deletion.
+    pub flushed_seqno: Option<SeqNo>,
     /// No sequence number above this one has been given out when the edit was written.
     pub last_seqno: Option<SeqNo>,
     /// File ids from here on are unused. Log numbers and file ids share one counter.

@@ -118,6 +118,7 @@ impl FlushJob {
             column_family: self.family.id(),
             added,
             log_number: Some(self.family.oldest_log_after(self.memtables.len())),
+            flushed_seqno: Some(self.last_seqno()),
             ..VersionEdit::default()
         };
         let moved = StepBytes { read: 0, written: self.output.bytes_written() - start };

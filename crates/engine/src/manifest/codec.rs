@@ -31,6 +31,7 @@ const NEXT_TABLE: u64 = required(11);
 const NEXT_EPOCH: u64 = required(12);
 const NEXT_COLUMN_FAMILY: u64 = required(13);
 const SHARED_FILE: u64 = required(14);
+const FLUSHED_SEQNO: u64 = required(15);
 
 const WHOLE_FILE: u8 = 1;
 const SLICE: u8 = 2;
@@ -56,6 +57,7 @@ pub(crate) fn encode_edit(edit: &VersionEdit, out: &mut Vec<u8>) {
         added,
         compact_pointers,
         log_number,
+        flushed_seqno,
         last_seqno,
         next_file,
         next_table,
@@ -91,6 +93,7 @@ pub(crate) fn encode_edit(edit: &VersionEdit, out: &mut Vec<u8>) {
     for file in shared_files {
         fields.number(SHARED_FILE, Some(file.0));
     }
+    fields.number(FLUSHED_SEQNO, flushed_seqno.map(|n| n.0));
     put_slice(out, &fields.bytes);
 }
 
@@ -214,10 +217,8 @@ fn decode_edit(mut input: &[u8]) -> Result<VersionEdit, EditError> {
                 })?);
             }
             LOG_NUMBER => set(&mut edit.log_number, number(value).map(LogNumber))?,
-            LAST_SEQNO => {
-                let stored = number(value).map(SeqNo).filter(|seqno| *seqno <= SeqNo::MAX);
-                set(&mut edit.last_seqno, stored)?;
-            }
+            LAST_SEQNO => set(&mut edit.last_seqno, seqno(value))?,
+            FLUSHED_SEQNO => set(&mut edit.flushed_seqno, seqno(value))?,
             NEXT_FILE => set(&mut edit.next_file, number(value).map(FileId))?,
             NEXT_TABLE => set(&mut edit.next_table, number(value).map(TableId))?,
             NEXT_EPOCH => set(&mut edit.next_epoch, number(value).map(Epoch))?,
@@ -248,6 +249,10 @@ fn set<T>(slot: &mut Option<T>, value: Option<T>) -> Result<(), EditError> {
 fn number(mut value: &[u8]) -> Option<u64> {
     let number = take_varint(&mut value)?;
     value.is_empty().then_some(number)
+}
+
+fn seqno(value: &[u8]) -> Option<SeqNo> {
+    number(value).map(SeqNo).filter(|seqno| *seqno <= SeqNo::MAX)
 }
 
 fn u32_field(value: &[u8]) -> Option<u32> {

@@ -64,7 +64,7 @@ prop_compose! {
         added in prop::collection::vec((any::<u8>(), any::<u64>(), table()), 0..4),
         pointers in prop::collection::vec((any::<u8>(), bytes()), 0..3),
         numbers in any::<[Option<u64>; 4]>(),
-        last_seqno in prop::option::of(0..=SeqNo::MAX.0),
+        seqnos in prop::array::uniform2(prop::option::of(0..=SeqNo::MAX.0)),
         next_column_family in any::<Option<u32>>(),
         shared in prop::collection::vec(any::<u64>(), 0..3),
     ) -> VersionEdit {
@@ -88,7 +88,8 @@ prop_compose! {
                 .collect(),
             compact_pointers: pointers,
             log_number: numbers[0].map(LogNumber),
-            last_seqno: last_seqno.map(SeqNo),
+            flushed_seqno: seqnos[0].map(SeqNo),
+            last_seqno: seqnos[1].map(SeqNo),
             next_file: numbers[1].map(FileId),
             next_table: numbers[2].map(TableId),
             next_epoch: numbers[3].map(Epoch),

@@ -30,6 +30,8 @@ const SNAPSHOT_TABLES_PER_RECORD: usize = 512;
 pub(crate) struct FamilyState {
     pub(crate) name: String,
     pub(crate) version: Arc<Version>,
+    /// Entries up to here are in tables, or were and are overwritten.
+    pub(crate) stored: SeqNo,
     /// None while the database is being recovered.
     pub(crate) data: Option<Arc<ColumnFamilyData>>,
 }
@@ -486,6 +488,7 @@ fn snapshot_edits(id: ColumnFamilyId, family: &FamilyState) -> Vec<VersionEdit> 
         create: Some(family.name.clone()),
         style: family.version.style().map(str::to_owned),
         log_number: Some(family.version.log_number()),
+        flushed_seqno: Some(family.stored),
         compact_pointers: compact_pointers.collect(),
         ..VersionEdit::default()
     }];
@@ -518,6 +521,7 @@ pub(crate) fn next_family_state(
         (None, Some(name)) => FamilyState {
             name: name.clone(),
             version: Arc::new(Version::new(edit.column_family, LEVELS_MAX)),
+            stored: SeqNo(0),
             data: None,
         },
     };
@@ -529,6 +533,7 @@ pub(crate) fn next_family_state(
         reason: error.to_string(),
     })?;
     family.version = Arc::new(version);
+    family.stored = family.stored.max(edit.flushed_seqno.unwrap_or_default());
     Ok(Some(family))
 }
 

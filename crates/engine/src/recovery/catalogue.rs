@@ -37,6 +37,7 @@ pub(super) fn new_catalogue(
     let family = FamilyState {
         name: DEFAULT_COLUMN_FAMILY.to_owned(),
         version: Arc::new(fresh_version(ColumnFamilyId(0), &options.column_family)),
+        stored: SeqNo(0),
         data: None,
     };
     let counters = Counters::default();

@@ -229,3 +229,21 @@ fn logs_in_a_directory_of_their_own_survive_the_power() {
     let after = open(&vfs.crash_image(CrashChoice::SyncedOnly));
     assert_eq!(after.get("a").unwrap(), Some(b"1".to_vec()));
 }
+
+#[test]
+fn a_log_does_not_bring_back_what_was_deleted_beside_it() {
+    let vfs = MemVfs::new();
+    let db = Db::open_with(Arc::new(vfs.clone()), "/db", tiny(), &[]).unwrap();
+    let family = db.default_column_family();
+    let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+    db.put("deleted", "old").unwrap();
+    db.put("overwritten", "old").unwrap();
+    db.delete_cf(&family, "deleted", &unlogged).unwrap();
+    db.put_cf(&family, "overwritten", "new", &unlogged).unwrap();
+    // Down to the last level, where sequence numbers and deletions are given up.
+    db.compact_range(&family, None, None, &Default::default()).unwrap();
+    let after = vfs.crash_image(CrashChoice::Everything);
+    let after = Db::open_with(Arc::new(after), "/db", tiny(), &[]).unwrap();
+    assert_eq!(after.get("deleted").unwrap(), None);
+    assert_eq!(after.get("overwritten").unwrap(), Some(b"new".to_vec()));
+}
