@@ -55,8 +55,8 @@ impl Default for ReadOptions {
 /// Options of a write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// Durable before the call returns, whatever [`Options::wal`] says. Default: false. RocksDB:
-    /// `sync`.
+    /// Durable before the call returns, whatever [`Options::wal`](crate::Options::wal) says.
+    /// Default: false. RocksDB: `sync`.
     pub sync: bool,
     /// Not in the log: lost in a crash that comes before its memtable is flushed. Default: false.
     /// RocksDB: `disableWAL`.

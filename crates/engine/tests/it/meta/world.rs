@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sateen::vfs::{CrashChoice, FaultVfs, MemVfs, Vfs};
+use sateen::vfs::{CrashChoice, FaultVfs, MemVfs, Vfs, VfsOperation};
 use sateen::{
     ColumnFamily, ColumnFamilyOptions, Db, Error, Iter, Options, ReadOptions, Result, Snapshot,
     WalMode, WriteOptions,
@@ -337,7 +337,14 @@ impl World {
 
     /// Nothing is left to do, and nothing lies about.
     pub(super) fn quiesce(&mut self) {
-        self.mend(false);
+        // What could not be removed is removed at the next open; nothing else may lie about before.
+        let stuck = self.faults.as_ref().is_some_and(|faults| {
+            let sites = faults.sites();
+            sites
+                .iter()
+                .any(|(site, counts)| site.operation == VfsOperation::Remove && counts.faults > 0)
+        });
+        self.mend(stuck);
         self.compare_all();
         self.forget_readers();
         self.db.flush_all().unwrap();
