@@ -349,8 +349,8 @@ impl PosixLock {
 
 impl Drop for PosixLock {
     fn drop(&mut self) {
-        // Closing alone would leave the lock to a child that was forked meanwhile and has not got to
-        // its exec yet. If this fails the close that follows is as good as it gets.
+        // Closing alone would leave the lock to a child that was forked meanwhile and has not got
+        // to its exec yet. If this fails the close that follows is as good as it gets.
         let _closed_next = retry(|| rustix::fs::flock(&self.fd, FlockOperation::Unlock));
     }
 }
