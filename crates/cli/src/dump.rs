@@ -99,12 +99,13 @@ impl Printer<'_> {
         match item {
             TableItem::File(file) => self.line(
                 || {
-                    let (number, uid, bytes) = (file.file, file.db_uid, file.bytes);
+                    let (number, bytes) = (file.file, file.bytes);
+                    let uid = uid_text(file.db_uid);
                     let tables = file.tables;
-                    format!("file {number} of database {uid:016x}: {bytes} bytes, tables {tables}")
+                    format!("file {number} of database {uid}: {bytes} bytes, tables {tables}")
                 },
                 || {
-                    json!({"item": "file", "file": file.file, "db_uid": file.db_uid,
+                    json!({"item": "file", "file": file.file, "db_uid": uid_text(file.db_uid),
                         "bytes": file.bytes, "tables": file.tables})
                 },
             ),
@@ -182,9 +183,10 @@ impl Printer<'_> {
     }
 
     fn header(&mut self, what: &str, number: u64, db_uid: u64, version: u32) -> ControlFlow<()> {
+        let uid = uid_text(db_uid);
         self.line(
-            || format!("{what} {number} of database {db_uid:016x}, format {version}"),
-            || json!({"item": "header", what: number, "db_uid": db_uid, "format_version": version}),
+            || format!("{what} {number} of database {uid}, format {version}"),
+            || json!({"item": "header", what: number, "db_uid": uid, "format_version": version}),
         )
     }
 
@@ -394,6 +396,11 @@ fn placement(placement: &Placement) -> String {
         Placement::Slice { file, offset, .. } => format!("file {} at {offset}", file.0),
         Placement::Log { file } => format!("log {}", file.0),
     }
+}
+
+/// As text: most programs read numbers of JSON with 53 bits.
+fn uid_text(db_uid: u64) -> String {
+    format!("{db_uid:016x}")
 }
 
 fn kind_name(kind: ValueKind) -> &'static str {

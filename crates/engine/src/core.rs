@@ -22,9 +22,10 @@ use crate::error::{Error, Result};
 use crate::files::reclaim::Reclaimer;
 use crate::manifest::version_set::VersionSet;
 use crate::memtable::ArenaPool;
-use crate::metrics::{EngineMetrics, Operation};
+use crate::metrics::{EngineMetrics, LatencySampling, Operation};
 use crate::options::{
-    ColumnFamilyOptions, CompactRangeOptions, Options, WalMode, WriteOptions, control,
+    ColumnFamilyOptions, CompactRangeOptions, Options, StatisticsLevel, WalMode, WriteOptions,
+    control,
 };
 use crate::read::block_cache::BlockCache;
 use crate::read::super_version::Lookup;
@@ -421,9 +422,18 @@ impl DbCore {
             options.set_at_run_time(name, value)?;
         }
         self.blocks.set_capacity(options.block_cache_bytes);
+        self.metrics.set_sampling(sampling(&options));
         self.driver
             .report(self.now(), Event::OptionsChanged { options: control::database(&options) });
         self.options.store(Arc::new(options));
+        // Options of column families that are set here are the default one's, too.
+        let of_family =
+            |(name, _): &&(&str, &str)| Options::info(name).is_ok_and(|info| info.column_family);
+        let own: Vec<(&str, &str)> = changes.iter().filter(of_family).copied().collect();
+        for family in self.families().values() {
+            let is_default = family.id() == self.default_family.id();
+            self.change_family_options(family, if is_default { &own } else { &[] })?;
+        }
         Ok(())
     }
 
@@ -434,13 +444,21 @@ impl DbCore {
     ) -> Result<()> {
         self.check_writable("changing options")?;
         let _catalogue = lock(&self.catalogue);
+        self.change_family_options(family, changes)
+    }
+
+    fn change_family_options(
+        &self,
+        family: &ColumnFamilyData,
+        changes: &[(&str, &str)],
+    ) -> Result<()> {
         let mut options: ColumnFamilyOptions = (*family.options()).clone();
         for (name, value) in changes {
             options.set_at_run_time(name, value)?;
         }
         let event = Event::CfOptionsChanged {
             cf: family.id(),
-            options: Arc::new(control::column_family(&options)),
+            options: Arc::new(control::column_family(&self.options.load(), &options)),
         };
         family.set_options(options);
         self.pipeline.want_switch();
@@ -486,6 +504,14 @@ impl DbCore {
 
     pub(crate) fn sync_directory(&self, directory: &Path) -> Result<()> {
         self.vfs.sync_dir(directory).map_err(|error| Error::io("sync directory", directory, error))
+    }
+}
+
+/// Which operations are timed.
+pub(crate) fn sampling(options: &Options) -> LatencySampling {
+    match options.statistics {
+        StatisticsLevel::Counters => LatencySampling::OFF,
+        StatisticsLevel::Latencies => LatencySampling::default(),
     }
 }
 

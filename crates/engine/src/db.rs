@@ -255,7 +255,7 @@ pub(crate) fn create_family(
     let mut families = (**core.families()).clone();
     families.insert(name.to_owned(), data.clone());
     core.families.store(Arc::new(families));
-    let options = Arc::new(control::column_family(&data.options()));
+    let options = Arc::new(control::column_family(&core.options.load(), &data.options()));
     core.driver.report(core.now(), Event::ColumnFamilyAdded { options, version });
     Ok(data)
 }

@@ -59,9 +59,6 @@ option_struct! {
         /// Make the column families that are named at open and do not exist.
         create_missing_column_families: bool = false, Flag, fixed,
             "create_missing_column_families";
-        /// Stop at the first inconsistency when opening or compacting, instead of going on with
-        /// what is readable; also checks that keys come in order wherever a table is written.
-        paranoid_checks: bool = true, Flag, fixed, "paranoid_checks";
 
         /// Threads for flushes and compactions together. 0: none are started and the caller steps
         /// the work, as tests and simulations do.
@@ -115,9 +112,6 @@ option_struct! {
             "use_direct_io_for_flush_and_compaction";
         /// How much a compaction reads of an input at once.
         compaction_readahead_bytes: u64 = MIB, Bytes, mutable, "compaction_readahead_size";
-        /// Start writing back a buffered flush or compaction every so many bytes. 0: leave it to
-        /// the operating system.
-        bytes_per_sync: u64 = MIB, Bytes, mutable, "bytes_per_sync";
         /// A new manifest is begun, in the background, when so much was appended to the one in use.
         manifest_bytes_max: u64 = 64 * MIB, Bytes, mutable, "max_manifest_file_size";
 
@@ -133,10 +127,6 @@ option_struct! {
         /// The rate at which writers start when they are slowed down.
         delayed_write_bytes_per_second: u64 = 16 * MIB, Bytes, mutable, "delayed_write_rate";
 
-        /// Reads check the checksum of each block that they bring from the disk.
-        verify_checksums_in_reads: bool = true, Flag, mutable, none;
-        /// Compactions check the checksum of each block that they read.
-        verify_checksums_in_compaction: bool = true, Flag, mutable, none;
         /// What is measured: `counters` (bytes, operations, stalls) or `latencies` (also a
         /// histogram for each kind of operation: two readings of the clock).
         statistics: StatisticsLevel = StatisticsLevel::Latencies, Choice, mutable, none;

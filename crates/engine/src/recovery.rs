@@ -25,7 +25,7 @@ use crate::files::FileName;
 use crate::files::reclaim::Reclaimer;
 use crate::manifest::version_set::VersionSet;
 use crate::memtable::ArenaPool;
-use crate::metrics::{EngineMetrics, LatencySampling};
+use crate::metrics::EngineMetrics;
 use crate::options::{ColumnFamilyOptions, Options, WalMode, WalRecovery, control};
 use crate::read::block_cache::BlockCache;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
@@ -487,7 +487,7 @@ impl Opening {
             driver: Driver::new(control::database(&self.options)),
             pool: Pool::default(),
             health: HealthState::default(),
-            metrics: EngineMetrics::new(LatencySampling::default(), 0),
+            metrics: EngineMetrics::new(crate::core::sampling(&self.options), 0),
             unlogged_writes: AtomicBool::new(false),
             pool_memory: self.pool,
             closed: AtomicBool::new(false),
@@ -508,7 +508,7 @@ impl Opening {
             let _orphan = core.vfs.remove(&crate::files::wal_file_name(&logs, log));
         }
         for data in core.families().values() {
-            let options = Arc::new(control::column_family(&data.options()));
+            let options = Arc::new(control::column_family(&core.options.load(), &data.options()));
             let version = data.super_version().version.clone();
             core.driver.report(core.now(), Event::ColumnFamilyAdded { options, version });
         }

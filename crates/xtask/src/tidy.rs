@@ -210,6 +210,9 @@ fn address(line: &str) -> bool {
 
 fn whitespace(name: &str, text: &str, problems: &mut Vec<String>) {
     for (i, line) in text.lines().enumerate() {
+        if ["<<<<<<< ", ">>>>>>> "].iter().any(|marker| line.starts_with(marker)) {
+            problems.push(format!("{name}:{}: half a merge", i + 1));
+        }
         if line.ends_with([' ', '\t']) && !name.ends_with(".txt") {
             problems.push(format!("{name}:{}: space at the end of the line", i + 1));
         }

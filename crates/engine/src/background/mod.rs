@@ -284,8 +284,8 @@ impl DbCore {
         }
     }
 
-    /// Returns false if there is no such job to be done: control would ask for it again at once, and
-    /// who is about to tell it why needs the lock.
+    /// Returns false if there is no such job to be done: control would ask for it again at once,
+    /// and who is about to tell it why needs the lock.
     fn start(&self, shared: &mut Shared, now: Instant, id: JobId, job: Option<Job>) -> bool {
         let made = job.is_some();
         match job {
@@ -404,8 +404,8 @@ impl DbCore {
         };
         if last_seqno.is_some() && self.families().len() > 1 {
             // After a power loss the families must agree on one prefix: what this flush makes
-            // durable in one of them is durable in the logs of the others first. A dead log cannot be
-            // synced; then all families are stored together before writes go on.
+            // durable in one of them is durable in the logs of the others first. A dead log cannot
+            // be synced; then all families are stored together before writes go on.
             if let Err(error) = self.pipeline.sync_wal() {
                 job.abandon();
                 return Err(error);

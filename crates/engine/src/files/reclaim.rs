@@ -101,8 +101,8 @@ impl Reclaimer {
         lock(&self.state).zombies.extend(tables);
     }
 
-    /// Files that share their bytes with a checkpoint. Those of which nothing is left are no concern
-    /// any more: the catalogue remembers a file as shared for longer than there is one.
+    /// Files that share their bytes with a checkpoint. Those of which nothing is left are no
+    /// concern any more: the catalogue remembers a file as shared for longer than there is one.
     pub(crate) fn mark_shared(&self, files: impl Iterator<Item = FileId>) {
         let mut state = lock(&self.state);
         for file in files {
@@ -141,7 +141,8 @@ impl Reclaimer {
         !state.zombies.is_empty() || !state.unlink.is_empty() || !state.punch.is_empty()
     }
 
-    /// True if something can be given back now: it is not pinned, and the last attempt did not fail.
+    /// True if something can be given back now: it is not pinned, and the last attempt did not
+    /// fail.
     pub(crate) fn has_due_work(&self) -> bool {
         let state = lock(&self.state);
         let unpinned = |table: &Arc<TableMeta>| Arc::strong_count(table) == 1;

@@ -100,7 +100,8 @@ struct State {
     /// None while the writer has it, and after it died.
     writer: Option<ManifestWriter>,
     manifest: FileId,
-    /// Manifests that CURRENT may have named for a moment: not needed once it names another for sure.
+    /// Manifests that CURRENT may have named for a moment: not needed once it names another for
+    /// sure.
     strays: Vec<FileId>,
     /// Somebody is writing.
     busy: bool,
@@ -357,8 +358,8 @@ impl VersionSet {
     }
 
     /// Starts a new manifest: a snapshot of every family, then what was installed meanwhile. Edits
-    /// go on being installed in the old one while the snapshot is written. Returns the numbers of the
-    /// manifests that are not needed any more.
+    /// go on being installed in the old one while the snapshot is written. Returns the numbers of
+    /// the manifests that are not needed any more.
     pub(crate) fn roll(&self) -> Result<Vec<FileId>> {
         let number = self.counters.file();
         let mut state = self.take_token();

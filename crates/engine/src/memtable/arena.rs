@@ -98,8 +98,8 @@ impl MappedChunk {
         #[cfg(target_os = "linux")]
         {
             use rustix::mm::{Advice, madvise};
-            // SAFETY: the bytes are mapped, and the advice does not change what they contain. It may
-            // be refused: then the pages are small.
+            // SAFETY: the bytes are mapped, and the advice does not change what they contain. It
+            // may be refused: then the pages are small.
             let _ = unsafe { madvise(address.as_ptr().cast(), CHUNK_BYTES, Advice::LinuxHugepage) };
         }
         MappedChunk(address)

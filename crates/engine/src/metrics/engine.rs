@@ -41,7 +41,6 @@ impl LatencySampling {
     pub(crate) const EXACT: LatencySampling =
         LatencySampling { get_one_in: 1, write_one_in: 1, other_one_in: 1 };
     /// No operation is timed. Counts, stalls, flushes and compactions still are.
-    #[cfg(test)]
     pub(crate) const OFF: LatencySampling =
         LatencySampling { get_one_in: 0, write_one_in: 0, other_one_in: 0 };
 

@@ -19,9 +19,6 @@ pub struct ReadOptions {
     /// What is read from the disk stays in the block cache. Default: true. A scan of everything
     /// should not. RocksDB: `fill_cache`.
     pub fill_cache: bool,
-    /// Each block's checksum is checked when it comes from the disk. Default: true. RocksDB:
-    /// `verify_checksums`.
-    pub verify_checksums: bool,
     /// Bytes that an iterator reads ahead at most; 0: it starts small and grows as it goes.
     /// Default: 0. RocksDB: `readahead_size`.
     pub readahead_bytes: u64,
@@ -49,7 +46,6 @@ impl Default for ReadOptions {
             upper_bound: None,
             prefix: None,
             fill_cache: true,
-            verify_checksums: true,
             readahead_bytes: 0,
             snapshot: None,
         }
@@ -59,8 +55,8 @@ impl Default for ReadOptions {
 /// Options of a write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// Durable before the call returns, whatever [`Options::wal`] says. Default: false. RocksDB:
-    /// `sync`.
+    /// Durable before the call returns, whatever [`Options::wal`](crate::Options::wal) says.
+    /// Default: false. RocksDB: `sync`.
     pub sync: bool,
     /// Not in the log: lost in a crash that comes before its memtable is flushed. Default: false.
     /// RocksDB: `disableWAL`.

@@ -5,7 +5,7 @@ use sateen_control::options::{
     RateLimiterOptions,
 };
 
-use super::{ColumnFamilyOptions, CompactionPriority, Compression, Options};
+use super::{ColumnFamilyOptions, CompactionPriority, Compression, Options, WriteController};
 
 /// Compression as the number that control hands back in a plan. The numbers are those of the
 /// format.
@@ -47,8 +47,23 @@ pub(crate) fn database(options: &Options) -> ControlOptions {
     }
 }
 
-/// The options of a column family.
-pub(crate) fn column_family(options: &ColumnFamilyOptions) -> CfOptions {
+/// The options of a column family of a database with the options `database`.
+pub(crate) fn column_family(database: &Options, options: &ColumnFamilyOptions) -> CfOptions {
+    let told = told_column_family(options);
+    match database.write_controller {
+        WriteController::Triggers => told,
+        // Only the limit on memtables is left, which is one of memory.
+        WriteController::Off => CfOptions {
+            level0_slowdown_writes_trigger: u32::MAX,
+            level0_stop_writes_trigger: u32::MAX,
+            soft_pending_compaction_bytes_limit: 0,
+            hard_pending_compaction_bytes_limit: 0,
+            ..told
+        },
+    }
+}
+
+fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
     CfOptions {
         num_levels: options.levels as usize,
         write_buffer_size: options.memtable_bytes,

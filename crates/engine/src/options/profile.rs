@@ -37,7 +37,6 @@ fn rocksdb() -> Options {
         background_thread_nice: 0,
         direct_io_for_flush_and_compaction: false,
         compaction_readahead_bytes: 2 * MIB,
-        bytes_per_sync: 0,
         wal_bytes_per_sync: 0,
         manifest_bytes_max: 1024 * MIB,
         ..Options::default()

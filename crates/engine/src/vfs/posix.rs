@@ -122,15 +122,7 @@ impl Vfs for PosixVfs {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn VfsLock>> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
-        let fd = retry(|| rustix::fs::open(path, flags, Mode::from_raw_mode(0o644)))?;
-        let stat = rustix::fs::fstat(&fd)?;
-        let claim = Claim::take((stat.st_dev, stat.st_ino))?;
-        match retry(|| rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)) {
-            Ok(()) => Ok(Box::new(PosixLock { _fd: fd, _claim: claim })),
-            Err(Errno::WOULDBLOCK) => Err(io::ErrorKind::WouldBlock.into()),
-            Err(errno) => Err(errno.into()),
-        }
+        Ok(Box::new(PosixLock::take(path)?))
     }
 
     fn free_space(&self, path: &Path) -> io::Result<u64> {
@@ -334,12 +326,34 @@ impl PosixFile {
 /// `flock` is made of per-process locks (network file systems) it would not see a second open here.
 #[derive(Debug)]
 struct PosixLock {
-    // Before the claim: nobody here may try while the system still holds the lock.
-    _fd: OwnedFd,
+    fd: OwnedFd,
+    // Dropped last: nobody here may try while the system still holds the lock.
     _claim: Claim,
 }
 
 impl VfsLock for PosixLock {}
+
+impl PosixLock {
+    fn take(path: &Path) -> io::Result<PosixLock> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+        let fd = retry(|| rustix::fs::open(path, flags, Mode::from_raw_mode(0o644)))?;
+        let stat = rustix::fs::fstat(&fd)?;
+        let claim = Claim::take((stat.st_dev, stat.st_ino))?;
+        match retry(|| rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)) {
+            Ok(()) => Ok(PosixLock { fd, _claim: claim }),
+            Err(Errno::WOULDBLOCK) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+impl Drop for PosixLock {
+    fn drop(&mut self) {
+        // Closing alone would leave the lock to a child that was forked meanwhile and has not got to
+        // its exec yet. If this fails the close that follows is as good as it gets.
+        let _closed_next = retry(|| rustix::fs::flock(&self.fd, FlockOperation::Unlock));
+    }
+}
 
 type FileIdentity = (u64, u64);
 

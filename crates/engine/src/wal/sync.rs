@@ -9,7 +9,7 @@
 //!   everything in that is already in tables.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
 use super::frame::FILE_HEADER_BYTES;
 use crate::error::{Error, Result};
@@ -28,10 +28,12 @@ pub(crate) struct WalSync {
     synced: AtomicU64,
     /// The failure that ended the file's life.
     dead: OnceLock<Error>,
-    /// Whose turn it is to sync. Of two overlapping syncs the kernel may tell only one that it
-    /// failed, so there is one at a time; whoever waited finds its bytes covered. Nobody else takes
-    /// this lock: readers and unsynced writers never wait for it.
-    turn: Mutex<()>,
+    /// Whether somebody syncs. Of two overlapping syncs the kernel may tell only one that it
+    /// failed, so there is one at a time; whoever waits for it finds its bytes covered, all of them
+    /// at once. Never held over the sync itself.
+    syncing: Mutex<bool>,
+    /// A sync has ended.
+    ended: Condvar,
     link: Mutex<Link>,
 }
 
@@ -43,6 +45,16 @@ struct Link {
     predecessor: Option<Arc<WalSync>>,
 }
 
+/// The right to sync, given back on drop.
+struct Turn<'a>(&'a WalSync);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.syncing) = false;
+        self.0.ended.notify_all();
+    }
+}
+
 impl WalSync {
     pub(super) fn new(path: &Path, file: Arc<dyn VfsFile>, class: IoClass) -> WalSync {
         WalSync {
@@ -51,7 +63,8 @@ impl WalSync {
             written: AtomicU64::new(0),
             synced: AtomicU64::new(0),
             dead: OnceLock::new(),
-            turn: Mutex::new(()),
+            syncing: Mutex::new(false),
+            ended: Condvar::new(),
             link: Mutex::new(Link { file: Some(file), predecessor: None }),
         }
     }
@@ -65,23 +78,40 @@ impl WalSync {
             self.check_alive()?;
             return Ok(self.synced_offset());
         }
-        let _turn = lock(&self.turn);
-        self.check_alive()?;
-        if self.synced_offset() >= target {
-            return Ok(self.synced_offset());
+        {
+            let mut syncing = lock(&self.syncing);
+            loop {
+                self.check_alive()?;
+                if self.synced_offset() >= target {
+                    return Ok(self.synced_offset());
+                }
+                if !*syncing {
+                    break;
+                }
+                syncing = self.ended.wait(syncing).unwrap_or_else(PoisonError::into_inner);
+            }
+            *syncing = true;
         }
+        let turn = Turn(self);
+        let synced = self.sync_now();
+        drop(turn);
+        synced
+    }
+
+    /// The sync itself; it is the caller's turn.
+    fn sync_now(&self) -> Result<u64> {
         // Read again: what others wrote while this caller waited rides along.
         let target = self.written();
         if target > FILE_HEADER_BYTES as u64 {
             self.sync_predecessor()?;
         }
-        let Some(file) = lock(&self.link).file.clone() else {
-            return Ok(target);
-        };
-        file.sync_data(self.class).map_err(|e| self.kill("sync", e))?;
-        // A write that failed meanwhile does not undo what this sync covered, but the file is dead
-        // and nothing is acknowledged on it.
-        self.check_alive()?;
+        let file = lock(&self.link).file.clone();
+        if let Some(file) = file {
+            file.sync_data(self.class).map_err(|e| self.kill("sync", e))?;
+            // A write that failed meanwhile does not undo what this sync covered, but the file is
+            // dead and nothing is acknowledged on it.
+            self.check_alive()?;
+        }
         self.synced.fetch_max(target, Ordering::Release);
         Ok(target)
     }

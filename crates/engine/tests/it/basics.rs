@@ -205,6 +205,18 @@ fn a_sync_reaches_the_log_before_the_one_that_was_just_begun() {
 }
 
 #[test]
+fn options_set_at_run_time_reach_the_default_column_family() {
+    let db = Db::open_with(Arc::new(MemVfs::new()), "/db", tiny(), &[]).unwrap();
+    db.set_options(&[("memtable_bytes", "128KiB"), ("slice_bytes_max", "64KiB")]).unwrap();
+    let family = db.default_column_family();
+    assert_eq!(db.options_cf(&family).memtable_bytes, 128 << 10);
+    assert_eq!(db.options().slice_bytes_max, 64 << 10);
+    let refused = db.set_options(&[("memtable_bytes", "1MiB"), ("levels", "3")]).unwrap_err();
+    assert!(refused.to_string().contains("levels"), "{refused}");
+    assert_eq!(db.options_cf(&family).memtable_bytes, 128 << 10, "all or none");
+}
+
+#[test]
 fn logs_in_a_directory_of_their_own_survive_the_power() {
     let vfs = MemVfs::new();
     let options = Options { wal_dir: Some("/deep/down/logs".into()), ..tiny() };

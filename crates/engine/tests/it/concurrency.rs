@@ -86,7 +86,8 @@ fn an_iterator_never_sees_half_a_batch() {
             let (db, over) = (&db, &over);
             scope.spawn(move || {
                 for round in 0..600 {
-                    // All keys of one batch get one number; batches of two threads overwrite each other.
+                    // All keys of one batch get one number; batches of two threads overwrite each
+                    // other.
                     let mut batch = WriteBatch::new();
                     for key in 0..12 {
                         batch.put(format!("key{key:02}"), value(round * 2 + thread, 60)).unwrap();

@@ -10,4 +10,6 @@ mod crash;
 mod full_disk;
 mod fuzz_corpus;
 mod kill;
+mod measure;
 mod meta;
+mod repair;

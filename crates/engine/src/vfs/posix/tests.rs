@@ -284,3 +284,16 @@ fn a_whole_read_is_one_system_call() {
         assert_eq!(calls() - before - between, 10, "direct: {direct}");
     }
 }
+
+#[test]
+fn a_lock_is_given_back_even_if_a_child_was_forked_meanwhile() {
+    let dir = directory();
+    let path = dir.path().join("LOCK");
+    let held = PosixLock::take(&path).unwrap();
+    assert_eq!(PosixLock::take(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    // What a child has between its fork and its exec: the same open file.
+    let inherited = held.fd.try_clone().unwrap();
+    drop(held);
+    drop(PosixLock::take(&path).unwrap());
+    drop(inherited);
+}

@@ -1,8 +1,9 @@
-//! What a database must hold: every version of every key, by commit, and what of it a crash may take.
+//! What a database must hold: every version of every key, by commit, and what of it a crash may
+//! take.
 //!
-//! Commits are numbered from 1. At the *base* (the last moment at which everything was durable) only
-//! one version of each key is left; commits since are kept whole, so that what a crash left can be
-//! recognised as one of the states that the durability contract allows.
+//! Commits are numbered from 1. At the *base* (the last moment at which everything was durable)
+//! only one version of each key is left; commits since are kept whole, so that what a crash left
+//! can be recognised as one of the states that the durability contract allows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -184,8 +185,8 @@ impl Model {
             let here = self.feasible(*id, family, found, skipped);
             if !here[floor..].contains(&true) {
                 return Err(format!(
-                    "family {} ({id}) is no state that the contract allows: {} commits, log durable \
-                     to {floor}, stored to {}, all {all}; {}",
+                    "family {} ({id}) is no state that the contract allows: {} commits, log \
+                     durable to {floor}, stored to {}, all {all}; {}",
                     family.name,
                     count,
                     family.stored - self.before,

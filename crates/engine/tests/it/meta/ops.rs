@@ -1,6 +1,6 @@
 //! The operations: their kinds with weights, and where keys and values come from. An operation is a
-//! kind and a seed, and nothing else, so that a list of them from which some are left out still means
-//! the same.
+//! kind and a seed, and nothing else, so that a list of them from which some are left out still
+//! means the same.
 
 use std::sync::Arc;
 

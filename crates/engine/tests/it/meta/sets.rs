@@ -167,7 +167,6 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
         }
         33 => {
             family.whole_key_filter = false;
-            options.verify_checksums_in_reads = false;
             options.compaction_readahead_bytes = 0;
             "no filter, no read-ahead"
         }

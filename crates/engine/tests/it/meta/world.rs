@@ -291,8 +291,8 @@ impl World {
         self.adopt(all);
     }
 
-    /// The disk is well again: the database works again and has lost nothing. With `anew`, it is also
-    /// closed and opened.
+    /// The disk is well again: the database works again and has lost nothing. With `anew`, it is
+    /// also closed and opened.
     pub(super) fn mend(&mut self, anew: bool) {
         self.clear_faults();
         if self.tainted {
