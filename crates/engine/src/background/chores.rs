@@ -280,7 +280,9 @@ impl DbCore {
 
     fn roll_manifest_if_large(&self) -> Result<bool> {
         let large = self.versions.appended_bytes() >= self.options.load().manifest_bytes_max;
-        if !large || self.driver.chores.manifest_is_dead() {
+        // A manifest may die of what follows a sync that succeeded: nobody has failed of it yet.
+        let died = self.health.health() == Health::Ok && self.versions.manifest_is_dead();
+        if !(large || died) || self.driver.chores.manifest_is_dead() {
             return Ok(false);
         }
         self.roll_manifest()?;
@@ -349,7 +351,8 @@ impl DbCore {
     pub(crate) fn resume_inner(self: &Arc<Self>) -> Result<()> {
         let _one_at_a_time = lock(&self.driver.chores.mending);
         if self.health.health() == Health::Ok {
-            return Ok(());
+            // A dead manifest that nobody has failed of yet is replaced all the same.
+            return self.roll_manifest_if_large().map(drop);
         }
         if self.driver.chores.manifest_is_dead() || self.versions.manifest_is_dead() {
             self.roll_manifest()?;

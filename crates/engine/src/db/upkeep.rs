@@ -113,9 +113,6 @@ impl Db {
         if self.core.read_only {
             return Err(Error::ReadOnly("resuming"));
         }
-        if self.core.health.health() == Health::Ok {
-            return Ok(());
-        }
         self.core.resume_inner()
     }
 
