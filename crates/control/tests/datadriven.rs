@@ -170,6 +170,7 @@ fn table(text: &str, next_id: &mut u64) -> Arc<TableMeta> {
         entries: 100,
         tombstones,
         raw_bytes: size_bytes,
+        tail_bytes: 0,
     })
 }
 

@@ -82,9 +82,17 @@ impl ColumnFamilyData {
         self.options.store(Arc::new(options));
     }
 
+    /// At so many bytes the memtable is sealed: what the options say, or less while the memory
+    /// budget leaves less.
     #[inline]
     pub(crate) fn memtable_bytes_max(&self) -> usize {
         self.memtable_bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// Limits memtables to `bytes` from now on; never to more than the options say.
+    pub(crate) fn limit_memtable(&self, bytes: u64) {
+        let bytes = usize::try_from(bytes.min(self.options.load().memtable_bytes));
+        self.memtable_bytes_max.store(bytes.unwrap_or(usize::MAX).max(1), Ordering::Relaxed);
     }
 
     pub(crate) fn is_dropped(&self) -> bool {

@@ -190,16 +190,21 @@ impl DbCore {
         self.unlogged_writes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of everything in memory but the block cache.
-    pub(crate) fn memory_without_cache(&self) -> u64 {
+    /// Bytes of what is in memory besides memtables and the block cache.
+    pub(crate) fn other_memory(&self) -> u64 {
+        self.tables.memory_bytes()
+            + self.blocks.pinned_bytes()
+            + self.driver.buffer_bytes()
+            + self.pipeline.buffer_bytes()
+    }
+
+    /// Bytes of memtables, and of the memory that is kept for the next ones.
+    pub(crate) fn memtable_memory(&self) -> u64 {
         let families = self.families();
         let memtables = families
             .values()
             .map(|family| family.active_memtable().memory_bytes() as u64 + family.sealed_usage().1);
-        memtables.sum::<u64>()
-            + self.pool_memory.bytes() as u64
-            + self.tables.memory_bytes()
-            + self.blocks.pinned_bytes()
+        memtables.sum::<u64>() + self.pool_memory.bytes() as u64
     }
 
     // ---- snapshots -----------------------------------------------------------------------------

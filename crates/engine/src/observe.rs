@@ -112,6 +112,8 @@ impl DbCore {
             block_cache: self.blocks.usage_bytes(),
             pinned_blocks: self.blocks.pinned_bytes(),
             indexes_and_filters: self.tables.memory_bytes(),
+            job_buffers: self.driver.buffer_bytes(),
+            wal_buffers: self.pipeline.buffer_bytes(),
             budget: self.options.load().memory_budget.unwrap_or(0),
             ..MemoryUse::default()
         };

@@ -510,6 +510,7 @@ impl Opening {
         for data in core.families().values() {
             let options = Arc::new(control::column_family(&core.options.load(), &data.options()));
             let version = data.super_version().version.clone();
+            core.driver.chores.open_tables(&version);
             core.driver.report(core.now(), Event::ColumnFamilyAdded { options, version });
         }
         if threads > 0 {

@@ -431,5 +431,6 @@ fn meta_of(file: FileId, entry: &DirectoryEntry) -> TableMeta {
         entries: entry.entries,
         tombstones: entry.tombstones,
         raw_bytes: entry.raw_bytes,
+        tail_bytes: 0,
     }
 }

@@ -60,4 +60,7 @@ pub struct TableMeta {
     pub tombstones: u64,
     /// Bytes of user keys and values before compression.
     pub raw_bytes: u64,
+    /// Bytes behind the data blocks (filter, index, properties, footer): what opening it reads. 0
+    /// where nobody has said.
+    pub tail_bytes: u64,
 }

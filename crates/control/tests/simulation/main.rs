@@ -173,6 +173,7 @@ impl World {
             entries: entries.len() as u64,
             tombstones: entries.values().filter(|e| !e.1).count() as u64,
             raw_bytes: entries.len() as u64 * ENTRY_BYTES,
+            tail_bytes: 0,
         };
         self.tables.insert(id, entries);
         Arc::new(meta)

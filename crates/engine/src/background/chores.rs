@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use sateen_control::version::VersionEdit;
-use sateen_control::{Event, FileId, Instant, LogNumber};
+use sateen_control::version::{TableMeta, Version, VersionEdit};
+use sateen_control::{ColumnFamilyId, Epoch, Event, FileId, Instant, IoClass, LogNumber};
 
 use super::Step;
 use super::flush_job::FlushJob;
@@ -30,6 +30,17 @@ const MEND_AFTER_MAX: Duration = Duration::from_secs(5);
 /// How long after the last memtable was sealed the memory kept for the next is given back.
 const IDLE_MEMORY_AFTER: Duration = Duration::from_secs(2);
 
+/// How many tables a round of chores opens.
+const OPENED_AT_A_TIME: usize = 16;
+
+/// A table, and where it was.
+struct ToOpen {
+    family: ColumnFamilyId,
+    level: u8,
+    epoch: Epoch,
+    table: Arc<TableMeta>,
+}
+
 #[derive(Default)]
 struct State {
     poked: bool,
@@ -39,6 +50,8 @@ struct State {
     manifest_dead: bool,
     /// Seals counted when the idle memory was last looked at, and when that number changed.
     seals_seen: (u64, u64),
+    /// Tables that were there at open and are opened one after the other, the last one first.
+    to_open: Vec<ToOpen>,
     mend_at_ns: u64,
     mend_wait: Duration,
 }
@@ -63,6 +76,19 @@ impl Chores {
     pub(crate) fn stop(&self) {
         lock(&self.state).stop = true;
         self.wake.notify_one();
+    }
+
+    /// Has the tables of `version` opened, so that no client waits for their indexes; those of
+    /// upper levels, which most reads look at, first.
+    pub(crate) fn open_tables(&self, version: &Version) {
+        let family = version.column_family();
+        let tables = version.tables().map(|(level, epoch, table)| {
+            let table = table.clone();
+            ToOpen { family, level, epoch, table }
+        });
+        let to_open = &mut lock(&self.state).to_open;
+        to_open.extend(tables);
+        to_open.sort_by_key(|open| std::cmp::Reverse(open.level));
     }
 
     /// The manifest is dead; `file` may be named in it.
@@ -118,6 +144,7 @@ impl DbCore {
         chore(self.roll_manifest_if_large());
         self.give_back_idle_memory();
         self.keep_memory_budget();
+        chore(Ok(self.open_some_tables()));
         chore(self.mend());
         if self.reclaimer.has_work() {
             // A table that cannot be removed now is tried again; it is no reason to refuse writes.
@@ -132,6 +159,29 @@ impl DbCore {
         if self.pipeline.wal_is_dead() || self.driver.chores.manifest_is_dead() {
             self.health.raise(health, error);
         }
+    }
+
+    fn open_some_tables(&self) -> bool {
+        let batch = {
+            let mut state = lock(&self.driver.chores.state);
+            if !self.tables.has_room() {
+                state.to_open = Vec::new();
+            }
+            let left = state.to_open.len().saturating_sub(OPENED_AT_A_TIME);
+            state.poked |= left > 0;
+            state.to_open.split_off(left)
+        };
+        for open in &batch {
+            let Some(family) = self.family_by_id(open.family) else { continue };
+            // Held while the table is opened: what is reclaimed must not be opened any more.
+            let version = family.super_version().version.clone();
+            let run = version.level(open.level).run(open.epoch);
+            if run.is_some_and(|run| run.locate(&open.table.smallest, open.table.id).is_some()) {
+                // What is wrong with it is told to whoever reads it.
+                let _opened = self.tables.get(&open.table, IoClass::Deep(open.level));
+            }
+        }
+        !batch.is_empty()
     }
 
     fn sync_by_interval(&self) -> Result<bool> {
@@ -461,16 +511,37 @@ impl DbCore {
         }
     }
 
-    /// Gives the block cache what the budget leaves it.
+    /// Divides the budget: what is open and under way takes what it takes, the memtables get what
+    /// that and a small cache leave, the cache what all of them leave.
     fn keep_memory_budget(&self) {
         let options = self.options.load();
         let Some(budget) = options.memory_budget else { return };
-        let others = self.memory_without_cache();
-        let floor = (budget / 16).min(8 << 20);
-        let cache = budget.saturating_sub(others).max(floor).min(budget);
-        self.blocks.set_capacity(cache.min(options.block_cache_bytes.max(floor)));
+        let families = self.families();
+        let cache_min = (budget / 16).min(CACHE_BYTES_MIN);
+        let fixed = self.other_memory();
+        let left = budget.saturating_sub(fixed + cache_min).max(budget / 4);
+        let in_use = |family: &&Arc<ColumnFamilyData>| {
+            family.active_memtable().memory_bytes() > IDLE_MEMTABLE_BYTES
+                || family.sealed_usage().0 > 0
+        };
+        // One is written while as many as may be wait for their flush.
+        let memtables =
+            |family: &Arc<ColumnFamilyData>| u64::from(family.options().memtables_max) + 1;
+        let count: u64 = families.values().filter(in_use).map(memtables).sum();
+        let each = left / count.max(1);
+        for family in families.values() {
+            family.limit_memtable(each);
+        }
+        let others = fixed + self.memtable_memory();
+        let cache = budget.saturating_sub(others).max(cache_min);
+        self.blocks.set_capacity(cache.min(options.block_cache_bytes.max(cache_min)));
     }
 }
+
+/// What the memory budget leaves the cache in any case, if it is not tiny.
+const CACHE_BYTES_MIN: u64 = 8 << 20;
+/// A memtable that holds no more is not being filled.
+const IDLE_MEMTABLE_BYTES: usize = 64 << 10;
 
 /// Bytes of a step of a flush that nobody waits behind.
 const STEP_BYTES: u64 = 8 << 20;

@@ -68,6 +68,7 @@ pub(crate) struct CompactionJob {
     /// Input bytes that earlier steps have reported; None before the first step.
     read_reported: Option<u64>,
     stats: CompactionStats,
+    buffer_bytes: u64,
     bytes_out: u64,
     started: std::time::Instant,
 }
@@ -92,7 +93,10 @@ impl CompactionJob {
                 OpenInput { tables: context.tables.clone(), options: context.read.clone() };
             LevelIter::new(InputRun(input.tables.clone()), opener, IterBounds::all())
         };
+        let chunk_bytes = context.read.chunk_bytes as u64;
         let runs: Vec<_> = plan.rewrite.iter().map(open).collect();
+        // A chunk of each input run, and the output's.
+        let buffer_bytes = runs.len() as u64 * chunk_bytes + super::output::BUFFER_BYTES;
         let mut below = plan.keys_below();
         let bottommost: Bottommost = Box::new(move |user_key| !below.may_contain(user_key));
         let input = (!runs.is_empty()).then(|| {
@@ -112,9 +116,15 @@ impl CompactionJob {
             output: Output::new(context.output),
             read_reported: None,
             stats: CompactionStats::default(),
+            buffer_bytes,
             bytes_out: 0,
             started: std::time::Instant::now(),
         }
+    }
+
+    /// What it holds in memory to read and write through, about.
+    pub(crate) fn buffer_bytes(&self) -> u64 {
+        self.buffer_bytes
     }
 
     /// Moves about `bytes`.

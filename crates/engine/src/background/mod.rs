@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use sateen_control::version::{Version, VersionEdit};
 use sateen_control::{
-    Action, ColumnFamilyId, ControlOptions, ControlPlane, Event, FileId, Instant, JobId, JobResult,
-    RequestId,
+    Action, ColumnFamilyId, ControlOptions, ControlPlane, Event, FileId, Instant, IoClass, JobId,
+    JobResult, RequestId,
 };
 
 use crate::core::DbCore;
@@ -66,6 +66,21 @@ impl Job {
         }
     }
 
+    /// What it reads and writes through, about.
+    fn buffer_bytes(&self) -> u64 {
+        match self {
+            Job::Flush(_) => output::BUFFER_BYTES,
+            Job::Compaction(job) => job.buffer_bytes(),
+        }
+    }
+
+    fn class(&self) -> IoClass {
+        match self {
+            Job::Flush(_) => IoClass::Flush,
+            Job::Compaction(job) => job.plan.class,
+        }
+    }
+
     fn file_id(&self) -> Option<FileId> {
         match self {
             Job::Flush(job) => job.file_id(),
@@ -79,6 +94,7 @@ struct Slot {
     job: Option<Box<Job>>,
     is_flush: bool,
     discard: bool,
+    buffer_bytes: u64,
 }
 
 struct Shared {
@@ -191,6 +207,11 @@ impl Driver {
         (flushes as u64, (shared.jobs.len() - flushes) as u64)
     }
 
+    /// Bytes of the buffers of what runs.
+    pub(crate) fn buffer_bytes(&self) -> u64 {
+        lock(&self.shared).jobs.values().map(|slot| slot.buffer_bytes).sum()
+    }
+
     /// Bytes that compaction is behind in a column family.
     pub(crate) fn pending_compaction_bytes(&self, family: ColumnFamilyId) -> u64 {
         lock(&self.shared).plane.pending_compaction_bytes(family).unwrap_or(0)
@@ -291,7 +312,9 @@ impl DbCore {
         match job {
             Some(job) => {
                 let is_flush = matches!(job, Job::Flush(_));
-                let slot = Slot { job: Some(Box::new(job)), is_flush, discard: false };
+                let buffer_bytes = job.buffer_bytes();
+                let job = Some(Box::new(job));
+                let slot = Slot { job, is_flush, discard: false, buffer_bytes };
                 shared.jobs.insert(id, slot);
             }
             // The column family is being dropped.
@@ -411,6 +434,12 @@ impl DbCore {
                 return Err(error);
             }
         }
+        // Before anybody relies on them: a table that cannot be opened fails the job, while its
+        // inputs are still there, and the first client to read one need not wait for its index.
+        if let Err(error) = self.open_results(&edit, job.class()) {
+            self.give_up_result(job);
+            return Err(error);
+        }
         let seqno = last_seqno.unwrap_or_default();
         let installed = self.versions.install(edit, flushed, seqno, &self.reclaimer);
         match installed {
@@ -421,15 +450,26 @@ impl DbCore {
                 installed.version.ok_or_else(gone)
             }
             Err(error @ Error::NoSuchColumnFamily(_)) => {
-                job.abandon();
+                self.give_up_result(job);
                 Err(error)
             }
             Err(error) => {
+                job.file_id().inspect(|file| self.tables.evict_file(*file));
                 // The dead manifest may hold the edit: its file goes once a new one is current.
                 self.driver.chores.after_roll(job.file_id());
                 Err(error)
             }
         }
+    }
+
+    fn open_results(&self, edit: &VersionEdit, class: IoClass) -> Result<()> {
+        edit.added.iter().try_for_each(|added| self.tables.get(&added.table, class).map(drop))
+    }
+
+    /// Removes what a finished job has made, open handles included.
+    fn give_up_result(&self, job: &mut Job) {
+        job.file_id().inspect(|file| self.tables.evict_file(*file));
+        job.abandon();
     }
 
     fn count_job(&self, job: &Job) {

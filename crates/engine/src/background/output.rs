@@ -16,6 +16,10 @@ use crate::options::{ColumnFamilyOptions, Compression, Options};
 use crate::table::{TableBuilder, TableBuilderOptions};
 use crate::vfs::Vfs;
 
+/// What an output holds in memory, about: the buffer of its file, and its open table's index and
+/// hashes.
+pub(crate) const BUFFER_BYTES: u64 = 2 << 20;
+
 /// Where and how an output is written.
 #[derive(Clone)]
 pub(crate) struct OutputContext {

@@ -149,6 +149,7 @@ pub fn table_with(
             db_uid,
             offset: entry.offset,
             length: entry.length,
+            tail_bytes: 0,
         };
         let table = Arc::new(Table::open(source, IoClass::Client)?);
         let properties = table.properties();

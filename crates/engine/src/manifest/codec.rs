@@ -17,6 +17,10 @@ const fn required(number: u64) -> u64 {
     number << 1
 }
 
+const fn optional(number: u64) -> u64 {
+    number << 1 | 1
+}
+
 const COLUMN_FAMILY: u64 = required(1);
 const CREATE: u64 = required(2);
 const DROP: u64 = required(3);
@@ -32,6 +36,9 @@ const NEXT_EPOCH: u64 = required(12);
 const NEXT_COLUMN_FAMILY: u64 = required(13);
 const SHARED_FILE: u64 = required(14);
 const FLUSHED_SEQNO: u64 = required(15);
+
+/// Fields behind the fixed part of an added table: what a reader can do without is optional.
+const TAIL_BYTES: u64 = optional(1);
 
 const WHOLE_FILE: u8 = 1;
 const SLICE: u8 = 2;
@@ -156,6 +163,7 @@ fn encode_added(added: &AddedTable, out: &mut Vec<u8>) {
         entries,
         tombstones,
         raw_bytes,
+        tail_bytes,
     } = &**table;
     put_varint(out, id.0);
     encode_placement(placement, out);
@@ -163,6 +171,12 @@ fn encode_added(added: &AddedTable, out: &mut Vec<u8>) {
     put_slice(out, largest);
     for number in [*size_bytes, seqno_min.0, seqno_max.0, *entries, *tombstones, *raw_bytes] {
         put_varint(out, number);
+    }
+    if *tail_bytes > 0 {
+        let mut value = Vec::with_capacity(5);
+        put_varint(&mut value, *tail_bytes);
+        put_varint(out, TAIL_BYTES);
+        put_slice(out, &value);
     }
 }
 
@@ -287,23 +301,27 @@ fn decode_removed(input: &mut &[u8]) -> Option<RemovedTable> {
 }
 
 fn decode_added(mut value: &[u8]) -> Result<AddedTable, EditError> {
-    let added = take_added(&mut value).ok_or(EditError::Malformed("an added table"))?;
+    let (level, epoch, mut table) =
+        take_added(&mut value).ok_or(EditError::Malformed("an added table"))?;
+    let mut tail_bytes = None;
     // Behind the fixed part may come fields that a newer version added.
     while !value.is_empty() {
-        let (tag, _) = take_field(&mut value)?;
-        skip_or_refuse(tag)?;
+        match take_field(&mut value)? {
+            (TAIL_BYTES, value) => set(&mut tail_bytes, number(value))?,
+            (tag, _) => skip_or_refuse(tag)?,
+        }
     }
-    let table = &*added.table;
+    table.tail_bytes = tail_bytes.unwrap_or(0);
     if table.smallest > table.largest || table.seqno_min > table.seqno_max {
         return Err(EditError::Malformed("a table whose bounds are reversed"));
     }
     if table.seqno_max > SeqNo::MAX {
         return Err(EditError::Malformed("a table of an impossible sequence number"));
     }
-    Ok(added)
+    Ok(AddedTable { level, epoch, table: Arc::new(table) })
 }
 
-fn take_added(input: &mut &[u8]) -> Option<AddedTable> {
+fn take_added(input: &mut &[u8]) -> Option<(u8, Epoch, TableMeta)> {
     let level = take_u8(input)?;
     let epoch = Epoch(take_varint(input)?);
     let id = TableId(take_varint(input)?);
@@ -321,8 +339,9 @@ fn take_added(input: &mut &[u8]) -> Option<AddedTable> {
         entries: take_varint(input)?,
         tombstones: take_varint(input)?,
         raw_bytes: take_varint(input)?,
+        tail_bytes: 0,
     };
-    Some(AddedTable { level, epoch, table: Arc::new(table) })
+    Some((level, epoch, table))
 }
 
 fn take_placement(input: &mut &[u8]) -> Option<Placement> {

@@ -38,8 +38,8 @@ fn placement() -> impl Strategy<Value = Placement> {
 
 fn table() -> impl Strategy<Value = Arc<TableMeta>> {
     let seqnos = (0..=SeqNo::MAX.0, 0..=SeqNo::MAX.0);
-    (any::<u64>(), placement(), bytes(), bytes(), seqnos, any::<[u64; 4]>()).prop_map(
-        |(id, placement, a, b, seqnos, [size_bytes, entries, tombstones, raw_bytes])| {
+    (any::<u64>(), placement(), bytes(), bytes(), seqnos, any::<[u64; 5]>()).prop_map(
+        |(id, placement, a, b, seqnos, [size_bytes, entries, tombstones, raw_bytes, tail_bytes])| {
             Arc::new(TableMeta {
                 id: TableId(id),
                 placement,
@@ -51,6 +51,7 @@ fn table() -> impl Strategy<Value = Arc<TableMeta>> {
                 entries,
                 tombstones,
                 raw_bytes,
+                tail_bytes,
             })
         },
     )

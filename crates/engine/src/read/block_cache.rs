@@ -2,12 +2,14 @@
 //! never reused and blocks never change (format rule F2), so nothing here is ever wrong, only cold.
 
 use std::hash::{BuildHasher, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{OptionsBuilder, Weighter};
+use quick_cache::sync::Cache;
+use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
 use sateen_control::TableId;
+
+use crate::sync::lock;
 
 /// What a cached block takes beside its bytes: the count in front of it, the entry, its place in
 /// the hash table, the allocator's own.
@@ -101,11 +103,50 @@ struct Counters {
     misses: AtomicU64,
 }
 
-type Blocks = Cache<Key, Arc<[u8]>, Bytes, BuildKeyHasher, DefaultLifecycle<Key, Arc<[u8]>>>;
+/// Blocks that the cache gave up while readers held them.
+#[derive(Clone, Default)]
+struct Pinned(Arc<Mutex<Vec<Weak<[u8]>>>>);
+
+impl Pinned {
+    fn add(&self, block: &Arc<[u8]>) {
+        let mut pinned = lock(&self.0);
+        // A weak reference keeps the memory: those to blocks that are free go before the list
+        // grows.
+        if pinned.len() == pinned.capacity() {
+            pinned.retain(|block| block.strong_count() > 0);
+            pinned.shrink_to(64);
+        }
+        pinned.push(Arc::downgrade(block));
+    }
+
+    fn bytes(&self) -> u64 {
+        let mut pinned = lock(&self.0);
+        pinned.retain(|block| block.strong_count() > 0);
+        pinned.iter().filter_map(Weak::upgrade).map(|block| block.len() as u64).sum()
+    }
+}
+
+/// What the cache gives up is freed after its lock is; what readers hold is remembered.
+impl Lifecycle<Key, Arc<[u8]>> for Pinned {
+    // As a rule one or two blocks make room for one.
+    type RequestState = [Option<Arc<[u8]>>; 2];
+
+    fn on_evict(&self, state: &mut Self::RequestState, _: Key, block: Arc<[u8]>) {
+        if Arc::strong_count(&block) > 1 {
+            self.add(&block);
+        }
+        if let Some(free) = state.iter_mut().find(|slot| slot.is_none()) {
+            *free = Some(block);
+        }
+    }
+}
+
+type Blocks = Cache<Key, Arc<[u8]>, Bytes, BuildKeyHasher, Pinned>;
 
 /// A cache of data blocks, shared by all column families.
 pub(crate) struct BlockCache {
     cache: Blocks,
+    pinned: Pinned,
     capacity: AtomicU64,
     counters: [Counters; COUNTERS],
 }
@@ -131,8 +172,10 @@ impl BlockCache {
             .shards(usize::try_from(shards).unwrap_or(1))
             .build()
             .expect("capacity and estimate are set");
+        let pinned = Pinned::default();
         BlockCache {
-            cache: Cache::with_options(options, Bytes, BuildKeyHasher, DefaultLifecycle::default()),
+            cache: Cache::with_options(options, Bytes, BuildKeyHasher, pinned.clone()),
+            pinned,
             capacity: AtomicU64::new(capacity),
             counters: Default::default(),
         }
@@ -181,11 +224,9 @@ impl BlockCache {
         self.counters.iter().map(|c| c.misses.load(Ordering::Relaxed)).sum()
     }
 
-    /// Bytes of cached blocks that something outside holds as well. Walks the whole cache: for a
-    /// figure that is asked for now and then.
+    /// Bytes of blocks that readers hold and the cache no longer does.
     pub(crate) fn pinned_bytes(&self) -> u64 {
-        let pinned = self.cache.iter().filter(|(_, block)| Arc::strong_count(block) > 2);
-        pinned.map(|(_, block)| block.len() as u64).sum()
+        self.pinned.bytes()
     }
 
     /// The counters of the calling thread.
@@ -238,13 +279,20 @@ mod tests {
     }
 
     #[test]
-    fn pinned_blocks_are_those_held_outside() {
+    fn pinned_blocks_are_those_that_outlive_their_place() {
         let cache = BlockCache::new(1 << 20);
-        let held = block(500);
-        cache.insert(TableId(1), 0, held.clone());
-        cache.insert(TableId(1), 1, block(100));
-        assert_eq!(cache.pinned_bytes(), 500);
+        let held: Vec<_> = (0..300).map(|_| block(4000)).collect();
+        for (i, block) in held.iter().enumerate() {
+            cache.insert(TableId(1), i as u64, block.clone());
+        }
+        let cached = held.iter().filter(|block| Arc::strong_count(block) > 1).count();
+        assert!(cached < 300);
+        assert_eq!(cache.pinned_bytes(), (300 - cached as u64) * 4000);
         drop(held);
         assert_eq!(cache.pinned_bytes(), 0);
+        for i in 0..10_000 {
+            cache.insert(TableId(2), i, block(4000));
+        }
+        assert_eq!(cache.pinned_bytes(), 0, "nobody held those");
     }
 }

@@ -160,6 +160,13 @@ impl TableCache {
         self.memory_bytes.load(Ordering::Relaxed)
     }
 
+    /// False if a further table would put out another.
+    pub(crate) fn has_room(&self) -> bool {
+        let memory_left = self.options.memory_bytes_max / 8 * 7;
+        self.memory_bytes() < memory_left
+            && lock(&self.files).open.len() < self.options.open_files_max
+    }
+
     /// How many files are open.
     #[cfg(test)]
     pub(crate) fn open_files(&self) -> usize {
@@ -200,6 +207,7 @@ impl TableCache {
                 db_uid: self.options.db_uid,
                 offset,
                 length: meta.size_bytes,
+                tail_bytes: meta.tail_bytes,
             },
             class,
         )?);

@@ -77,6 +77,8 @@ pub(crate) struct TableSummary {
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,
     pub(crate) raw_bytes: u64,
+    /// Bytes behind the data blocks.
+    pub(crate) tail_bytes: u64,
 }
 
 impl TableSummary {
@@ -93,6 +95,7 @@ impl TableSummary {
             entries: self.entries,
             tombstones: self.tombstones,
             raw_bytes: self.raw_bytes,
+            tail_bytes: self.tail_bytes,
         }
     }
 }
@@ -241,10 +244,10 @@ impl TableBuilder {
         let table = self.options.table;
         let footer = Footer { table, data_end, index, filter, properties };
         file.append(&footer.encode(seed, self.written))?;
-        self.end(file)
+        self.end(file, data_end)
     }
 
-    fn end(self, file: &mut CompactionFileWriter) -> Result<TableSummary> {
+    fn end(self, file: &mut CompactionFileWriter, data_end: u64) -> Result<TableSummary> {
         let entry = DirectoryEntry {
             table: self.options.table,
             offset: 0,
@@ -271,6 +274,7 @@ impl TableBuilder {
             entries: entry.entries,
             tombstones: entry.tombstones,
             raw_bytes: entry.raw_bytes,
+            tail_bytes: size_bytes - data_end,
         })
     }
 

@@ -151,6 +151,7 @@ fn walk(file: &Arc<dyn VfsFile>, table: TableId, offset: u64, length: u64) {
         db_uid: DB_UID,
         offset,
         length,
+        tail_bytes: 0,
     };
     let Ok(table) = Table::open(source, IoClass::Client).map(Arc::new) else { return };
     let mut key = Vec::new();

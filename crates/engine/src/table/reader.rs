@@ -39,6 +39,8 @@ pub(crate) struct TableSource {
     pub(crate) offset: u64,
     /// Its length without padding.
     pub(crate) length: u64,
+    /// How much of it is behind the data blocks; 0: to be guessed.
+    pub(crate) tail_bytes: u64,
 }
 
 /// A value and the block that it lies in.
@@ -87,7 +89,11 @@ impl Table {
             return corrupt(file_bytes.saturating_sub(source.offset), CorruptionKind::Truncated);
         }
         let mut buffer = AlignedBuffer::default();
-        let guess = (source.length / 64).clamp(8 << 10, 1 << 20).min(source.length);
+        let guess = match source.tail_bytes {
+            0 => (source.length / 64).clamp(8 << 10, 1 << 20),
+            bytes => bytes.max(FOOTER_BYTES as u64),
+        };
+        let guess = guess.min(source.length);
         let mut tail_at = source.length - guess;
         let mut tail = source.read(tail_at, guess, &mut buffer, class)?;
         let footer = slice(tail, footer_at - tail_at, FOOTER_BYTES as u64);

@@ -63,6 +63,7 @@ pub(super) fn open(vfs: &MemVfs, summary: &TableSummary) -> Result<Arc<Table>> {
         db_uid: DB,
         offset: summary.offset,
         length: summary.size_bytes,
+        tail_bytes: 0,
     };
     Table::open(source, CLASS).map(Arc::new)
 }

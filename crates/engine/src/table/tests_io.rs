@@ -86,6 +86,7 @@ fn direct_table() -> (Arc<Direct>, Arc<Table>, Entries) {
         db_uid: DB,
         offset: summary.offset,
         length: summary.size_bytes,
+        tail_bytes: 0,
     };
     (file, Arc::new(Table::open(source, CLASS).unwrap()), entries)
 }

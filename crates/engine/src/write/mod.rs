@@ -442,6 +442,11 @@ impl CommitPipeline {
         lock(&self.logs).iter().map(|(number, log)| (*number, log.written())).collect()
     }
 
+    /// Bytes of the buffers that groups go through on their way into the log, at most.
+    pub(crate) fn buffer_bytes(&self) -> u64 {
+        if lock(&self.logs).is_empty() { 0 } else { 2 * self.group_bytes_max as u64 }
+    }
+
     /// Adds a column family's memtable to those that take writes. The caller leads.
     pub(crate) fn add_family(&self, stage: &mut Stage, family: Arc<ColumnFamilyData>) {
         let mut active = (*stage.active).clone();

@@ -37,6 +37,7 @@ impl TestRun {
                 entries: entries.len() as u64,
                 tombstones: 0,
                 raw_bytes: 1,
+                tail_bytes: 0,
             };
             (Arc::new(meta), Arc::new(entries))
         };
