@@ -100,18 +100,43 @@ pub enum Event {
     /// Background work must not start anything (a background error, a shutdown), or may again.
     /// Running jobs get no further grant while paused.
     Paused(bool),
-    /// Bytes moved since the last sample, by class.
+    /// What the device and the clients did since the last sample.
     Sample(Sample),
 }
 
-/// Bytes moved in a period, by [`IoClass::index`](crate::IoClass::index).
+/// What the device did for one class of I/O in a period.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassSample {
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Reads that ended.
+    pub reads: u64,
+    /// How long they took, together, in nanoseconds.
+    pub read_ns: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Writes that ended.
+    pub writes: u64,
+    /// How long they took, together, in nanoseconds.
+    pub write_ns: u64,
+    /// Barriers that ended.
+    pub syncs: u64,
+    /// How long they took, together, in nanoseconds.
+    pub sync_ns: u64,
+}
+
+/// What happened since the last sample. Sent every [`SAMPLE_PERIOD`] or a little later: the period
+/// is the time between two samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// Bytes read from the device.
-    pub read_bytes: [u64; IO_CLASSES],
-    /// Bytes written to the device.
-    pub written_bytes: [u64; IO_CLASSES],
+    /// The device's work by [`IoClass::index`](crate::IoClass::index).
+    pub classes: [ClassSample; IO_CLASSES],
+    /// Bytes of keys and values that clients committed.
+    pub user_bytes: u64,
 }
+
+/// How often the driver samples (SILK §5.2.1).
+pub const SAMPLE_PERIOD: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// How a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,8 +182,24 @@ pub enum Action {
         /// Which job.
         job: JobId,
     },
-    /// From now on writers are admitted like this. Publish it where they look.
+    /// From now on all writers are admitted like this. Publish it where they look.
     Admit(Admission),
+    /// From now on those who write to this column family are admitted like this, if the
+    /// admission of all lets them.
+    AdmitFamily {
+        /// Which column family.
+        cf: ColumnFamilyId,
+        /// How.
+        admission: Admission,
+    },
+    /// Bring the job to an early end: at the next key where what it has written can stand by
+    /// itself it installs that, and gives up the rest. It goes on getting grants until then.
+    FinishEarly {
+        /// Which job.
+        job: JobId,
+    },
+    /// Something that only observers want to know. Nothing is to be done.
+    Note(Note),
     /// A manual compaction is over: all done, or given up because of a failure or a drop.
     ManualDone {
         /// Which.
@@ -166,6 +207,59 @@ pub enum Action {
         /// Whether everything in the range was compacted.
         complete: bool,
     },
+}
+
+/// Why a job gets no grants for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PauseReason {
+    /// A job out of level 0 needed its slot (SILK §5.2.2).
+    Preempted {
+        /// The job that runs instead.
+        by: JobId,
+    },
+    /// Clients need the bandwidth: all deep jobs are paused.
+    Peak,
+}
+
+/// What control tells those who watch.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Note {
+    /// A job is paused where it is.
+    Paused {
+        /// Which.
+        job: JobId,
+        /// Why.
+        reason: PauseReason,
+    },
+    /// A paused job goes on.
+    Resumed {
+        /// Which.
+        job: JobId,
+    },
+    /// Background work has another bandwidth from now on, in bytes a second.
+    Bandwidth {
+        /// What clients use.
+        client: u64,
+        /// What background work may read.
+        read: u64,
+        /// What background work may write.
+        write: u64,
+    },
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::Paused { job, reason: PauseReason::Preempted { by } } => {
+                write!(f, "paused {job} by={by}")
+            }
+            Note::Paused { job, reason: PauseReason::Peak } => write!(f, "paused {job} peak"),
+            Note::Resumed { job } => write!(f, "resumed {job}"),
+            Note::Bandwidth { client, read, write } => {
+                write!(f, "bandwidth client={client} read={read} write={write}")
+            }
+        }
+    }
 }
 
 impl fmt::Display for Action {
@@ -178,6 +272,9 @@ impl fmt::Display for Action {
             Action::Grant { job, bytes } => write!(f, "grant {job} {bytes}"),
             Action::Discard { job } => write!(f, "discard {job}"),
             Action::Admit(admission) => write!(f, "admit {admission}"),
+            Action::AdmitFamily { cf, admission } => write!(f, "admit-family {cf} {admission}"),
+            Action::FinishEarly { job } => write!(f, "finish-early {job}"),
+            Action::Note(note) => write!(f, "note {note}"),
             Action::ManualDone { request, complete } => {
                 write!(f, "manual-done {request} complete={complete}")
             }

@@ -261,6 +261,9 @@ impl World {
                 assert_eq!(job.granted.replace(bytes), None, "two grants at a time");
             }
             Action::Discard { job } => self.jobs.get_mut(&job).unwrap().discarded = true,
+            Action::AdmitFamily { .. } | Action::FinishEarly { .. } | Action::Note(_) => {
+                unreachable!("{action}: not with these options")
+            }
             Action::Admit(admission) => {
                 assert_eq!(admission.cause.is_none(), admission.state == AdmissionState::Open);
                 match admission.state {

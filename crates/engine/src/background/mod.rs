@@ -295,6 +295,7 @@ impl DbCore {
                 Action::Grant { job, bytes } => shared.runnable.push_back((job, bytes)),
                 Action::Discard { job } => self.discard(shared, now, job),
                 Action::Admit(admission) => self.driver.gate.publish(admission),
+                Action::AdmitFamily { .. } | Action::FinishEarly { .. } | Action::Note(_) => {}
                 Action::ManualDone { request, complete } => {
                     if let Some(state) = shared.requests.get_mut(&request) {
                         *state = Some(complete);
