@@ -2,11 +2,13 @@
 //! from what the driver's samples say it delivered, never by probes of its own (SILK takes the
 //! bandwidth as a constant).
 //!
-//! How: requests of background work that take several times as long as they did at best have
-//! queued, so what was delivered meanwhile is all that there is: that becomes the belief. When
-//! background work wants more than the belief grants and nothing queues, the belief grows, at
-//! first back to where requests queued last, and only after a pause beyond it. What must stay
-//! true: a belief is never below [`BANDWIDTH_MIN`], and follows a device that became faster or
+//! How: while background work has more to spend than it spends, its requests take several times as
+//! long as they did at best, and so do those of clients, the device is the limit: what it delivers
+//! becomes the belief. While it has less to spend than it wants, the belief is the limit: it grows,
+//! for a while only back to where the device was the limit last. Requests that take long although
+//! the belief holds them back do so for another reason, a busy processor above all: then that is
+//! the new best. Where no client waits for the device nobody is harmed, and nothing is concluded. What must
+//! stay true: a belief is never below [`BANDWIDTH_MIN`], and follows a device that became faster or
 //! slower within ten seconds of demand.
 
 use crate::event::Sample;
@@ -43,14 +45,19 @@ const BANDWIDTH_MAX: u64 = 64 << 30;
 const WINDOW_NS: u64 = 50_000_000;
 /// Requests that take so many times as long for their bytes as they did at best have queued.
 const QUEUED_TIMES: u64 = 3;
-/// Client reads have queued when they take so many times as long as they did at best, and longer
-/// by [`CLIENT_QUEUED_NS`].
-const CLIENT_QUEUED_TIMES: u64 = 4;
-const CLIENT_QUEUED_NS: u64 = 1_000_000;
-/// Fewer reads in a window say nothing.
-const CLIENT_READS_MIN: u64 = 4;
+/// Clients are harmed when their requests take so many times as long as at best, and longer by so
+/// much.
+const HARM_TIMES: u64 = 3;
+const HARM_NS: u64 = 500_000;
+/// Fewer requests of clients in a window say nothing.
+const CLIENT_REQUESTS_MIN: u64 = 4;
 /// Fewer bytes in a window say nothing.
 const BYTES_MIN: u64 = 512 << 10;
+/// So many windows in a row must agree before anything is concluded from them.
+const WINDOWS_MIN: u32 = 2;
+/// A window in which the device seemed to be the limit takes no more than this away from the
+/// belief, in thousandths.
+const LOSS_MAX: u64 = 300;
 /// How long after requests queued the belief stays at or below what was delivered then.
 const HOLD_NS: u64 = 4_000_000_000;
 /// A best that has not been seen again for so long is forgotten, bit by bit.
@@ -75,6 +82,9 @@ struct Direction {
     background_ns: u64,
     /// Background work wanted more than it was granted.
     wanted: bool,
+    /// Windows in a row in which requests queued: at the device, or although they were held back.
+    queued_windows: u32,
+    slow_windows: u32,
 }
 
 /// The device as the samples show it.
@@ -83,11 +93,40 @@ pub(crate) struct DeviceModel {
     read: Direction,
     write: Direction,
     barrier_ns: u64,
-    /// The least mean time of clients' reads. 0: not known.
-    client_best_ns: u64,
-    client_reads: u64,
-    client_read_ns: u64,
+    client_reads: Requests,
+    client_writes: Requests,
     window_start: Option<Instant>,
+}
+
+/// What clients wait for, in a window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Requests {
+    count: u64,
+    ns: u64,
+    /// The least mean time of a window. 0: not known.
+    best_ns: u64,
+}
+
+impl Requests {
+    fn add(&mut self, count: u64, ns: u64) {
+        self.count += count;
+        self.ns += ns;
+    }
+
+    /// The window is over: whether they took long in it.
+    fn harm(&mut self) -> bool {
+        let (count, ns) = (std::mem::take(&mut self.count), std::mem::take(&mut self.ns));
+        if count < CLIENT_REQUESTS_MIN {
+            return false;
+        }
+        let mean = (ns / count).max(1);
+        let best = self.best_ns;
+        self.best_ns = match best {
+            0 => mean,
+            best => (best + best / FADE_PER_WINDOW + 1).min(mean),
+        };
+        best > 0 && mean >= best.saturating_mul(HARM_TIMES) && mean >= best + HARM_NS
+    }
 }
 
 impl Direction {
@@ -101,6 +140,8 @@ impl Direction {
             background_bytes: 0,
             background_ns: 0,
             wanted: false,
+            queued_windows: 0,
+            slow_windows: 0,
         }
     }
 
@@ -112,8 +153,9 @@ impl Direction {
         }
     }
 
-    /// Whether background requests queued in the window that is over.
-    fn queued(&mut self, window_ns: u64) -> bool {
+    /// Whether background requests took several times as long as at best in the window that is
+    /// over.
+    fn is_slow(&mut self, window_ns: u64) -> bool {
         if self.background_bytes < BYTES_MIN {
             return false;
         }
@@ -121,21 +163,25 @@ impl Direction {
         // One that was outstanding for little of the time has not met a limit.
         let busy = self.background_ns >= window_ns / 4;
         let best = self.best_ns_per_mib;
-        let queued = best > 0 && busy && ns_per_mib >= best.saturating_mul(QUEUED_TIMES);
+        let slow = best > 0 && busy && ns_per_mib >= best.saturating_mul(QUEUED_TIMES);
+        self.slow_windows = if slow && self.wanted { self.slow_windows + 1 } else { 0 };
         self.best_ns_per_mib = match best {
             0 => ns_per_mib,
+            _ if self.slow_windows > 2 * WINDOWS_MIN => ns_per_mib / 2,
             best => best.saturating_add(best / FADE_PER_WINDOW).min(ns_per_mib),
         };
-        queued
+        slow
     }
 
-    fn learn(&mut self, now: Instant, window_ns: u64, queued: bool) {
+    /// The window is over.
+    fn learn(&mut self, now: Instant, window_ns: u64, harmed: bool) {
+        let slow = self.is_slow(window_ns);
         let delivered = scale(self.bytes, 1_000_000_000, window_ns);
-        if queued {
-            // A window may have been full only in part: what was delivered shortly before counts.
-            let recent = self.queued_at.is_some_and(|at| now.0 - at.0 < 4 * WINDOW_NS);
-            let least = if recent { self.plateau / 8 * 7 } else { self.bandwidth / 2 };
-            let found = delivered.max(least.min(self.bandwidth));
+        let limit = slow && !self.wanted && harmed;
+        self.queued_windows = if limit { self.queued_windows + 1 } else { 0 };
+        if self.queued_windows >= WINDOWS_MIN {
+            let least = scale(self.bandwidth, 1000 - LOSS_MAX, 1000);
+            let found = delivered.max(least).min(self.bandwidth);
             self.bandwidth = found.clamp(BANDWIDTH_MIN, BANDWIDTH_MAX);
             self.plateau = self.bandwidth;
             self.queued_at = Some(now);
@@ -149,8 +195,7 @@ impl Direction {
             };
             self.bandwidth = next.min(BANDWIDTH_MAX);
         }
-        let Direction { bandwidth, best_ns_per_mib, plateau, queued_at, .. } = *self;
-        *self = Direction { best_ns_per_mib, plateau, queued_at, ..Direction::new(bandwidth) };
+        (self.bytes, self.background_bytes, self.background_ns, self.wanted) = (0, 0, 0, false);
     }
 }
 
@@ -160,9 +205,8 @@ impl DeviceModel {
             read: Direction::new(hint.read_bytes_per_second),
             write: Direction::new(hint.write_bytes_per_second),
             barrier_ns: hint.barrier_ns.max(1),
-            client_best_ns: 0,
-            client_reads: 0,
-            client_read_ns: 0,
+            client_reads: Requests::default(),
+            client_writes: Requests::default(),
             window_start: None,
         }
     }
@@ -186,12 +230,16 @@ impl DeviceModel {
         for (class, counts) in IoClass::ALL.into_iter().zip(&sample.classes) {
             self.read.add(class, counts.read_bytes, counts.read_ns);
             self.write.add(class, counts.write_bytes, counts.write_ns);
+            match class {
+                IoClass::Client => self.client_reads.add(counts.reads, counts.read_ns),
+                IoClass::Wal => {
+                    self.client_writes
+                        .add(counts.writes + counts.syncs, counts.write_ns + counts.sync_ns);
+                }
+                _ => {}
+            }
             if let Some(mean) = counts.sync_ns.checked_div(counts.syncs) {
                 self.barrier_ns = (self.barrier_ns / 8 * 7 + mean / 8).max(1);
-            }
-            if class == IoClass::Client {
-                self.client_reads += counts.reads;
-                self.client_read_ns += counts.read_ns;
             }
         }
         let start = *self.window_start.get_or_insert(now);
@@ -200,27 +248,10 @@ impl DeviceModel {
             return;
         }
         self.window_start = Some(now);
-        let clients_queued = self.clients_queued();
-        let queued = self.read.queued(window_ns);
-        let background_reads = self.read.background_bytes >= BYTES_MIN.max(self.read.bytes / 4);
-        self.read.learn(now, window_ns, queued || clients_queued && background_reads);
-        let queued = self.write.queued(window_ns);
-        self.write.learn(now, window_ns, queued);
-    }
-
-    fn clients_queued(&mut self) -> bool {
-        let (reads, ns) =
-            (std::mem::take(&mut self.client_reads), std::mem::take(&mut self.client_read_ns));
-        if reads < CLIENT_READS_MIN {
-            return false;
-        }
-        let mean = (ns / reads).max(1);
-        let best = self.client_best_ns;
-        self.client_best_ns = match best {
-            0 => mean,
-            best => best.saturating_add(best / FADE_PER_WINDOW + 1).min(mean),
-        };
-        best > 0 && mean >= best * CLIENT_QUEUED_TIMES && mean >= best + CLIENT_QUEUED_NS
+        let read_harm = self.client_reads.harm();
+        let write_harm = self.client_writes.harm();
+        self.read.learn(now, window_ns, read_harm);
+        self.write.learn(now, window_ns, read_harm || write_harm);
     }
 }
 

@@ -74,11 +74,12 @@ impl MeasuredDrains {
             fill => (self.deep_long / fill).clamp(DEEP_AMPLIFICATION / 2, DEEP_AMPLIFICATION_MAX),
         };
         let above = fill.saturating_mul(1 + level0_amplification);
-        let deep = (write / 10 * 9).saturating_sub(above).max(write / 20);
+        let deep = (write / 10 * 9).saturating_sub(above).max(write / 3);
         Drains {
             flush: self.uncompressed(flush),
             level0: level0 / level0_amplification.max(1),
             deep: (deep / deep_amplification).max(1),
+            deep_bandwidth: deep,
             fill,
         }
     }

@@ -64,6 +64,8 @@ struct Running {
     paused: Option<PauseReason>,
     /// Bytes that it has moved.
     moved: u64,
+    /// The same, divided by its urgency: deep jobs get shares of the device by it.
+    share: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -74,8 +76,8 @@ enum State {
     Granted(u64, Source),
 }
 
-/// A place in the queue: rank, urgency, first come, first served.
-type Place = (u8, Reverse<u64>, u64, JobId);
+/// A place in the queue: rank, the share that was had, first come, first served.
+type Place = (u8, u64, u64, JobId);
 
 /// While clients use the device, a slice takes it no longer than this.
 const SLICE_NS_MAX: u64 = 1_250_000;
@@ -161,12 +163,15 @@ impl IoScheduler {
 
     /// A job begins to wait for its first grant. `score`: how far its level is over its target.
     pub(crate) fn add(&mut self, job: JobId, class: IoClass, score: f64) {
+        // A newcomer has no claim on what others had before.
+        let deep = self.jobs.values().filter(|job| job.lane == Lane::Deep);
         let running = Running {
             lane: Lane::of(class),
-            urgency: thousandths(score),
+            urgency: thousandths(score).max(1),
             state: State::Waiting(0),
             paused: None,
             moved: 0,
+            share: deep.map(|job| job.share).min().unwrap_or(0),
         };
         self.wait(job, running);
     }
@@ -174,7 +179,9 @@ impl IoScheduler {
     /// A job has used its grant and waits for the next. Unknown jobs are ignored.
     pub(crate) fn stepped(&mut self, job: JobId, read: u64, written: u64) {
         let Some(mut running) = self.jobs.get(&job).copied() else { return };
-        running.moved = running.moved.saturating_add(read.max(written));
+        let moved = read.max(written);
+        running.moved = running.moved.saturating_add(moved);
+        running.share = running.share.saturating_add(scale(moved, 1000, running.urgency));
         match running.state {
             State::Granted(bytes, source) => {
                 self.settle(&running, bytes, source, read, written);
@@ -255,7 +262,7 @@ impl IoScheduler {
 
     /// How long deep work would take to get rid of its debt with what it got lately.
     pub(crate) fn debt_ns(&self) -> u64 {
-        let rate = self.allocation.write.max(self.device().write_bytes_per_second / 20);
+        let rate = self.allocation.write.max(self.device().write_bytes_per_second / 3);
         scale(self.debt, 1_000_000_000, rate)
     }
 
@@ -332,6 +339,18 @@ impl IoScheduler {
             self.queue.insert(self.key(job, &running, place));
         }
         self.jobs.insert(job, running);
+    }
+
+    /// DEBUG
+    pub(crate) fn debug(&self) -> String {
+        format!(
+            "dev r{} w{} alloc {:?} main {:?} floor {:?} credit {} debt {} l0amp {} slice {} fill {} jobs {:?}",
+            self.device().read_bytes_per_second >> 20,
+            self.device().write_bytes_per_second >> 20,
+            self.allocation, self.main, self.floor, self.credit >> 10, self.debt >> 20, self.level0_amplification,
+            self.slice_bytes() >> 10, self.monitor.fill() >> 20,
+            self.jobs
+        )
     }
 
     /// What observers have not heard yet.
@@ -509,7 +528,7 @@ impl IoScheduler {
             Lane::Deep => 1 + u8::from(self.options.priority),
         };
         let deep = self.options.priority && running.lane == Lane::Deep;
-        (rank, Reverse(if deep { running.urgency } else { 0 }), place, job)
+        (rank, if deep { running.share } else { 0 }, place, job)
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) struct Drains {
     pub(crate) flush: u64,
     pub(crate) level0: u64,
     pub(crate) deep: u64,
+    /// Bytes that deep compactions write for that.
+    pub(crate) deep_bandwidth: u64,
     /// What clients write now.
     pub(crate) fill: u64,
 }
@@ -55,6 +57,9 @@ const AMPLE: u64 = 4;
 /// Debt is looked at once it would take so long to drain, and must not take longer than that.
 const DEBT_SECONDS_SOFT: u64 = 60;
 const DEBT_SECONDS_HARD: u64 = 600;
+
+/// Debt alone slows writers down to half of what drains, no further: then it shrinks.
+const DEBT_PART_MAX: u64 = 666;
 
 const THOUSAND: u64 = 1000;
 
@@ -105,7 +110,7 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
     let runs = runs.saturating_sub(now.level0_done);
     let level0_room = scale(memtable, (stop * THOUSAND).saturating_sub(runs), THOUSAND);
 
-    let seconds = |seconds: u64| drains.deep.saturating_mul(seconds);
+    let seconds = |seconds: u64| drains.deep_bandwidth.saturating_mul(seconds);
     let limit = |limit: u64, by_time: u64| if limit == 0 { by_time } else { limit.min(by_time) };
     let soft = limit(options.soft_pending_compaction_bytes_limit, seconds(DEBT_SECONDS_SOFT));
     let hard = limit(options.hard_pending_compaction_bytes_limit, seconds(DEBT_SECONDS_HARD));
@@ -126,7 +131,7 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
         },
         Resource {
             cause: StallCause::PendingCompactionBytes,
-            used: if unlimited { 0 } else { part(now.debt, soft, hard).min(THOUSAND - 50) },
+            used: if unlimited { 0 } else { part(now.debt, soft, hard).min(DEBT_PART_MAX) },
             drain: drains.deep,
             room: hard.saturating_sub(now.debt),
         },

@@ -394,6 +394,9 @@ impl DbCore {
         self.report_memtables(&mut shared, now);
         shared.plane.handle(now, Event::Sample(sample));
         self.poll_control(&mut shared);
+        if std::env::var_os("SATEEN_DEBUG").is_some() && now.0 / 1_000_000_000 != (now.0 - 10_000_000) / 1_000_000_000 {
+            eprintln!("{}", shared.plane.debug());
+        }
         if !shared.runnable.is_empty() {
             self.driver.wake.notify_all();
         }

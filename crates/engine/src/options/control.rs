@@ -51,7 +51,8 @@ pub(crate) fn database(options: &Options) -> ControlOptions {
         },
         parallel_only_under_pressure: options.preemption == Preemption::Off,
         scheduler: SchedulerOptions {
-            bandwidth: options.scheduler_bandwidth,
+            // Where the caller steps the work nobody samples, and nobody waits.
+            bandwidth: options.scheduler_bandwidth && options.background_threads > 0,
             priority: options.scheduler_priority,
             preemption: match options.preemption {
                 Preemption::Off => control::Preemption::Off,
