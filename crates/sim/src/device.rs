@@ -41,6 +41,9 @@ pub struct DeviceConfig {
     pub barrier_ns: u64,
     /// Requests of one direction that are served at a time.
     pub parallelism: usize,
+    /// The bandwidth holds over this time: what a faster device behind a throttle lets through at
+    /// once. 0: every request takes its transfer.
+    pub burst_ns: u64,
     /// From these moments on (nanoseconds, ascending) the bandwidth is another.
     pub changes: Vec<(u64, Bandwidth)>,
 }
@@ -55,6 +58,7 @@ impl Default for DeviceConfig {
             latency_ns: 80_000,
             barrier_ns: 500_000,
             parallelism: 32,
+            burst_ns: 0,
             changes: Vec::new(),
         }
     }
@@ -90,12 +94,12 @@ impl Device {
     pub fn submit(&mut self, now: u64, direction: Direction, bytes: u64) -> u64 {
         let Device { config, read, write } = self;
         let queue = if direction == Direction::Read || config.shared { read } else { write };
-        let mut start = queue.free_at.max(now);
+        let mut start = now;
         if queue.done.len() >= config.parallelism.max(1) {
             start = start.max(queue.done.pop_front().unwrap_or(0));
         }
-        queue.free_at = transfer(config, queue, direction, start, bytes);
-        let done = queue.free_at + config.latency_ns;
+        queue.free_at = transfer(config, queue, direction, start.max(queue.free_at), bytes);
+        let done = start.max(queue.free_at.saturating_sub(config.burst_ns)) + config.latency_ns;
         queue.done.push_back(done);
         done
     }
@@ -202,6 +206,14 @@ mod tests {
         assert_eq!(device.barrier(MS), 12 * MS);
         assert_eq!(device.submit(MS, Direction::Write, MB), 22 * MS);
         assert_eq!(device.submit(MS, Direction::Read, MB), 6 * MS);
+    }
+
+    #[test]
+    fn a_throttle_lets_through_at_once_what_its_period_allows() {
+        let mut device = device(|config| config.burst_ns = 20 * MS);
+        let done: Vec<_> = (0..6).map(|_| device.submit(0, Direction::Read, MB) / MS).collect();
+        assert_eq!(done, [0, 0, 0, 0, 5, 10]);
+        assert_eq!(device.submit(30 * MS, Direction::Read, MB) / MS, 30);
     }
 
     #[test]
