@@ -5,38 +5,86 @@ use std::collections::BTreeMap;
 use sateen_control::{Admission, AdmissionState, StallCause};
 use serde::Serialize;
 
+/// So much may pass at once after a pause, as in the engine.
+const BURST_NS: u64 = 1_000_000;
+
 /// What a writer is told at the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
     /// Go on.
     Now,
-    /// Go on then.
+    /// Ask again then, or when the admission changes.
     At(u64),
     /// Ask again when the admission changes.
     Never,
 }
 
-/// One admission in force: that of all writers, or that of the column family.
+/// The places that a writer has taken at the gates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Places {
+    all: Option<u64>,
+    family: Option<u64>,
+}
+
+/// One gate: that of all writers, or that of the column family. It counts the bytes that its rates
+/// have let pass; a writer takes the next place in that count and goes on when the count has come
+/// there.
 #[derive(Clone, Debug, Default)]
 struct Gate {
     admission: Admission,
-    /// Admitted bytes have used up the delayed rate until then.
-    booked_until: u64,
+    /// Bytes that the rates have let pass up to `since`.
+    passed: u64,
+    since: u64,
+    /// The next place.
+    booked: u64,
 }
 
 impl Gate {
-    fn pass(&mut self, now: u64, bytes: u64) -> Passage {
+    /// `None`: open.
+    fn rate(&self) -> Option<u64> {
         match self.admission.state {
-            AdmissionState::Open => Passage::Now,
-            AdmissionState::Stopped => Passage::Never,
-            AdmissionState::Delayed { bytes_per_second } => {
-                let from = self.booked_until.max(now);
-                let cost = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_second.max(1));
-                self.booked_until = from.saturating_add(u64::try_from(cost).unwrap_or(u64::MAX));
-                if from > now { Passage::At(from) } else { Passage::Now }
-            }
+            AdmissionState::Open => None,
+            AdmissionState::Delayed { bytes_per_second } => Some(bytes_per_second.max(1)),
+            AdmissionState::Stopped => Some(0),
         }
     }
+
+    fn passed_at(&self, now: u64) -> u64 {
+        let since = now.saturating_sub(self.since);
+        self.passed.saturating_add(bytes_in(self.rate().unwrap_or(0), since))
+    }
+
+    fn publish(&mut self, now: u64, admission: Admission) {
+        self.passed = self.passed_at(now);
+        self.since = now;
+        if self.rate().is_none() {
+            self.booked = self.passed;
+        }
+        self.admission = admission;
+    }
+
+    fn pass(&mut self, now: u64, bytes: u64, place: &mut Option<u64>) -> Passage {
+        let rate = match self.rate() {
+            None => return Passage::Now,
+            Some(0) => return Passage::Never,
+            Some(rate) => rate,
+        };
+        let passed = self.passed_at(now);
+        let place = *place.get_or_insert_with(|| {
+            let first = self.booked.max(passed.saturating_sub(bytes_in(rate, BURST_NS)));
+            self.booked = first.saturating_add(bytes);
+            first
+        });
+        if passed >= place {
+            return Passage::Now;
+        }
+        let wait = (u128::from(place - passed) * 1_000_000_000).div_ceil(u128::from(rate));
+        Passage::At(now.saturating_add(u64::try_from(wait).unwrap_or(u64::MAX)))
+    }
+}
+
+fn bytes_in(rate: u64, ns: u64) -> u64 {
+    u64::try_from(u128::from(rate) * u128::from(ns) / 1_000_000_000).unwrap_or(u64::MAX)
 }
 
 /// What stalls for one cause came to.
@@ -85,7 +133,7 @@ impl Gates {
         self.count_time(now);
         let before = self.effective();
         let gate = if of_family { &mut self.family } else { &mut self.all };
-        gate.admission = admission;
+        gate.publish(now, admission);
         let after = self.effective();
         let cause = cause(after);
         let stalls = self.stalls.entry(cause).or_default();
@@ -110,17 +158,15 @@ impl Gates {
         }
     }
 
-    /// A write of `bytes` is at the gate.
-    pub(crate) fn pass(&mut self, now: u64, bytes: u64) -> Passage {
-        if self.all.admission.state == AdmissionState::Stopped
-            || self.family.admission.state == AdmissionState::Stopped
-        {
-            return Passage::Never;
-        }
-        match (self.all.pass(now, bytes), self.family.pass(now, bytes)) {
+    /// A write of `bytes` is at the gates.
+    #[inline]
+    pub(crate) fn pass(&mut self, now: u64, bytes: u64, places: &mut Places) -> Passage {
+        let all = self.all.pass(now, bytes, &mut places.all);
+        let family = self.family.pass(now, bytes, &mut places.family);
+        match (all, family) {
+            (Passage::Now, other) | (other, Passage::Now) => other,
+            (Passage::Never, _) | (_, Passage::Never) => Passage::Never,
             (Passage::At(one), Passage::At(other)) => Passage::At(one.max(other)),
-            (Passage::Now, other) => other,
-            (one, _) => one,
         }
     }
 
@@ -143,4 +189,42 @@ impl Gates {
 
 fn cause(admission: Admission) -> StallCause {
     admission.cause.unwrap_or(StallCause::BackgroundError)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delayed(bytes_per_second: u64) -> Admission {
+        let state = AdmissionState::Delayed { bytes_per_second };
+        Admission { state, cause: Some(StallCause::Level0Runs), column_family: None }
+    }
+
+    #[test]
+    fn a_rate_is_kept_and_a_wait_follows_its_changes() {
+        let mut gates = Gates::default();
+        assert_eq!(gates.pass(0, 1_000_000, &mut Places::default()), Passage::Now);
+        gates.publish(0, true, delayed(1_000_000));
+        assert_eq!(gates.pass(0, 1_000, &mut Places::default()), Passage::Now);
+        let mut places = Places::default();
+        assert_eq!(gates.pass(0, 1_000, &mut places), Passage::At(1_000_000));
+        gates.publish(500_000, true, delayed(500_000));
+        assert_eq!(gates.pass(500_000, 1_000, &mut places), Passage::At(1_500_000));
+        assert_eq!(gates.pass(1_500_000, 1_000, &mut places), Passage::Now);
+        gates.publish(1_500_000, false, Admission { state: AdmissionState::Stopped, ..delayed(1) });
+        assert_eq!(gates.pass(1_500_000, 1, &mut Places::default()), Passage::Never);
+    }
+
+    #[test]
+    fn time_is_counted_for_what_was_in_force() {
+        let mut gates = Gates::default();
+        gates.publish(10, true, delayed(1));
+        gates.publish(30, true, delayed(2));
+        gates.publish(40, false, Admission { state: AdmissionState::Stopped, ..delayed(1) });
+        gates.publish(45, false, Admission::default());
+        gates.count_time(50);
+        let expected =
+            Stalls { delays: 1, delayed_ns: 35, stops: 1, stopped_ns: 5, waited_ns: 0 };
+        assert_eq!(gates.stalls(), BTreeMap::from([("level0-runs", expected)]));
+    }
 }

@@ -4,7 +4,7 @@
 use sateen_control::{IoClass, StallCause};
 use sateen_workload::{Mix, Rng, ScanLength, Schedule};
 
-use crate::admission::Passage;
+use crate::admission::{Passage, Places};
 use crate::config::Load;
 use crate::data_plane::{DataPlane, Io, Request};
 
@@ -27,10 +27,8 @@ enum State {
     Idle,
     /// A read from the device is done then; so many are to follow, and then perhaps a write.
     Reading { request: Request, more: u32, then_write: bool },
-    /// At the gate, since a moment: it may pass then.
-    Delayed { since: u64, cause: StallCause },
-    /// At the gate, since a moment, until it opens.
-    Stopped { since: u64, cause: StallCause },
+    /// At the gates, since a moment.
+    AtGates { since: u64, cause: StallCause, places: Places },
 }
 
 #[derive(Debug)]
@@ -119,13 +117,9 @@ impl Clients {
                     false
                 }
             }
-            State::Delayed { since, cause } => {
+            State::AtGates { since, cause, places } => {
                 data.gates.waited(cause, now - since);
-                self.pass(nth, now, data)
-            }
-            State::Stopped { since, cause } => {
-                data.gates.waited(cause, now - since);
-                self.write(nth, now, data)
+                self.knock(nth, now, places, data)
             }
         }
     }
@@ -203,28 +197,26 @@ impl Clients {
         thread.state = State::Reading { request, more: reads - 1, then_write };
     }
 
-    /// A write is at the gate.
     fn write(&mut self, nth: usize, now: u64, data: &mut DataPlane) -> bool {
-        let thread = &mut self.threads[nth];
-        match data.gates.pass(now, data.write_bytes) {
-            Passage::Now => return self.pass(nth, now, data),
-            Passage::At(at) => {
-                thread.at = at;
-                thread.state = State::Delayed { since: now, cause: data.gates.cause() };
-            }
-            Passage::Never => {
-                thread.at = u64::MAX;
-                thread.state = State::Stopped { since: now, cause: data.gates.cause() };
-            }
-        }
-        false
+        self.knock(nth, now, Places::default(), data)
     }
 
-    fn pass(&mut self, nth: usize, now: u64, data: &mut DataPlane) -> bool {
-        let sealed = data.write(now);
-        let done = now + data.write_ns();
-        self.done(nth, done, data);
-        sealed
+    /// A write is at the gates.
+    fn knock(&mut self, nth: usize, now: u64, mut places: Places, data: &mut DataPlane) -> bool {
+        let at = match data.gates.pass(now, data.write_bytes, &mut places) {
+            Passage::Now => {
+                let sealed = data.write(now);
+                let done = now + data.write_ns();
+                self.done(nth, done, data);
+                return sealed;
+            }
+            Passage::At(at) => at,
+            Passage::Never => u64::MAX,
+        };
+        let thread = &mut self.threads[nth];
+        thread.at = at;
+        thread.state = State::AtGates { since: now, cause: data.gates.cause(), places };
+        false
     }
 
     fn done(&mut self, nth: usize, at: u64, data: &mut DataPlane) {
@@ -236,12 +228,11 @@ impl Clients {
     }
 
     /// The admission has changed: who waits at the gate looks again.
-    pub(crate) fn admission_changed(&mut self, now: u64, open: bool) {
+    pub(crate) fn admission_changed(&mut self, now: u64) {
         for thread in &mut self.threads {
-            match thread.state {
-                State::Stopped { .. } => thread.at = now,
-                State::Delayed { .. } if open => thread.at = thread.at.min(now),
-                _ => {}
+            if let State::AtGates { since, .. } = thread.state {
+                // Clients may be a few microseconds ahead of the clock.
+                thread.at = now.max(since);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What is simulated: a policy, a device, a load, a database. Plain values.
 
+use sateen_control::options::{AdmissionPolicy, SchedulerOptions};
 use sateen_control::{CfOptions, ControlOptions};
 use sateen_workload::{ArrivalSpec, Process, Rng, ScanLength, Spec, ValueSize};
 
@@ -8,7 +9,7 @@ use crate::error::{Error, Result};
 
 /// Names that [`Policy::named`] knows.
 pub const POLICY_NAMES: &[&str] =
-    &["rocksdb", "rocksdb-limited", "rocksdb-autotuned", "leveldb"];
+    &["silk", "rocksdb", "rocksdb-limited", "rocksdb-autotuned", "leveldb"];
 
 /// What of the device's bandwidth the fixed limiter of `rocksdb-limited` leaves to background
 /// writes, in percent: the paper's 75 MB/s of 200 (SILK §6.1), about.
@@ -35,6 +36,12 @@ impl Policy {
         let mut control = ControlOptions::rocksdb();
         let mut family = CfOptions::rocksdb();
         match name {
+            "silk" => {
+                control = control.with_max_background_jobs(4);
+                control.scheduler = SchedulerOptions::silk();
+                control.admission = AdmissionPolicy::Smooth;
+                control.parallel_only_under_pressure = false;
+            }
             "rocksdb" => {}
             "rocksdb-limited" => {
                 let limit = told_bandwidth / 100 * LIMITED_PERCENT;

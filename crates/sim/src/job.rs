@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sateen_control::{CompactionPlan, IoClass};
 
 use crate::data_plane::{DataPlane, Io, Memtable, Request};
-use crate::merge::Output;
+use crate::merge::{Output, number};
 
 /// What a record of the manifest takes.
 const MANIFEST_BYTES: u64 = 4096;
@@ -64,6 +64,8 @@ pub(crate) struct Job {
     pub(crate) work: Work,
     /// Has been told to give up.
     pub(crate) discarded: bool,
+    /// The first key that it does not come to, if it ends before its time.
+    pub(crate) ends_before: Option<u64>,
     /// What it writes, in the order of keys.
     pub(crate) outputs: Vec<Output>,
     class: IoClass,
@@ -85,6 +87,7 @@ impl Job {
         Job {
             work,
             discarded: false,
+            ends_before: None,
             outputs,
             class,
             input,
@@ -99,6 +102,39 @@ impl Job {
     /// Whether a thread steps it.
     pub(crate) fn is_stepping(&self) -> bool {
         !matches!(self.phase, Phase::Waiting | Phase::Over)
+    }
+
+    /// Brings it to an end at the first key where what it has written by then can stand by itself:
+    /// where no table of the output level would be merged in part.
+    pub(crate) fn finish_early(&mut self, entry_bytes: u64) {
+        let Work::Compaction(plan) = &self.work else { return };
+        if plan.output_level == 0 || plan.rewrite.is_empty() || self.ends_before.is_some() {
+            return;
+        }
+        let done = match self.phase {
+            Phase::Waiting => self.moved,
+            _ => Moved {
+                read: self.moved.read + self.step.read,
+                written: self.moved.written + self.step.written,
+            },
+        };
+        let Some(reached) = reached(&self.outputs, done.written / entry_bytes) else { return };
+        let below = plan.rewrite.iter().filter(|input| input.level == plan.output_level);
+        let next = below
+            .flat_map(|input| &input.tables)
+            .find(|table| number(&table.largest) >= reached)
+            .filter(|table| number(&table.smallest) < reached)
+            .map_or(reached, |table| number(&table.largest) + 1);
+        let kept = before(&self.outputs, next);
+        let output = kept.iter().map(|output| output.entries * entry_bytes).sum::<u64>();
+        if kept.is_empty() || output >= self.output {
+            return;
+        }
+        self.ends_before = Some(next);
+        let input = u128::from(self.input) * u128::from(output) / u128::from(self.output);
+        self.input = (input as u64).max(done.read);
+        self.output = output.max(done.written);
+        self.outputs = kept;
     }
 
     /// Begins a step of about `bytes`.
@@ -175,4 +211,30 @@ impl Job {
         self.request = Some(request);
         Next::At(done)
     }
+}
+
+/// The key behind the first `entries` of `outputs`; `None` if that is all.
+fn reached(outputs: &[Output], entries: u64) -> Option<u64> {
+    let mut left = entries;
+    for output in outputs {
+        if left < output.entries {
+            let width = u128::from(output.largest - output.smallest + 1);
+            let part = width * u128::from(left) / u128::from(output.entries);
+            return Some(output.smallest + 1 + part as u64);
+        }
+        left -= output.entries;
+    }
+    None
+}
+
+/// What of `outputs` lies before `next`.
+fn before(outputs: &[Output], next: u64) -> Vec<Output> {
+    let mut kept: Vec<_> = outputs.iter().filter(|o| o.smallest < next).copied().collect();
+    if let Some(last) = kept.last_mut().filter(|last| last.largest >= next) {
+        let width = u128::from(last.largest - last.smallest + 1);
+        let part = u128::from(last.entries) * u128::from(next - last.smallest) / width;
+        last.largest = next - 1;
+        last.entries = (part as u64).max(1);
+    }
+    kept
 }

@@ -1,6 +1,6 @@
 //! Single options of a policy by name, as text.
 
-use sateen_control::options::{CompactionPri, RateLimiterMode};
+use sateen_control::options::{AdmissionPolicy, CompactionPri, Preemption, RateLimiterMode};
 
 use crate::config::Policy;
 use crate::error::{Error, Result};
@@ -12,7 +12,16 @@ pub const SETTING_NAMES: &[&str] = &[
     "max_background_compactions",
     "l0_slots_reserved",
     "parallel_only_under_pressure",
-    "level0_first",
+    "scheduler_bandwidth",
+    "scheduler_priority",
+    "scheduler_floor",
+    "scheduler_headroom",
+    "scheduler_change_threshold",
+    "debt_floor",
+    "preemption",
+    "preempt_discard",
+    "device_bandwidth",
+    "write_controller",
     "slice_bytes_max",
     "rate_limiter_bytes_per_second",
     "rate_limiter_auto_tuned",
@@ -59,7 +68,32 @@ impl Policy {
     fn set_control(&mut self, name: &str, value: &str) -> Result<bool> {
         let control = &mut self.control;
         let limiter = &mut control.rate_limiter;
+        let scheduler = &mut control.scheduler;
+        let some = |bytes: u64| Some(bytes).filter(|bytes| *bytes > 0);
         match name {
+            "scheduler_bandwidth" => scheduler.bandwidth = number(name, value)?,
+            "scheduler_priority" => scheduler.priority = number(name, value)?,
+            "scheduler_floor" => scheduler.floor_bytes_per_second = some(bytes(name, value)?),
+            "scheduler_headroom" => scheduler.headroom = number(name, value)?,
+            "scheduler_change_threshold" => scheduler.change_threshold = number(name, value)?,
+            "debt_floor" => scheduler.debt_floor = number(name, value)?,
+            "preempt_discard" => scheduler.discard_preempted = number(name, value)?,
+            "device_bandwidth" => scheduler.device_bytes_per_second = some(bytes(name, value)?),
+            "preemption" => {
+                scheduler.preemption = match value {
+                    "off" => Preemption::Off,
+                    "least-loss" => Preemption::LeastLoss,
+                    "random" => Preemption::Random,
+                    _ => return wrong(name, value, "off, least-loss or random"),
+                };
+            }
+            "write_controller" => {
+                control.admission = match value {
+                    "smooth" => AdmissionPolicy::Smooth,
+                    "triggers" => AdmissionPolicy::Triggers,
+                    _ => return wrong(name, value, "smooth or triggers"),
+                };
+            }
             "max_background_jobs" => {
                 *control = control.clone().with_max_background_jobs(number(name, value)?);
             }
@@ -71,10 +105,9 @@ impl Policy {
             "parallel_only_under_pressure" => {
                 control.parallel_only_under_pressure = number(name, value)?;
             }
-            "level0_first" => control.level0_first = number(name, value)?,
             "slice_bytes_max" => control.slice_bytes_max = bytes(name, value)?.max(4096),
             "rate_limiter_bytes_per_second" => {
-                limiter.bytes_per_second = Some(bytes(name, value)?).filter(|limit| *limit > 0);
+                limiter.bytes_per_second = some(bytes(name, value)?);
             }
             "rate_limiter_auto_tuned" => limiter.auto_tuned = number(name, value)?,
             "rate_limiter_mode" => {
@@ -182,7 +215,7 @@ mod tests {
     fn every_name_is_known_and_takes_a_value() {
         let mut policy = Policy::named("rocksdb", 1).unwrap();
         for name in SETTING_NAMES {
-            let values = ["7", "true", "all-io", "round-robin"];
+            let values = ["7", "true", "all-io", "round-robin", "off", "smooth"];
             assert!(values.iter().any(|value| policy.set(name, value).is_ok()), "{name}");
         }
     }

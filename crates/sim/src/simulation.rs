@@ -19,7 +19,7 @@ use crate::config::SimConfig;
 use crate::data_plane::{Classes, DataPlane, add};
 use crate::error::{Error, Result};
 use crate::job::{Job, Moved, Next, Work};
-use crate::merge::{distinct, input_tables, outputs, spread};
+use crate::merge::{distinct, input_tables, number, outputs, spread};
 use crate::recorder::SECOND_NS;
 use crate::report::{Counts, Report};
 use crate::tree::{FAMILY, Tree};
@@ -159,7 +159,8 @@ impl Simulation {
         self.user_bytes += user_bytes;
         self.stalled_ns += if self.data.gates.is_open() { 0 } else { SAMPLE_NS };
         self.memtables_changed();
-        self.plane.handle(Instant(self.now), Event::Sample(Sample { classes, user_bytes }));
+        let sample = Sample { classes, user_bytes };
+        self.plane.handle(Instant(self.now), Event::Sample(Box::new(sample)));
         if self.now.is_multiple_of(SECOND_NS) {
             self.end_second();
         }
@@ -227,8 +228,12 @@ impl Simulation {
                 self.admit(true, admission);
                 Ok(())
             }
-            // Jobs end as planned.
-            Action::FinishEarly { .. } => Ok(()),
+            Action::FinishEarly { job } => {
+                if let Some(job) = self.jobs.get_mut(&job) {
+                    job.finish_early(self.tree.entry_bytes);
+                }
+                Ok(())
+            }
             Action::Note(note) => {
                 match note {
                     Note::Paused { .. } => self.counts.paused += 1,
@@ -243,7 +248,7 @@ impl Simulation {
 
     fn admit(&mut self, of_family: bool, admission: sateen_control::Admission) {
         self.data.gates.publish(self.now, of_family, admission);
-        self.clients.admission_changed(self.now, self.data.gates.is_open());
+        self.clients.admission_changed(self.now);
     }
 
     fn start_flush(&mut self, id: JobId, memtables: usize) -> Result<()> {
@@ -353,6 +358,10 @@ impl Simulation {
             Work::Compaction(plan) => {
                 let mut edit = plan.edit();
                 let range = seqno_range(plan);
+                if let Some(next) = job.ends_before {
+                    leave(&mut edit, plan, next);
+                    self.counts.partial += 1;
+                }
                 for output in &job.outputs {
                     let (level, epoch) = (plan.output_level, plan.output_epoch);
                     edit.added.push(self.tree.added(level, epoch, output, range));
@@ -444,6 +453,14 @@ fn look_at(tree: &Tree, data: &mut DataPlane) {
     let levels = tree.version.levels();
     data.level0_runs = tree.version.level(0).runs().len() as u64;
     data.levels = levels.iter().skip(1).filter(|level| !level.is_empty()).count() as u64;
+}
+
+/// Of a plan that ended before the key `next`, what reaches beyond stays where it is; above the
+/// output level that leaves a second copy of what it holds before.
+fn leave(edit: &mut VersionEdit, plan: &CompactionPlan, next: u64) {
+    let stays = |id| input_tables(plan).any(|t| t.id == id && number(&t.largest) >= next);
+    edit.removed.retain(|removed| !stays(removed.id));
+    edit.compact_pointers.clear();
 }
 
 /// The oldest and newest number in a plan's inputs.
