@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use sateen_bench::units::{parse_bytes, parse_count};
+use sateen_control::DeviceProfile;
 use sateen_sim::{Bandwidth, DeviceConfig, Load, Policy, SimConfig, Simulation, Wal, table};
 use sateen_workload::{ArrivalSpec, Process, ScanLength, Spec, ValueSize};
 
@@ -119,13 +120,15 @@ pub(crate) struct SimArgs {
     #[arg(long, default_value_t = 500)]
     barrier: u64,
 
-    /// What those policies that are told of the device believe, in percent of the truth
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    believed: u64,
+    /// What policies believe of the device's bandwidth at the start, in percent of the truth
+    /// [default: 100 for those that must be told, nothing for those that learn]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    believed: Option<u64>,
 
-    /// The most bytes that background work asks the device for at once
-    #[arg(long, default_value = "1048576", value_parser = size)]
-    request: u64,
+    /// Milliseconds over which the bandwidth holds, as the kernel's throttle has it; 0 for a device
+    /// in which every request takes its transfer
+    #[arg(long, default_value_t = 20)]
+    burst: u64,
 
     /// Threads for background work [default: one for each job slot]
     #[arg(long)]
@@ -205,6 +208,7 @@ impl SimArgs {
             },
             shared: self.device_shared,
             latency_ns: self.latency.saturating_mul(1_000),
+            burst_ns: self.burst.saturating_mul(1_000_000),
             barrier_ns: self.barrier.saturating_mul(1_000),
             changes: self
                 .device_change
@@ -216,9 +220,19 @@ impl SimArgs {
     }
 
     fn policy(&self, name: &str, device: &DeviceConfig) -> Result<Policy> {
-        let told = u128::from(device.bandwidth.write) * u128::from(self.believed) / 100;
-        let told = u64::try_from(told).unwrap_or(u64::MAX);
+        let believed = |bytes: u64| {
+            let part = u128::from(bytes) * u128::from(self.believed.unwrap_or(100)) / 100;
+            u64::try_from(part).unwrap_or(u64::MAX)
+        };
+        let told = believed(device.bandwidth.write);
         let mut policy = Policy::named(name.trim(), told)?.standard_sizes();
+        if self.believed.is_some() {
+            policy = policy.believing(DeviceProfile {
+                read_bytes_per_second: believed(device.bandwidth.read),
+                write_bytes_per_second: told,
+                barrier_ns: device.barrier_ns,
+            });
+        }
         for setting in &self.settings {
             let Some((option, value)) = setting.split_once('=') else {
                 return Err(Failure::usage(format!("--set {setting}: expected OPTION=VALUE")));
@@ -245,7 +259,6 @@ impl SimArgs {
                 WalMode::Buffered => Wal::Buffered,
             },
             workers: self.workers,
-            request_bytes: self.request,
             duration_ns: (self.duration * 1e9) as u64,
             ..standard
         })

@@ -1,7 +1,7 @@
 //! What is simulated: a policy, a device, a load, a database. Plain values.
 
 use sateen_control::options::{AdmissionPolicy, SchedulerOptions};
-use sateen_control::{CfOptions, ControlOptions};
+use sateen_control::{CfOptions, ControlOptions, DeviceProfile};
 use sateen_workload::{ArrivalSpec, Process, Rng, ScanLength, Spec, ValueSize};
 
 use crate::device::DeviceConfig;
@@ -24,9 +24,20 @@ pub struct Policy {
     pub control: ControlOptions,
     /// The options of its column family.
     pub family: CfOptions,
+    /// The most bytes that a compaction reads at once.
+    pub read_request_bytes: u64,
+    /// The most bytes that a flush or compaction writes at once.
+    pub write_request_bytes: u64,
 }
 
 impl Policy {
+    /// What the policy believes of the device at the start, if it believes anything.
+    #[must_use]
+    pub fn believing(mut self, device: DeviceProfile) -> Policy {
+        self.control.scheduler.hint = device;
+        self
+    }
+
     /// The policy of that name. `told_bandwidth` is what it is told of the device, in bytes a
     /// second; most are told nothing.
     ///
@@ -35,12 +46,14 @@ impl Policy {
     pub fn named(name: &str, told_bandwidth: u64) -> Result<Policy> {
         let mut control = ControlOptions::rocksdb();
         let mut family = CfOptions::rocksdb();
+        let mut read_request_bytes = 2 << 20;
         match name {
             "silk" => {
                 control = control.with_max_background_jobs(4);
                 control.scheduler = SchedulerOptions::silk();
                 control.admission = AdmissionPolicy::Smooth;
                 control.parallel_only_under_pressure = false;
+                read_request_bytes = 256 << 10;
             }
             "rocksdb" => {}
             "rocksdb-limited" => {
@@ -62,7 +75,8 @@ impl Policy {
                 )));
             }
         }
-        Ok(Policy { name: name.to_owned(), control, family })
+        let name = name.to_owned();
+        Ok(Policy { name, control, family, read_request_bytes, write_request_bytes: 256 << 10 })
     }
 
     /// The sizes of the standard case: memtables of 16 MB, tables of 16 MB, a base level of 64 MB,
@@ -168,8 +182,6 @@ pub struct SimConfig {
     pub wal: Wal,
     /// Threads for background work; `None`: as many as there may be jobs.
     pub workers: Option<usize>,
-    /// The most bytes that background work asks the device for at once.
-    pub request_bytes: u64,
     /// What a processor takes.
     pub costs: Costs,
     /// Virtual time, in nanoseconds.
@@ -203,7 +215,6 @@ impl SimConfig {
             block_bytes: 4096,
             wal: Wal::Off,
             workers: None,
-            request_bytes: 1 << 20,
             costs: Costs::default(),
             duration_ns: 150_000_000_000,
         })
@@ -238,8 +249,9 @@ impl SimConfig {
         if !self.device.changes.is_sorted_by_key(|change| change.0) {
             return usage("changes of the device must be in the order of time");
         }
-        if self.request_bytes < 4096 || self.block_bytes == 0 {
-            return usage("a request of background work must have at least 4096 bytes");
+        let Policy { read_request_bytes, write_request_bytes, .. } = self.policy;
+        if read_request_bytes.min(write_request_bytes) < 4096 || self.block_bytes == 0 {
+            return usage("requests of background work must have at least 4096 bytes");
         }
         if self.policy.family.write_buffer_size < 1 << 16 {
             return usage("write_buffer_size must be at least 64K");

@@ -49,7 +49,8 @@ pub struct DeviceConfig {
 }
 
 impl Default for DeviceConfig {
-    /// The throttled device of the standard case.
+    /// The throttled device of the standard case: a fast one whose bandwidth the kernel limits in
+    /// slices of 20 ms.
     fn default() -> DeviceConfig {
         let bandwidth = Bandwidth { read: 200_000_000, write: 200_000_000 };
         DeviceConfig {
@@ -58,7 +59,7 @@ impl Default for DeviceConfig {
             latency_ns: 80_000,
             barrier_ns: 500_000,
             parallelism: 32,
-            burst_ns: 0,
+            burst_ns: 20_000_000,
             changes: Vec::new(),
         }
     }
@@ -156,6 +157,7 @@ mod tests {
         let mut config = DeviceConfig {
             bandwidth: Bandwidth { read: 200 * MB, write: 100 * MB },
             latency_ns: 0,
+            burst_ns: 0,
             barrier_ns: 2 * MS,
             ..DeviceConfig::default()
         };

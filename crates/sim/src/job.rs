@@ -47,6 +47,13 @@ pub(crate) struct Moved {
     pub(crate) written: u64,
 }
 
+/// The most bytes of one request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Most {
+    pub(crate) read: u64,
+    pub(crate) write: u64,
+}
+
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -153,7 +160,7 @@ impl Job {
     }
 
     /// Goes on at `now`: the request that was under way is done.
-    pub(crate) fn advance(&mut self, now: u64, request_bytes: u64, data: &mut DataPlane) -> Next {
+    pub(crate) fn advance(&mut self, now: u64, most: Most, data: &mut DataPlane) -> Next {
         if let Some(request) = self.request.take() {
             data.report(now, &request);
         }
@@ -169,7 +176,7 @@ impl Job {
                     return Next::At(now + bytes * kib_ns / 1024);
                 }
                 Phase::Read { left } => {
-                    let bytes = left.min(request_bytes);
+                    let bytes = left.min(most.read);
                     self.phase = Phase::Read { left: left - bytes };
                     return self.submit(now, self.class, Io::Read(bytes), data);
                 }
@@ -184,7 +191,7 @@ impl Job {
                     self.phase = if self.output > 0 { Phase::Sync } else { Phase::Manifest };
                 }
                 Phase::Write { left } => {
-                    let bytes = left.min(request_bytes);
+                    let bytes = left.min(most.write);
                     self.phase = Phase::Write { left: left - bytes };
                     return self.submit(now, self.class, Io::Write(bytes), data);
                 }

@@ -27,6 +27,8 @@ pub const SETTING_NAMES: &[&str] = &[
     "rate_limiter_auto_tuned",
     "rate_limiter_mode",
     "delayed_write_rate",
+    "read_request_bytes",
+    "write_request_bytes",
     "num_levels",
     "write_buffer_size",
     "max_write_buffer_number",
@@ -118,6 +120,8 @@ impl Policy {
                     _ => return wrong(name, value, "reads-only, writes-only or all-io"),
                 };
             }
+            "read_request_bytes" => self.read_request_bytes = bytes(name, value)?,
+            "write_request_bytes" => self.write_request_bytes = bytes(name, value)?,
             "delayed_write_rate" => control.delayed_write_rate = bytes(name, value)?,
             _ => return Ok(false),
         }

@@ -18,7 +18,7 @@ use crate::clients::Clients;
 use crate::config::SimConfig;
 use crate::data_plane::{Classes, DataPlane, add};
 use crate::error::{Error, Result};
-use crate::job::{Job, Moved, Next, Work};
+use crate::job::{Job, Most, Moved, Next, Work};
 use crate::merge::{distinct, input_tables, number, outputs, spread};
 use crate::recorder::SECOND_NS;
 use crate::report::{Counts, Report};
@@ -305,7 +305,9 @@ impl Simulation {
 
     fn advance(&mut self, id: JobId) -> Result<()> {
         let Some(job) = self.jobs.get_mut(&id) else { return Ok(()) };
-        match job.advance(self.now, self.config.request_bytes, &mut self.data) {
+        let policy = &self.config.policy;
+        let most = Most { read: policy.read_request_bytes, write: policy.write_request_bytes };
+        match job.advance(self.now, most, &mut self.data) {
             Next::At(at) => {
                 self.wake(at, id);
                 Ok(())
