@@ -12,6 +12,6 @@ fn main() {
     print!("{}", sateen_sim::table(std::slice::from_ref(&r)));
     if std::env::var("V").is_ok() { println!("{:?} {:?}", r.counts, r.level_bytes);
     for c in &r.classes { println!("{c:?}"); } }
-    if a.get(4).is_some() { for (i, s) in r.series.iter().enumerate() { println!("{i} off {} done {} p50 {} p99 {} max {} L0 {} sealed {} debt {} st {}ms", s.offered, s.done, s.p50_ns/1000, s.p99_ns/1000, s.max_ns/1000, s.level0_runs, s.sealed, s.debt_bytes>>20, s.stalled_ns/1000000); } }
+    if a.get(4).is_some() { for (i, s) in r.series.iter().enumerate().filter(|x| x.1.p99_ns > 10_000_000 || a.get(5).is_some()) { let m = |x: [u64; 7]| x.map(|b| b / 1000000); println!("R{:?} W{:?}", m(s.read_bytes), m(s.write_bytes)); println!("{i} off {} done {} p50 {} p99 {} max {} L0 {} sealed {} debt {} st {}ms", s.offered, s.done, s.p50_ns/1000, s.p99_ns/1000, s.max_ns/1000, s.level0_runs, s.sealed, s.debt_bytes>>20, s.stalled_ns/1000000); } }
     println!("{:?}", t.elapsed());
 }

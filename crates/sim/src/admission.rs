@@ -98,6 +98,9 @@ pub struct Stalls {
     pub stops: u64,
     /// For how long they were, in nanoseconds.
     pub stopped_ns: u64,
+    /// Delays and stops, one after the other without a pause counting once, in which some writer
+    /// waited.
+    pub felt: u64,
     /// How long writers waited, all threads together, in nanoseconds.
     pub waited_ns: u64,
 }
@@ -109,6 +112,8 @@ pub(crate) struct Gates {
     family: Gate,
     /// Since when the effective state is what it is.
     since: u64,
+    /// Some writer has waited since the gates were last open.
+    felt: bool,
     stalls: BTreeMap<StallCause, Stalls>,
 }
 
@@ -135,6 +140,8 @@ impl Gates {
         let gate = if of_family { &mut self.family } else { &mut self.all };
         gate.publish(now, admission);
         let after = self.effective();
+        // Who waited in the last one may say so after its end.
+        self.felt &= before.state != AdmissionState::Open;
         let cause = cause(after);
         let stalls = self.stalls.entry(cause).or_default();
         match (before.state, after.state) {
@@ -172,7 +179,10 @@ impl Gates {
 
     /// A writer has waited.
     pub(crate) fn waited(&mut self, cause: StallCause, ns: u64) {
-        self.stalls.entry(cause).or_default().waited_ns += ns;
+        let first = !std::mem::replace(&mut self.felt, true);
+        let stalls = self.stalls.entry(cause).or_default();
+        stalls.waited_ns += ns;
+        stalls.felt += u64::from(first);
     }
 
     /// Why writers wait now.
@@ -224,7 +234,7 @@ mod tests {
         gates.publish(45, false, Admission::default());
         gates.count_time(50);
         let expected =
-            Stalls { delays: 1, delayed_ns: 35, stops: 1, stopped_ns: 5, waited_ns: 0 };
+            Stalls { delays: 1, delayed_ns: 35, stops: 1, stopped_ns: 5, ..Stalls::default() };
         assert_eq!(gates.stalls(), BTreeMap::from([("level0-runs", expected)]));
     }
 }

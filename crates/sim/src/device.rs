@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-const SECOND_NS: u128 = 1_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// Which way the bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ fn transfer(
     mut start: u64,
     bytes: u64,
 ) -> u64 {
-    let mut left = u128::from(bytes);
+    let mut left = bytes;
     loop {
         while config.changes.get(queue.change).is_some_and(|(at, _)| *at <= start) {
             queue.change += 1;
@@ -134,16 +134,35 @@ fn transfer(
             None => config.bandwidth,
         };
         let read = direction == Direction::Read || config.shared;
-        let rate = u128::from(if read { bandwidth.read } else { bandwidth.write }.max(1));
-        let end = start + u64::try_from((left * SECOND_NS).div_ceil(rate)).unwrap_or(u64::MAX / 4);
+        let rate = if read { bandwidth.read } else { bandwidth.write }.max(1);
+        let end = start.saturating_add(transfer_ns(left, rate));
         match config.changes.get(queue.change) {
             Some((at, _)) if *at < end => {
-                left = left.saturating_sub(u128::from(*at - start) * rate / SECOND_NS);
+                left = left.saturating_sub(bytes_in(*at - start, rate));
                 start = *at;
             }
             _ => return end,
         }
     }
+}
+
+/// How long `bytes` take at `rate`. Wide arithmetic costs as much as all else together: only where
+/// it must be.
+#[inline]
+fn transfer_ns(bytes: u64, rate: u64) -> u64 {
+    match bytes.checked_mul(SECOND_NS) {
+        Some(product) => product.div_ceil(rate),
+        None => {
+            let ns = (u128::from(bytes) * u128::from(SECOND_NS)).div_ceil(u128::from(rate));
+            u64::try_from(ns).unwrap_or(u64::MAX)
+        }
+    }
+}
+
+/// How many bytes `rate` moves in `ns`.
+fn bytes_in(ns: u64, rate: u64) -> u64 {
+    let bytes = u128::from(ns) * u128::from(rate) / u128::from(SECOND_NS);
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

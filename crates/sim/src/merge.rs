@@ -167,3 +167,27 @@ pub(crate) fn distinct(keys: u64, writes: u64) -> u64 {
 pub(crate) fn input_tables(plan: &CompactionPlan) -> impl Iterator<Item = &Arc<TableMeta>> {
     plan.rewrite.iter().flat_map(|input| &input.tables)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_become_keys_and_back_in_order() {
+        let numbers = [0, 1, 255, 256, 1 << 40, u64::MAX];
+        assert!(numbers.iter().all(|n| number(&key(*n)) == *n));
+        assert!(numbers.windows(2).all(|pair| key(pair[0]) < key(pair[1])));
+    }
+
+    #[test]
+    fn a_flush_covers_all_keys_in_tables_of_the_size_asked_for() {
+        let tables = spread(1_000_000, 10_000, 100, 256_000);
+        assert_eq!(tables.len(), 4);
+        assert_eq!((tables[0].smallest, tables[3].largest), (0, 999_999));
+        assert_eq!(tables.iter().map(|table| table.entries).sum::<u64>(), 10_000);
+        assert!(tables.windows(2).all(|pair| pair[0].largest + 1 == pair[1].smallest));
+        // More writes than keys touch every key, few touch as many as they are.
+        assert_eq!(distinct(100, 10_000), 100);
+        assert_eq!(distinct(1 << 40, 10_000), 10_000);
+    }
+}

@@ -145,16 +145,16 @@ impl Report {
             .collect();
     }
 
-    /// How often writers were slowed down or stopped, all causes together.
+    /// How often writers were slowed down or stopped and felt it, all causes together.
     #[must_use]
     pub fn stall_count(&self) -> u64 {
-        self.stalls.values().map(|stalls| stalls.delays + stalls.stops).sum()
+        self.stalls.values().map(|stalls| stalls.felt).sum()
     }
 
-    /// For how long they were, in nanoseconds.
+    /// How long writers waited, in nanoseconds, all threads and causes together.
     #[must_use]
-    pub fn stalled_ns(&self) -> u64 {
-        self.stalls.values().map(|stalls| stalls.delayed_ns + stalls.stopped_ns).sum()
+    pub fn waited_ns(&self) -> u64 {
+        self.stalls.values().map(|stalls| stalls.waited_ns).sum()
     }
 }
 
@@ -170,7 +170,7 @@ fn device(config: &SimConfig) -> String {
 
 const HEADS: [&str; 16] = [
     "policy", "workload", "device", "offered", "done", "p50", "p99", "p99.9", "max", "worst s",
-    "s>10ms", "stalls", "stalled", "wr.amp", "debt", "L0",
+    "s>10ms", "stalls", "waited", "wr.amp", "debt", "L0",
 ];
 
 /// The reports as a table of text, a line each, and below it the stalls by cause.
@@ -198,14 +198,15 @@ pub fn table(reports: &[Report]) -> String {
         for (cause, stalls) in &report.stalls {
             let _infallible = writeln!(
                 text,
-                "{} on {}: {cause}: delayed {} times for {}, stopped {} times for {}, writers \
-                 waited {}",
+                "{} on {}: {cause}: delayed {} times for {}, stopped {} times for {}; felt {} times, \
+                 writers waited {}",
                 report.policy,
                 report.device,
                 stalls.delays,
                 time(stalls.delayed_ns),
                 stalls.stops,
                 time(stalls.stopped_ns),
+                stalls.felt,
                 time(stalls.waited_ns),
             );
         }
@@ -228,7 +229,7 @@ fn row(report: &Report) -> [String; HEADS.len()] {
         time(report.worst_second_p99_ns),
         report.bad_seconds.to_string(),
         report.stall_count().to_string(),
-        time(report.stalled_ns()),
+        time(report.waited_ns()),
         format!("{:.1}", report.write_amplification),
         format!("{:.2} GB", report.debt_bytes as f64 / 1e9),
         level0_runs.to_string(),
