@@ -284,8 +284,10 @@ pub(crate) fn run(arguments: &SimArgs, output: &mut dyn Write) -> Result<()> {
             configs.push(config);
         }
     }
-    let reports = configs.into_iter().map(Simulation::run).collect::<sateen_sim::Result<Vec<_>>>()?;
-    let json = || serde_json::to_string(&reports).map_err(|error| Failure::failed(error.to_string()));
+    let reports =
+        configs.into_iter().map(Simulation::run).collect::<sateen_sim::Result<Vec<_>>>()?;
+    let json =
+        || serde_json::to_string(&reports).map_err(|error| Failure::failed(error.to_string()));
     match arguments.json.as_deref() {
         Some(path) if path.as_os_str() == "-" => writeln!(output, "{}", json()?)?,
         Some(path) => {

@@ -183,14 +183,7 @@ impl Clients {
         }
     }
 
-    fn read(
-        &mut self,
-        nth: usize,
-        now: u64,
-        reads: u32,
-        then_write: bool,
-        data: &mut DataPlane,
-    ) {
+    fn read(&mut self, nth: usize, now: u64, reads: u32, then_write: bool, data: &mut DataPlane) {
         let (at, request) = data.submit(now, IoClass::Client, Io::Read(data.block_bytes));
         let thread = &mut self.threads[nth];
         thread.at = at;

@@ -241,8 +241,7 @@ impl SimConfig {
         if self.db_bytes < 1 << 20 || self.db_bytes > 1 << 50 {
             return usage("the database must have between 1 MB and 1 PB");
         }
-        let bandwidths =
-            self.device.changes.iter().map(|c| c.1).chain([self.device.bandwidth]);
+        let bandwidths = self.device.changes.iter().map(|c| c.1).chain([self.device.bandwidth]);
         if bandwidths.into_iter().any(|b| b.read < 1 << 10 || b.write < 1 << 10) {
             return usage("the device's bandwidth must be at least 1 KB a second");
         }

@@ -205,10 +205,10 @@ fn bytes(name: &str, value: &str) -> Result<u64> {
         _ => return wrong(name, value, "a size such as 64M"),
     };
     let number: u64 = digits.parse().or_else(|_| wrong(name, value, "a size such as 64M"))?;
-    number.checked_shl(shift).filter(|n| n >> shift == number).map_or_else(
-        || wrong(name, value, "a smaller size"),
-        Ok,
-    )
+    number
+        .checked_shl(shift)
+        .filter(|n| n >> shift == number)
+        .map_or_else(|| wrong(name, value, "a smaller size"), Ok)
 }
 
 #[cfg(test)]
