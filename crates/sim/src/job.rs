@@ -1,6 +1,6 @@
-//! A flush or a compaction, in steps. A step reads its part of the inputs, computes, and writes what
-//! comes of it, one request after the other; the last one ends with the barriers of the file and of
-//! the manifest.
+//! A flush or a compaction, in steps. A step reads its part of the inputs, computes, and writes
+//! what comes of it, one request after the other; the last one ends with the barriers of the file
+//! and of the manifest.
 
 use std::sync::Arc;
 

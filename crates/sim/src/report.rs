@@ -198,8 +198,8 @@ pub fn table(reports: &[Report]) -> String {
         for (cause, stalls) in &report.stalls {
             let _infallible = writeln!(
                 text,
-                "{} on {}: {cause}: delayed {} times for {}, stopped {} times for {}; felt {} times, \
-                 writers waited {}",
+                "{} on {}: {cause}: delayed {} times for {}, stopped {} times for {}; felt {} \
+                 times, writers waited {}",
                 report.policy,
                 report.device,
                 stalls.delays,
