@@ -15,7 +15,7 @@ use crate::failure::{Failure, Result};
 const EXAMPLES: &str = "\
 Examples:
   sateen sim
-  sateen sim --policy rocksdb,rocksdb-autotuned --rate 12k
+  sateen sim --policy silk,rocksdb,rocksdb-autotuned --rate 12k
   sateen sim --policy rocksdb --set level0_slowdown_writes_trigger=8
   sateen sim --workload nutanix --db-size 500G --duration 86400 --json day.json
   sateen sim --device-bandwidth 100M,200M,500M --believed 150
@@ -36,8 +36,9 @@ pub(crate) enum WalMode {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SimArgs {
-    /// Who decides; separated by commas: rocksdb, rocksdb-limited, rocksdb-autotuned, leveldb, …
-    #[arg(long, visible_alias = "profile", default_value = "rocksdb", value_delimiter = ',')]
+    /// Who decides; separated by commas: silk, rocksdb, rocksdb-limited, rocksdb-autotuned,
+    /// leveldb
+    #[arg(long, visible_alias = "profile", default_value = "silk,rocksdb", value_delimiter = ',')]
     policy: Vec<String>,
 
     /// Set an option of the policies, as write_buffer_size=64M; may be repeated

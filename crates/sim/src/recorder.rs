@@ -30,6 +30,11 @@ pub struct Second {
     pub debt_bytes: u64,
     /// Runs in level 0, at the end of the second.
     pub level0_runs: u64,
+    /// What the scheduler believes that the device reads and writes in a second, at the end of this
+    /// one.
+    pub believed_read: u64,
+    /// See `believed_read`.
+    pub believed_write: u64,
     /// Memtables that wait for their flush, at the end of the second.
     pub sealed: u64,
     /// Nanoseconds of the second in which writers were slowed down or stopped.

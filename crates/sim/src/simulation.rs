@@ -170,6 +170,9 @@ impl Simulation {
         let second =
             self.data.recorder.end_second(&self.second, self.clients.oldest_due().min(self.now));
         second.debt_bytes = self.plane.pending_compaction_bytes(FAMILY).unwrap_or(0);
+        let device = self.plane.device();
+        second.believed_read = device.read_bytes_per_second;
+        second.believed_write = device.write_bytes_per_second;
         second.level0_runs = self.data.level0_runs;
         second.sealed = self.data.sealed.len() as u64;
         second.stalled_ns = std::mem::take(&mut self.stalled_ns);
