@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use sateen_bench::{BenchArgs, DemoArgs};
 
+use crate::sim::SimArgs;
 use crate::text::{Encoding, Format};
 
 const EXIT_CODES: &str = "\
@@ -30,7 +31,7 @@ impl Cli {
             Noun::Db(verbs) => verbs.json,
             Noun::Table(verbs) | Noun::Wal(verbs) | Noun::Manifest(verbs) => verbs.json,
             // Theirs is a file to write.
-            Noun::Bench(_) | Noun::Demo(_) => false,
+            Noun::Bench(_) | Noun::Demo(_) | Noun::Sim(_) => false,
         }
     }
 }
@@ -58,6 +59,8 @@ pub(crate) enum Noun {
     Manifest(Verbs<DumpVerb>),
     /// Measure the store, and others beside it, under load
     Bench(Box<BenchArgs>),
+    /// See how policies fare under load, in virtual time
+    Sim(Box<SimArgs>),
     /// See it serve bursts of load on this disk, with a picture of the latency over time
     #[command(after_help = "\
 Examples:

@@ -8,6 +8,7 @@ mod failure;
 mod load;
 mod progress;
 mod scan;
+mod sim;
 mod store;
 mod text;
 
@@ -43,6 +44,7 @@ fn run(cli: &Cli, output: &mut dyn Write) -> Result<()> {
         Noun::Table(verbs) => look_into(FileKind::Table, verbs, output),
         Noun::Wal(verbs) => look_into(FileKind::Wal, verbs, output),
         Noun::Manifest(verbs) => look_into(FileKind::Manifest, verbs, output),
+        Noun::Sim(arguments) => sim::run(arguments, output),
         // They print for themselves.
         Noun::Bench(arguments) => Ok(sateen_bench::run(arguments, &reexec()).map(drop)?),
         Noun::Demo(arguments) => Ok(sateen_bench::demo(arguments, &reexec()).map(drop)?),

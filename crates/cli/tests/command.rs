@@ -345,3 +345,25 @@ fn help_has_examples_and_exit_codes() {
     let values: serde_json::Value = serde_json::from_str(options.out()).unwrap();
     assert_eq!(values["memtable_bytes"], "4MiB");
 }
+
+#[test]
+fn a_simulation_is_the_same_each_time_and_tells_mistakes() {
+    let folder = TempDir::new().unwrap();
+    let arguments =
+        ["sim", "--policy", "silk,rocksdb", "--rate", "5k", "--duration", "3", "--json", "-"];
+    let one = done(folder.path(), &arguments);
+    assert_eq!(one.out(), done(folder.path(), &arguments).out());
+    let reports: serde_json::Value = serde_json::from_str(one.out()).unwrap();
+    assert_eq!(reports[0]["policy"], "silk");
+    assert_eq!(reports[1]["series"].as_array().unwrap().len(), 3);
+    let text = done(folder.path(), &["sim", "--rate", "1k", "--duration", "1"]);
+    assert!(text.out().starts_with("policy") && text.out().contains("rocksdb"));
+    for (wrong, says) in [
+        (["--policy", "rocksbd"], "rocksbd"),
+        (["--workload", "ycsb-a"], "rate"),
+        (["--set", "colour=red"], "colour"),
+        (["--duration", "0"], "--duration"),
+    ] {
+        refused(folder.path(), &["sim", wrong[0], wrong[1]], 2, &[says]);
+    }
+}

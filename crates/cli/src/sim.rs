@@ -1,0 +1,316 @@
+//! `sateen sim`: policies in virtual time.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use sateen_bench::units::{parse_bytes, parse_count};
+use sateen_control::DeviceProfile;
+use sateen_sim::{Bandwidth, DeviceConfig, Load, Policy, SimConfig, Simulation, Wal, table};
+use sateen_workload::{ArrivalSpec, Process, ScanLength, Spec, ValueSize};
+
+use crate::failure::{Failure, Result};
+
+const EXAMPLES: &str = "\
+Examples:
+  sateen sim
+  sateen sim --policy silk,rocksdb,rocksdb-autotuned --rate 12k
+  sateen sim --policy rocksdb --set level0_slowdown_writes_trigger=8
+  sateen sim --workload nutanix --db-size 500G --duration 86400 --json day.json
+  sateen sim --device-bandwidth 100M,200M,500M --believed 150
+
+Without options: the standard case, bursts of 10 s at 20k/s on 8 GB behind 200 MB/s, with memtables
+and tables of 16 MB, a base level of 64 MB and 4 job slots. Time is virtual: nothing is written, and
+the same options give the same figures. Sizes and bandwidths are in powers of 1000 here.";
+
+/// The log of writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WalMode {
+    /// None
+    Off,
+    /// Written back in the background
+    Buffered,
+}
+
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SimArgs {
+    /// Who decides; separated by commas: silk, rocksdb, rocksdb-limited, rocksdb-autotuned,
+    /// leveldb
+    #[arg(long, visible_alias = "profile", default_value = "silk,rocksdb", value_delimiter = ',')]
+    policy: Vec<String>,
+
+    /// Set an option of the policies, as write_buffer_size=64M; may be repeated
+    #[arg(long = "set", value_name = "OPTION=VALUE")]
+    settings: Vec<String>,
+
+    /// What clients do: bursts, nutanix, or another of the benchmark's workloads with a --rate
+    #[arg(long, short = 'w', default_value = "bursts")]
+    workload: String,
+
+    /// Operations a second offered; the peak's where there are bursts [default: 20k]
+    #[arg(long, value_parser = parse_count)]
+    rate: Option<u64>,
+
+    /// Operations a second in a valley [default: the workload's part of the peak]
+    #[arg(long, value_parser = parse_count)]
+    valley_rate: Option<u64>,
+
+    /// Seconds of a peak of bursts
+    #[arg(long, default_value_t = 10.0)]
+    peak_seconds: f64,
+
+    /// Seconds of a valley of bursts
+    #[arg(long, default_value_t = 10.0)]
+    valley_seconds: f64,
+
+    /// Percentage of reads, instead of the workload's mix
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100))]
+    read_percent: Option<u32>,
+
+    /// Bytes of a value [default: 1000, or the workload's own]
+    #[arg(long)]
+    value_size: Option<u32>,
+
+    /// Seconds of virtual time
+    #[arg(long, short = 'd', default_value_t = 150.0)]
+    duration: f64,
+
+    /// Bytes of the database at the start
+    #[arg(long, default_value = "8G", value_parser = size)]
+    db_size: u64,
+
+    /// Bytes of blocks in memory
+    #[arg(long, default_value = "256M", value_parser = size)]
+    cache: u64,
+
+    /// Client threads
+    #[arg(long, short = 't', default_value_t = 2)]
+    threads: usize,
+
+    /// The log of writes
+    #[arg(long, default_value = "off")]
+    wal: WalMode,
+
+    /// Bytes a second of the device, reads and writes each; separated by commas
+    #[arg(long, default_value = "200M", value_delimiter = ',', value_parser = size)]
+    device_bandwidth: Vec<u64>,
+
+    /// Bytes a second that it reads, if another
+    #[arg(long, value_parser = size)]
+    device_read: Option<u64>,
+
+    /// Bytes a second that it writes, if another
+    #[arg(long, value_parser = size)]
+    device_write: Option<u64>,
+
+    /// Reads and writes share one bandwidth, that of reads
+    #[arg(long)]
+    device_shared: bool,
+
+    /// From a second on the device has another bandwidth, as 60=50M; may be repeated
+    #[arg(long, value_name = "SECOND=BYTES", value_parser = change)]
+    device_change: Vec<(u64, u64)>,
+
+    /// Microseconds that each request takes besides its transfer
+    #[arg(long, default_value_t = 80)]
+    latency: u64,
+
+    /// Microseconds of a barrier
+    #[arg(long, default_value_t = 500)]
+    barrier: u64,
+
+    /// What policies believe of the device's bandwidth at the start, in percent of the truth
+    /// [default: 100 for those that must be told, nothing for those that learn]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    believed: Option<u64>,
+
+    /// Milliseconds over which the bandwidth holds, as the kernel's throttle has it; 0 for a device
+    /// in which every request takes its transfer
+    #[arg(long, default_value_t = 20)]
+    burst: u64,
+
+    /// Threads for background work [default: one for each job slot]
+    #[arg(long)]
+    workers: Option<usize>,
+
+    /// Fixes every arrival
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    /// Write all figures, second by second, as JSON; - for standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Sizes in powers of 1000, as devices count; `16MiB` is in powers of 1024.
+fn size(text: &str) -> std::result::Result<u64, String> {
+    let upper = text.to_ascii_uppercase();
+    if upper.ends_with("IB") {
+        return parse_bytes(text);
+    }
+    let digits = upper.trim_end_matches('B');
+    match digits.strip_suffix('T') {
+        Some(rest) => Ok(parse_count(rest)?.saturating_mul(1_000_000_000_000)),
+        None => parse_count(digits),
+    }
+}
+
+fn change(text: &str) -> std::result::Result<(u64, u64), String> {
+    let (second, bytes) = text.split_once('=').ok_or("expected SECOND=BYTES")?;
+    let second = second.trim().parse::<u64>().map_err(|_| format!("{second:?} is no second"))?;
+    Ok((second, size(bytes.trim())?))
+}
+
+impl SimArgs {
+    fn load(&self) -> Result<Load> {
+        let usage = |error: sateen_workload::UnknownWorkload| Failure::usage(error.to_string());
+        let mut spec = Spec::named(&self.workload).map_err(usage)?;
+        if let ArrivalSpec::Bursts { peak_seconds, valley_seconds, .. } = &mut spec.arrivals {
+            (*peak_seconds, *valley_seconds) = (self.peak_seconds, self.valley_seconds);
+        }
+        let rate = match (self.rate, spec.name) {
+            (None, "bursts") => Some(20_000),
+            (rate, _) => rate,
+        };
+        if let Some(rate) = rate {
+            spec.arrivals = spec.arrivals.scaled_to(rate as f64);
+        }
+        if let (Some(rate), ArrivalSpec::Bursts { valley_rate, .. })
+        | (Some(rate), ArrivalSpec::Nutanix { valley_rate, .. }) =
+            (self.valley_rate, &mut spec.arrivals)
+        {
+            *valley_rate = rate as f64;
+        }
+        if let Some(percent) = self.read_percent {
+            (spec.mix.read, spec.mix.update) = (percent, 100 - percent);
+        }
+        if let Some(bytes) = self.value_size {
+            spec.sizes = Some(ValueSize::Fixed(bytes));
+        }
+        Ok(Load {
+            spec,
+            process: Process::Poisson,
+            threads: self.threads,
+            key_bytes: 16,
+            sizes: ValueSize::Fixed(1000),
+            scan: ScanLength::Fixed(50),
+            seed: self.seed,
+        })
+    }
+
+    fn device(&self, bandwidth: u64) -> DeviceConfig {
+        let both = |bytes| Bandwidth { read: bytes, write: bytes };
+        DeviceConfig {
+            bandwidth: Bandwidth {
+                read: self.device_read.unwrap_or(bandwidth),
+                write: self.device_write.unwrap_or(bandwidth),
+            },
+            shared: self.device_shared,
+            latency_ns: self.latency.saturating_mul(1_000),
+            burst_ns: self.burst.saturating_mul(1_000_000),
+            barrier_ns: self.barrier.saturating_mul(1_000),
+            changes: self
+                .device_change
+                .iter()
+                .map(|(second, bytes)| (second.saturating_mul(1_000_000_000), both(*bytes)))
+                .collect(),
+            ..DeviceConfig::default()
+        }
+    }
+
+    fn policy(&self, name: &str, device: &DeviceConfig) -> Result<Policy> {
+        let believed = |bytes: u64| {
+            let part = u128::from(bytes) * u128::from(self.believed.unwrap_or(100)) / 100;
+            u64::try_from(part).unwrap_or(u64::MAX)
+        };
+        let told = believed(device.bandwidth.write);
+        let mut policy = Policy::named(name.trim(), told)?.standard_sizes();
+        if self.believed.is_some() {
+            policy = policy.believing(DeviceProfile {
+                read_bytes_per_second: believed(device.bandwidth.read),
+                write_bytes_per_second: told,
+                barrier_ns: device.barrier_ns,
+            });
+        }
+        for setting in &self.settings {
+            let Some((option, value)) = setting.split_once('=') else {
+                return Err(Failure::usage(format!("--set {setting}: expected OPTION=VALUE")));
+            };
+            policy.set(option.trim(), value.trim())?;
+        }
+        Ok(policy)
+    }
+
+    fn config(&self, policy: &str, bandwidth: u64) -> Result<SimConfig> {
+        if !(self.duration > 0.0 && self.duration < 1e8) {
+            return Err(Failure::usage("--duration must be a positive number of seconds"));
+        }
+        let device = self.device(bandwidth);
+        let standard = SimConfig::standard("rocksdb", 1.0)?;
+        Ok(SimConfig {
+            policy: self.policy(policy, &device)?,
+            device,
+            load: self.load()?,
+            db_bytes: self.db_size,
+            cache_bytes: self.cache,
+            wal: match self.wal {
+                WalMode::Off => Wal::Off,
+                WalMode::Buffered => Wal::Buffered,
+            },
+            workers: self.workers,
+            duration_ns: (self.duration * 1e9) as u64,
+            ..standard
+        })
+    }
+}
+
+impl From<sateen_sim::Error> for Failure {
+    fn from(error: sateen_sim::Error) -> Failure {
+        match error {
+            sateen_sim::Error::Usage(text) => Failure::usage(text),
+            other => Failure::failed(other.to_string()),
+        }
+    }
+}
+
+/// Runs every policy on every device.
+pub(crate) fn run(arguments: &SimArgs, output: &mut dyn Write) -> Result<()> {
+    let mut configs = Vec::new();
+    for bandwidth in &arguments.device_bandwidth {
+        for policy in &arguments.policy {
+            let config = arguments.config(policy, *bandwidth)?;
+            config.check()?;
+            configs.push(config);
+        }
+    }
+    let reports =
+        configs.into_iter().map(Simulation::run).collect::<sateen_sim::Result<Vec<_>>>()?;
+    let json =
+        || serde_json::to_string(&reports).map_err(|error| Failure::failed(error.to_string()));
+    match arguments.json.as_deref() {
+        Some(path) if path.as_os_str() == "-" => writeln!(output, "{}", json()?)?,
+        Some(path) => {
+            fs::write(path, json()?).map_err(|error| Failure::file(path, &error))?;
+            output.write_all(table(&reports).as_bytes())?;
+        }
+        None => output.write_all(table(&reports).as_bytes())?,
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_decimal_unless_they_say_otherwise() {
+        assert_eq!(size("200M"), Ok(200_000_000));
+        assert_eq!(size("8GB"), Ok(8_000_000_000));
+        assert_eq!(size("2T"), Ok(2_000_000_000_000));
+        assert_eq!(size("16MiB"), Ok(16 << 20));
+        assert_eq!(change("60=50M"), Ok((60, 50_000_000)));
+        assert!(size("fast").is_err() && change("60").is_err());
+    }
+}

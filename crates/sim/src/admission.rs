@@ -1,0 +1,240 @@
+//! The gate that writers pass, and what it cost them.
+
+use std::collections::BTreeMap;
+
+use sateen_control::{Admission, AdmissionState, StallCause};
+use serde::Serialize;
+
+/// So much may pass at once after a pause, as in the engine.
+const BURST_NS: u64 = 1_000_000;
+
+/// What a writer is told at the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passage {
+    /// Go on.
+    Now,
+    /// Ask again then, or when the admission changes.
+    At(u64),
+    /// Ask again when the admission changes.
+    Never,
+}
+
+/// The places that a writer has taken at the gates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Places {
+    all: Option<u64>,
+    family: Option<u64>,
+}
+
+/// One gate: that of all writers, or that of the column family. It counts the bytes that its rates
+/// have let pass; a writer takes the next place in that count and goes on when the count has come
+/// there.
+#[derive(Clone, Debug, Default)]
+struct Gate {
+    admission: Admission,
+    /// Bytes that the rates have let pass up to `since`.
+    passed: u64,
+    since: u64,
+    /// The next place.
+    booked: u64,
+}
+
+impl Gate {
+    /// `None`: open.
+    fn rate(&self) -> Option<u64> {
+        match self.admission.state {
+            AdmissionState::Open => None,
+            AdmissionState::Delayed { bytes_per_second } => Some(bytes_per_second.max(1)),
+            AdmissionState::Stopped => Some(0),
+        }
+    }
+
+    fn passed_at(&self, now: u64) -> u64 {
+        let since = now.saturating_sub(self.since);
+        self.passed.saturating_add(bytes_in(self.rate().unwrap_or(0), since))
+    }
+
+    fn publish(&mut self, now: u64, admission: Admission) {
+        self.passed = self.passed_at(now);
+        self.since = now;
+        if self.rate().is_none() {
+            self.booked = self.passed;
+        }
+        self.admission = admission;
+    }
+
+    fn pass(&mut self, now: u64, bytes: u64, place: &mut Option<u64>) -> Passage {
+        let rate = match self.rate() {
+            None => return Passage::Now,
+            Some(0) => return Passage::Never,
+            Some(rate) => rate,
+        };
+        let passed = self.passed_at(now);
+        let place = *place.get_or_insert_with(|| {
+            let first = self.booked.max(passed.saturating_sub(bytes_in(rate, BURST_NS)));
+            self.booked = first.saturating_add(bytes);
+            first
+        });
+        if passed >= place {
+            return Passage::Now;
+        }
+        let wait = (u128::from(place - passed) * 1_000_000_000).div_ceil(u128::from(rate));
+        Passage::At(now.saturating_add(u64::try_from(wait).unwrap_or(u64::MAX)))
+    }
+}
+
+fn bytes_in(rate: u64, ns: u64) -> u64 {
+    u64::try_from(u128::from(rate) * u128::from(ns) / 1_000_000_000).unwrap_or(u64::MAX)
+}
+
+/// What stalls for one cause came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Stalls {
+    /// How often writers began to be slowed down.
+    pub delays: u64,
+    /// For how long they were, in nanoseconds.
+    pub delayed_ns: u64,
+    /// How often they were stopped.
+    pub stops: u64,
+    /// For how long they were, in nanoseconds.
+    pub stopped_ns: u64,
+    /// Delays and stops, one after the other without a pause counting once, in which some writer
+    /// waited.
+    pub felt: u64,
+    /// How long writers waited, all threads together, in nanoseconds.
+    pub waited_ns: u64,
+}
+
+/// Both gates, and their history.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gates {
+    all: Gate,
+    family: Gate,
+    /// Since when the effective state is what it is.
+    since: u64,
+    /// Some writer has waited since the gates were last open.
+    felt: bool,
+    stalls: BTreeMap<StallCause, Stalls>,
+}
+
+impl Gates {
+    /// The stricter of the two.
+    pub(crate) fn effective(&self) -> Admission {
+        let strictness = |admission: &Admission| match admission.state {
+            AdmissionState::Open => (0, 0),
+            AdmissionState::Delayed { bytes_per_second } => (1, u64::MAX - bytes_per_second),
+            AdmissionState::Stopped => (2, 0),
+        };
+        let (all, family) = (self.all.admission, self.family.admission);
+        if strictness(&family) > strictness(&all) { family } else { all }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.effective().state == AdmissionState::Open
+    }
+
+    /// A new admission is in force.
+    pub(crate) fn publish(&mut self, now: u64, of_family: bool, admission: Admission) {
+        self.count_time(now);
+        let before = self.effective();
+        let gate = if of_family { &mut self.family } else { &mut self.all };
+        gate.publish(now, admission);
+        let after = self.effective();
+        // Who waited in the last one may say so after its end.
+        self.felt &= before.state != AdmissionState::Open;
+        let cause = cause(after);
+        let stalls = self.stalls.entry(cause).or_default();
+        match (before.state, after.state) {
+            (AdmissionState::Stopped, AdmissionState::Stopped) => {}
+            (_, AdmissionState::Stopped) => stalls.stops += 1,
+            (AdmissionState::Open, AdmissionState::Delayed { .. }) => stalls.delays += 1,
+            _ => {}
+        }
+    }
+
+    /// Counts the time since the last call for the state in force.
+    pub(crate) fn count_time(&mut self, now: u64) {
+        let passed = now.saturating_sub(self.since);
+        self.since = now;
+        let effective = self.effective();
+        let stalls = self.stalls.entry(cause(effective)).or_default();
+        match effective.state {
+            AdmissionState::Open => {}
+            AdmissionState::Delayed { .. } => stalls.delayed_ns += passed,
+            AdmissionState::Stopped => stalls.stopped_ns += passed,
+        }
+    }
+
+    /// A write of `bytes` is at the gates.
+    #[inline]
+    pub(crate) fn pass(&mut self, now: u64, bytes: u64, places: &mut Places) -> Passage {
+        let all = self.all.pass(now, bytes, &mut places.all);
+        let family = self.family.pass(now, bytes, &mut places.family);
+        match (all, family) {
+            (Passage::Now, other) | (other, Passage::Now) => other,
+            (Passage::Never, _) | (_, Passage::Never) => Passage::Never,
+            (Passage::At(one), Passage::At(other)) => Passage::At(one.max(other)),
+        }
+    }
+
+    /// A writer has waited.
+    pub(crate) fn waited(&mut self, cause: StallCause, ns: u64) {
+        let first = !std::mem::replace(&mut self.felt, true);
+        let stalls = self.stalls.entry(cause).or_default();
+        stalls.waited_ns += ns;
+        stalls.felt += u64::from(first);
+    }
+
+    /// Why writers wait now.
+    pub(crate) fn cause(&self) -> StallCause {
+        cause(self.effective())
+    }
+
+    /// By cause; what never happened is left out.
+    pub(crate) fn stalls(&self) -> BTreeMap<&'static str, Stalls> {
+        let happened = self.stalls.iter().filter(|(_, stalls)| **stalls != Stalls::default());
+        happened.map(|(cause, stalls)| (cause.name(), *stalls)).collect()
+    }
+}
+
+fn cause(admission: Admission) -> StallCause {
+    admission.cause.unwrap_or(StallCause::BackgroundError)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delayed(bytes_per_second: u64) -> Admission {
+        let state = AdmissionState::Delayed { bytes_per_second };
+        Admission { state, cause: Some(StallCause::Level0Runs), column_family: None }
+    }
+
+    #[test]
+    fn a_rate_is_kept_and_a_wait_follows_its_changes() {
+        let mut gates = Gates::default();
+        assert_eq!(gates.pass(0, 1_000_000, &mut Places::default()), Passage::Now);
+        gates.publish(0, true, delayed(1_000_000));
+        assert_eq!(gates.pass(0, 1_000, &mut Places::default()), Passage::Now);
+        let mut places = Places::default();
+        assert_eq!(gates.pass(0, 1_000, &mut places), Passage::At(1_000_000));
+        gates.publish(500_000, true, delayed(500_000));
+        assert_eq!(gates.pass(500_000, 1_000, &mut places), Passage::At(1_500_000));
+        assert_eq!(gates.pass(1_500_000, 1_000, &mut places), Passage::Now);
+        gates.publish(1_500_000, false, Admission { state: AdmissionState::Stopped, ..delayed(1) });
+        assert_eq!(gates.pass(1_500_000, 1, &mut Places::default()), Passage::Never);
+    }
+
+    #[test]
+    fn time_is_counted_for_what_was_in_force() {
+        let mut gates = Gates::default();
+        gates.publish(10, true, delayed(1));
+        gates.publish(30, true, delayed(2));
+        gates.publish(40, false, Admission { state: AdmissionState::Stopped, ..delayed(1) });
+        gates.publish(45, false, Admission::default());
+        gates.count_time(50);
+        let expected =
+            Stalls { delays: 1, delayed_ns: 35, stops: 1, stopped_ns: 5, ..Stalls::default() };
+        assert_eq!(gates.stalls(), BTreeMap::from([("level0-runs", expected)]));
+    }
+}

@@ -1,0 +1,258 @@
+//! The clients: open loop, a bounded number of threads. An operation is due on schedule, begins
+//! when its thread is free, and its latency counts from when it was due.
+
+use sateen_control::{IoClass, StallCause};
+use sateen_workload::{Mix, Rng, ScanLength, Schedule};
+
+use crate::admission::{Passage, Places};
+use crate::config::Load;
+use crate::data_plane::{DataPlane, Io, Request};
+
+/// A filter says yes by mistake for one in so many keys.
+const FILTER_MISTAKES_ONE_IN: u64 = 100;
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Write,
+    Scan,
+    ReadModifyWrite,
+}
+
+/// What a thread is doing until `at`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing: its next operation begins then.
+    Idle,
+    /// A read from the device is done then; so many are to follow, and then perhaps a write.
+    Reading { request: Request, more: u32, then_write: bool },
+    /// At the gates, since a moment.
+    AtGates { since: u64, cause: StallCause, places: Places },
+}
+
+#[derive(Debug)]
+struct Thread {
+    schedule: Schedule,
+    rng: Rng,
+    due: u64,
+    at: u64,
+    state: State,
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    threads: Vec<Thread>,
+    /// Cumulated parts of reads, writes, scans; the rest reads, then writes.
+    parts: [u32; 3],
+    total: u32,
+    scan: ScanLength,
+    entry_bytes: u64,
+    /// Nothing is begun from then on.
+    end: u64,
+}
+
+impl Clients {
+    pub(crate) fn new(load: &Load, entry_bytes: u64, end: u64) -> Clients {
+        let thread = |nth| {
+            let (spec, count) = (load.spec.arrivals, load.threads);
+            let mut schedule = Schedule::new(spec, load.process, load.seed, nth, count);
+            let due = schedule.next_due_ns();
+            let rng = Rng::stream(load.seed, 0x636c_6965_6e74 + nth as u64);
+            Thread { schedule, rng, due, at: due, state: State::Idle }
+        };
+        let Mix { read, update, insert, scan, read_modify_write, delete } = load.spec.mix;
+        let write = update + insert + delete;
+        Clients {
+            threads: (0..load.threads).map(thread).collect(),
+            parts: [read, read + write, read + write + scan],
+            total: (read + write + scan + read_modify_write).max(1),
+            scan: load.spec.scan.unwrap_or(load.scan),
+            entry_bytes,
+            end,
+        }
+    }
+
+    /// Goes on up to before `until`, or up to the moment, which is returned, when a memtable was
+    /// sealed.
+    pub(crate) fn run(&mut self, until: u64, data: &mut DataPlane) -> Option<u64> {
+        loop {
+            let (nth, at) = self.first()?;
+            if at >= until {
+                return None;
+            }
+            if self.step(nth, at, data) {
+                return Some(at);
+            }
+        }
+    }
+
+    /// The thread that acts first.
+    #[inline]
+    fn first(&self) -> Option<(usize, u64)> {
+        let times = self.threads.iter().map(|thread| thread.at).enumerate();
+        times.min_by_key(|(_, at)| *at)
+    }
+
+    /// True if a memtable was sealed.
+    fn step(&mut self, nth: usize, now: u64, data: &mut DataPlane) -> bool {
+        match self.threads[nth].state {
+            State::Idle => {
+                if self.threads[nth].due >= self.end {
+                    self.threads[nth].at = u64::MAX;
+                    return false;
+                }
+                self.begin(nth, now, data)
+            }
+            State::Reading { request, more, then_write } => {
+                data.report(now, &request);
+                if more > 0 {
+                    self.read(nth, now, more, then_write, data);
+                    false
+                } else if then_write {
+                    self.write(nth, now, data)
+                } else {
+                    self.done(nth, now, data);
+                    false
+                }
+            }
+            State::AtGates { since, cause, places } => {
+                data.gates.waited(cause, now - since);
+                self.knock(nth, now, places, data)
+            }
+        }
+    }
+
+    fn begin(&mut self, nth: usize, now: u64, data: &mut DataPlane) -> bool {
+        match self.draw(nth) {
+            Kind::Write => self.write(nth, now, data),
+            kind @ (Kind::Read | Kind::ReadModifyWrite) => {
+                let costs = data.costs;
+                let reads = self.misses(nth, data, 1, data.level0_runs + data.levels);
+                let ready = now + costs.read_ns + data.level0_runs * costs.read_run_ns;
+                self.look(nth, ready, reads, kind == Kind::ReadModifyWrite, data)
+            }
+            Kind::Scan => {
+                let thread = &mut self.threads[nth];
+                let entries = u64::from(self.scan.draw(&mut thread.rng));
+                // A block of each run to begin with, then those of the last level.
+                let blocks = data.level0_runs + data.levels;
+                let further = (entries * self.entry_bytes).div_ceil(data.block_bytes);
+                let reads = self.misses(nth, data, blocks + further, 0);
+                let ready = now + data.costs.read_ns + entries * data.costs.scan_entry_ns;
+                self.look(nth, ready, reads, false, data)
+            }
+        }
+    }
+
+    fn draw(&mut self, nth: usize) -> Kind {
+        let drawn = self.threads[nth].rng.below(u64::from(self.total)) as u32;
+        match self.parts.iter().position(|part| drawn < *part) {
+            Some(0) => Kind::Read,
+            Some(1) => Kind::Write,
+            Some(_) => Kind::Scan,
+            None => Kind::ReadModifyWrite,
+        }
+    }
+
+    /// How many device reads `blocks` blocks, and filters of `filters` runs, come to.
+    fn misses(&mut self, nth: usize, data: &DataPlane, blocks: u64, filters: u64) -> u32 {
+        let rng = &mut self.threads[nth].rng;
+        let mistaken = u64::from(rng.below(FILTER_MISTAKES_ONE_IN) < filters);
+        (0..blocks + mistaken).map(|_| u32::from(rng.unit() < data.miss)).sum()
+    }
+
+    /// The thread's processor work is over at `ready`; `reads` reads from the device follow.
+    fn look(
+        &mut self,
+        nth: usize,
+        ready: u64,
+        reads: u32,
+        then_write: bool,
+        data: &mut DataPlane,
+    ) -> bool {
+        if reads > 0 {
+            self.read(nth, ready, reads, then_write, data);
+            false
+        } else if then_write {
+            self.write(nth, ready, data)
+        } else {
+            self.done(nth, ready, data);
+            false
+        }
+    }
+
+    fn read(&mut self, nth: usize, now: u64, reads: u32, then_write: bool, data: &mut DataPlane) {
+        let (at, request) = data.submit(now, IoClass::Client, Io::Read(data.block_bytes));
+        let thread = &mut self.threads[nth];
+        thread.at = at;
+        thread.state = State::Reading { request, more: reads - 1, then_write };
+    }
+
+    fn write(&mut self, nth: usize, now: u64, data: &mut DataPlane) -> bool {
+        self.knock(nth, now, Places::default(), data)
+    }
+
+    /// A write is at the gates.
+    fn knock(&mut self, nth: usize, now: u64, mut places: Places, data: &mut DataPlane) -> bool {
+        let at = match data.gates.pass(now, data.write_bytes, &mut places) {
+            Passage::Now => {
+                let sealed = data.write(now);
+                let done = now + data.write_ns();
+                self.done(nth, done, data);
+                return sealed;
+            }
+            Passage::At(at) => at,
+            Passage::Never => u64::MAX,
+        };
+        let thread = &mut self.threads[nth];
+        thread.at = at;
+        thread.state = State::AtGates { since: now, cause: data.gates.cause(), places };
+        false
+    }
+
+    fn done(&mut self, nth: usize, at: u64, data: &mut DataPlane) {
+        let thread = &mut self.threads[nth];
+        data.recorder.record(thread.due, at);
+        thread.due = thread.schedule.next_due_ns();
+        thread.at = thread.due.max(at);
+        thread.state = State::Idle;
+    }
+
+    /// The admission has changed: who waits at the gate looks again.
+    pub(crate) fn admission_changed(&mut self, now: u64) {
+        for thread in &mut self.threads {
+            if let State::AtGates { since, .. } = thread.state {
+                // Clients may be a few microseconds ahead of the clock.
+                thread.at = now.max(since);
+            }
+        }
+    }
+
+    /// When the operation that has waited longest was due.
+    pub(crate) fn oldest_due(&self) -> u64 {
+        self.threads.iter().map(|thread| thread.due).min().unwrap_or(u64::MAX)
+    }
+
+    /// How many operations are due before `end` and not done.
+    pub(crate) fn undone(&self, end: u64) -> u64 {
+        let left = |thread: &Thread| {
+            let mut schedule = thread.schedule.clone();
+            let further = std::iter::from_fn(|| Some(schedule.next_due_ns()));
+            let further = further.take_while(|due| *due < end).count() as u64;
+            if thread.due < end { 1 + further } else { 0 }
+        };
+        self.threads.iter().map(left).sum()
+    }
+
+    /// Whether every operation begun is done and none is to begin.
+    pub(crate) fn at_rest(&self) -> bool {
+        self.threads.iter().all(|t| t.state == State::Idle && t.due >= self.end)
+    }
+
+    /// No further operation begins.
+    pub(crate) fn stop(&mut self) {
+        self.end = 0;
+    }
+}

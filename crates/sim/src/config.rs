@@ -1,0 +1,272 @@
+//! What is simulated: a policy, a device, a load, a database. Plain values.
+
+use sateen_control::options::{AdmissionPolicy, SchedulerOptions};
+use sateen_control::{CfOptions, ControlOptions, DeviceProfile};
+use sateen_workload::{ArrivalSpec, Process, Rng, ScanLength, Spec, ValueSize};
+
+use crate::device::DeviceConfig;
+use crate::error::{Error, Result};
+
+/// Names that [`Policy::named`] knows.
+pub const POLICY_NAMES: &[&str] =
+    &["silk", "rocksdb", "rocksdb-limited", "rocksdb-autotuned", "leveldb"];
+
+/// What of the device's bandwidth the fixed limiter of `rocksdb-limited` leaves to background
+/// writes, in percent: the paper's 75 MB/s of 200 (SILK §6.1), about.
+const LIMITED_PERCENT: u64 = 38;
+
+/// The options of the control plane, under a name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// The name that the report shows.
+    pub name: String,
+    /// The options of the whole database.
+    pub control: ControlOptions,
+    /// The options of its column family.
+    pub family: CfOptions,
+    /// The most bytes that a compaction reads at once.
+    pub read_request_bytes: u64,
+    /// The most bytes that a flush or compaction writes at once.
+    pub write_request_bytes: u64,
+}
+
+impl Policy {
+    /// What the policy believes of the device at the start, if it believes anything.
+    #[must_use]
+    pub fn believing(mut self, device: DeviceProfile) -> Policy {
+        self.control.scheduler.hint = device;
+        self
+    }
+
+    /// The policy of that name. `told_bandwidth` is what it is told of the device, in bytes a
+    /// second; most are told nothing.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn named(name: &str, told_bandwidth: u64) -> Result<Policy> {
+        let mut control = ControlOptions::rocksdb();
+        let mut family = CfOptions::rocksdb();
+        let mut read_request_bytes = 2 << 20;
+        match name {
+            "silk" => {
+                control = control.with_max_background_jobs(4);
+                control.scheduler = SchedulerOptions::silk();
+                control.admission = AdmissionPolicy::Smooth;
+                control.parallel_only_under_pressure = false;
+                read_request_bytes = 256 << 10;
+            }
+            "rocksdb" => {}
+            "rocksdb-limited" => {
+                let limit = told_bandwidth / 100 * LIMITED_PERCENT;
+                control.rate_limiter.bytes_per_second = Some(limit.max(1));
+            }
+            "rocksdb-autotuned" => {
+                control.rate_limiter.bytes_per_second = Some(told_bandwidth.max(1));
+                control.rate_limiter.auto_tuned = true;
+            }
+            "leveldb" => {
+                control = ControlOptions::leveldb();
+                family = CfOptions::leveldb();
+            }
+            other => {
+                return Err(Error::usage(format!(
+                    "no policy is named {other:?}; there are: {}",
+                    POLICY_NAMES.join(", ")
+                )));
+            }
+        }
+        let name = name.to_owned();
+        Ok(Policy { name, control, family, read_request_bytes, write_request_bytes: 256 << 10 })
+    }
+
+    /// The sizes of the standard case: memtables of 16 MB, tables of 16 MB, a base level of 64 MB,
+    /// four job slots.
+    #[must_use]
+    pub fn standard_sizes(mut self) -> Policy {
+        self.control = self.control.with_max_background_jobs(4);
+        self.family.write_buffer_size = 16 << 20;
+        self.family.target_file_size_base = 16 << 20;
+        self.family.max_bytes_for_level_base = 64 << 20;
+        self
+    }
+}
+
+/// Whether writes are logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wal {
+    /// No.
+    #[default]
+    Off,
+    /// Into the page cache, which is written back in the background: no writer waits for it.
+    Buffered,
+}
+
+/// What clients do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Load {
+    /// The operations and when they are due. Whatever its keys, they are drawn uniformly here.
+    pub spec: Spec,
+    /// How arrivals spread within the rate.
+    pub process: Process,
+    /// Client threads.
+    pub threads: usize,
+    /// Bytes of a key.
+    pub key_bytes: u64,
+    /// Bytes of values, if the workload does not say.
+    pub sizes: ValueSize,
+    /// Entries of a scan, if the workload does not say.
+    pub scan: ScanLength,
+    /// Fixes every arrival and every draw.
+    pub seed: u64,
+}
+
+impl Load {
+    /// The mean bytes of a value.
+    pub(crate) fn value_bytes(&self) -> u64 {
+        const DRAWS: u64 = 100_000;
+        let sizes = self.spec.sizes.unwrap_or(self.sizes);
+        let mut rng = Rng::new(1);
+        (0..DRAWS).map(|_| u64::from(sizes.draw(&mut rng))).sum::<u64>() / DRAWS
+    }
+}
+
+/// What a processor takes for what, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Costs {
+    /// A read, its device reads not counted.
+    pub read_ns: u64,
+    /// And for each run of level 0 that it looks into.
+    pub read_run_ns: u64,
+    /// A write, its waiting not counted.
+    pub write_ns: u64,
+    /// And for logging it.
+    pub wal_ns: u64,
+    /// Each entry of a scan.
+    pub scan_entry_ns: u64,
+    /// 1024 bytes of a flush.
+    pub flush_kib_ns: u64,
+    /// 1024 bytes that a compaction reads.
+    pub compaction_kib_ns: u64,
+}
+
+impl Default for Costs {
+    fn default() -> Costs {
+        Costs {
+            read_ns: 6_000,
+            read_run_ns: 200,
+            write_ns: 4_000,
+            wal_ns: 2_000,
+            scan_entry_ns: 300,
+            flush_kib_ns: 1_500,
+            compaction_kib_ns: 2_500,
+        }
+    }
+}
+
+/// One simulation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimConfig {
+    /// Who decides.
+    pub policy: Policy,
+    /// The truth about the device.
+    pub device: DeviceConfig,
+    /// The clients.
+    pub load: Load,
+    /// Bytes of the database at the start.
+    pub db_bytes: u64,
+    /// Bytes of blocks that are in memory: reads of them need no device.
+    pub cache_bytes: u64,
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// Whether writes are logged.
+    pub wal: Wal,
+    /// Threads for background work; `None`: as many as there may be jobs.
+    pub workers: Option<usize>,
+    /// What a processor takes.
+    pub costs: Costs,
+    /// Virtual time, in nanoseconds.
+    pub duration_ns: u64,
+}
+
+impl SimConfig {
+    /// The standard case: bursts of 10 s at `peak_rate` and 10 s at a quarter of it, half reads,
+    /// half writes of 1 KB, on 8 GB behind 200 MB/s.
+    ///
+    /// # Errors
+    /// If no policy has that name.
+    pub fn standard(policy: &str, peak_rate: f64) -> Result<SimConfig> {
+        let device = DeviceConfig::default();
+        let mut spec = Spec::named("bursts").map_err(|error| Error::usage(error.to_string()))?;
+        spec.arrivals = spec.arrivals.scaled_to(peak_rate);
+        Ok(SimConfig {
+            policy: Policy::named(policy, device.bandwidth.write)?.standard_sizes(),
+            device,
+            load: Load {
+                spec,
+                process: Process::Poisson,
+                threads: 2,
+                key_bytes: 16,
+                sizes: ValueSize::Fixed(1000),
+                scan: ScanLength::Fixed(50),
+                seed: 1,
+            },
+            db_bytes: 8_000_000_000,
+            cache_bytes: 256 << 20,
+            block_bytes: 4096,
+            wal: Wal::Off,
+            workers: None,
+            costs: Costs::default(),
+            duration_ns: 150_000_000_000,
+        })
+    }
+
+    /// Refuses what cannot be simulated.
+    ///
+    /// # Errors
+    /// If a setting makes no sense; the text names it.
+    pub fn check(&self) -> Result<()> {
+        let usage = |text: &str| Err(Error::usage(text));
+        if self.load.threads == 0 || self.load.threads > 1024 {
+            return usage("threads must be between 1 and 1024");
+        }
+        if self.load.spec.arrivals == ArrivalSpec::Closed {
+            return usage("arrivals must be on schedule: give a rate");
+        }
+        if self.load.key_bytes == 0 || self.load.key_bytes > 1 << 15 {
+            return usage("a key must have between 1 and 32768 bytes");
+        }
+        if self.workers == Some(0) {
+            return usage("workers must be at least 1");
+        }
+        if self.db_bytes < 1 << 20 || self.db_bytes > 1 << 50 {
+            return usage("the database must have between 1 MB and 1 PB");
+        }
+        let bandwidths = self.device.changes.iter().map(|c| c.1).chain([self.device.bandwidth]);
+        if bandwidths.into_iter().any(|b| b.read < 1 << 10 || b.write < 1 << 10) {
+            return usage("the device's bandwidth must be at least 1 KB a second");
+        }
+        if !self.device.changes.is_sorted_by_key(|change| change.0) {
+            return usage("changes of the device must be in the order of time");
+        }
+        let Policy { read_request_bytes, write_request_bytes, .. } = self.policy;
+        if read_request_bytes.min(write_request_bytes) < 4096 || self.block_bytes == 0 {
+            return usage("requests of background work must have at least 4096 bytes");
+        }
+        if self.policy.family.write_buffer_size < 1 << 16 {
+            return usage("write_buffer_size must be at least 64K");
+        }
+        if self.policy.family.target_file_size_base < 1 << 16 {
+            return usage("target_file_size_base must be at least 64K");
+        }
+        if self.duration_ns == 0 || self.duration_ns > 1 << 56 {
+            return usage("the duration must be above zero and at most two years");
+        }
+        Ok(())
+    }
+
+    /// Job slots.
+    pub(crate) fn slots(&self) -> usize {
+        let control = &self.policy.control;
+        control.max_background_flushes.max(1) + control.max_background_compactions.max(1)
+    }
+}

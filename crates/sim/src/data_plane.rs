@@ -1,0 +1,188 @@
+//! What clients and background work share: the device and what it did by class, the memtables, the
+//! gate, the recorder.
+
+use std::collections::VecDeque;
+
+use sateen_control::{ClassSample, IO_CLASSES, IoClass};
+
+use crate::admission::Gates;
+use crate::config::{Costs, SimConfig, Wal};
+use crate::device::{Device, Direction};
+use crate::recorder::Recorder;
+
+/// What a memtable needs for an entry besides key and value.
+const MEMTABLE_ENTRY_BYTES: u64 = 32;
+/// What a table needs for an entry besides key and value: index, filter, framing.
+const TABLE_ENTRY_BYTES: u64 = 12;
+/// The log is written back in pieces of this size.
+const WAL_WRITE_BYTES: u64 = 256 << 10;
+
+/// What the device did, by class.
+pub(crate) type Classes = [ClassSample; IO_CLASSES];
+
+/// Adds one class's figures to another's.
+pub(crate) fn add(to: &mut ClassSample, from: &ClassSample) {
+    to.read_bytes += from.read_bytes;
+    to.reads += from.reads;
+    to.read_ns += from.read_ns;
+    to.write_bytes += from.write_bytes;
+    to.writes += from.writes;
+    to.write_ns += from.write_ns;
+    to.syncs += from.syncs;
+    to.sync_ns += from.sync_ns;
+}
+
+/// A memtable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Memtable {
+    pub(crate) entries: u64,
+    pub(crate) bytes: u64,
+}
+
+/// A request to the device: reported in the sample of the moment when it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) class: IoClass,
+    pub(crate) what: Io,
+    pub(crate) submitted: u64,
+}
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Io {
+    Read(u64),
+    Write(u64),
+    Barrier,
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct DataPlane {
+    pub(crate) device: Device,
+    pub(crate) gates: Gates,
+    pub(crate) recorder: Recorder,
+    pub(crate) costs: Costs,
+    pub(crate) active: Memtable,
+    /// Oldest first.
+    pub(crate) sealed: VecDeque<Memtable>,
+    /// Since the last sample.
+    pub(crate) classes: Classes,
+    /// Since the last sample.
+    pub(crate) user_bytes: u64,
+    pub(crate) write_buffer_bytes: u64,
+    /// Bytes of key and value of a write.
+    pub(crate) write_bytes: u64,
+    pub(crate) block_bytes: u64,
+    /// The part of block reads that the cache does not answer.
+    pub(crate) miss: f64,
+    /// Runs of level 0, and levels below it that have tables.
+    pub(crate) level0_runs: u64,
+    pub(crate) levels: u64,
+    wal: Wal,
+    wal_pending: u64,
+    /// Writes of the log under way: when they are done, and what they are.
+    wal_writes: VecDeque<(u64, Request)>,
+}
+
+impl DataPlane {
+    pub(crate) fn new(config: &SimConfig) -> DataPlane {
+        DataPlane {
+            device: Device::new(config.device.clone()),
+            gates: Gates::default(),
+            recorder: Recorder::default(),
+            costs: config.costs,
+            active: Memtable::default(),
+            sealed: VecDeque::new(),
+            classes: Classes::default(),
+            user_bytes: 0,
+            write_buffer_bytes: config.policy.family.write_buffer_size,
+            write_bytes: config.load.key_bytes + config.load.value_bytes(),
+            block_bytes: config.block_bytes,
+            miss: 1.0 - (config.cache_bytes as f64 / config.db_bytes as f64).min(1.0),
+            level0_runs: 0,
+            levels: 0,
+            wal: config.wal,
+            wal_pending: 0,
+            wal_writes: VecDeque::new(),
+        }
+    }
+
+    /// What an entry takes in a table.
+    pub(crate) fn table_entry_bytes(&self) -> u64 {
+        self.write_bytes + TABLE_ENTRY_BYTES
+    }
+
+    /// Starts a request: it is done at the moment returned, and is to be reported then.
+    pub(crate) fn submit(&mut self, now: u64, class: IoClass, what: Io) -> (u64, Request) {
+        let done = match what {
+            Io::Read(bytes) => self.device.submit(now, Direction::Read, bytes),
+            Io::Write(bytes) => self.device.submit(now, Direction::Write, bytes),
+            Io::Barrier => self.device.barrier(now),
+        };
+        (done, Request { class, what, submitted: now })
+    }
+
+    /// A request is done.
+    pub(crate) fn report(&mut self, now: u64, request: &Request) {
+        let ns = now.saturating_sub(request.submitted);
+        let class = &mut self.classes[request.class.index()];
+        match request.what {
+            Io::Read(bytes) => {
+                class.read_bytes += bytes;
+                class.reads += 1;
+                class.read_ns += ns;
+            }
+            Io::Write(bytes) => {
+                class.write_bytes += bytes;
+                class.writes += 1;
+                class.write_ns += ns;
+            }
+            Io::Barrier => {
+                class.syncs += 1;
+                class.sync_ns += ns;
+            }
+        }
+    }
+
+    /// What the processor takes for a write.
+    pub(crate) fn write_ns(&self) -> u64 {
+        self.costs.write_ns + if self.wal == Wal::Off { 0 } else { self.costs.wal_ns }
+    }
+
+    /// An admitted write: true if the memtable is full with it and was sealed.
+    pub(crate) fn write(&mut self, now: u64) -> bool {
+        self.user_bytes += self.write_bytes;
+        self.active.entries += 1;
+        self.active.bytes += self.write_bytes + MEMTABLE_ENTRY_BYTES;
+        if self.wal == Wal::Buffered {
+            self.wal_pending += self.write_bytes + TABLE_ENTRY_BYTES;
+            if self.wal_pending >= WAL_WRITE_BYTES {
+                let bytes = std::mem::take(&mut self.wal_pending);
+                let write = self.submit(now, IoClass::Wal, Io::Write(bytes));
+                self.wal_writes.push_back(write);
+            }
+        }
+        if self.active.bytes < self.write_buffer_bytes {
+            return false;
+        }
+        self.seal();
+        true
+    }
+
+    /// The active memtable waits for its flush from now on.
+    pub(crate) fn seal(&mut self) {
+        self.sealed.push_back(std::mem::take(&mut self.active));
+    }
+
+    /// What the device did since the last call.
+    pub(crate) fn take_classes(&mut self, now: u64) -> Classes {
+        while let Some((done, write)) = self.wal_writes.front().copied() {
+            if done > now {
+                break;
+            }
+            self.wal_writes.pop_front();
+            self.report(done, &write);
+        }
+        std::mem::take(&mut self.classes)
+    }
+}

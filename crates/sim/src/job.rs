@@ -1,0 +1,247 @@
+//! A flush or a compaction, in steps. A step reads its part of the inputs, computes, and writes
+//! what comes of it, one request after the other; the last one ends with the barriers of the file
+//! and of the manifest.
+
+use std::sync::Arc;
+
+use sateen_control::{CompactionPlan, IoClass};
+
+use crate::data_plane::{DataPlane, Io, Memtable, Request};
+use crate::merge::{Output, number};
+
+/// What a record of the manifest takes.
+const MANIFEST_BYTES: u64 = 4096;
+
+/// What a job is about.
+#[derive(Clone, Debug)]
+pub(crate) enum Work {
+    /// The oldest memtables.
+    Flush(Vec<Memtable>),
+    /// A plan.
+    Compaction(Arc<CompactionPlan>),
+}
+
+/// Where a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// It has no grant, or none of the threads.
+    Waiting,
+    Read {
+        left: u64,
+    },
+    Write {
+        left: u64,
+    },
+    /// The file's barrier.
+    Sync,
+    /// The manifest's record, and its barrier.
+    Manifest,
+    ManifestSync,
+    Over,
+}
+
+/// Bytes that a step moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Moved {
+    pub(crate) read: u64,
+    pub(crate) written: u64,
+}
+
+/// The most bytes of one request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Most {
+    pub(crate) read: u64,
+    pub(crate) write: u64,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Ask again then.
+    At(u64),
+    /// The grant is used.
+    Stepped(Moved),
+    /// All is done but to install the result.
+    Done(Moved),
+}
+
+/// See the head of this file.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) work: Work,
+    /// Has been told to give up.
+    pub(crate) discarded: bool,
+    /// The first key that it does not come to, if it ends before its time.
+    pub(crate) ends_before: Option<u64>,
+    /// What it writes, in the order of keys.
+    pub(crate) outputs: Vec<Output>,
+    class: IoClass,
+    input: u64,
+    output: u64,
+    moved: Moved,
+    step: Moved,
+    phase: Phase,
+    request: Option<Request>,
+}
+
+impl Job {
+    /// A job that reads `input` bytes and writes `outputs` of `output` bytes in all.
+    pub(crate) fn new(work: Work, input: u64, outputs: Vec<Output>, output: u64) -> Job {
+        let class = match &work {
+            Work::Flush(_) => IoClass::Flush,
+            Work::Compaction(plan) => plan.class,
+        };
+        Job {
+            work,
+            discarded: false,
+            ends_before: None,
+            outputs,
+            class,
+            input,
+            output,
+            moved: Moved::default(),
+            step: Moved::default(),
+            phase: Phase::Waiting,
+            request: None,
+        }
+    }
+
+    /// Whether a thread steps it.
+    pub(crate) fn is_stepping(&self) -> bool {
+        !matches!(self.phase, Phase::Waiting | Phase::Over)
+    }
+
+    /// Brings it to an end at the first key where what it has written by then can stand by itself:
+    /// where no table of the output level would be merged in part.
+    pub(crate) fn finish_early(&mut self, entry_bytes: u64) {
+        let Work::Compaction(plan) = &self.work else { return };
+        if plan.output_level == 0 || plan.rewrite.is_empty() || self.ends_before.is_some() {
+            return;
+        }
+        let done = match self.phase {
+            Phase::Waiting => self.moved,
+            _ => Moved {
+                read: self.moved.read + self.step.read,
+                written: self.moved.written + self.step.written,
+            },
+        };
+        let Some(reached) = reached(&self.outputs, done.written / entry_bytes) else { return };
+        let below = plan.rewrite.iter().filter(|input| input.level == plan.output_level);
+        let next = below
+            .flat_map(|input| &input.tables)
+            .find(|table| number(&table.largest) >= reached)
+            .filter(|table| number(&table.smallest) < reached)
+            .map_or(reached, |table| number(&table.largest) + 1);
+        let kept = before(&self.outputs, next);
+        let output = kept.iter().map(|output| output.entries * entry_bytes).sum::<u64>();
+        if kept.is_empty() || output >= self.output {
+            return;
+        }
+        self.ends_before = Some(next);
+        let input = u128::from(self.input) * u128::from(output) / u128::from(self.output);
+        self.input = (input as u64).max(done.read);
+        self.output = output.max(done.written);
+        self.outputs = kept;
+    }
+
+    /// Begins a step of about `bytes`.
+    pub(crate) fn begin(&mut self, bytes: u64) {
+        let read = bytes.min(self.input - self.moved.read);
+        let upto = match self.input {
+            0 => self.moved.written + bytes,
+            input => {
+                let part = u128::from(self.output) * u128::from(self.moved.read + read);
+                (part / u128::from(input)) as u64
+            }
+        };
+        let written = upto.min(self.output) - self.moved.written;
+        self.step = Moved { read, written };
+        self.phase = Phase::Read { left: read };
+    }
+
+    /// Goes on at `now`: the request that was under way is done.
+    pub(crate) fn advance(&mut self, now: u64, most: Most, data: &mut DataPlane) -> Next {
+        if let Some(request) = self.request.take() {
+            data.report(now, &request);
+        }
+        loop {
+            match self.phase {
+                Phase::Read { left: 0 } => {
+                    let costs = data.costs;
+                    let (bytes, kib_ns) = match self.work {
+                        Work::Flush(_) => (self.step.written, costs.flush_kib_ns),
+                        Work::Compaction(_) => (self.step.read, costs.compaction_kib_ns),
+                    };
+                    self.phase = Phase::Write { left: self.step.written };
+                    return Next::At(now + bytes * kib_ns / 1024);
+                }
+                Phase::Read { left } => {
+                    let bytes = left.min(most.read);
+                    self.phase = Phase::Read { left: left - bytes };
+                    return self.submit(now, self.class, Io::Read(bytes), data);
+                }
+                Phase::Write { left: 0 } => {
+                    self.moved.read += self.step.read;
+                    self.moved.written += self.step.written;
+                    if self.moved.read < self.input || self.moved.written < self.output {
+                        self.phase = Phase::Waiting;
+                        return Next::Stepped(self.step);
+                    }
+                    // What only changes level has no file.
+                    self.phase = if self.output > 0 { Phase::Sync } else { Phase::Manifest };
+                }
+                Phase::Write { left } => {
+                    let bytes = left.min(most.write);
+                    self.phase = Phase::Write { left: left - bytes };
+                    return self.submit(now, self.class, Io::Write(bytes), data);
+                }
+                Phase::Sync => {
+                    self.phase = Phase::Manifest;
+                    return self.submit(now, self.class, Io::Barrier, data);
+                }
+                Phase::Manifest => {
+                    self.phase = Phase::ManifestSync;
+                    let write = Io::Write(MANIFEST_BYTES);
+                    return self.submit(now, IoClass::Manifest, write, data);
+                }
+                Phase::ManifestSync => {
+                    self.phase = Phase::Over;
+                    return self.submit(now, IoClass::Manifest, Io::Barrier, data);
+                }
+                Phase::Waiting | Phase::Over => return Next::Done(self.step),
+            }
+        }
+    }
+
+    fn submit(&mut self, now: u64, class: IoClass, what: Io, data: &mut DataPlane) -> Next {
+        let (done, request) = data.submit(now, class, what);
+        self.request = Some(request);
+        Next::At(done)
+    }
+}
+
+/// The key behind the first `entries` of `outputs`; `None` if that is all.
+fn reached(outputs: &[Output], entries: u64) -> Option<u64> {
+    let mut left = entries;
+    for output in outputs {
+        if left < output.entries {
+            let width = u128::from(output.largest - output.smallest + 1);
+            let part = width * u128::from(left) / u128::from(output.entries);
+            return Some(output.smallest + 1 + part as u64);
+        }
+        left -= output.entries;
+    }
+    None
+}
+
+/// What of `outputs` lies before `next`.
+fn before(outputs: &[Output], next: u64) -> Vec<Output> {
+    let mut kept: Vec<_> = outputs.iter().filter(|o| o.smallest < next).copied().collect();
+    if let Some(last) = kept.last_mut().filter(|last| last.largest >= next) {
+        let width = u128::from(last.largest - last.smallest + 1);
+        let part = u128::from(last.entries) * u128::from(next - last.smallest) / width;
+        last.largest = next - 1;
+        last.entries = (part as u64).max(1);
+    }
+    kept
+}

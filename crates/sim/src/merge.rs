@@ -1,0 +1,193 @@
+//! What a compaction makes of its inputs, without looking at a key.
+//!
+//! Keys are the numbers below some bound, written as eight bytes big-endian, and every table holds
+//! a random part of the keys between its bounds: so many of them in a hundred, its density. Where
+//! runs of densities a, b, … overlap, the merge has the density 1 − (1 − a)(1 − b)…: duplicates
+//! vanish. Tables end where the plan's [`OutputCutter`] says.
+//!
+//! [`OutputCutter`]: sateen_control::compaction::OutputCutter
+
+use std::sync::Arc;
+
+use sateen_control::compaction::{CompactionPlan, Input};
+use sateen_control::{TableMeta, UserKey};
+
+/// The cutter is asked at least so often for every table of the size aimed at.
+const ASKED_PER_TABLE: u64 = 16;
+
+/// The key of a number.
+pub(crate) fn key(number: u64) -> UserKey {
+    number.to_be_bytes().as_slice().into()
+}
+
+/// The number of a key; keys of other lengths do not occur.
+pub(crate) fn number(key: &[u8]) -> u64 {
+    key.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// A table that a compaction is going to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Output {
+    pub(crate) smallest: u64,
+    pub(crate) largest: u64,
+    pub(crate) entries: u64,
+}
+
+/// A table of an input: the numbers from `from` up to before `to`, and how densely it has them.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    from: u64,
+    to: u64,
+    density: f64,
+}
+
+fn span(table: &TableMeta) -> Span {
+    let (from, to) = (number(&table.smallest), number(&table.largest) + 1);
+    Span { from, to, density: (table.entries as f64 / (to - from) as f64).min(1.0) }
+}
+
+/// The tables that `plan` writes when an entry has `entry_bytes` and tables are to have about
+/// `table_bytes`.
+pub(crate) fn outputs(plan: &CompactionPlan, entry_bytes: u64, table_bytes: u64) -> Vec<Output> {
+    let runs: Vec<Vec<Span>> = plan.rewrite.iter().map(spans).collect();
+    let points = points(plan, &runs);
+    let step_entries = (table_bytes / entry_bytes.max(1) / ASKED_PER_TABLE).max(1);
+    let mut at = vec![0; runs.len()];
+    let mut writer = Writer { cutter: plan.output_cutter(), entry_bytes, open: None, done: vec![] };
+    let mut carried = 0.0;
+    for pair in points.windows(2) {
+        let [from, to] = *pair else { continue };
+        let density = density(&runs, &mut at, from);
+        let expected = density * (to - from) as f64;
+        if expected <= 0.0 {
+            continue;
+        }
+        let steps = (expected as u64 / step_entries + 1).min(to - from);
+        for nth in 0..steps {
+            let part = |nth: u64| from + ((to - from) as u128 * nth as u128 / steps as u128) as u64;
+            carried += density * (part(nth + 1) - part(nth)) as f64;
+            // Where no key is expected yet there is nothing to ask about.
+            if carried >= 1.0 {
+                writer.add(part(nth), part(nth + 1) - 1, carried as u64);
+                carried -= carried.floor();
+            }
+        }
+    }
+    writer.finish()
+}
+
+fn spans(input: &Input) -> Vec<Span> {
+    input.tables.iter().map(|table| span(table)).collect()
+}
+
+/// Every number at which the merge, or what lies below its outputs, changes.
+fn points(plan: &CompactionPlan, runs: &[Vec<Span>]) -> Vec<u64> {
+    let mut points: Vec<u64> = runs.iter().flatten().flat_map(|s| [s.from, s.to]).collect();
+    let (Some(lo), Some(hi)) = (points.iter().min().copied(), points.iter().max().copied()) else {
+        return points;
+    };
+    let below = plan.below.iter().filter(|below| below.level == plan.output_level + 1);
+    for below in below {
+        for table in below.run.range(below.overlap.clone()) {
+            let Span { from, to, .. } = span(table);
+            points.extend([from, to].into_iter().filter(|point| (lo..hi).contains(point)));
+        }
+    }
+    points.sort_unstable();
+    points.dedup();
+    points
+}
+
+/// The density of the merge at `number`, which never descends.
+fn density(runs: &[Vec<Span>], at: &mut [usize], number: u64) -> f64 {
+    let mut absent = 1.0;
+    for (run, at) in runs.iter().zip(at) {
+        while run.get(*at).is_some_and(|span| span.to <= number) {
+            *at += 1;
+        }
+        if let Some(span) = run.get(*at).filter(|span| span.from <= number) {
+            absent *= 1.0 - span.density;
+        }
+    }
+    1.0 - absent
+}
+
+struct Writer {
+    cutter: sateen_control::compaction::OutputCutter,
+    entry_bytes: u64,
+    open: Option<Output>,
+    done: Vec<Output>,
+}
+
+impl Writer {
+    fn add(&mut self, smallest: u64, largest: u64, entries: u64) {
+        let bytes = self.open.map_or(0, |open| open.entries * self.entry_bytes);
+        if self.cutter.cut_before(&smallest.to_be_bytes(), bytes) {
+            self.done.extend(self.open.take());
+        }
+        match &mut self.open {
+            Some(open) => {
+                open.largest = largest;
+                open.entries += entries;
+            }
+            None => self.open = Some(Output { smallest, largest, entries }),
+        }
+    }
+
+    fn finish(mut self) -> Vec<Output> {
+        self.done.extend(self.open);
+        for output in &mut self.done {
+            // Rounding may have brought one key too many together.
+            output.entries = output.entries.min(output.largest - output.smallest + 1);
+        }
+        self.done
+    }
+}
+
+/// `entries` keys spread over all `keys`, cut into tables of about `table_bytes`: a flush.
+pub(crate) fn spread(keys: u64, entries: u64, entry_bytes: u64, table_bytes: u64) -> Vec<Output> {
+    let per_table = (table_bytes / entry_bytes.max(1)).max(1);
+    let tables = entries.div_ceil(per_table).max(1);
+    let share = |of: u64, nth: u64| (u128::from(of) * u128::from(nth) / u128::from(tables)) as u64;
+    let one = |nth| Output {
+        smallest: share(keys, nth),
+        largest: share(keys, nth + 1).max(share(keys, nth) + 1) - 1,
+        entries: share(entries, nth + 1) - share(entries, nth),
+    };
+    (0..tables).map(one).filter(|output| output.entries > 0).collect()
+}
+
+/// How many different keys `writes` random writes to `keys` keys touch.
+pub(crate) fn distinct(keys: u64, writes: u64) -> u64 {
+    let (keys, writes) = (keys.max(1) as f64, writes as f64);
+    ((keys * -(-writes / keys).exp_m1()).round() as u64).max(1)
+}
+
+/// Tables of a plan's inputs, all together.
+pub(crate) fn input_tables(plan: &CompactionPlan) -> impl Iterator<Item = &Arc<TableMeta>> {
+    plan.rewrite.iter().flat_map(|input| &input.tables)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_become_keys_and_back_in_order() {
+        let numbers = [0, 1, 255, 256, 1 << 40, u64::MAX];
+        assert!(numbers.iter().all(|n| number(&key(*n)) == *n));
+        assert!(numbers.windows(2).all(|pair| key(pair[0]) < key(pair[1])));
+    }
+
+    #[test]
+    fn a_flush_covers_all_keys_in_tables_of_the_size_asked_for() {
+        let tables = spread(1_000_000, 10_000, 100, 256_000);
+        assert_eq!(tables.len(), 4);
+        assert_eq!((tables[0].smallest, tables[3].largest), (0, 999_999));
+        assert_eq!(tables.iter().map(|table| table.entries).sum::<u64>(), 10_000);
+        assert!(tables.windows(2).all(|pair| pair[0].largest + 1 == pair[1].smallest));
+        // More writes than keys touch every key, few touch as many as they are.
+        assert_eq!(distinct(100, 10_000), 100);
+        assert_eq!(distinct(1 << 40, 10_000), 10_000);
+    }
+}

@@ -1,0 +1,97 @@
+//! Latencies by the second in which operations ended, and of the whole run.
+
+use sateen_control::IO_CLASSES;
+use sateen_workload::Histogram;
+use serde::Serialize;
+
+use crate::data_plane::Classes;
+
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+
+/// One second of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Second {
+    /// Operations that were due.
+    pub offered: u64,
+    /// Operations that ended.
+    pub done: u64,
+    /// Their median latency in nanoseconds.
+    pub p50_ns: u64,
+    /// The latency that 99 in 100 of them did not exceed. If none ended although some were due, how
+    /// long the oldest of those had waited.
+    pub p99_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// Bytes read from the device, by class.
+    pub read_bytes: [u64; IO_CLASSES],
+    /// Bytes written to the device, by class.
+    pub write_bytes: [u64; IO_CLASSES],
+    /// Bytes that wait for compaction, at the end of the second.
+    pub debt_bytes: u64,
+    /// Runs in level 0, at the end of the second.
+    pub level0_runs: u64,
+    /// What the scheduler believes that the device reads and writes in a second, at the end of this
+    /// one.
+    pub believed_read: u64,
+    /// See `believed_read`.
+    pub believed_write: u64,
+    /// Memtables that wait for their flush, at the end of the second.
+    pub sealed: u64,
+    /// Nanoseconds of the second in which writers were slowed down or stopped.
+    pub stalled_ns: u64,
+}
+
+/// See the head of this file.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    current: Histogram,
+    pub(crate) total: Histogram,
+    offered: Vec<u32>,
+    pub(crate) seconds: Vec<Second>,
+}
+
+impl Recorder {
+    /// An operation that was due at `due` ended at `at`.
+    #[inline]
+    pub(crate) fn record(&mut self, due: u64, at: u64) {
+        self.offer(due);
+        self.current.record(at - due);
+    }
+
+    #[inline]
+    fn offer(&mut self, due: u64) {
+        let second = (due / SECOND_NS) as usize;
+        if self.offered.len() <= second {
+            self.offered.resize(second + 1, 0);
+        }
+        self.offered[second] += 1;
+    }
+
+    /// A second is over. `oldest_due` is when the oldest operation that waits was due.
+    pub(crate) fn end_second(&mut self, classes: &Classes, oldest_due: u64) -> &mut Second {
+        let nth = self.seconds.len();
+        let waited = (nth as u64 + 1) * SECOND_NS;
+        let current = &self.current;
+        let p99_ns = match current.count() {
+            0 => waited.saturating_sub(oldest_due),
+            _ => current.quantile(0.99),
+        };
+        self.seconds.push(Second {
+            done: current.count(),
+            p50_ns: current.quantile(0.5),
+            p99_ns,
+            max_ns: current.max(),
+            read_bytes: std::array::from_fn(|at| classes[at].read_bytes),
+            write_bytes: std::array::from_fn(|at| classes[at].write_bytes),
+            ..Second::default()
+        });
+        self.total.merge(&self.current);
+        self.current.clear();
+        &mut self.seconds[nth]
+    }
+
+    /// Operations that were due and ended, by the second in which they were due.
+    pub(crate) fn offered(&self, second: usize) -> u64 {
+        u64::from(self.offered.get(second).copied().unwrap_or(0))
+    }
+}

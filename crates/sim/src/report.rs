@@ -1,0 +1,251 @@
+//! What came of a simulation, for people and for programs.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use sateen_control::{IO_CLASSES, IoClass};
+use sateen_workload::Histogram;
+use serde::Serialize;
+
+use crate::admission::Stalls;
+use crate::config::SimConfig;
+use crate::data_plane::Classes;
+use crate::recorder::{Recorder, Second};
+
+/// A second is bad if more than one in a hundred of its operations took longer.
+const BAD_P99_NS: u64 = 10_000_000;
+
+/// What background work did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Flushes installed.
+    pub flushes: u64,
+    /// Compactions installed.
+    pub compactions: u64,
+    /// Tables moved to another level as they are.
+    pub moves: u64,
+    /// Compactions that installed a part of what they were to do.
+    pub partial: u64,
+    /// Jobs given up.
+    pub discarded: u64,
+    /// Pauses of jobs.
+    pub paused: u64,
+    /// Jobs that went on after a pause.
+    pub resumed: u64,
+    /// Changes of the bandwidth that background work gets.
+    pub bandwidth_changes: u64,
+}
+
+/// What the device did for one class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ClassBytes {
+    /// Its name.
+    pub class: &'static str,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Barriers.
+    pub syncs: u64,
+}
+
+/// What came of one simulation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// The policy's name.
+    pub policy: String,
+    /// The workload's name.
+    pub workload: String,
+    /// The device, in words.
+    pub device: String,
+    /// Seconds of virtual time.
+    pub seconds: f64,
+    /// Operations that were due.
+    pub offered: u64,
+    /// Operations that ended.
+    pub done: u64,
+    /// Latency of all operations that ended, in nanoseconds: the median.
+    pub p50_ns: u64,
+    /// Of 99 in 100.
+    pub p99_ns: u64,
+    /// Of 999 in 1000.
+    pub p999_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// The largest p99 of a second.
+    pub worst_second_p99_ns: u64,
+    /// Seconds whose p99 was above 10 ms.
+    pub bad_seconds: u64,
+    /// Stalls by cause.
+    pub stalls: BTreeMap<&'static str, Stalls>,
+    /// Bytes of keys and values that clients wrote.
+    pub user_bytes: u64,
+    /// What the device did.
+    pub classes: Vec<ClassBytes>,
+    /// Bytes that flushes and compactions wrote for each byte that clients wrote.
+    pub write_amplification: f64,
+    /// Bytes that wait for compaction at the end.
+    pub debt_bytes: u64,
+    /// Bytes of each level at the end.
+    pub level_bytes: Vec<u64>,
+    /// What background work did.
+    pub counts: Counts,
+    /// Second by second.
+    pub series: Vec<Second>,
+}
+
+impl Report {
+    pub(crate) fn new(
+        config: &SimConfig,
+        recorder: &Recorder,
+        undone: u64,
+        counts: Counts,
+    ) -> Report {
+        let total: &Histogram = &recorder.total;
+        let mut series = recorder.seconds.clone();
+        for (nth, second) in series.iter_mut().enumerate() {
+            second.offered = recorder.offered(nth);
+        }
+        Report {
+            policy: config.policy.name.clone(),
+            workload: config.load.spec.name.to_owned(),
+            device: device(config),
+            seconds: config.duration_ns as f64 / 1e9,
+            offered: total.count() + undone,
+            done: total.count(),
+            p50_ns: total.quantile(0.5),
+            p99_ns: total.quantile(0.99),
+            p999_ns: total.quantile(0.999),
+            max_ns: total.max(),
+            worst_second_p99_ns: series.iter().map(|second| second.p99_ns).max().unwrap_or(0),
+            bad_seconds: series.iter().filter(|s| s.p99_ns > BAD_P99_NS).count() as u64,
+            stalls: BTreeMap::new(),
+            user_bytes: 0,
+            classes: Vec::new(),
+            write_amplification: 0.0,
+            debt_bytes: 0,
+            level_bytes: Vec::new(),
+            counts,
+            series,
+        }
+    }
+
+    pub(crate) fn account(&mut self, user_bytes: u64, total: &Classes) {
+        self.user_bytes = user_bytes;
+        let background = [IoClass::Flush, IoClass::L0, IoClass::Deep(1)];
+        let written: u64 = background.iter().map(|class| total[class.index()].write_bytes).sum();
+        self.write_amplification = written as f64 / user_bytes.max(1) as f64;
+        self.classes = (0..IO_CLASSES)
+            .map(|at| ClassBytes {
+                class: IoClass::NAMES[at],
+                read_bytes: total[at].read_bytes,
+                write_bytes: total[at].write_bytes,
+                syncs: total[at].syncs,
+            })
+            .collect();
+    }
+
+    /// How often writers were slowed down or stopped and felt it, all causes together.
+    #[must_use]
+    pub fn stall_count(&self) -> u64 {
+        self.stalls.values().map(|stalls| stalls.felt).sum()
+    }
+
+    /// How long writers waited, in nanoseconds, all threads and causes together.
+    #[must_use]
+    pub fn waited_ns(&self) -> u64 {
+        self.stalls.values().map(|stalls| stalls.waited_ns).sum()
+    }
+}
+
+fn device(config: &SimConfig) -> String {
+    let bandwidth = config.device.bandwidth;
+    let mb = |bytes: u64| bytes / 1_000_000;
+    if bandwidth.read == bandwidth.write {
+        format!("{} MB/s", mb(bandwidth.read))
+    } else {
+        format!("{}/{} MB/s", mb(bandwidth.read), mb(bandwidth.write))
+    }
+}
+
+const HEADS: [&str; 16] = [
+    "policy", "workload", "device", "offered", "done", "p50", "p99", "p99.9", "max", "worst s",
+    "s>10ms", "stalls", "waited", "wr.amp", "debt", "L0",
+];
+
+/// The reports as a table of text, a line each, and below it the stalls by cause.
+#[must_use]
+pub fn table(reports: &[Report]) -> String {
+    let mut rows = vec![HEADS.map(str::to_owned)];
+    rows.extend(reports.iter().map(row));
+    let widths: Vec<usize> = (0..HEADS.len())
+        .map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
+        .collect();
+    let mut text = String::new();
+    for row in &rows {
+        let mut line = String::new();
+        for (at, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+            // Names to the left, figures to the right.
+            let _infallible = match at {
+                0..3 => write!(line, "{cell:<width$}  "),
+                _ => write!(line, "{cell:>width$}  "),
+            };
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    for report in reports {
+        for (cause, stalls) in &report.stalls {
+            let _infallible = writeln!(
+                text,
+                "{} on {}: {cause}: delayed {} times for {}, stopped {} times for {}; felt {} \
+                 times, writers waited {}",
+                report.policy,
+                report.device,
+                stalls.delays,
+                time(stalls.delayed_ns),
+                stalls.stops,
+                time(stalls.stopped_ns),
+                stalls.felt,
+                time(stalls.waited_ns),
+            );
+        }
+    }
+    text
+}
+
+fn row(report: &Report) -> [String; HEADS.len()] {
+    let level0_runs = report.series.last().map_or(0, |second| second.level0_runs);
+    [
+        report.policy.clone(),
+        report.workload.clone(),
+        report.device.clone(),
+        report.offered.to_string(),
+        report.done.to_string(),
+        time(report.p50_ns),
+        time(report.p99_ns),
+        time(report.p999_ns),
+        time(report.max_ns),
+        time(report.worst_second_p99_ns),
+        report.bad_seconds.to_string(),
+        report.stall_count().to_string(),
+        time(report.waited_ns()),
+        format!("{:.1}", report.write_amplification),
+        format!("{:.2} GB", report.debt_bytes as f64 / 1e9),
+        level0_runs.to_string(),
+    ]
+}
+
+fn time(ns: u64) -> String {
+    let ns = ns as f64;
+    let (value, unit) = match ns {
+        _ if ns < 1e6 => (ns / 1e3, "us"),
+        _ if ns < 1e9 => (ns / 1e6, "ms"),
+        _ => (ns / 1e9, "s"),
+    };
+    match value {
+        _ if value < 10.0 => format!("{value:.2} {unit}"),
+        _ if value < 100.0 => format!("{value:.1} {unit}"),
+        _ => format!("{value:.0} {unit}"),
+    }
+}

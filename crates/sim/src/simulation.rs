@@ -1,0 +1,477 @@
+//! The driver: the control plane on one side, the modelled device, tree and clients on the other,
+//! and the clock between them.
+//!
+//! What must stay true: things happen in the order of time, at equal times in the order in which
+//! they were arranged; control hears of the end of a job as [`Event`] demands; nothing depends on
+//! anything but the configuration.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+use sateen_control::{
+    Action, CompactionPlan, ControlPlane, Event, Instant, JobId, JobResult, Note, SAMPLE_PERIOD,
+    Sample, SeqNo, VersionEdit,
+};
+
+use crate::clients::Clients;
+use crate::config::SimConfig;
+use crate::data_plane::{Classes, DataPlane, add};
+use crate::error::{Error, Result};
+use crate::job::{Job, Most, Moved, Next, Work};
+use crate::merge::{distinct, input_tables, number, outputs, spread};
+use crate::recorder::SECOND_NS;
+use crate::report::{Counts, Report};
+use crate::tree::{FAMILY, Tree};
+
+const SAMPLE_NS: u64 = SAMPLE_PERIOD.as_nanos() as u64;
+
+/// One simulation under way.
+#[derive(Debug)]
+pub struct Simulation {
+    config: SimConfig,
+    now: u64,
+    plane: ControlPlane,
+    tree: Tree,
+    data: DataPlane,
+    clients: Clients,
+    jobs: BTreeMap<JobId, Job>,
+    /// Granted, and waiting for a thread.
+    runnable: VecDeque<(JobId, u64)>,
+    /// Threads that step a job.
+    busy: usize,
+    /// Jobs whose request is done: when, in which order, which.
+    wakes: BinaryHeap<Reverse<(u64, u64, JobId)>>,
+    wake_number: u64,
+    next_sample: u64,
+    /// What the device did in this second, and in all.
+    second: Classes,
+    total: Classes,
+    user_bytes: u64,
+    stalled_ns: u64,
+    counts: Counts,
+}
+
+impl Simulation {
+    /// A simulation at its start.
+    ///
+    /// # Errors
+    /// If the configuration makes no sense.
+    pub fn new(config: SimConfig) -> Result<Simulation> {
+        config.check()?;
+        let mut data = DataPlane::new(&config);
+        let entry_bytes = data.table_entry_bytes();
+        let keys = config.db_bytes / entry_bytes;
+        let tree = Tree::load(&config.policy.family, keys, entry_bytes, config.load.seed)?;
+        let clients = Clients::new(&config.load, entry_bytes, config.duration_ns);
+        let mut plane = ControlPlane::new(config.policy.control.clone());
+        let options = Arc::new(config.policy.family.clone());
+        let version = tree.version.clone();
+        plane.handle(Instant(0), Event::ColumnFamilyAdded { options, version });
+        look_at(&tree, &mut data);
+        let mut simulation = Simulation {
+            now: 0,
+            plane,
+            tree,
+            data,
+            clients,
+            jobs: BTreeMap::new(),
+            runnable: VecDeque::new(),
+            busy: 0,
+            wakes: BinaryHeap::new(),
+            wake_number: 0,
+            next_sample: SAMPLE_NS,
+            second: Classes::default(),
+            total: Classes::default(),
+            user_bytes: 0,
+            stalled_ns: 0,
+            counts: Counts::default(),
+            config,
+        };
+        simulation.poll()?;
+        Ok(simulation)
+    }
+
+    /// The whole of it.
+    ///
+    /// # Errors
+    /// If the configuration makes no sense, or control and the world disagree.
+    pub fn run(config: SimConfig) -> Result<Report> {
+        let duration_ns = config.duration_ns;
+        let mut simulation = Simulation::new(config)?;
+        simulation.run_until(duration_ns)?;
+        Ok(simulation.report())
+    }
+
+    /// Goes on up to a moment, in nanoseconds from the start.
+    ///
+    /// # Errors
+    /// If control and the world disagree.
+    pub fn run_until(&mut self, end: u64) -> Result<()> {
+        while self.now < end {
+            let at = self.next_at().min(end);
+            match self.clients.run(at, &mut self.data) {
+                Some(sealed_at) => {
+                    self.now = sealed_at;
+                    self.memtables_changed();
+                    self.poll()?;
+                }
+                None => {
+                    self.now = at;
+                    self.happen()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// When something happens besides what clients do.
+    fn next_at(&self) -> u64 {
+        let wake = self.wakes.peek().map_or(u64::MAX, |Reverse((at, _, _))| *at);
+        let poll = self.plane.poll_timeout().map_or(u64::MAX, |at| at.0.max(self.now + 1));
+        wake.min(poll).min(self.next_sample)
+    }
+
+    /// What is due happens.
+    fn happen(&mut self) -> Result<()> {
+        if self.next_sample <= self.now {
+            self.sample();
+        }
+        while let Some(Reverse((at, _, job))) = self.wakes.peek().copied() {
+            if at > self.now {
+                break;
+            }
+            self.wakes.pop();
+            self.advance(job)?;
+        }
+        self.poll()
+    }
+
+    /// Tells control how things stand, as the engine does.
+    fn sample(&mut self) {
+        self.next_sample += SAMPLE_NS;
+        let classes = self.data.take_classes(self.now);
+        let user_bytes = std::mem::take(&mut self.data.user_bytes);
+        for ((second, total), class) in self.second.iter_mut().zip(&mut self.total).zip(&classes) {
+            add(second, class);
+            add(total, class);
+        }
+        self.user_bytes += user_bytes;
+        self.stalled_ns += if self.data.gates.is_open() { 0 } else { SAMPLE_NS };
+        self.memtables_changed();
+        let sample = Sample { classes, user_bytes };
+        self.plane.handle(Instant(self.now), Event::Sample(Box::new(sample)));
+        if self.now.is_multiple_of(SECOND_NS) {
+            self.end_second();
+        }
+    }
+
+    fn end_second(&mut self) {
+        let second =
+            self.data.recorder.end_second(&self.second, self.clients.oldest_due().min(self.now));
+        second.debt_bytes = self.plane.pending_compaction_bytes(FAMILY).unwrap_or(0);
+        let device = self.plane.device();
+        second.believed_read = device.read_bytes_per_second;
+        second.believed_write = device.write_bytes_per_second;
+        second.level0_runs = self.data.level0_runs;
+        second.sealed = self.data.sealed.len() as u64;
+        second.stalled_ns = std::mem::take(&mut self.stalled_ns);
+        self.second = Classes::default();
+    }
+
+    fn memtables_changed(&mut self) {
+        let event = Event::MemtablesChanged {
+            cf: FAMILY,
+            sealed: u32::try_from(self.data.sealed.len()).unwrap_or(u32::MAX),
+            sealed_bytes: self.data.sealed.iter().map(|memtable| memtable.bytes).sum(),
+            active_bytes: self.data.active.bytes,
+        };
+        self.plane.handle(Instant(self.now), event);
+    }
+
+    /// Does what control says, and gives threads to whom it granted something.
+    fn poll(&mut self) -> Result<()> {
+        const POLLS_MAX: usize = 100_000;
+        for _ in 0..POLLS_MAX {
+            let Some(action) = self.plane.poll(Instant(self.now)) else {
+                return self.assign();
+            };
+            self.act(action)?;
+        }
+        Err(Error::broken("control never comes to an end"))
+    }
+
+    fn act(&mut self, action: Action) -> Result<()> {
+        match action {
+            Action::StartFlush { job, memtables, .. } => self.start_flush(job, memtables as usize),
+            Action::StartCompaction { job, plan } => self.start_compaction(job, plan),
+            Action::Grant { job, bytes } => {
+                let known = self.jobs.get(&job).is_some_and(|job| !job.is_stepping());
+                if !known || self.runnable.iter().any(|(granted, _)| *granted == job) {
+                    return Err(Error::broken(format!("{job} cannot use a grant")));
+                }
+                self.runnable.push_back((job, bytes));
+                Ok(())
+            }
+            Action::Discard { job } => {
+                let Some(found) = self.jobs.get_mut(&job) else { return Ok(()) };
+                found.discarded = true;
+                if !found.is_stepping() {
+                    self.runnable.retain(|(granted, _)| *granted != job);
+                    self.jobs.remove(&job);
+                    self.cancelled(job);
+                }
+                Ok(())
+            }
+            Action::Admit(admission) => {
+                self.admit(false, admission);
+                Ok(())
+            }
+            Action::AdmitFamily { admission, .. } => {
+                self.admit(true, admission);
+                Ok(())
+            }
+            Action::FinishEarly { job } => {
+                if let Some(job) = self.jobs.get_mut(&job) {
+                    job.finish_early(self.tree.entry_bytes);
+                }
+                Ok(())
+            }
+            Action::Note(note) => {
+                match note {
+                    Note::Paused { .. } => self.counts.paused += 1,
+                    Note::Resumed { .. } => self.counts.resumed += 1,
+                    Note::Bandwidth { .. } => self.counts.bandwidth_changes += 1,
+                }
+                Ok(())
+            }
+            Action::ManualDone { .. } => Ok(()),
+        }
+    }
+
+    fn admit(&mut self, of_family: bool, admission: sateen_control::Admission) {
+        self.data.gates.publish(self.now, of_family, admission);
+        self.clients.admission_changed(self.now);
+    }
+
+    fn start_flush(&mut self, id: JobId, memtables: usize) -> Result<()> {
+        if memtables == 0 || memtables > self.data.sealed.len() {
+            return Err(Error::broken(format!("{id} flushes memtables that are not there")));
+        }
+        let taken: Vec<_> = self.data.sealed.range(..memtables).copied().collect();
+        let writes = taken.iter().map(|memtable| memtable.entries).sum();
+        let (keys, entry_bytes) = (self.tree.keys, self.tree.entry_bytes);
+        let table_bytes = self.config.policy.family.target_file_size_base;
+        let outputs = spread(keys, distinct(keys, writes), entry_bytes, table_bytes);
+        self.start(id, Work::Flush(taken), 0, outputs)
+    }
+
+    fn start_compaction(&mut self, id: JobId, plan: Arc<CompactionPlan>) -> Result<()> {
+        let family = &self.config.policy.family;
+        let outputs = outputs(&plan, self.tree.entry_bytes, family.target_file_size_base);
+        let input = plan.rewrite_bytes();
+        self.start(id, Work::Compaction(plan), input, outputs)
+    }
+
+    fn start(
+        &mut self,
+        id: JobId,
+        work: Work,
+        input: u64,
+        outputs: Vec<crate::merge::Output>,
+    ) -> Result<()> {
+        let bytes = outputs.iter().map(|output| output.entries * self.tree.entry_bytes).sum();
+        match self.jobs.insert(id, Job::new(work, input, outputs, bytes)) {
+            None => Ok(()),
+            Some(_) => Err(Error::broken(format!("{id} is started twice"))),
+        }
+    }
+
+    /// Gives free threads to granted jobs, first come, first served.
+    fn assign(&mut self) -> Result<()> {
+        let workers = self.config.workers.unwrap_or_else(|| self.config.slots());
+        while self.busy < workers {
+            let Some((id, bytes)) = self.runnable.pop_front() else { break };
+            let Some(job) = self.jobs.get_mut(&id) else { continue };
+            job.begin(bytes);
+            self.busy += 1;
+            // A step takes time, if only that of the processor.
+            self.wake(self.now, id);
+        }
+        Ok(())
+    }
+
+    fn wake(&mut self, at: u64, job: JobId) {
+        self.wake_number += 1;
+        self.wakes.push(Reverse((at, self.wake_number, job)));
+    }
+
+    fn advance(&mut self, id: JobId) -> Result<()> {
+        let Some(job) = self.jobs.get_mut(&id) else { return Ok(()) };
+        let policy = &self.config.policy;
+        let most = Most { read: policy.read_request_bytes, write: policy.write_request_bytes };
+        match job.advance(self.now, most, &mut self.data) {
+            Next::At(at) => {
+                self.wake(at, id);
+                Ok(())
+            }
+            Next::Stepped(moved) => {
+                self.busy -= 1;
+                self.stepped(id, moved);
+                let discarded = self.jobs.get(&id).is_some_and(|job| job.discarded);
+                if discarded {
+                    self.jobs.remove(&id);
+                    self.cancelled(id);
+                }
+                self.poll()
+            }
+            Next::Done(moved) => {
+                self.busy -= 1;
+                let Some(job) = self.jobs.remove(&id) else { return Ok(()) };
+                self.finish(id, &job, moved)?;
+                self.poll()
+            }
+        }
+    }
+
+    fn stepped(&mut self, job: JobId, moved: Moved) {
+        let Moved { read, written } = moved;
+        let event = Event::JobStepped { job, read_bytes: read, written_bytes: written };
+        self.plane.handle(Instant(self.now), event);
+    }
+
+    fn cancelled(&mut self, job: JobId) {
+        self.counts.discarded += 1;
+        let event = Event::JobFinished { job, result: JobResult::Cancelled };
+        self.plane.handle(Instant(self.now), event);
+    }
+
+    /// Installs what a job has made and reports its end.
+    fn finish(&mut self, id: JobId, job: &Job, moved: Moved) -> Result<()> {
+        match &job.work {
+            Work::Flush(memtables) => {
+                let writes = memtables.iter().map(|memtable| memtable.entries).sum();
+                let range = self.tree.seqnos(writes);
+                let epoch = self.tree.epoch();
+                let tree = &mut self.tree;
+                let added = job.outputs.iter().map(|o| tree.added(0, epoch, o, range)).collect();
+                let edit = VersionEdit { column_family: FAMILY, added, ..VersionEdit::default() };
+                self.tree.install(&edit)?;
+                self.data.sealed.drain(..memtables.len());
+                self.counts.flushes += 1;
+            }
+            Work::Compaction(plan) => {
+                let mut edit = plan.edit();
+                let range = seqno_range(plan);
+                if let Some(next) = job.ends_before {
+                    leave(&mut edit, plan, next);
+                    self.counts.partial += 1;
+                }
+                for output in &job.outputs {
+                    let (level, epoch) = (plan.output_level, plan.output_epoch);
+                    edit.added.push(self.tree.added(level, epoch, output, range));
+                }
+                self.tree.install(&edit)?;
+                self.counts.compactions += u64::from(!plan.is_trivial_move());
+                self.counts.moves += u64::from(plan.is_trivial_move());
+            }
+        }
+        look_at(&self.tree, &mut self.data);
+        self.stepped(id, moved);
+        let version = self.tree.version.clone();
+        self.plane.handle(Instant(self.now), Event::VersionInstalled { version });
+        if matches!(job.work, Work::Flush(_)) {
+            self.memtables_changed();
+        }
+        let event = Event::JobFinished { job: id, result: JobResult::Done };
+        self.plane.handle(Instant(self.now), event);
+        Ok(())
+    }
+
+    /// No more load: goes on until nothing is left to do, and says so if that does not come about.
+    ///
+    /// # Errors
+    /// If something is held for ever, or control and the world disagree.
+    pub fn quiesce(&mut self) -> Result<()> {
+        /// Virtual time after which it should have come to rest.
+        const PATIENCE_NS: u64 = 100_000 * SECOND_NS;
+        let end = self.now + PATIENCE_NS;
+        self.clients.stop();
+        while !self.clients.at_rest() && self.now < end {
+            self.run_until(self.now + SAMPLE_NS)?;
+        }
+        if self.data.active.entries > 0 {
+            self.data.seal();
+        }
+        self.memtables_changed();
+        self.plane.handle(Instant(self.now), Event::FlushRequested { cf: FAMILY });
+        self.poll()?;
+        while !(self.plane.is_idle() && self.jobs.is_empty()) {
+            if self.now >= end {
+                let jobs: Vec<_> = self.jobs.keys().collect();
+                return Err(Error::broken(format!("it does not come to rest: {jobs:?}")));
+            }
+            self.run_until(self.now + SAMPLE_NS)?;
+        }
+        let held = self.busy + self.runnable.len() + self.plane.in_flight().len();
+        if held > 0 || !self.data.sealed.is_empty() {
+            return Err(Error::broken(format!("{held} threads, grants or claims are held")));
+        }
+        Ok(())
+    }
+
+    /// Checks that nothing is lost: tables, jobs, threads.
+    ///
+    /// # Errors
+    /// If something is.
+    pub fn check(&self) -> Result<()> {
+        self.tree.check()?;
+        let known: Vec<_> = self.plane.jobs().map(|(id, _, _)| id).collect();
+        if !known.iter().eq(self.jobs.keys()) {
+            return Err(Error::broken(format!("control knows {known:?}: {:?}", self.jobs.keys())));
+        }
+        let stepping = self.jobs.values().filter(|job| job.is_stepping()).count();
+        if stepping != self.busy || self.busy > self.config.slots().max(1) {
+            return Err(Error::broken(format!("{stepping} steps on {} threads", self.busy)));
+        }
+        Ok(())
+    }
+
+    /// What has come of it so far.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let mut gates = self.data.gates.clone();
+        gates.count_time(self.now);
+        let undone = self.clients.undone(self.now.min(self.config.duration_ns));
+        let recorder = &self.data.recorder;
+        let mut report = Report::new(&self.config, recorder, undone, self.counts);
+        report.stalls = gates.stalls();
+        report.account(self.user_bytes, &self.total);
+        report.level_bytes = self.tree.version.levels().iter().map(|level| level.bytes()).collect();
+        report.debt_bytes = self.plane.pending_compaction_bytes(FAMILY).unwrap_or(0);
+        report
+    }
+}
+
+/// What reads depend on.
+fn look_at(tree: &Tree, data: &mut DataPlane) {
+    let levels = tree.version.levels();
+    data.level0_runs = tree.version.level(0).runs().len() as u64;
+    data.levels = levels.iter().skip(1).filter(|level| !level.is_empty()).count() as u64;
+}
+
+/// Of a plan that ended before the key `next`, what reaches beyond stays where it is; above the
+/// output level that leaves a second copy of what it holds before.
+fn leave(edit: &mut VersionEdit, plan: &CompactionPlan, next: u64) {
+    let stays = |id| input_tables(plan).any(|t| t.id == id && number(&t.largest) >= next);
+    edit.removed.retain(|removed| !stays(removed.id));
+    edit.compact_pointers.clear();
+}
+
+/// The oldest and newest number in a plan's inputs.
+fn seqno_range(plan: &CompactionPlan) -> (SeqNo, SeqNo) {
+    let ranges = || input_tables(plan).map(|table| (table.seqno_min, table.seqno_max));
+    let oldest = ranges().map(|range| range.0).min().unwrap_or_default();
+    let newest = ranges().map(|range| range.1).max().unwrap_or_default();
+    (oldest, newest)
+}

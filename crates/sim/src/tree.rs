@@ -1,0 +1,178 @@
+//! The tree without bytes: versions, and the tables that jobs add to them.
+
+use std::sync::Arc;
+
+use sateen_control::compaction::LevelTargets;
+use sateen_control::version::{AddedTable, Placement};
+use sateen_control::{
+    CfOptions, ColumnFamilyId, Epoch, FileId, SeqNo, TableId, TableMeta, Version, VersionEdit,
+};
+use sateen_workload::Rng;
+
+use crate::error::{Error, Result};
+use crate::merge::{Output, key, spread};
+
+/// The one column family.
+pub(crate) const FAMILY: ColumnFamilyId = ColumnFamilyId(0);
+
+/// How full the levels above the last are at the start, in percent of their targets.
+const SETTLED_PERCENT: u64 = 95;
+
+/// What has come and gone, in bytes of tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ledger {
+    pub(crate) loaded: u64,
+    pub(crate) added: u64,
+    pub(crate) removed: u64,
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    pub(crate) version: Arc<Version>,
+    /// Keys are the numbers below this.
+    pub(crate) keys: u64,
+    /// What an entry takes in a table.
+    pub(crate) entry_bytes: u64,
+    pub(crate) ledger: Ledger,
+    last_table: u64,
+    last_epoch: u64,
+    last_seqno: u64,
+}
+
+impl Tree {
+    /// A tree that holds all of `keys` once in its last level, and in the levels above what a long
+    /// load of overwrites leaves there when it has settled.
+    pub(crate) fn load(
+        options: &CfOptions,
+        keys: u64,
+        entry_bytes: u64,
+        seed: u64,
+    ) -> Result<Tree> {
+        let mut tree = Tree {
+            version: Arc::new(Version::new(FAMILY, options.levels())),
+            keys: keys.max(1),
+            entry_bytes: entry_bytes.max(1),
+            ledger: Ledger::default(),
+            last_table: 0,
+            last_epoch: 0,
+            last_seqno: 0,
+        };
+        let mut rng = Rng::stream(seed, 0x7472_6565);
+        let bytes = keys.saturating_mul(entry_bytes);
+        let deepest = options.levels() - 1;
+        let fixed = LevelTargets::new(&tree.version, options);
+        let last = if options.level_compaction_dynamic_level_bytes {
+            deepest
+        } else {
+            let fits = (1..deepest).find(|level| bytes <= fixed.bytes_max(*level as u8));
+            fits.unwrap_or(deepest)
+        };
+        tree.fill(options, last as u8, bytes, &mut rng)?;
+        let targets = LevelTargets::new(&tree.version, options);
+        for level in targets.base_level..last as u8 {
+            let part = targets.bytes_max(level) / 100 * SETTLED_PERCENT;
+            tree.fill(options, level, part.min(bytes), &mut rng)?;
+        }
+        tree.ledger = Ledger { loaded: tree.version.bytes(), ..Ledger::default() };
+        Ok(tree)
+    }
+
+    /// Adds a run of about `bytes` over all keys, in tables of unequal sizes.
+    fn fill(&mut self, options: &CfOptions, level: u8, bytes: u64, rng: &mut Rng) -> Result<()> {
+        let base = LevelTargets::new(&self.version, options).base_level.min(level);
+        let table_bytes = options.target_file_size(level, base);
+        let mut tables = spread(self.keys, bytes / self.entry_bytes, self.entry_bytes, table_bytes);
+        // Boundaries of different levels do not meet.
+        for at in 1..tables.len() {
+            let (before, after) = (tables[at - 1], tables[at]);
+            let width = (after.largest - after.smallest) / 3;
+            let moved = rng.below(width.max(1));
+            let density = after.entries as f64 / (after.largest - after.smallest + 1) as f64;
+            let entries = ((density * moved as f64) as u64).min(after.entries.saturating_sub(1));
+            tables[at - 1] = Output {
+                largest: before.largest + moved,
+                entries: before.entries + entries,
+                ..before
+            };
+            tables[at] = Output {
+                smallest: after.smallest + moved,
+                entries: after.entries - entries,
+                ..after
+            };
+        }
+        let range = (SeqNo(1), SeqNo(1));
+        let added = tables.iter().map(|table| self.added(level, Epoch(0), table, range)).collect();
+        self.install(&VersionEdit { column_family: FAMILY, added, ..VersionEdit::default() })
+    }
+
+    /// A table as an edit adds it.
+    pub(crate) fn added(
+        &mut self,
+        level: u8,
+        epoch: Epoch,
+        output: &Output,
+        (seqno_min, seqno_max): (SeqNo, SeqNo),
+    ) -> AddedTable {
+        self.last_table += 1;
+        let size_bytes = output.entries * self.entry_bytes;
+        let table = Arc::new(TableMeta {
+            id: TableId(self.last_table),
+            placement: Placement::WholeFile(FileId(self.last_table)),
+            size_bytes,
+            smallest: key(output.smallest),
+            largest: key(output.largest),
+            seqno_min,
+            seqno_max,
+            entries: output.entries,
+            tombstones: 0,
+            raw_bytes: size_bytes,
+            tail_bytes: 0,
+        });
+        AddedTable { level, epoch, table }
+    }
+
+    /// A new run of level 0.
+    pub(crate) fn epoch(&mut self) -> Epoch {
+        self.last_epoch += 1;
+        Epoch(self.last_epoch)
+    }
+
+    /// The numbers of the next `writes` writes.
+    pub(crate) fn seqnos(&mut self, writes: u64) -> (SeqNo, SeqNo) {
+        let first = self.last_seqno + 1;
+        self.last_seqno += writes.max(1);
+        (SeqNo(first), SeqNo(self.last_seqno))
+    }
+
+    /// Makes the version after `edit` the current one.
+    pub(crate) fn install(&mut self, edit: &VersionEdit) -> Result<()> {
+        let before = self.version.bytes();
+        let next = self.version.apply(edit);
+        let next = next.map_err(|error| Error::broken(format!("an edit does not fit: {error}")))?;
+        let added: u64 = edit.added.iter().map(|added| added.table.size_bytes).sum();
+        self.ledger.added += added;
+        self.ledger.removed += before + added - next.bytes();
+        self.version = Arc::new(next);
+        Ok(())
+    }
+
+    /// Whether what is there is what came less what went, and no table has more keys than fit.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.version.validate().map_err(|error| Error::broken(error.to_string()))?;
+        let Ledger { loaded, added, removed } = self.ledger;
+        if self.version.bytes() + removed != loaded + added {
+            return Err(Error::broken(format!(
+                "{} bytes of tables are not {loaded} + {added} - {removed}",
+                self.version.bytes()
+            )));
+        }
+        for (level, _, table) in self.version.tables() {
+            let fit = crate::merge::number(&table.largest) - crate::merge::number(&table.smallest);
+            if table.entries == 0 || table.entries > fit + 1 {
+                return Err(Error::broken(format!("{} of level {level} is too full", table.id)));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,171 @@
+//! The simulator keeps its own books: nothing is lost, nothing is held for ever, the same
+//! configuration gives the same report, and what is known of the standard case comes out.
+#![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
+
+use sateen_control::DeviceProfile;
+use sateen_sim::{Bandwidth, POLICY_NAMES, Report, SimConfig, Simulation, Wal, table};
+use sateen_workload::{ArrivalSpec, Spec};
+
+const SECOND_NS: u64 = 1_000_000_000;
+const MS: u64 = 1_000_000;
+
+fn standard(policy: &str, rate: f64, seconds: u64) -> SimConfig {
+    let mut config = SimConfig::standard(policy, rate).unwrap();
+    config.duration_ns = seconds * SECOND_NS;
+    config
+}
+
+/// More writes than the device can take.
+fn overload(policy: &str) -> SimConfig {
+    let mut config = standard(policy, 1.0, 40);
+    config.load.spec.arrivals = ArrivalSpec::Steady { rate: 100_000.0 };
+    config.load.spec.mix.read = 0;
+    config.db_bytes = 1_000_000_000;
+    config.device.bandwidth = Bandwidth { read: 60_000_000, write: 60_000_000 };
+    config
+}
+
+fn written(report: &Report, class: &str) -> u64 {
+    report.classes.iter().find(|found| found.class == class).unwrap().write_bytes
+}
+
+#[test]
+fn nothing_is_lost_and_nothing_is_held() {
+    for policy in POLICY_NAMES {
+        for config in [standard(policy, 20_000.0, 40), overload(policy)] {
+            let mut simulation = Simulation::new(config).unwrap();
+            for second in (1..=40).step_by(3) {
+                simulation.run_until(second * SECOND_NS).unwrap();
+                simulation.check().unwrap_or_else(|error| panic!("{policy}: {error}"));
+            }
+            simulation.quiesce().unwrap_or_else(|error| panic!("{policy}: {error}"));
+            simulation.check().unwrap();
+            let report = simulation.report();
+            // What is written to the device is what was flushed and compacted, and every write of
+            // the clients was flushed once, less what was overwritten in memory.
+            let flushed = written(&report, "flush") as f64 / report.user_bytes as f64;
+            assert!((0.98..1.03).contains(&flushed), "{policy}: {flushed}");
+            assert!(report.counts.flushes > 0 && report.counts.compactions > 0, "{policy}");
+            // Every key is there once at most in the last level.
+            assert!(*report.level_bytes.last().unwrap() <= 8_000_000_000, "{policy}");
+            assert!(report.debt_bytes == 0, "{policy}: {}", report.debt_bytes);
+        }
+    }
+}
+
+#[test]
+fn the_same_configuration_gives_the_same_report() {
+    for policy in POLICY_NAMES {
+        let config = standard(policy, 15_000.0, 30);
+        let one = Simulation::run(config.clone()).unwrap();
+        let other = Simulation::run(config.clone()).unwrap();
+        let json = |report: &Report| serde_json::to_string(report).unwrap();
+        assert_eq!(json(&one), json(&other), "{policy}");
+        let mut seeded = config;
+        seeded.load.seed = 2;
+        assert_ne!(json(&one), json(&Simulation::run(seeded).unwrap()), "{policy}");
+        assert!(table(&[one]).contains(policy));
+    }
+}
+
+#[test]
+fn operations_are_those_that_were_due() {
+    let report = Simulation::run(standard("silk", 10_000.0, 40)).unwrap();
+    // Two peaks of 10 s at 10 000, two valleys at 2 500: 250 000, give or take.
+    assert!(report.offered.abs_diff(250_000) < 2_500, "{}", report.offered);
+    assert!(report.offered - report.done < 10, "{}", report.done);
+    assert_eq!(report.series.len(), 40);
+    assert_eq!(report.series.iter().map(|second| second.done).sum::<u64>(), report.done);
+    let (peak, valley) = (&report.series[5], &report.series[15]);
+    assert!(peak.offered > 9_500 && valley.offered < 2_800);
+}
+
+#[test]
+fn rocksdb_stalls_in_the_standard_case_and_not_when_idle() {
+    let report = Simulation::run(standard("rocksdb", 20_000.0, 150)).unwrap();
+    assert!(report.bad_seconds > 30, "{}", report.bad_seconds);
+    assert!(report.worst_second_p99_ns > 200 * MS, "{}", report.worst_second_p99_ns);
+
+    let mut idle = standard("rocksdb", 1.0, 60);
+    idle.load.spec.arrivals = ArrivalSpec::Steady { rate: 200.0 };
+    let report = Simulation::run(idle).unwrap();
+    assert_eq!((report.bad_seconds, report.stall_count()), (0, 0));
+    assert!(report.p99_ns < MS, "{}", report.p99_ns);
+}
+
+#[test]
+fn writers_are_stopped_when_they_write_more_than_the_device_takes() {
+    let report = Simulation::run(overload("rocksdb")).unwrap();
+    assert!(report.stall_count() > 0, "{:?}", report.stalls);
+    assert!(report.waited_ns() > 10 * SECOND_NS, "{:?}", report.stalls);
+    assert!(report.offered > 2 * report.done);
+    let user_bytes_second = report.user_bytes / 40;
+    assert!(user_bytes_second < 60_000_000, "{user_bytes_second}");
+}
+
+/// Reads that the device can just not serve: the backlog grows by the difference.
+#[test]
+fn a_saturated_device_queues() {
+    let mut config = standard("rocksdb", 1.0, 20);
+    config.load.spec = Spec::named("readrandom").unwrap();
+    config.load.spec.arrivals = ArrivalSpec::Steady { rate: 6_000.0 };
+    config.load.threads = 64;
+    config.cache_bytes = 0;
+    config.device.bandwidth = Bandwidth { read: 5_000 * 4096, write: 100_000_000 };
+    config.device.burst_ns = 0;
+    let report = Simulation::run(config).unwrap();
+    // A read is one block, and a few more where filters err: not quite 5 000 a second of 6 000.
+    assert!((95_000..100_000).contains(&report.done), "{}", report.done);
+    let late = |second: usize| report.series[second].p50_ns as f64 / 1e9;
+    let growth = late(18) - late(8);
+    assert!((1.6..2.2).contains(&growth), "10 s later it is {growth} s later");
+}
+
+#[test]
+fn a_log_is_written_and_a_slower_device_is_felt() {
+    let mut config = standard("silk", 8_000.0, 40);
+    config.wal = Wal::Buffered;
+    let slow = Bandwidth { read: 15_000_000, write: 15_000_000 };
+    config.device.changes = vec![(20 * SECOND_NS, slow)];
+    let report = Simulation::run(config).unwrap();
+    let logged = written(&report, "wal") as f64 / report.user_bytes as f64;
+    assert!((0.98..1.05).contains(&logged), "{logged}");
+    let worst = |seconds: &[sateen_sim::Second]| seconds.iter().map(|s| s.p99_ns).max().unwrap();
+    assert!(worst(&report.series[20..]) > worst(&report.series[..20]));
+}
+
+#[test]
+fn what_is_believed_at_first_may_be_wrong() {
+    for percent in [50, 150] {
+        let mut config = standard("silk", 8_000.0, 60);
+        let bytes = 200_000_000 * percent / 100;
+        config.policy = config.policy.believing(DeviceProfile {
+            read_bytes_per_second: bytes,
+            write_bytes_per_second: bytes,
+            barrier_ns: MS,
+        });
+        let mut simulation = Simulation::new(config).unwrap();
+        simulation.run_until(60 * SECOND_NS).unwrap();
+        simulation.quiesce().unwrap();
+        simulation.check().unwrap();
+        let report = simulation.report();
+        assert!(report.offered - report.done < 10);
+    }
+}
+
+#[test]
+fn nonsense_is_refused_with_the_setting_named() {
+    let refused = |change: fn(&mut SimConfig), part: &str| {
+        let mut config = standard("rocksdb", 1_000.0, 1);
+        change(&mut config);
+        let error = Simulation::new(config).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    };
+    refused(|config| config.load.threads = 0, "threads");
+    refused(|config| config.load.spec = Spec::named("ycsb-a").unwrap(), "rate");
+    refused(|config| config.device.bandwidth.read = 0, "bandwidth");
+    refused(|config| config.db_bytes = 5, "database");
+    refused(|config| config.duration_ns = 0, "duration");
+    refused(|config| config.workers = Some(0), "workers");
+    assert!(SimConfig::standard("rocksbd", 1.0).unwrap_err().to_string().contains("rocksdb"));
+}
