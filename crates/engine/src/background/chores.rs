@@ -313,7 +313,7 @@ impl DbCore {
         Ok(true)
     }
 
-    fn remove_old_logs(&self) -> Result<bool> {
+    pub(crate) fn remove_old_logs(&self) -> Result<bool> {
         if self.reclaimer.is_held() {
             return Ok(false);
         }
