@@ -1,6 +1,7 @@
 //! Runs the measurements of a command, each in a process of its own, engines in turn.
 
 use std::ffi::OsString;
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
@@ -74,6 +75,7 @@ fn merged(files: &[PathBuf]) -> Result<Report> {
 /// As [`run`].
 pub fn measure(args: &BenchArgs, reexec: &Reexec) -> Result<Report> {
     args.check()?;
+    check_outputs(args)?;
     let engines = engines(args);
     let temporary;
     let base: &Path = match &args.db {
@@ -215,6 +217,19 @@ fn wait(child: &mut Child, interrupted: &AtomicBool) -> Result<ExitStatus> {
         }
         std::thread::sleep(LOOK_EVERY);
     }
+}
+
+/// Minutes of measuring are not spent for a report that cannot be written.
+fn check_outputs(args: &BenchArgs) -> Result<()> {
+    for path in [&args.json, &args.csv, &args.html].into_iter().flatten() {
+        let new = !path.exists();
+        let opened = OpenOptions::new().append(true).create(true).open(path);
+        opened.map_err(|error| Error::file(path, error))?;
+        if new {
+            std::fs::remove_file(path).map_err(|error| Error::file(path, error))?;
+        }
+    }
+    Ok(())
 }
 
 /// Prints the table and writes the files that the options name.

@@ -1,5 +1,6 @@
 //! The verbs of `sateen db`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -10,7 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use sateen::{CompactRangeOptions, Db, Options, ReadOptions, WriteOptions};
+use sateen::{
+    ColumnFamilyMetrics, CompactRangeOptions, Db, LevelShape, Metrics, Options, ReadOptions,
+    WriteOptions,
+};
 use serde_json::json;
 
 use crate::args::{DbVerb, Family, Load, Place};
@@ -268,15 +272,38 @@ fn load_why(error: &LoadError, name: &Path) -> String {
 }
 
 fn stats(db: &Db, prometheus: bool, json: bool, output: &mut dyn Write) -> Result<()> {
+    if json && !prometheus {
+        return Ok(writeln!(output, "{}", stats_json(&db.metrics()))?);
+    }
     let text = store::stats(db, prometheus);
     if json {
-        return Ok(writeln!(output, "{}", json!({ "stats": text }))?);
+        return Ok(writeln!(output, "{}", json!({ "prometheus": text }))?);
     }
     output.write_all(text.as_bytes())?;
     if !text.ends_with('\n') {
         output.write_all(b"\n")?;
     }
     Ok(())
+}
+
+/// What is there. What was done since the database was opened is left out: a command has just
+/// opened it.
+fn stats_json(metrics: &Metrics) -> serde_json::Value {
+    let family = |family: &ColumnFamilyMetrics| {
+        let level = |level: &LevelShape| json!({ "runs": level.runs, "tables": level.tables, "bytes": level.bytes });
+        json!({
+            "name": family.name,
+            "levels": family.levels.iter().map(level).collect::<Vec<_>>(),
+            "compaction_debt_bytes": family.compaction_debt_bytes,
+        })
+    };
+    json!({
+        "column_families": metrics.column_families.iter().map(family).collect::<Vec<_>>(),
+        "memory_bytes": metrics.memory.owners().into_iter().collect::<BTreeMap<_, _>>(),
+        "live_wal_bytes": metrics.live_wal_bytes,
+        "obsolete_bytes": metrics.obsolete_bytes,
+        "health": metrics.health,
+    })
 }
 
 fn check(place: &Place, json: bool, output: &mut dyn Write) -> Result<()> {
