@@ -11,7 +11,7 @@ use crate::event::Action;
 use crate::options::{BottommostLevelCompaction, CfOptions};
 use crate::types::{Instant, JobId, RequestId, UserKey};
 use crate::version::Version;
-use crate::write_controller::Load;
+use crate::write_controller::{Load, Pressure};
 
 /// What a look for work found.
 #[derive(Debug)]
@@ -42,10 +42,11 @@ pub(crate) struct ColumnFamily {
     picker: Box<dyn CompactionPicker>,
     sealed: u32,
     sealed_bytes: u64,
+    active_bytes: u64,
     /// Whether what writers depend on has changed since it was last taken.
     load_changed: bool,
-    /// The running flush and its memtables.
-    flush: Option<(JobId, u32)>,
+    /// The running flush, and the bytes of its memtables.
+    flush: Option<(JobId, u64)>,
     /// Sealed memtables that are to be flushed however few they are.
     flush_requested: u32,
     flush_retry_at: Option<Instant>,
@@ -69,6 +70,7 @@ impl ColumnFamily {
             picker: Box::new(LeveledPicker),
             sealed: 0,
             sealed_bytes: 0,
+            active_bytes: 0,
             load_changed: true,
             flush: None,
             flush_requested: 0,
@@ -120,7 +122,8 @@ impl ColumnFamily {
         }
     }
 
-    pub(crate) fn set_memtables(&mut self, sealed: u32, sealed_bytes: u64, _active_bytes: u64) {
+    pub(crate) fn set_memtables(&mut self, sealed: u32, sealed_bytes: u64, active_bytes: u64) {
+        self.active_bytes = active_bytes;
         self.load_changed |= sealed != self.sealed;
         // Flushed ones were the oldest, and those requested first.
         let flushed = self.sealed.saturating_sub(sealed);
@@ -135,10 +138,70 @@ impl ColumnFamily {
             let deepest = self.version.levels().iter().skip(1).rev().find(|l| !l.is_empty());
             Load {
                 sealed: self.sealed,
-                level0_runs: u32::try_from(self.version.level(0).runs().len()).unwrap_or(u32::MAX),
+                level0_runs: self.level0_runs(),
                 pending_bytes: self.pending_bytes,
                 bottommost_bytes: deepest.map_or(0, |level| level.bytes()),
             }
+        })
+    }
+
+    /// What writers under a smooth rate depend on, without the progress of running jobs.
+    pub(crate) fn pressure(&self) -> Pressure {
+        Pressure {
+            sealed: self.sealed,
+            sealed_bytes: self.sealed_bytes,
+            active_bytes: self.active_bytes,
+            level0_runs: self.level0_runs(),
+            debt: self.pending_bytes,
+            ..Pressure::default()
+        }
+    }
+
+    fn level0_runs(&self) -> u32 {
+        u32::try_from(self.version.level(0).runs().len()).unwrap_or(u32::MAX)
+    }
+
+    /// Bytes of the memtables that are being flushed.
+    pub(crate) fn flush_bytes(&self) -> u64 {
+        self.flush.map_or(0, |(_, bytes)| bytes)
+    }
+
+    /// The running flush.
+    pub(crate) fn flush_job(&self) -> Option<JobId> {
+        self.flush.map(|(job, _)| job)
+    }
+
+    /// Bytes that a compaction of level 0 moves for each byte of level 0, about.
+    pub(crate) fn level0_amplification(&self) -> u64 {
+        let level0 = self.version.level(0).bytes();
+        let least = u64::from(self.options.level0_file_num_compaction_trigger.max(1))
+            .saturating_mul(self.options.write_buffer_size);
+        let base = self.version.level(self.targets.base_level).bytes();
+        1 + base / level0.max(least).max(1)
+    }
+
+    /// The compactions that keep level 0 from going down, if it should.
+    pub(crate) fn level0_blockers(&mut self, in_flight: &InFlight) -> Vec<JobId> {
+        if self.options.disable_auto_compactions
+            || self.version.level(0).is_empty()
+            || in_flight.level0_running(self.version.column_family())
+        {
+            return Vec::new();
+        }
+        if self.scores.is_empty() {
+            self.scores = scores(&self.version, &self.options, &self.targets, in_flight);
+        }
+        let wanted = self.scores.iter().any(|score| score.level == 0 && score.score >= 1.0);
+        if !wanted {
+            return Vec::new();
+        }
+        self.picker.level0_blockers(&PickContext {
+            version: &self.version,
+            options: &self.options,
+            targets: &self.targets,
+            scores: &self.scores,
+            in_flight,
+            level0_only: true,
         })
     }
 
@@ -156,7 +219,7 @@ impl ColumnFamily {
 
     /// All that is sealed goes into one flush.
     pub(crate) fn start_flush(&mut self, job: JobId) -> u32 {
-        self.flush = Some((job, self.sealed));
+        self.flush = Some((job, self.sealed_bytes));
         self.flush_retry_at = None;
         self.sealed
     }

@@ -6,12 +6,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::column_family::{ColumnFamily, Pick};
-use crate::compaction::{CompactionPlan, InFlight};
+use crate::compaction::{CompactionPlan, InFlight, Input};
 use crate::event::{Action, Event, JobResult};
-use crate::options::ControlOptions;
-use crate::scheduler::{IoScheduler, Lane};
+use crate::options::{AdmissionPolicy, ControlOptions, Preemption};
+use crate::scheduler::{DeviceProfile, IoScheduler, Lane, MeasuredDrains, scale};
 use crate::types::{ColumnFamilyId, Instant, IoClass, JobId};
-use crate::write_controller::{Admission, WriteController};
+use crate::write_controller::{
+    Admission, AdmissionState, Outlook, WriteController, judge_smoothly,
+};
 
 /// What a running job is.
 #[derive(Clone, Debug)]
@@ -21,8 +23,9 @@ struct Job {
     plan: Option<Arc<CompactionPlan>>,
     /// Whether it was picked for a client's request.
     manual: bool,
-    /// Whether it has been told to give up.
+    /// Whether it has been told to give up, or to come to an early end.
     discarded: bool,
+    finishing: bool,
 }
 
 /// Decides what background work runs and how clients are admitted. See the crate's documentation.
@@ -40,6 +43,11 @@ pub struct ControlPlane {
     paused: bool,
     /// Something has happened since it was last looked for work.
     dirty: bool,
+    /// A sample has arrived since writers were last judged.
+    sampled: bool,
+    drains: MeasuredDrains,
+    /// How the writers of each column family are admitted, and what lies ahead of them.
+    families_admitted: BTreeMap<ColumnFamilyId, (Admission, Outlook)>,
     /// When a column family that waits after a failure may be looked at again.
     retry_at: Option<Instant>,
 }
@@ -59,6 +67,9 @@ impl ControlPlane {
             last_job: JobId(0),
             paused: false,
             dirty: false,
+            sampled: false,
+            drains: MeasuredDrains::default(),
+            families_admitted: BTreeMap::new(),
             retry_at: None,
             options,
         }
@@ -71,7 +82,12 @@ impl ControlPlane {
                 self.scheduler.stepped(job, read_bytes, written_bytes);
                 return;
             }
-            Event::Sample(_) => return,
+            Event::Sample(sample) => {
+                self.scheduler.sample(now, &sample);
+                self.drains.observe(now, &sample);
+                self.sampled = true;
+                return;
+            }
             _ => self.dirty = true,
         }
         match event {
@@ -127,6 +143,9 @@ impl ControlPlane {
             self.retry_at = self.families.values().filter_map(|f| f.retry_at(now)).min();
             self.dirty = true;
         }
+        if std::mem::take(&mut self.sampled) | self.dirty {
+            self.admit_smoothly();
+        }
         if self.dirty {
             self.dirty = false;
             self.admit();
@@ -135,6 +154,7 @@ impl ControlPlane {
                 self.start_compactions(now);
             }
         }
+        self.actions.extend(self.scheduler.take_notes().into_iter().map(Action::Note));
         if let Some(action) = self.actions.pop_front() {
             return Some(action);
         }
@@ -177,6 +197,24 @@ impl ControlPlane {
         self.families.get(&cf).map(ColumnFamily::pending_bytes)
     }
 
+    /// What lies ahead of the writers of a column family. Only known where admission is smooth.
+    #[must_use]
+    pub fn outlook(&self, cf: ColumnFamilyId) -> Option<Outlook> {
+        self.families_admitted.get(&cf).map(|(_, outlook)| *outlook)
+    }
+
+    /// What is believed of the device.
+    #[must_use]
+    pub fn device(&self) -> DeviceProfile {
+        self.scheduler.device()
+    }
+
+    /// How long deep compactions would take to catch up with what they get now.
+    #[must_use]
+    pub fn debt_ns(&self) -> u64 {
+        self.scheduler.debt_ns()
+    }
+
     /// The running jobs: their column family and, for compactions, their plan.
     pub fn jobs(
         &self,
@@ -203,10 +241,57 @@ impl ControlPlane {
                 self.write_controller.update(*cf, load, family.options());
             }
         }
-        let admission = self.write_controller.admission();
+        let debt = self.families.values().map(ColumnFamily::pending_bytes).sum();
+        let level0 = self.families.values().map(ColumnFamily::level0_amplification).max();
+        self.scheduler.set_debt(debt, level0.unwrap_or(1));
+        let admission = match self.options.admission {
+            AdmissionPolicy::Triggers => self.write_controller.admission(),
+            AdmissionPolicy::Smooth => Admission::default(),
+        };
         if admission != self.admission {
             self.admission = admission;
             self.actions.push_back(Action::Admit(admission));
+        }
+    }
+
+    /// Gives the writers of each column family the rate that its resources allow.
+    fn admit_smoothly(&mut self) {
+        if self.options.admission != AdmissionPolicy::Smooth {
+            // Whoever was slowed down before the policy changed is let go.
+            for (cf, (before, _)) in std::mem::take(&mut self.families_admitted) {
+                if before.cause.is_some() {
+                    let admission = Admission::default();
+                    self.actions.push_back(Action::AdmitFamily { cf, admission });
+                }
+            }
+            return;
+        }
+        let device = self.scheduler.device();
+        for (cf, family) in &self.families {
+            let mut now = family.pressure();
+            if let Some(flush) = family.flush_job() {
+                now.flushed_bytes = self.drains.uncompressed(self.scheduler.moved(flush));
+            }
+            let level0 = self.jobs.iter().find_map(|(id, job)| {
+                let plan = job.plan.as_ref().filter(|plan| plan.class == IoClass::L0)?;
+                (job.cf == *cf).then(|| (self.scheduler.moved(*id), plan.clone()))
+            });
+            if let Some((moved, plan)) = level0 {
+                let runs = plan.rewrite.iter().filter(|input| input.level == 0).count() as u64;
+                let bytes = plan.rewrite.iter().map(Input::bytes).sum::<u64>().max(1);
+                now.level0_done = (runs * 1000).min(scale(moved, runs * 1000, bytes));
+            }
+            let drains =
+                self.drains.of(device, family.level0_amplification(), self.scheduler.fill());
+            let (admission, outlook) = judge_smoothly(*cf, family.options(), &now, &drains);
+            let before = self.families_admitted.insert(*cf, (admission, outlook));
+            let before = before.map(|(admission, _)| admission).unwrap_or_default();
+            if is_news(&before, &admission) {
+                self.actions.push_back(Action::AdmitFamily { cf: *cf, admission });
+            } else if let Some(entry) = self.families_admitted.get_mut(cf) {
+                // What was said last is what the next is compared with.
+                entry.0 = before;
+            }
         }
     }
 
@@ -223,16 +308,16 @@ impl ControlPlane {
             let job = self.next_job();
             let Some(family) = self.families.get_mut(&cf) else { return };
             let memtables = family.start_flush(job);
-            self.jobs.insert(job, Job { cf, plan: None, manual: false, discarded: false });
-            self.scheduler.add(job, IoClass::Flush);
+            self.jobs.insert(job, Job { cf, plan: None, manual: false, discarded: false, finishing: false });
+            self.scheduler.add(job, IoClass::Flush, 0.0);
             self.actions.push_back(Action::StartFlush { job, cf, memtables });
             running += 1;
         }
     }
 
     fn start_compactions(&mut self, now: Instant) {
-        loop {
-            let Some(level0_only) = self.free_slot() else { return };
+        while self.compactions_running() < self.slots() && self.scheduler.resume() {}
+        while let Some(level0_only) = self.free_slot() {
             // The most urgent column family first.
             let next = self
                 .families
@@ -241,12 +326,12 @@ impl ControlPlane {
                     Some((family.urgency(now, &self.in_flight, level0_only)?, *cf))
                 })
                 .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
-            let Some((_, cf)) = next else { return };
-            let Some(family) = self.families.get_mut(&cf) else { return };
+            let Some((_, cf)) = next else { break };
+            let Some(family) = self.families.get_mut(&cf) else { break };
             match family.pick(&self.in_flight, level0_only) {
                 Pick::Plan { plan, manual } => {
                     if !self.start_compaction(cf, plan, manual) {
-                        return;
+                        break;
                     }
                 }
                 Pick::ManualDone(request) => {
@@ -255,19 +340,57 @@ impl ControlPlane {
                 Pick::Nothing => {}
             }
         }
+        self.clear_the_way();
+    }
+
+    fn slots(&self) -> usize {
+        self.options.max_background_compactions.max(1)
+    }
+
+    fn compactions_running(&self) -> usize {
+        self.scheduler.running(Lane::Deep) + self.scheduler.running(Lane::Level0)
     }
 
     /// Whether a compaction may start: `Some(true)` if only one out of level 0.
     fn free_slot(&self) -> Option<bool> {
-        let slots = self.options.max_background_compactions.max(1);
+        let running = self.compactions_running();
+        if self.options.scheduler.preemption != Preemption::Off {
+            // One out of level 0 always finds a place: it takes that of a deep one (SILK §5.2.2).
+            let level0_may = self.scheduler.running(Lane::Level0) == 0;
+            return if running < self.slots() { Some(false) } else { level0_may.then_some(true) };
+        }
         let serial = self.options.parallel_only_under_pressure && !self.write_controller.pressure();
-        let deep = self.scheduler.running(Lane::Deep);
-        let running = deep + self.scheduler.running(Lane::Level0);
-        if running >= if serial { 1 } else { slots } {
+        if running >= if serial { 1 } else { self.slots() } {
             return None;
         }
-        let reserved = self.options.l0_slots_reserved.min(slots - 1);
-        Some(deep >= slots - reserved)
+        let reserved = self.options.l0_slots_reserved.min(self.slots() - 1);
+        Some(self.scheduler.running(Lane::Deep) >= self.slots() - reserved)
+    }
+
+    /// Deep compactions that hold what level 0 waits for are served like it, and come to an early
+    /// end: what they have finished is kept, or thrown away (SILK §5.2.2).
+    fn clear_the_way(&mut self) {
+        if self.options.scheduler.preemption == Preemption::Off {
+            return;
+        }
+        for family in self.families.values_mut() {
+            for id in family.level0_blockers(&self.in_flight) {
+                let Some(job) = self.jobs.get_mut(&id).filter(|job| !job.finishing) else {
+                    continue;
+                };
+                job.finishing = true;
+                self.scheduler.raise(id);
+                if job.manual || job.discarded {
+                    continue;
+                }
+                if self.options.scheduler.discard_preempted {
+                    job.discarded = true;
+                    self.actions.push_back(Action::Discard { job: id });
+                } else {
+                    self.actions.push_back(Action::FinishEarly { job: id });
+                }
+            }
+        }
     }
 
     fn start_compaction(&mut self, cf: ColumnFamilyId, plan: CompactionPlan, manual: bool) -> bool {
@@ -285,9 +408,15 @@ impl ControlPlane {
                 family.manual_started(job);
             }
         }
-        self.jobs.insert(job, Job { cf, plan: Some(plan.clone()), manual, discarded: false });
-        self.scheduler.add(job, plan.class);
+        let running =
+            Job { cf, plan: Some(plan.clone()), manual, discarded: false, finishing: false };
+        self.jobs.insert(job, running);
+        self.scheduler.add(job, plan.class, plan.score);
+        let over = plan.class == IoClass::L0 && self.compactions_running() > self.slots();
         self.actions.push_back(Action::StartCompaction { job, plan });
+        if over && self.options.scheduler.preemption != Preemption::Off {
+            self.scheduler.preempt(job);
+        }
         true
     }
 
@@ -298,6 +427,10 @@ impl ControlPlane {
 
     fn finish(&mut self, now: Instant, id: JobId, result: JobResult) {
         let Some(job) = self.jobs.remove(&id) else { return };
+        if job.plan.is_none() && result == JobResult::Done {
+            let sealed = self.families.get(&job.cf).map_or(0, ColumnFamily::flush_bytes);
+            self.drains.flushed(sealed, self.scheduler.moved(id));
+        }
         self.scheduler.remove(id);
         self.in_flight.release(id);
         let Some(family) = self.families.get_mut(&job.cf) else { return };
@@ -323,6 +456,7 @@ impl ControlPlane {
     fn drop_family(&mut self, cf: ColumnFamilyId) {
         let Some(family) = self.families.remove(&cf) else { return };
         self.write_controller.remove(cf);
+        self.families_admitted.remove(&cf);
         self.actions.extend(family.abandon());
         for (id, job) in self.jobs.iter_mut().filter(|(_, job)| job.cf == cf && !job.discarded) {
             job.discarded = true;
@@ -337,5 +471,16 @@ impl ControlPlane {
         for family in self.families.values_mut() {
             family.claims_changed();
         }
+    }
+}
+
+/// Whether writers have to hear of the difference: a rate within a twentieth is the same.
+fn is_news(before: &Admission, now: &Admission) -> bool {
+    match (before.state, now.state) {
+        (
+            AdmissionState::Delayed { bytes_per_second: before },
+            AdmissionState::Delayed { bytes_per_second: now },
+        ) => before.abs_diff(now) > before / 20,
+        (before, now) => before != now,
     }
 }

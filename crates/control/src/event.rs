@@ -101,7 +101,7 @@ pub enum Event {
     /// Running jobs get no further grant while paused.
     Paused(bool),
     /// What the device and the clients did since the last sample.
-    Sample(Sample),
+    Sample(Box<Sample>),
 }
 
 /// What the device did for one class of I/O in a period.

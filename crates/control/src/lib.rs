@@ -20,6 +20,7 @@ pub use compaction::CompactionPlan;
 pub use control_plane::ControlPlane;
 pub use event::{Action, ClassSample, Event, JobResult, Note, PauseReason, SAMPLE_PERIOD, Sample};
 pub use options::{CfOptions, ControlOptions};
+pub use scheduler::DeviceProfile;
 pub use types::*;
 pub use version::{TableMeta, Version, VersionEdit};
-pub use write_controller::{Admission, AdmissionState, StallCause};
+pub use write_controller::{Admission, AdmissionState, Outlook, StallCause};

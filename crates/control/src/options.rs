@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::scheduler::DeviceProfile;
 use crate::version::LEVELS_MAX;
 
 const KIB: u64 = 1 << 10;
@@ -52,6 +53,88 @@ impl Default for RateLimiterOptions {
     }
 }
 
+/// What happens to deep compactions when a compaction out of level 0 needs their slot or their
+/// inputs (SILK §5.2.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preemption {
+    /// It waits for them.
+    #[default]
+    Off,
+    /// The one whose pause matters least is paused.
+    LeastLoss,
+    /// Any of them is (the paper's choice).
+    Random,
+}
+
+/// The I/O scheduler (SILK §5). By default all of it is off: background work is served as RocksDB
+/// serves it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SchedulerOptions {
+    /// Background work gets the bandwidth that clients leave (§5.2.1).
+    pub bandwidth: bool,
+    /// Flushes before level 0 before deeper levels by urgency (§5.2.2).
+    pub priority: bool,
+    /// Whether and how deep compactions give way (§5.2.2).
+    pub preemption: Preemption,
+    /// A compaction that gives way for good loses all that it has done, instead of installing what
+    /// can stand by itself.
+    pub discard_preempted: bool,
+    /// Bytes a second of the device, for reads as for writes; `None`: learned.
+    pub device_bytes_per_second: Option<u64>,
+    /// Bytes a second that flushes and level 0 always get; `None`: what the memtables fill up with.
+    pub floor_bytes_per_second: Option<u64>,
+    /// What of the bandwidth stays unused, in thousandths (the paper's ε).
+    pub headroom: u64,
+    /// The allocation changes when it would by more than this many thousandths of the bandwidth
+    /// (the paper: 10 MB/s of 200).
+    pub change_threshold: u64,
+    /// In a long peak deep work that falls behind gets its share all the same.
+    pub debt_floor: bool,
+    /// What is believed of the device at first.
+    pub hint: DeviceProfile,
+}
+
+impl Default for SchedulerOptions {
+    fn default() -> SchedulerOptions {
+        SchedulerOptions {
+            bandwidth: false,
+            priority: false,
+            preemption: Preemption::Off,
+            discard_preempted: false,
+            device_bytes_per_second: None,
+            floor_bytes_per_second: None,
+            headroom: 100,
+            change_threshold: 50,
+            debt_floor: true,
+            hint: DeviceProfile::default(),
+        }
+    }
+}
+
+impl SchedulerOptions {
+    /// All of it, and nothing to configure.
+    #[must_use]
+    pub fn silk() -> SchedulerOptions {
+        SchedulerOptions {
+            bandwidth: true,
+            priority: true,
+            preemption: Preemption::LeastLoss,
+            ..SchedulerOptions::default()
+        }
+    }
+}
+
+/// How writers are slowed down when background work falls behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AdmissionPolicy {
+    /// RocksDB's triggers, for all column families together.
+    #[default]
+    Triggers,
+    /// One smooth rate for each column family, from how far each resource is used up and how fast
+    /// it drains.
+    Smooth,
+}
+
 /// What concerns the whole database.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControlOptions {
@@ -63,8 +146,10 @@ pub struct ControlOptions {
     pub l0_slots_reserved: usize,
     /// More than one compaction only while writers are delayed, or near it (RocksDB's behaviour).
     pub parallel_only_under_pressure: bool,
-    /// Compactions out of level 0 are granted bytes before deeper ones. (RocksDB treats all alike.)
-    pub level0_first: bool,
+    /// Who gets the device, and how much of it.
+    pub scheduler: SchedulerOptions,
+    /// How writers are slowed down.
+    pub admission: AdmissionPolicy,
     /// The most that one grant allows.
     pub slice_bytes_max: u64,
     /// The limit on background bytes.
@@ -82,7 +167,8 @@ impl Default for ControlOptions {
             max_background_compactions: 1,
             l0_slots_reserved: 0,
             parallel_only_under_pressure: true,
-            level0_first: false,
+            scheduler: SchedulerOptions::default(),
+            admission: AdmissionPolicy::default(),
             slice_bytes_max: MIB,
             rate_limiter: RateLimiterOptions::default(),
             delayed_write_rate: 16 * MIB,

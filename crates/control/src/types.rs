@@ -145,6 +145,17 @@ impl IoClass {
     pub const NAMES: [&'static str; IO_CLASSES] =
         ["client", "wal", "manifest", "flush", "l0", "deep", "reclaim"];
 
+    /// One of each, in the order of [`IoClass::index`].
+    pub const ALL: [IoClass; IO_CLASSES] = [
+        IoClass::Client,
+        IoClass::Wal,
+        IoClass::Manifest,
+        IoClass::Flush,
+        IoClass::L0,
+        IoClass::Deep(1),
+        IoClass::Reclaim,
+    ];
+
     /// A dense index below [`IO_CLASSES`] for arrays of counters.
     #[must_use]
     pub fn index(self) -> usize {

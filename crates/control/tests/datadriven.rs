@@ -120,7 +120,7 @@ fn set_control(options: &mut ControlOptions, key: &str, value: &str) {
         "compactions" => options.max_background_compactions = number(value) as usize,
         "l0-reserved" => options.l0_slots_reserved = number(value) as usize,
         "serial" => options.parallel_only_under_pressure = flag(value),
-        "l0-first" => options.level0_first = flag(value),
+        "priority" => options.scheduler.priority = flag(value),
         "slice" => options.slice_bytes_max = number(value),
         "rate" => {
             options.rate_limiter.bytes_per_second = (value != "none").then(|| number(value));

@@ -125,6 +125,23 @@ impl InFlight {
             .map(|(job, _)| job)
     }
 
+    /// The jobs that have one of `tables` as input, or write into `level` within `lo..=hi`.
+    #[must_use]
+    pub fn holders(
+        &self,
+        cf: ColumnFamilyId,
+        tables: &[TableId],
+        (level, lo, hi): (u8, &[u8], &[u8]),
+    ) -> Vec<JobId> {
+        let holds = |claim: &Claim| {
+            let writes = claim.output_level == level
+                && claim.smallest.as_ref() <= hi
+                && lo <= claim.largest.as_ref();
+            writes || claim.inputs.iter().flat_map(|input| &input.3).any(|id| tables.contains(id))
+        };
+        self.of(cf).filter(|(_, claim)| holds(claim)).map(|(job, _)| job).collect()
+    }
+
     /// Whether a compaction that takes tables out of level 0 is running.
     #[must_use]
     pub fn level0_running(&self, cf: ColumnFamilyId) -> bool {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::plan::{CompactionPlan, CompactionReason};
 use super::{Bounds, CompactionPicker, PickContext, Span, hull, union};
 use crate::options::CompactionPri;
-use crate::types::Epoch;
+use crate::types::{Epoch, JobId};
 use crate::version::{Run, TableMeta};
 
 /// Fewer runs than this are not worth a compaction within level 0.
@@ -51,6 +51,20 @@ impl CompactionPicker for LeveledPicker {
             }
         }
         None
+    }
+
+    fn level0_blockers(&self, context: &PickContext<'_>) -> Vec<JobId> {
+        let base = context.targets.base_level;
+        let Some(oldest) = context.version.level(0).runs().last() else { return Vec::new() };
+        let seed = Span { level: 0, run: oldest, ranks: 0..oldest.len() };
+        let Some(bounds) = seed.bounds() else { return Vec::new() };
+        let inputs = level0_closure(context, bounds);
+        let Some(bounds) = hull(&inputs) else { return Vec::new() };
+        let below = context.overlap(base, bounds);
+        let bounds = union(bounds, below.as_ref().and_then(Span::bounds));
+        let tables: Vec<_> =
+            inputs.iter().chain(&below).flat_map(Span::tables).map(|table| table.id).collect();
+        context.in_flight.holders(context.cf(), &tables, (base, bounds.0, bounds.1))
     }
 }
 

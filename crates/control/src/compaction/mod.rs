@@ -19,7 +19,7 @@ pub use plan::{Below, CompactionPlan, CompactionReason, Input, KeysBelow, Output
 pub use score::{LevelScore, LevelTargets, pending_compaction_bytes, scores};
 
 use crate::options::CfOptions;
-use crate::types::{ColumnFamilyId, Epoch, IoClass, UserKey};
+use crate::types::{ColumnFamilyId, Epoch, IoClass, JobId, UserKey};
 use crate::version::{Run, TableMeta, Version};
 
 /// Chooses the next compaction of one column family.
@@ -29,6 +29,12 @@ pub trait CompactionPicker: Send + std::fmt::Debug {
 
     /// The most urgent compaction that touches nothing in flight; `None` if there is none.
     fn pick(&self, context: &PickContext<'_>) -> Option<CompactionPlan>;
+
+    /// The jobs whose claims keep level 0 from being compacted into the level below.
+    fn level0_blockers(&self, context: &PickContext<'_>) -> Vec<JobId> {
+        let _ = context;
+        Vec::new()
+    }
 }
 
 /// All that a picker sees.

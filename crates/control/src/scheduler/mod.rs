@@ -1,12 +1,30 @@
-//! Who may move bytes next. Every running job waits here for its grants, in the lane of its class;
-//! the limiter says how many bytes there are to give.
+//! Who may move bytes next. Every running job waits here for its grants, in the lane of its class.
+//! With `bandwidth` on, what there is to give is what clients leave of the device (SILK §5.2.1);
+//! otherwise a limiter with RocksDB's behaviour says how much that is.
+//!
+//! What must stay true: flushes and compactions out of level 0 are never paused, only paced, and
+//! never below their floor; every grant is settled by what was really moved, or given back.
 
+mod allocator;
+mod bucket;
+mod device;
+mod drains;
+mod monitor;
 mod rate_limiter;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::options::ControlOptions;
+use crate::event::{Note, PauseReason, Sample};
+use crate::options::{ControlOptions, Preemption, SchedulerOptions};
 use crate::types::{Instant, IoClass, JobId};
+use allocator::Allocation;
+use bucket::Bucket;
+pub use device::DeviceProfile;
+pub(crate) use device::scale;
+use device::{BANDWIDTH_MIN, DeviceModel};
+pub(crate) use drains::MeasuredDrains;
+use monitor::Monitor;
 use rate_limiter::RateLimiter;
 
 /// The lanes: flushes, compactions out of level 0, all others.
@@ -27,11 +45,25 @@ impl Lane {
     }
 }
 
+/// From where the bytes of a grant are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Limiter,
+    Main,
+    Floor,
+    Credit,
+}
+
 /// A job between its start and its end.
 #[derive(Clone, Copy, Debug)]
 struct Running {
     lane: Lane,
+    /// In thousandths: how far its level is over its target.
+    urgency: u64,
     state: State,
+    paused: Option<PauseReason>,
+    /// Bytes that it has moved.
+    moved: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -39,63 +71,119 @@ enum State {
     /// In the queue, at this place.
     Waiting(u64),
     /// It has this many bytes to use.
-    Granted(u64),
+    Granted(u64, Source),
 }
+
+/// A place in the queue: rank, urgency, first come, first served.
+type Place = (u8, Reverse<u64>, u64, JobId);
+
+/// While clients use the device, a slice takes it no longer than this.
+const SLICE_NS_MAX: u64 = 1_250_000;
+const SLICE_BYTES_MIN: u64 = 64 << 10;
+/// So much may collect for the next grants.
+const BURST_NS: u64 = 10_000_000;
+/// While clients use the device, so many steps of compactions are under way at a time.
+const STEPS_BESIDE_CLIENTS_MAX: usize = 2;
+/// Debt that drains within this time leaves peaks to clients alone; at the second one, deep work
+/// gets its whole share in spite of them.
+const DEBT_NS_MIN: u64 = 10_000_000_000;
+const DEBT_NS_MAX: u64 = 40_000_000_000;
+/// The debt's share that is granted in spite of clients collects up to so many slices.
+const CREDIT_SLICES_MAX: u64 = 4;
+/// How long to wait for the next look at the buckets, at least and at most.
+const LOOK_NS_MIN: u64 = 200_000;
+const LOOK_NS_MAX: u64 = 10_000_000;
 
 /// See the head of this file.
 #[derive(Clone, Debug)]
 pub(crate) struct IoScheduler {
-    limiter: RateLimiter,
+    options: SchedulerOptions,
     slice_bytes_max: u64,
-    level0_first: bool,
+    limiter: RateLimiter,
+    device: DeviceModel,
+    monitor: Monitor,
+    allocation: Allocation,
+    main: Bucket,
+    floor: Bucket,
+    /// Bytes that deep work may move in spite of clients.
+    credit: i64,
+    /// Bytes that deep compactions are behind.
+    debt: u64,
+    /// Bytes that a compaction out of level 0 moves for each byte of level 0.
+    level0_amplification: u64,
+    last_refill: Instant,
     jobs: BTreeMap<JobId, Running>,
-    /// Who waits: by rank, then first come, first served.
-    queue: BTreeSet<(u8, u64, JobId)>,
+    queue: BTreeSet<Place>,
     /// The next place in the queue.
     place: u64,
+    notes: Vec<Note>,
 }
 
 impl IoScheduler {
     pub(crate) fn new(options: &ControlOptions) -> IoScheduler {
-        IoScheduler {
-            limiter: RateLimiter::new(options.rate_limiter.clone()),
+        let mut scheduler = IoScheduler {
+            options: options.scheduler.clone(),
             slice_bytes_max: options.slice_bytes_max.max(1),
-            level0_first: options.level0_first,
+            limiter: RateLimiter::new(options.rate_limiter.clone()),
+            device: DeviceModel::new(options.scheduler.hint),
+            monitor: Monitor::default(),
+            allocation: Allocation::default(),
+            main: Bucket::default(),
+            floor: Bucket::default(),
+            credit: 0,
+            debt: 0,
+            level0_amplification: 0,
+            last_refill: Instant::default(),
             jobs: BTreeMap::new(),
             queue: BTreeSet::new(),
             place: 0,
-        }
+            notes: Vec::new(),
+        };
+        scheduler.allocation = scheduler.due();
+        scheduler
     }
 
     pub(crate) fn set_options(&mut self, options: &ControlOptions) {
         self.limiter.set_options(options.rate_limiter.clone());
         self.slice_bytes_max = options.slice_bytes_max.max(1);
-        self.level0_first = options.level0_first;
+        // What was learned outlives a change of what was hinted.
+        self.options = options.scheduler.clone();
+        self.allocation = self.due();
         self.queue = self
             .jobs
             .iter()
             .filter_map(|(job, running)| match running.state {
-                State::Waiting(place) => Some((self.rank(running.lane), place, *job)),
-                State::Granted(_) => None,
+                State::Waiting(place) => Some(self.key(*job, running, place)),
+                State::Granted(..) => None,
             })
             .collect();
     }
 
-    /// A job begins to wait for its first grant.
-    pub(crate) fn add(&mut self, job: JobId, class: IoClass) {
-        self.wait(job, Lane::of(class));
+    /// A job begins to wait for its first grant. `score`: how far its level is over its target.
+    pub(crate) fn add(&mut self, job: JobId, class: IoClass, score: f64) {
+        let running = Running {
+            lane: Lane::of(class),
+            urgency: thousandths(score),
+            state: State::Waiting(0),
+            paused: None,
+            moved: 0,
+        };
+        self.wait(job, running);
     }
 
     /// A job has used its grant and waits for the next. Unknown jobs are ignored.
     pub(crate) fn stepped(&mut self, job: JobId, read: u64, written: u64) {
-        let Some(running) = self.jobs.get(&job).copied() else { return };
-        let granted = match running.state {
-            State::Granted(bytes) => bytes,
-            State::Waiting(_) => 0,
-        };
-        self.limiter.settle(granted, read, written);
-        if matches!(running.state, State::Granted(_)) {
-            self.wait(job, running.lane);
+        let Some(mut running) = self.jobs.get(&job).copied() else { return };
+        running.moved = running.moved.saturating_add(read.max(written));
+        match running.state {
+            State::Granted(bytes, source) => {
+                self.settle(&running, bytes, source, read, written);
+                self.wait(job, running);
+            }
+            State::Waiting(_) => {
+                // Its last step, reported with its end, after the grant was settled already.
+                self.settle(&running, 0, self.source(), read, written);
+            }
         }
     }
 
@@ -104,58 +192,352 @@ impl IoScheduler {
         let Some(running) = self.jobs.remove(&job) else { return };
         match running.state {
             State::Waiting(place) => {
-                self.queue.remove(&(self.rank(running.lane), place, job));
+                self.queue.remove(&self.key(job, &running, place));
             }
-            State::Granted(bytes) => self.limiter.settle(bytes, 0, 0),
+            State::Granted(bytes, source) => self.settle(&running, bytes, source, 0, 0),
         }
     }
 
     /// The next grant, if somebody waits and there is something to give.
     pub(crate) fn grant(&mut self, now: Instant) -> Option<(JobId, u64)> {
-        let first = *self.queue.first()?;
-        self.limiter.refill(now);
-        let next = if self.limiter.is_reversed() {
-            // The lowest rank first, but still first come, first served within it.
-            let rank = self.queue.last()?.0;
-            *self.queue.range((rank, 0, JobId(0))..).next()?
-        } else {
-            first
-        };
-        let bytes = self.limiter.take(self.slice_bytes_max)?;
-        self.queue.remove(&next);
-        if let Some(running) = self.jobs.get_mut(&next.2) {
-            running.state = State::Granted(bytes);
-        }
-        Some((next.2, bytes))
+        if self.options.bandwidth { self.grant_leftover(now) } else { self.grant_limited(now) }
     }
 
     /// When to ask for a grant again although nothing happens.
     pub(crate) fn next_grant_at(&self) -> Option<Instant> {
-        self.queue.first()?;
-        self.limiter.next_refill()
+        if !self.options.bandwidth {
+            self.queue.first()?;
+            return self.limiter.next_refill();
+        }
+        let waiting = || self.queue.iter().filter(|place| !self.is_paused(place.3));
+        waiting().next()?;
+        let (read, write) = (self.allocation.read, self.allocation.write);
+        let by_floor = self.floor.wait_ns(self.allocation.floor_read, self.allocation.floor_write);
+        let high = waiting().any(|place| self.jobs.get(&place.3).is_some_and(|j| j.lane != Lane::Deep));
+        let wait_ns = self.main.wait_ns(read, write).min(if high { by_floor } else { u64::MAX });
+        Some(Instant(self.last_refill.0 + wait_ns.clamp(LOOK_NS_MIN, LOOK_NS_MAX)))
     }
 
-    /// How many jobs run in `lane`.
+    /// How many jobs run in `lane`; paused ones do not.
     pub(crate) fn running(&self, lane: Lane) -> usize {
-        self.jobs.values().filter(|running| running.lane == lane).count()
+        let runs = |job: &&Running| job.lane == lane && !job.is_preempted();
+        self.jobs.values().filter(runs).count()
     }
 
     /// The limit in force; `None`: unlimited.
     pub(crate) fn bytes_per_second(&self) -> Option<u64> {
+        if self.options.bandwidth {
+            return Some(self.allocation.write);
+        }
         self.limiter.bytes_per_second()
     }
 
-    fn wait(&mut self, job: JobId, lane: Lane) {
-        self.place += 1;
-        self.queue.insert((self.rank(lane), self.place, job));
-        self.jobs.insert(job, Running { lane, state: State::Waiting(self.place) });
-    }
-
-    fn rank(&self, lane: Lane) -> u8 {
-        match lane {
-            Lane::Flush => 0,
-            Lane::Level0 => 1,
-            Lane::Deep => 1 + u8::from(self.level0_first),
+    /// What is believed of the device.
+    pub(crate) fn device(&self) -> DeviceProfile {
+        match self.options.device_bytes_per_second {
+            Some(bytes) => {
+                let bytes = bytes.max(BANDWIDTH_MIN);
+                let learned = self.device.profile();
+                DeviceProfile {
+                    read_bytes_per_second: bytes,
+                    write_bytes_per_second: bytes,
+                    ..learned
+                }
+            }
+            None => self.device.profile(),
         }
     }
+
+    /// Bytes a second that clients write into memtables.
+    pub(crate) fn fill(&self) -> u64 {
+        self.monitor.fill()
+    }
+
+    /// How long deep work would take to get rid of its debt with what it got lately.
+    pub(crate) fn debt_ns(&self) -> u64 {
+        let rate = self.allocation.write.max(self.device().write_bytes_per_second / 20);
+        scale(self.debt, 1_000_000_000, rate)
+    }
+
+    /// What has happened: learns, and allocates anew if it matters.
+    pub(crate) fn sample(&mut self, now: Instant, sample: &Sample) {
+        self.monitor.observe(now, sample);
+        if !self.options.bandwidth {
+            return;
+        }
+        self.device.observe(now, sample);
+        self.refill(now);
+        let due = self.due();
+        if due.is_news(&self.allocation, self.device(), &self.options) {
+            self.allocation = due;
+            let Allocation { client, read, write, .. } = due;
+            self.notes.push(Note::Bandwidth { client, read, write });
+        } else {
+            self.allocation.floor_read = due.floor_read;
+            self.allocation.floor_write = due.floor_write;
+        }
+        self.earn_credit(sample.user_bytes);
+        self.note_peaks();
+    }
+
+    /// Bytes that a job has moved: read or written, whichever is more.
+    pub(crate) fn moved(&self, job: JobId) -> u64 {
+        self.jobs.get(&job).map_or(0, |job| job.moved)
+    }
+
+    /// What compactions are behind by, and what a compaction out of level 0 costs.
+    pub(crate) fn set_debt(&mut self, bytes: u64, level0_amplification: u64) {
+        self.debt = bytes;
+        self.level0_amplification = level0_amplification;
+    }
+
+    /// A job out of level 0 needs a slot: pauses the deep job whose pause matters least, and says
+    /// whether there was one.
+    pub(crate) fn preempt(&mut self, by: JobId) -> bool {
+        let deep = self.jobs.iter().filter(|(_, job)| job.lane == Lane::Deep && !job.is_preempted());
+        let victim = match self.options.preemption {
+            Preemption::Off => None,
+            // The least urgent; of those the one that has done least.
+            Preemption::LeastLoss => deep.min_by_key(|(id, job)| (job.urgency, job.moved, **id)),
+            Preemption::Random => deep.min_by_key(|(id, _)| mix(id.0 ^ by.0.rotate_left(32))),
+        };
+        let Some(victim) = victim.map(|(id, _)| *id) else { return false };
+        self.pause(victim, Some(PauseReason::Preempted { by }));
+        true
+    }
+
+    /// A slot is free: the most urgent preempted job goes on. Says whether there was one.
+    pub(crate) fn resume(&mut self) -> bool {
+        let paused = self.jobs.iter().filter(|(_, job)| job.is_preempted());
+        let next = paused.max_by_key(|(id, job)| (job.urgency, Reverse(**id)));
+        let Some(next) = next.map(|(id, _)| *id) else { return false };
+        self.pause(next, None);
+        true
+    }
+
+    /// Something more important waits for the end of this job: it is served as if it were that.
+    pub(crate) fn raise(&mut self, job: JobId) {
+        let Some(mut running) = self.jobs.get(&job).copied() else { return };
+        if running.lane != Lane::Deep {
+            return;
+        }
+        if let State::Waiting(place) = running.state {
+            self.queue.remove(&self.key(job, &running, place));
+        }
+        if running.paused.is_some() {
+            self.notes.push(Note::Resumed { job });
+        }
+        running = Running { lane: Lane::Level0, paused: None, ..running };
+        if let State::Waiting(place) = running.state {
+            self.queue.insert(self.key(job, &running, place));
+        }
+        self.jobs.insert(job, running);
+    }
+
+    /// What observers have not heard yet.
+    pub(crate) fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+
+    // ---- the limiter ----------------------------------------------------------------------------
+
+    fn grant_limited(&mut self, now: Instant) -> Option<(JobId, u64)> {
+        self.queue.first()?;
+        self.limiter.refill(now);
+        let waiting = || self.queue.iter().filter(|place| !self.is_paused(place.3));
+        let next = if self.limiter.is_reversed() {
+            // The lowest rank first, but still first come, first served within it.
+            let rank = waiting().next_back()?.0;
+            *waiting().find(|place| place.0 == rank)?
+        } else {
+            *waiting().next()?
+        };
+        let bytes = self.limiter.take(self.slice_bytes_max)?;
+        self.give(next, bytes, Source::Limiter);
+        Some((next.3, bytes))
+    }
+
+    // ---- what clients leave ---------------------------------------------------------------------
+
+    fn grant_leftover(&mut self, now: Instant) -> Option<(JobId, u64)> {
+        self.queue.first()?;
+        self.refill(now);
+        let slice = self.slice_bytes();
+        let beside = self.monitor.clients_active() && self.debt_ns() < DEBT_NS_MAX;
+        let steps_max = if beside { STEPS_BESIDE_CLIENTS_MAX } else { usize::MAX };
+        let granted = self.jobs.values();
+        let steps = granted.filter(|j| j.lane != Lane::Flush && j.is_granted()).count();
+        let high = self.jobs.values().any(|job| job.lane != Lane::Deep);
+        let mut found = None;
+        let mut lacking = (false, false);
+        for place in &self.queue {
+            let Some(job) = self.jobs.get(&place.3) else { continue };
+            if job.paused.is_some() || job.lane != Lane::Flush && steps >= steps_max {
+                continue;
+            }
+            // Flushes read nothing. Deep work leaves the next slice to what is above it.
+            let reads = job.lane != Lane::Flush;
+            let reserve = if high && job.lane == Lane::Deep { slice } else { 0 };
+            let short = self.main.lacks(reads, reserve);
+            let source = match (short, job.lane) {
+                ((false, false), _) => Some(Source::Main),
+                (_, Lane::Deep) => (self.credit > 0).then_some(Source::Credit),
+                _ => (self.floor.lacks(reads, 0) == (false, false)).then_some(Source::Floor),
+            };
+            if let Some(source) = source {
+                found = Some((*place, source));
+                break;
+            }
+            lacking = (lacking.0 || short.0, lacking.1 || short.1);
+        }
+        self.device.wanted(lacking.0, lacking.1);
+        let (place, source) = found?;
+        self.give(place, slice, source);
+        Some((place.3, slice))
+    }
+
+    fn slice_bytes(&self) -> u64 {
+        if !self.monitor.clients_active() {
+            return self.slice_bytes_max;
+        }
+        let device = self.device();
+        let slowest = device.read_bytes_per_second.min(device.write_bytes_per_second);
+        let pages = scale(slowest, SLICE_NS_MAX, 1_000_000_000) / SLICE_BYTES_MIN;
+        (pages * SLICE_BYTES_MIN).clamp(SLICE_BYTES_MIN, self.slice_bytes_max.max(SLICE_BYTES_MIN))
+    }
+
+    fn refill(&mut self, now: Instant) {
+        let over_ns = now.0.saturating_sub(self.last_refill.0);
+        self.last_refill = now;
+        let slice = self.slice_bytes();
+        let burst = |rate: u64| scale(rate, BURST_NS, 1_000_000_000).max(2 * slice);
+        let Allocation { read, write, floor_read, floor_write, .. } = self.allocation;
+        self.main.refill(over_ns, (read, burst(read)), (write, burst(write)));
+        self.floor.refill(over_ns, (floor_read, 2 * slice), (floor_write, 2 * slice));
+    }
+
+    fn due(&self) -> Allocation {
+        Allocation::due(&self.options, self.device(), &self.monitor, self.level0_amplification)
+    }
+
+    /// Each byte that clients write funds its share of deep work, the more of it the longer that
+    /// would take otherwise, so that a long peak shifts deep work but never calls it off.
+    fn earn_credit(&mut self, user_bytes: u64) {
+        if !self.options.debt_floor {
+            self.credit = 0;
+            return;
+        }
+        let late = self.debt_ns().saturating_sub(DEBT_NS_MIN).min(DEBT_NS_MAX - DEBT_NS_MIN);
+        let share = scale(user_bytes, late, DEBT_NS_MAX - DEBT_NS_MIN);
+        let earned = share.saturating_mul(self.monitor.deep_amplification());
+        let most = to_i64(self.slice_bytes_max.saturating_mul(CREDIT_SLICES_MAX));
+        self.credit = self.credit.saturating_add(to_i64(earned)).min(most);
+    }
+
+    /// When clients leave nothing, all deep jobs are paused; that is told.
+    fn note_peaks(&mut self) {
+        let nothing_left = self.allocation.read.min(self.allocation.write) == 0 && self.credit <= 0;
+        let changed: Vec<JobId> = self
+            .jobs
+            .iter()
+            .filter(|(_, job)| job.lane == Lane::Deep && !job.is_preempted())
+            .filter(|(_, job)| job.paused.is_some() != nothing_left)
+            .map(|(id, _)| *id)
+            .collect();
+        for job in changed {
+            self.pause(job, nothing_left.then_some(PauseReason::Peak));
+        }
+    }
+
+    // ---- both -----------------------------------------------------------------------------------
+
+    fn source(&self) -> Source {
+        if self.options.bandwidth { Source::Main } else { Source::Limiter }
+    }
+
+    fn give(&mut self, place: Place, bytes: u64, source: Source) {
+        self.queue.remove(&place);
+        let Some(running) = self.jobs.get_mut(&place.3) else { return };
+        running.state = State::Granted(bytes, source);
+        let reads = running.lane != Lane::Flush;
+        let bytes = to_i64(bytes);
+        match source {
+            Source::Limiter => {}
+            Source::Main => self.main.take(if reads { bytes } else { 0 }, bytes),
+            Source::Floor => self.floor.take(if reads { bytes } else { 0 }, bytes),
+            Source::Credit => self.credit -= bytes,
+        }
+    }
+
+    /// A grant of `granted` bytes has been used: `read` and `written` bytes were moved.
+    fn settle(&mut self, job: &Running, granted: u64, source: Source, read: u64, written: u64) {
+        let granted_read = if job.lane == Lane::Flush { 0 } else { granted };
+        let (more_read, more_written) =
+            (to_i64(read) - to_i64(granted_read), to_i64(written) - to_i64(granted));
+        match source {
+            Source::Limiter => self.limiter.settle(granted, read, written),
+            Source::Main => self.main.take(more_read, more_written),
+            Source::Floor => self.floor.take(more_read, more_written),
+            Source::Credit => self.credit -= more_written.max(more_read),
+        }
+    }
+
+    fn pause(&mut self, job: JobId, reason: Option<PauseReason>) {
+        let Some(running) = self.jobs.get_mut(&job) else { return };
+        running.paused = reason;
+        self.notes.push(match reason {
+            Some(reason) => Note::Paused { job, reason },
+            None => Note::Resumed { job },
+        });
+    }
+
+    fn is_paused(&self, job: JobId) -> bool {
+        self.jobs.get(&job).is_some_and(|job| job.paused.is_some())
+    }
+
+    fn wait(&mut self, job: JobId, running: Running) {
+        self.place += 1;
+        let running = Running { state: State::Waiting(self.place), ..running };
+        self.queue.insert(self.key(job, &running, self.place));
+        self.jobs.insert(job, running);
+    }
+
+    fn key(&self, job: JobId, running: &Running, place: u64) -> Place {
+        let rank = match running.lane {
+            Lane::Flush => 0,
+            Lane::Level0 => 1,
+            Lane::Deep => 1 + u8::from(self.options.priority),
+        };
+        let deep = self.options.priority && running.lane == Lane::Deep;
+        (rank, Reverse(if deep { running.urgency } else { 0 }), place, job)
+    }
+}
+
+impl Running {
+    fn is_granted(&self) -> bool {
+        matches!(self.state, State::Granted(..))
+    }
+
+    fn is_preempted(&self) -> bool {
+        matches!(self.paused, Some(PauseReason::Preempted { .. }))
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "clamped to what fits before"
+)]
+fn thousandths(score: f64) -> u64 {
+    (score.clamp(0.0, 1e9) * 1000.0) as u64
+}
+
+/// Spreads numbers that follow each other: a choice that is random enough, and the same each time.
+fn mix(n: u64) -> u64 {
+    let n = (n ^ (n >> 31)).wrapping_mul(0x7FB5_D329_728E_A185);
+    (n ^ (n >> 27)).wrapping_mul(0x81DA_DEF4_BC2D_D44D)
+}
+
+fn to_i64(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }

@@ -54,7 +54,7 @@ pub(super) fn random_control(random: &mut Random) -> ControlOptions {
         ControlOptions::default().with_max_background_jobs(1 + random.below(8) as usize);
     options.parallel_only_under_pressure = random.one_in(3);
     options.l0_slots_reserved = random.below(3) as usize;
-    options.level0_first = random.one_in(2);
+    options.scheduler.priority = random.one_in(2);
     options.slice_bytes_max = 1000;
     if random.one_in(3) {
         options.rate_limiter.bytes_per_second = Some(100_000 + random.below(10_000_000));

@@ -1,11 +1,16 @@
 //! Admission: whether and how fast clients may write, and why not faster. RocksDB's triggers and
 //! its adaptation of the delayed write rate.
 
+mod smooth;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::options::CfOptions;
 use crate::types::ColumnFamilyId;
+
+pub use smooth::Outlook;
+pub(crate) use smooth::{Drains, Pressure, judge as judge_smoothly};
 
 /// Why writers wait. Every wait has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,0 +1,70 @@
+//! How much of the device background work gets: what clients leave of it, `I = T - C - ε`, in each
+//! direction (SILK §5.2.1), never less than what keeps the memtables from filling up.
+
+use super::device::{DeviceProfile, scale};
+use super::monitor::Monitor;
+use crate::options::SchedulerOptions;
+
+/// Bytes a second for background work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Allocation {
+    /// What all of it may read and write together.
+    pub(crate) read: u64,
+    pub(crate) write: u64,
+    /// What flushes and level 0 may read and write in any case.
+    pub(crate) floor_read: u64,
+    pub(crate) floor_write: u64,
+    /// What clients use.
+    pub(crate) client: u64,
+}
+
+/// No floor is lower: even an idle client's memtable has to be flushed some day.
+const FLOOR_MIN: u64 = 2 << 20;
+/// No floor takes more of the device than this, in thousandths.
+const FLOOR_SHARE_MAX: u64 = 800;
+/// A byte that is flushed is read and written again by the compaction out of level 0, with what it
+/// overlaps below: so many times at least.
+const LEVEL0_AMPLIFICATION_MIN: u64 = 2;
+
+impl Allocation {
+    /// What is due now. `level0_amplification`: bytes that a compaction out of level 0 moves for
+    /// each byte of level 0.
+    pub(crate) fn due(
+        options: &SchedulerOptions,
+        device: DeviceProfile,
+        monitor: &Monitor,
+        level0_amplification: u64,
+    ) -> Allocation {
+        let (client_read, client_write) = (monitor.client_read(), monitor.client_write());
+        let usable = |bandwidth: u64| scale(bandwidth, 1000 - options.headroom.min(999), 1000);
+        let read = usable(device.read_bytes_per_second).saturating_sub(client_read);
+        let write = usable(device.write_bytes_per_second).saturating_sub(client_write);
+        let down = level0_amplification.max(LEVEL0_AMPLIFICATION_MIN);
+        let needed = monitor.fill().saturating_mul(1 + down);
+        let floor = |bandwidth: u64| {
+            let most = scale(bandwidth, FLOOR_SHARE_MAX, 1000).max(FLOOR_MIN);
+            options.floor_bytes_per_second.unwrap_or(needed).clamp(FLOOR_MIN, most)
+        };
+        Allocation {
+            read,
+            write,
+            floor_read: floor(device.read_bytes_per_second),
+            floor_write: floor(device.write_bytes_per_second),
+            client: client_read + client_write,
+        }
+    }
+
+    /// Whether this differs enough from `before` to be worth a change (SILK §5.2.1).
+    pub(crate) fn is_news(
+        &self,
+        before: &Allocation,
+        device: DeviceProfile,
+        options: &SchedulerOptions,
+    ) -> bool {
+        let differs = |now: u64, then: u64, bandwidth: u64| {
+            now.abs_diff(then) > scale(bandwidth, options.change_threshold, 1000)
+        };
+        differs(self.read, before.read, device.read_bytes_per_second)
+            || differs(self.write, before.write, device.write_bytes_per_second)
+    }
+}

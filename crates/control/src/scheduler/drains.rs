@@ -1,0 +1,85 @@
+//! How fast flushes and compactions carry off what clients write, as it was measured.
+
+use super::device::{DeviceProfile, scale};
+use crate::event::Sample;
+use crate::types::{Instant, IoClass};
+use crate::write_controller::Drains;
+
+const NS_PER_SECOND: u64 = 1_000_000_000;
+/// Over so long a rate is smoothed.
+const FLUSH_NS: u64 = 200_000_000;
+const LEVEL0_NS: u64 = 2_000_000_000;
+const DEEP_NS: u64 = 30_000_000_000;
+/// What deep compactions write for each byte of clients, before any was seen and at most.
+const DEEP_AMPLIFICATION: u64 = 8;
+const DEEP_AMPLIFICATION_MAX: u64 = 40;
+
+/// Bytes a second that were written by each kind of work, while there was any.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MeasuredDrains {
+    flush: u64,
+    level0: u64,
+    deep_long: u64,
+    fill_long: u64,
+    /// Bytes of memtables for a thousand bytes that their flush wrote. 0: not known.
+    expansion: u64,
+    last: Option<Instant>,
+}
+
+fn follow(rate: &mut u64, bytes: u64, over_ns: u64, time_ns: u64) {
+    let now = scale(bytes, NS_PER_SECOND, over_ns);
+    if *rate == 0 {
+        *rate = now;
+        return;
+    }
+    let step = scale(now.abs_diff(*rate), over_ns.min(time_ns), time_ns);
+    *rate = if now > *rate { rate.saturating_add(step) } else { rate.saturating_sub(step) };
+}
+
+impl MeasuredDrains {
+    pub(crate) fn observe(&mut self, now: Instant, sample: &Sample) {
+        let Some(last) = self.last.replace(now) else { return };
+        let over_ns = now.0.saturating_sub(last.0).max(1);
+        let written = |class: IoClass| sample.classes[class.index()].write_bytes;
+        // Where nothing was written nothing ran: that says nothing of how fast it would have.
+        if written(IoClass::Flush) > 0 {
+            follow(&mut self.flush, written(IoClass::Flush), over_ns, FLUSH_NS);
+        }
+        if written(IoClass::L0) > 0 {
+            follow(&mut self.level0, written(IoClass::L0), over_ns, LEVEL0_NS);
+        }
+        follow(&mut self.deep_long, written(IoClass::Deep(1)), over_ns, DEEP_NS);
+        follow(&mut self.fill_long, sample.user_bytes, over_ns, DEEP_NS);
+    }
+
+    /// A flush of memtables of `memory_bytes` has written `written` bytes.
+    pub(crate) fn flushed(&mut self, memory_bytes: u64, written: u64) {
+        if written > 0 {
+            self.expansion = scale(memory_bytes, 1000, written).clamp(500, 8000);
+        }
+    }
+
+    /// Bytes of memtables that `written` bytes of their flush stand for.
+    pub(crate) fn uncompressed(&self, written: u64) -> u64 {
+        if self.expansion == 0 { written } else { scale(written, self.expansion, 1000) }
+    }
+
+    /// The same as bytes of clients. What was never measured is taken from the device.
+    pub(crate) fn of(&self, device: DeviceProfile, level0_amplification: u64, fill: u64) -> Drains {
+        let write = device.write_bytes_per_second;
+        let flush = if self.flush == 0 { write / 2 } else { self.flush };
+        let level0 = if self.level0 == 0 { write / 3 } else { self.level0 };
+        let deep_amplification = match self.fill_long {
+            0..=0xFFFF => DEEP_AMPLIFICATION,
+            fill => (self.deep_long / fill).clamp(DEEP_AMPLIFICATION / 2, DEEP_AMPLIFICATION_MAX),
+        };
+        let above = fill.saturating_mul(1 + level0_amplification);
+        let deep = (write / 10 * 9).saturating_sub(above).max(write / 20);
+        Drains {
+            flush: self.uncompressed(flush),
+            level0: level0 / level0_amplification.max(1),
+            deep: (deep / deep_amplification).max(1),
+            fill,
+        }
+    }
+}

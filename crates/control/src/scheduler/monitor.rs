@@ -1,0 +1,104 @@
+//! What clients use of the device and how fast they fill the memtables, smoothed.
+
+use super::device::scale;
+use crate::event::Sample;
+use crate::types::{Instant, IoClass};
+
+/// A rate that follows a rise within a few samples and a fall over `fall_ns`.
+#[derive(Clone, Copy, Debug)]
+struct Smoothed {
+    per_second: u64,
+    rise_ns: u64,
+    fall_ns: u64,
+}
+
+impl Smoothed {
+    const fn new(rise_ns: u64, fall_ns: u64) -> Smoothed {
+        Smoothed { per_second: 0, rise_ns, fall_ns }
+    }
+
+    fn add(&mut self, amount: u64, over_ns: u64) {
+        let now = scale(amount, NS_PER_SECOND, over_ns);
+        let time_ns = if now > self.per_second { self.rise_ns } else { self.fall_ns };
+        let step = scale(now.abs_diff(self.per_second), over_ns.min(time_ns), time_ns);
+        self.per_second = if now > self.per_second {
+            self.per_second.saturating_add(step)
+        } else {
+            self.per_second.saturating_sub(step)
+        };
+    }
+}
+
+const NS_PER_SECOND: u64 = 1_000_000_000;
+/// Clients' bandwidth: a peak is seen at once, its end within a tenth of a second.
+const CLIENT: Smoothed = Smoothed::new(20_000_000, 100_000_000);
+/// What memtables fill up with: what counts is whether a flush ends before the next one is due.
+const FILL: Smoothed = Smoothed::new(250_000_000, 1_000_000_000);
+/// What happens over a peak and a valley.
+const LONG: Smoothed = Smoothed::new(30 * NS_PER_SECOND, 30 * NS_PER_SECOND);
+
+/// Bytes a second, as they are used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Monitor {
+    client_read: Smoothed,
+    client_write: Smoothed,
+    fill: Smoothed,
+    fill_long: Smoothed,
+    deep_long: Smoothed,
+    last: Option<Instant>,
+}
+
+impl Default for Monitor {
+    fn default() -> Monitor {
+        Monitor {
+            client_read: CLIENT,
+            client_write: CLIENT,
+            fill: FILL,
+            fill_long: LONG,
+            deep_long: LONG,
+            last: None,
+        }
+    }
+}
+
+impl Monitor {
+    pub(crate) fn observe(&mut self, now: Instant, sample: &Sample) {
+        let Some(last) = self.last.replace(now) else { return };
+        let over_ns = now.0.saturating_sub(last.0).max(1);
+        let class = |class: IoClass| sample.classes[class.index()];
+        let (client, wal, deep) =
+            (class(IoClass::Client), class(IoClass::Wal), class(IoClass::Deep(1)));
+        self.client_read.add(client.read_bytes + wal.read_bytes, over_ns);
+        self.client_write.add(client.write_bytes + wal.write_bytes, over_ns);
+        self.fill.add(sample.user_bytes, over_ns);
+        self.fill_long.add(sample.user_bytes, over_ns);
+        self.deep_long.add(deep.write_bytes, over_ns);
+    }
+
+    pub(crate) fn client_read(&self) -> u64 {
+        self.client_read.per_second
+    }
+
+    pub(crate) fn client_write(&self) -> u64 {
+        self.client_write.per_second
+    }
+
+    /// Bytes a second that clients write into memtables.
+    pub(crate) fn fill(&self) -> u64 {
+        self.fill.per_second
+    }
+
+    /// How many bytes deep compactions wrote for each byte of clients, in the long run.
+    pub(crate) fn deep_amplification(&self) -> u64 {
+        let (deep, fill) = (self.deep_long.per_second, self.fill_long.per_second);
+        if fill < 1 << 16 { DEEP_AMPLIFICATION } else { (deep / fill).clamp(1, 20) }
+    }
+
+    /// Whether clients have used the device lately.
+    pub(crate) fn clients_active(&self) -> bool {
+        self.client_read() + self.client_write() + self.fill() > 64 << 10
+    }
+}
+
+/// What is assumed before anything was seen: half of the multiplier between levels, for each of two.
+const DEEP_AMPLIFICATION: u64 = 10;

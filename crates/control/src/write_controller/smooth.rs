@@ -1,0 +1,185 @@
+//! Admission without thresholds: one rate for the writers of a column family, from how far each
+//! resource is used up and how fast it drains. Far from every limit writers are not slowed down at
+//! all; towards a limit the rate goes through what drains to nothing, so that a limit is approached
+//! and not hit.
+//!
+//! What must stay true: a column family with no resource near its limit is open; the rate falls
+//! when a resource fills and rises when it drains, all else being equal; writers stop only where
+//! memory leaves no choice or level 0 is full.
+
+use super::{Admission, AdmissionState, StallCause};
+use crate::options::CfOptions;
+use crate::types::ColumnFamilyId;
+
+/// What of one column family decides about its writers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pressure {
+    /// Memtables that wait for their flush, and their bytes.
+    pub(crate) sealed: u32,
+    pub(crate) sealed_bytes: u64,
+    /// What of those the running flush has written.
+    pub(crate) flushed_bytes: u64,
+    /// Bytes of the memtable that takes writes.
+    pub(crate) active_bytes: u64,
+    /// Runs of level 0, and what part of them, in thousandths of a run, the running compaction has
+    /// read.
+    pub(crate) level0_runs: u32,
+    pub(crate) level0_done: u64,
+    /// Bytes that deep compactions are behind.
+    pub(crate) debt: u64,
+}
+
+/// What drains the resources, in bytes of clients a second.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Drains {
+    pub(crate) flush: u64,
+    pub(crate) level0: u64,
+    pub(crate) deep: u64,
+    /// What clients write now.
+    pub(crate) fill: u64,
+}
+
+/// How things will go on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outlook {
+    /// Nanoseconds until writers stop if they go on as now; `None`: they will not.
+    pub time_to_stall_ns: Option<u64>,
+    /// Bytes of keys and values a second that background work can keep up with.
+    pub sustainable_write_rate: u64,
+}
+
+/// The slowest that writers are slowed down to, in bytes a second.
+const RATE_MIN: u64 = 64 << 10;
+/// A rate that is so many times what clients write is no limit.
+const AMPLE: u64 = 4;
+/// Debt is looked at once it would take so long to drain, and must not take longer than that.
+const DEBT_SECONDS_SOFT: u64 = 60;
+const DEBT_SECONDS_HARD: u64 = 600;
+
+const THOUSAND: u64 = 1000;
+
+/// A resource: how many thousandths of the way from where it matters to its limit it is used up,
+/// what drains it, what is left of it.
+#[derive(Clone, Copy, Debug)]
+struct Resource {
+    cause: StallCause,
+    used: u64,
+    drain: u64,
+    room: u64,
+}
+
+impl Resource {
+    /// What writers may write: without bound where it begins to matter, what drains half-way,
+    /// nothing at its limit.
+    fn rate(&self) -> u64 {
+        match self.used {
+            0 => u64::MAX,
+            used => scale(self.drain, THOUSAND.saturating_sub(used), used),
+        }
+    }
+}
+
+fn part(used: u64, from: u64, to: u64) -> u64 {
+    if used <= from || to <= from {
+        return 0;
+    }
+    scale(used - from, THOUSAND, to - from).clamp(1, THOUSAND)
+}
+
+fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource; 3] {
+    let memtable = options.write_buffer_size.max(1);
+    let memtables_max = u64::from(options.max_write_buffer_number.max(1));
+    let in_memory = u64::from(now.sealed) * memtable + now.active_bytes.min(memtable);
+    let left = now.sealed_bytes.saturating_sub(now.flushed_bytes);
+    let memory_room = (memtables_max * memtable).saturating_sub(in_memory);
+    // The flush is done in time if what is left of it takes no longer than filling what is left of
+    // memory: then the one drains as fast as the other fills.
+    let memory_used = if now.sealed == 0 { 0 } else { part(left, 0, left + memory_room) };
+
+    let stop = u64::from(options.level0_stop_writes_trigger.max(1));
+    let trigger = u64::from(options.level0_file_num_compaction_trigger);
+    // From twice the trigger on, or where RocksDB begins if that is earlier.
+    let from = (2 * trigger).min(u64::from(options.level0_slowdown_writes_trigger)).min(stop - 1);
+    let filling = scale(now.active_bytes.min(memtable), THOUSAND, memtable);
+    let runs = u64::from(now.level0_runs) * THOUSAND + filling;
+    let runs = runs.saturating_sub(now.level0_done);
+    let level0_room = scale(memtable, (stop * THOUSAND).saturating_sub(runs), THOUSAND);
+
+    let seconds = |seconds: u64| drains.deep.saturating_mul(seconds);
+    let limit = |limit: u64, by_time: u64| if limit == 0 { by_time } else { limit.min(by_time) };
+    let soft = limit(options.soft_pending_compaction_bytes_limit, seconds(DEBT_SECONDS_SOFT));
+    let hard = limit(options.hard_pending_compaction_bytes_limit, seconds(DEBT_SECONDS_HARD));
+    let unlimited = options.soft_pending_compaction_bytes_limit == 0
+        && options.hard_pending_compaction_bytes_limit == 0;
+    [
+        Resource {
+            cause: StallCause::MemtableLimit,
+            used: memory_used,
+            drain: drains.flush,
+            room: memory_room,
+        },
+        Resource {
+            cause: StallCause::Level0Runs,
+            used: part(runs, from * THOUSAND, stop.saturating_mul(THOUSAND)),
+            drain: drains.level0,
+            room: level0_room,
+        },
+        Resource {
+            cause: StallCause::PendingCompactionBytes,
+            used: if unlimited { 0 } else { part(now.debt, soft, hard).min(THOUSAND - 50) },
+            drain: drains.deep,
+            room: hard.saturating_sub(now.debt),
+        },
+    ]
+}
+
+/// How the writers of `cf` are admitted, and what lies ahead of them.
+pub(crate) fn judge(
+    cf: ColumnFamilyId,
+    options: &CfOptions,
+    now: &Pressure,
+    drains: &Drains,
+) -> (Admission, Outlook) {
+    let all = resources(options, now, drains);
+    let relevant = if options.disable_auto_compactions { 1 } else { all.len() };
+    let all = &all[..relevant];
+    let sustainable = all.iter().map(|resource| resource.drain).min().unwrap_or(0);
+    let stall = all
+        .iter()
+        .filter(|resource| drains.fill > resource.drain)
+        .map(|resource| scale(resource.room, 1_000_000_000, drains.fill - resource.drain))
+        .min();
+    let outlook = Outlook { time_to_stall_ns: stall, sustainable_write_rate: sustainable };
+
+    let full = now.sealed >= options.max_write_buffer_number.max(1);
+    let runs_full = relevant > 1 && now.level0_runs >= options.level0_stop_writes_trigger.max(1);
+    let stopped = match (full, runs_full) {
+        (true, _) => Some(StallCause::MemtableLimit),
+        (_, true) => Some(StallCause::Level0Runs),
+        _ => None,
+    };
+    if let Some(cause) = stopped {
+        let admission = Admission {
+            state: AdmissionState::Stopped,
+            cause: Some(cause),
+            column_family: Some(cf),
+        };
+        return (admission, outlook);
+    }
+    let Some(worst) = all.iter().min_by_key(|resource| resource.rate()) else {
+        return (Admission::default(), outlook);
+    };
+    let rate = worst.rate();
+    if rate >= drains.fill.saturating_mul(AMPLE).max(AMPLE_MIN) {
+        return (Admission::default(), outlook);
+    }
+    let state = AdmissionState::Delayed { bytes_per_second: rate.max(RATE_MIN) };
+    (Admission { state, cause: Some(worst.cause), column_family: Some(cf) }, outlook)
+}
+
+/// No rate as high as this is a limit: nobody writes faster.
+const AMPLE_MIN: u64 = 1 << 30;
+
+fn scale(value: u64, by: u64, of: u64) -> u64 {
+    u64::try_from(u128::from(value) * u128::from(by) / u128::from(of.max(1))).unwrap_or(u64::MAX)
+}
