@@ -11,10 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use sateen::{
-    ColumnFamilyMetrics, CompactRangeOptions, Db, LevelShape, Metrics, Options, ReadOptions,
-    WriteOptions,
-};
+use sateen::metrics::{ColumnFamilyMetrics, LevelShape, Metrics};
+use sateen::{CompactRangeOptions, Db, Options, ReadOptions, WriteOptions};
 use serde_json::json;
 
 use crate::args::{DbVerb, Family, Load, Place};
