@@ -16,17 +16,21 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Starts `workers` workers and the chores' thread.
+    /// Starts `workers` workers, the chores' thread and the one that samples.
     pub(crate) fn start(&self, core: &Arc<DbCore>, workers: u32, nice: u32) -> Result<()> {
         let mut threads = lock(&self.threads);
-        for number in 0..=workers {
+        for number in 0..workers + 2 {
             let core = core.clone();
-            let (name, work): (String, fn(&Arc<DbCore>)) = match number.checked_sub(1) {
-                Some(worker) => (format!("sateen-work-{worker}"), work),
-                None => ("sateen-chores".to_owned(), |core| core.chores_loop()),
+            // Who samples decides how fast clients may write: it must not wait behind the work.
+            let (name, nice, work): (String, u32, fn(&Arc<DbCore>)) = match number {
+                0 => ("sateen-sample".to_owned(), 0, |core| core.sampling_loop()),
+                1 => ("sateen-chores".to_owned(), nice, |core| core.chores_loop()),
+                worker => (format!("sateen-work-{}", worker - 2), nice, work),
             };
             let run = move || {
-                lower_priority(nice);
+                if nice > 0 {
+                    lower_priority(nice);
+                }
                 work(&core);
             };
             let spawned = std::thread::Builder::new().name(name).spawn(run);

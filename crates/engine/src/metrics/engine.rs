@@ -241,6 +241,11 @@ impl EngineMetrics {
         self.finish(Operation::Write, timer);
     }
 
+    /// Bytes of keys and values written since open.
+    pub(crate) fn write_bytes(&self) -> u64 {
+        self.counters.get(Ticker::WriteBytes)
+    }
+
     /// An iterator's seek is over.
     #[inline]
     pub(crate) fn record_seek(&self, timer: OpTimer) {
