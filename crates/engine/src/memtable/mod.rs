@@ -100,7 +100,7 @@ impl MemTable {
     }
 
     /// Bytes of the internal keys and values.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn data_bytes(&self) -> usize {
         self.list.data_bytes()
     }
@@ -121,7 +121,7 @@ impl MemTable {
     }
 
     /// The smallest sequence number of an entry; `None` if there is none.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn seqno_min(&self) -> Option<SeqNo> {
         let min = self.seqno_min.load(Ordering::Relaxed);
         (min != u64::MAX).then_some(SeqNo(min))

@@ -129,7 +129,7 @@ impl SkipList {
     }
 
     /// Bytes of the internal keys and values, counted just before they can be seen.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn data_bytes(&self) -> usize {
         self.counts.data_bytes.load(Ordering::Relaxed)
     }

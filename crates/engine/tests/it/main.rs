@@ -11,6 +11,5 @@ mod full_disk;
 mod fuzz_corpus;
 mod kill;
 mod measure;
-mod memory;
 mod meta;
 mod repair;
