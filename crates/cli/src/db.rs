@@ -288,7 +288,10 @@ fn stats(db: &Db, prometheus: bool, json: bool, output: &mut dyn Write) -> Resul
 /// opened it.
 fn stats_json(metrics: &Metrics) -> serde_json::Value {
     let family = |family: &ColumnFamilyMetrics| {
-        let level = |level: &LevelShape| json!({ "runs": level.runs, "tables": level.tables, "bytes": level.bytes });
+        let level = |level: &LevelShape| {
+            let LevelShape { runs, tables, bytes } = level;
+            json!({ "runs": runs, "tables": tables, "bytes": bytes })
+        };
         json!({
             "name": family.name,
             "levels": family.levels.iter().map(level).collect::<Vec<_>>(),
