@@ -408,3 +408,33 @@ fn listing(directory: &Path) -> Vec<String> {
     let names = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
     names.map(|name| name.to_string_lossy().into_owned()).collect()
 }
+
+#[test]
+fn statistics_are_values_in_json() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    done(at, &["db", "put", "d", "k", "v"]);
+    let run = done(at, &["db", "stats", "d", "--json"]);
+    let stats: serde_json::Value = serde_json::from_str(run.out()).unwrap();
+    assert_eq!(stats["health"], "ok");
+    let family = &stats["column_families"][0];
+    assert_eq!((&family["name"], family["levels"][0].is_object()), (&"default".into(), true));
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_told_before_measuring() {
+    let folder = TempDir::new().unwrap();
+    let report = "missing/report.html";
+    refused(folder.path(), &["demo", "--html", report, "--seconds", "1"], 1, &[report, "No such"]);
+    assert_eq!(listing(folder.path()), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_no_database_is_not_repaired() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::create_dir_all(at.join("other")).unwrap();
+    fs::write(at.join("other/file"), "text").unwrap();
+    refused(at, &["db", "repair", "other"], 1, &["other", "nothing of a database"]);
+    assert_eq!(listing(&at.join("other")), ["file"]);
+}
