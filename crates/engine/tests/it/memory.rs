@@ -38,7 +38,7 @@ fn read(db: &Db, families: &[ColumnFamily], seed: u64, over: &AtomicBool) {
             db.get_cf(family, key(&mut random), &ReadOptions::default()).unwrap();
         }
         let mut iter = db.iter_cf(family, &ReadOptions::default()).unwrap();
-        iter.seek(&key(&mut random));
+        iter.seek(key(&mut random));
         for _ in 0..200 {
             if iter.valid() {
                 iter.next();
