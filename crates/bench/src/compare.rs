@@ -1,9 +1,13 @@
 //! Runs the measurements of a command, each in a process of its own, engines in turn.
 
 use std::ffi::OsString;
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::args::BenchArgs;
 use crate::child::{self, ChildTask};
@@ -12,19 +16,24 @@ use crate::store::Engine;
 use crate::system::Machine;
 use crate::{Error, Result, csv, html, terminal};
 
+/// How often a measurement is looked after while it runs.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 /// How this program is started again for one measurement: the words before the options of
 /// [`BenchArgs`] (for `sateen bench …`: `["bench"]`).
 #[derive(Clone, Debug, Default)]
 pub struct Reexec {
     /// The words.
     pub words: Vec<OsString>,
+    /// Once it is true, the measurement is ended and what it made is removed.
+    pub interrupted: Arc<AtomicBool>,
 }
 
 impl Reexec {
     /// With these words.
     #[must_use]
     pub fn new<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Reexec {
-        Reexec { words: words.into_iter().map(Into::into).collect() }
+        Reexec { words: words.into_iter().map(Into::into).collect(), ..Reexec::default() }
     }
 }
 
@@ -66,6 +75,7 @@ fn merged(files: &[PathBuf]) -> Result<Report> {
 /// As [`run`].
 pub fn measure(args: &BenchArgs, reexec: &Reexec) -> Result<Report> {
     args.check()?;
+    check_outputs(args)?;
     let engines = engines(args);
     let temporary;
     let base: &Path = match &args.db {
@@ -78,11 +88,39 @@ pub fn measure(args: &BenchArgs, reexec: &Reexec) -> Result<Report> {
             temporary.path()
         }
     };
+    let runs = run_children(args, &engines, base, reexec);
+    if !args.keep && !args.use_existing && args.db.is_some() {
+        for engine in &engines {
+            let _ = std::fs::remove_dir_all(base.join(engine.name()));
+            let _ = std::fs::remove_file(child::mark_path(&base.join(engine.name())));
+        }
+    }
+    let runs = runs?;
+    let program = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
+    let program = program.file_name().unwrap_or_default().to_owned();
+    let words = std::iter::once(program).chain(std::env::args_os().skip(1));
+    let command: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
+    Ok(Report {
+        schema: 1,
+        command: command.join(" "),
+        setting: setting(args),
+        machine: Machine::this(),
+        runs,
+    })
+}
+
+/// Every round of every workload, engines in turn.
+fn run_children(
+    args: &BenchArgs,
+    engines: &[Engine],
+    base: &Path,
+    reexec: &Reexec,
+) -> Result<Vec<RunResult>> {
     let rounds = args.rounds.unwrap_or(if args.compare { 3 } else { 1 });
     let mut runs = Vec::new();
     for workload in &args.workload {
         for round in 1..=rounds {
-            for engine in &engines {
+            for engine in engines {
                 let directory = base.join(engine.name());
                 let task = ChildTask {
                     engine: engine.clone(),
@@ -95,23 +133,7 @@ pub fn measure(args: &BenchArgs, reexec: &Reexec) -> Result<Report> {
             }
         }
     }
-    if !args.keep && !args.use_existing && args.db.is_some() {
-        for engine in &engines {
-            let _ = std::fs::remove_dir_all(base.join(engine.name()));
-            let _ = std::fs::remove_file(child::mark_path(&base.join(engine.name())));
-        }
-    }
-    let program = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
-    let program = program.file_name().unwrap_or_default().to_owned();
-    let words = std::iter::once(program).chain(std::env::args_os().skip(1));
-    let command: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
-    Ok(Report {
-        schema: 1,
-        command: command.join(" "),
-        setting: setting(args),
-        machine: Machine::this(),
-        runs,
-    })
+    Ok(runs)
 }
 
 fn engines(args: &BenchArgs) -> Vec<Engine> {
@@ -161,12 +183,13 @@ fn run_child(task: &ChildTask, reexec: &Reexec) -> Result<RunResult> {
     serde_json::to_writer(&mut file, task)?;
     file.flush()?;
     let program = std::env::current_exe()?;
-    let status = Command::new(&program)
+    let mut child = Command::new(&program)
         .args(&reexec.words)
         .arg("--run-child")
         .arg(file.path())
-        .status()
+        .spawn()
         .map_err(|error| Error::file(&program, error))?;
+    let status = wait(&mut child, &reexec.interrupted)?;
     if !status.success() {
         return Err(Error::Failed(format!(
             "{} with {} did not finish ({status})",
@@ -176,6 +199,37 @@ fn run_child(task: &ChildTask, reexec: &Reexec) -> Result<RunResult> {
     }
     let text = std::fs::read(file.path())?;
     Ok(serde_json::from_slice(&text)?)
+}
+
+/// Waits for the end of `child`, or ends it when that is wanted.
+fn wait(child: &mut Child, interrupted: &AtomicBool) -> Result<ExitStatus> {
+    loop {
+        let ended = child.try_wait()?;
+        if interrupted.load(Ordering::Relaxed) {
+            if ended.is_none() {
+                child.kill()?;
+                child.wait()?;
+            }
+            return Err(Error::Interrupted);
+        }
+        if let Some(status) = ended {
+            return Ok(status);
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Minutes of measuring are not spent for a report that cannot be written.
+fn check_outputs(args: &BenchArgs) -> Result<()> {
+    for path in [&args.json, &args.csv, &args.html].into_iter().flatten() {
+        let new = !path.exists();
+        let opened = OpenOptions::new().append(true).create(true).open(path);
+        opened.map_err(|error| Error::file(path, error))?;
+        if new {
+            std::fs::remove_file(path).map_err(|error| Error::file(path, error))?;
+        }
+    }
+    Ok(())
 }
 
 /// Prints the table and writes the files that the options name.

@@ -12,6 +12,8 @@ pub enum Error {
     Usage(String),
     /// Something failed while doing it; the text says what.
     Failed(String),
+    /// The user stopped it.
+    Interrupted,
 }
 
 impl Error {
@@ -25,6 +27,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Usage(text) | Error::Failed(text) => f.write_str(text),
+            Error::Interrupted => f.write_str("interrupted"),
         }
     }
 }

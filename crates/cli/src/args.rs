@@ -14,7 +14,8 @@ Exit codes:
   0  done
   1  it failed, or corruption was found
   2  the command line or an option is wrong
-  3  the key, column family or property is not there";
+  3  the key, column family or property is not there
+  130  it was interrupted";
 
 /// Sateen: an ordered key-value store with a flat latency tail
 #[derive(Debug, Parser)]
@@ -175,7 +176,8 @@ Formats: tsv (key, tab, value; \\t \\n \\r \\\\ \\xHH are escapes), csv (RFC 418
 jsonl (one object a line with key and value, or key_hex, key_base64, value_hex, value_base64).
 
 A line that is no record ends the load with its number. Then the database holds every record
-before it and none after. What a load wrote is durable when the command returns.")]
+before it and none after. Ctrl-C ends it likewise, with 130. What a load wrote is durable when the
+command returns.")]
     Load(Load),
     /// Print what the database knows about itself
     #[command(after_help = "\

@@ -1,17 +1,23 @@
 //! The verbs of `sateen db`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use sateen::metrics::{ColumnFamilyMetrics, LevelShape, Metrics};
 use sateen::{CompactRangeOptions, Db, Options, ReadOptions, WriteOptions};
 use serde_json::json;
 
 use crate::args::{DbVerb, Family, Load, Place};
 use crate::failure::{Failure, Result};
+use crate::interrupt::{self, Interruptible};
 use crate::load::{LoadError, Loaded, Sink, load};
 use crate::progress::Progress;
 use crate::scan;
@@ -21,6 +27,9 @@ use crate::text::{Encoding, Format, RecordReader, RecordWriter};
 
 /// Text is read in pieces of this size.
 const INPUT_BUFFER_BYTES: usize = 1 << 20;
+
+/// The text of a load.
+type Input = BufReader<Interruptible>;
 
 pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<()> {
     match verb {
@@ -150,7 +159,8 @@ fn load_file(arguments: &Load, json: bool, output: &mut dyn Write) -> Result<()>
         }
     };
     // The file comes first: a wrong name must not leave an empty database behind.
-    let (input, length) = input(arguments, name)?;
+    let interrupted = interrupt::watch()?;
+    let (input, length) = input(arguments, name, &interrupted)?;
     let mut reader = RecordReader::new(input, format, arguments.encoding);
     if arguments.no_escapes {
         reader = reader.without_escapes();
@@ -176,7 +186,9 @@ fn load_file(arguments: &Load, json: bool, output: &mut dyn Write) -> Result<()>
     };
     drop(progress);
     if let Err(error) = &ended {
-        return Err(load_failure(error, name, loaded, arguments.dry_run));
+        let failure = load_failure(error, name, loaded, arguments.dry_run);
+        let stopped = interrupted.load(Ordering::Relaxed);
+        return Err(if stopped { Failure::interrupted(failure.message) } else { failure });
     }
     let seconds = began.elapsed().as_secs_f64();
     let Loaded { records, bytes, .. } = loaded;
@@ -191,22 +203,28 @@ fn load_file(arguments: &Load, json: bool, output: &mut dyn Write) -> Result<()>
     Ok(writeln!(output, "{done} {records} records, {mib:.1} MiB, in {seconds:.1} s")?)
 }
 
-fn input(arguments: &Load, name: &Path) -> Result<(Box<dyn BufRead>, Option<u64>)> {
-    if arguments.file == Path::new("-") {
-        let input = BufReader::with_capacity(INPUT_BUFFER_BYTES, io::stdin());
-        return Ok((Box::new(input), None));
-    }
-    let file = File::open(&arguments.file).map_err(|error| Failure::file(name, &error))?;
+fn input(
+    arguments: &Load,
+    name: &Path,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<(Input, Option<u64>)> {
+    let opened = if arguments.file == Path::new("-") {
+        io::stdin().as_fd().try_clone_to_owned().map(File::from)
+    } else {
+        File::open(&arguments.file)
+    };
+    let file = opened.map_err(|error| Failure::file(name, &error))?;
     let metadata = file.metadata().map_err(|error| Failure::file(name, &error))?;
     if metadata.is_dir() {
         return Err(Failure::usage(format!("{}: a directory, not a file", name.display())));
     }
     let length = metadata.is_file().then_some(metadata.len());
-    Ok((Box::new(BufReader::with_capacity(INPUT_BUFFER_BYTES, file)), length))
+    let input = Interruptible::new(file, Arc::clone(interrupted));
+    Ok((BufReader::with_capacity(INPUT_BUFFER_BYTES, input), length))
 }
 
 fn load_records(
-    reader: &mut RecordReader<Box<dyn BufRead>>,
+    reader: &mut RecordReader<Input>,
     header: bool,
     sink: &mut impl Sink,
     progress: &Progress,
@@ -252,15 +270,41 @@ fn load_why(error: &LoadError, name: &Path) -> String {
 }
 
 fn stats(db: &Db, prometheus: bool, json: bool, output: &mut dyn Write) -> Result<()> {
+    if json && !prometheus {
+        return Ok(writeln!(output, "{}", stats_json(&db.metrics()))?);
+    }
     let text = store::stats(db, prometheus);
     if json {
-        return Ok(writeln!(output, "{}", json!({ "stats": text }))?);
+        return Ok(writeln!(output, "{}", json!({ "prometheus": text }))?);
     }
     output.write_all(text.as_bytes())?;
     if !text.ends_with('\n') {
         output.write_all(b"\n")?;
     }
     Ok(())
+}
+
+/// What is there. What was done since the database was opened is left out: a command has just
+/// opened it.
+fn stats_json(metrics: &Metrics) -> serde_json::Value {
+    let family = |family: &ColumnFamilyMetrics| {
+        let level = |level: &LevelShape| {
+            let LevelShape { runs, tables, bytes } = level;
+            json!({ "runs": runs, "tables": tables, "bytes": bytes })
+        };
+        json!({
+            "name": family.name,
+            "levels": family.levels.iter().map(level).collect::<Vec<_>>(),
+            "compaction_debt_bytes": family.compaction_debt_bytes,
+        })
+    };
+    json!({
+        "column_families": metrics.column_families.iter().map(family).collect::<Vec<_>>(),
+        "memory_bytes": metrics.memory.owners().into_iter().collect::<BTreeMap<_, _>>(),
+        "live_wal_bytes": metrics.live_wal_bytes,
+        "obsolete_bytes": metrics.obsolete_bytes,
+        "health": metrics.health,
+    })
 }
 
 fn check(place: &Place, json: bool, output: &mut dyn Write) -> Result<()> {

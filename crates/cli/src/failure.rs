@@ -9,6 +9,8 @@ use std::path::Path;
 pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 pub(crate) const NOT_FOUND: u8 = 3;
+/// What shells say of a program that Ctrl-C ended.
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Why a command ended early.
 #[derive(Debug)]
@@ -30,6 +32,11 @@ impl Failure {
     /// The arguments cannot be meant so.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure { code: USAGE, message: message.into(), quiet: false }
+    }
+
+    /// The user stopped it.
+    pub(crate) fn interrupted(message: impl Into<String>) -> Failure {
+        Failure { code: INTERRUPTED, message: message.into(), quiet: false }
     }
 
     /// What was asked for is not there.
@@ -64,7 +71,8 @@ impl From<sateen_bench::Error> for Failure {
     fn from(error: sateen_bench::Error) -> Failure {
         match error {
             sateen_bench::Error::Usage(text) => Failure::usage(text),
-            other => Failure::failed(other.to_string()),
+            sateen_bench::Error::Interrupted => Failure::interrupted(error.to_string()),
+            sateen_bench::Error::Failed(text) => Failure::failed(text),
         }
     }
 }

@@ -5,6 +5,7 @@ mod args;
 mod db;
 mod dump;
 mod failure;
+mod interrupt;
 mod load;
 mod progress;
 mod scan;
@@ -46,14 +47,15 @@ fn run(cli: &Cli, output: &mut dyn Write) -> Result<()> {
         Noun::Manifest(verbs) => look_into(FileKind::Manifest, verbs, output),
         Noun::Sim(arguments) => sim::run(arguments, output),
         // They print for themselves.
-        Noun::Bench(arguments) => Ok(sateen_bench::run(arguments, &reexec()).map(drop)?),
-        Noun::Demo(arguments) => Ok(sateen_bench::demo(arguments, &reexec()).map(drop)?),
+        Noun::Bench(arguments) => Ok(sateen_bench::run(arguments, &reexec()?).map(drop)?),
+        Noun::Demo(arguments) => Ok(sateen_bench::demo(arguments, &reexec()?).map(drop)?),
     }
 }
 
 /// How the benchmark starts this program again, a process for each measurement.
-fn reexec() -> Reexec {
-    Reexec::new(["bench"])
+fn reexec() -> Result<Reexec> {
+    let interrupted = interrupt::watch()?;
+    Ok(Reexec { interrupted, ..Reexec::new(["bench"]) })
 }
 
 fn look_into(kind: FileKind, verbs: &Verbs<DumpVerb>, output: &mut dyn Write) -> Result<()> {

@@ -5,8 +5,9 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 struct Run {
@@ -366,4 +367,96 @@ fn a_simulation_is_the_same_each_time_and_tells_mistakes() {
     ] {
         refused(folder.path(), &["sim", wrong[0], wrong[1]], 2, &[says]);
     }
+}
+
+/// As Ctrl-C does it.
+fn interrupt(child: &Child) {
+    let process = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+    kill_process(process, Signal::INT).unwrap();
+}
+
+#[test]
+fn an_interrupted_load_keeps_what_was_read_and_says_how_much() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_sateen"))
+        .args(["db", "load", "d", "-"])
+        .current_dir(at)
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // More than a pipe holds: when all is written the load is well under way.
+    let text: String = (0..50_000).map(|i| format!("key{i:05}\t{}\n", "v".repeat(50))).collect();
+    stdin.write_all(text.as_bytes()).unwrap();
+    stdin.write_all(b"half a li").unwrap();
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("interrupted") && said.contains("loaded up to line"), "{said}");
+    assert!(done(at, &["db", "check", "d"]).out().contains("all is right"));
+    let stored = done(at, &["db", "scan", "d"]).out;
+    let records = stored.iter().filter(|byte| **byte == b'\n').count();
+    assert!(said.contains(&format!("{records} records")), "{records}: {said}");
+    assert!(text.as_bytes().starts_with(&stored), "a prefix of the file");
+}
+
+#[test]
+fn an_interrupted_benchmark_leaves_nothing_behind() {
+    let folder = TempDir::new().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_sateen"))
+        .args(["bench", "-w", "overwrite", "-n", "1000", "-d", "600", "--rate", "1000"])
+        .env("TMPDIR", folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    // It tells how it goes: the measurement's process has its database open.
+    errors.read_line(&mut said).unwrap();
+    assert!(!listing(folder.path()).is_empty());
+    interrupt(&child);
+    errors.read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{said}");
+    assert!(said.contains("sateen: interrupted"), "{said}");
+    assert_eq!(listing(folder.path()), Vec::<String>::new());
+}
+
+fn listing(directory: &Path) -> Vec<String> {
+    let names = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
+    names.map(|name| name.to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn statistics_are_values_in_json() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    done(at, &["db", "put", "d", "k", "v"]);
+    let run = done(at, &["db", "stats", "d", "--json"]);
+    let stats: serde_json::Value = serde_json::from_str(run.out()).unwrap();
+    assert_eq!(stats["health"], "ok");
+    let family = &stats["column_families"][0];
+    assert_eq!((&family["name"], family["levels"][0].is_object()), (&"default".into(), true));
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_told_before_measuring() {
+    let folder = TempDir::new().unwrap();
+    let report = "missing/report.html";
+    refused(folder.path(), &["demo", "--html", report, "--seconds", "1"], 1, &[report, "No such"]);
+    assert_eq!(listing(folder.path()), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_no_database_is_not_repaired() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::create_dir_all(at.join("other")).unwrap();
+    fs::write(at.join("other/file"), "text").unwrap();
+    refused(at, &["db", "repair", "other"], 1, &["other", "nothing of a database"]);
+    assert_eq!(listing(&at.join("other")), ["file"]);
 }

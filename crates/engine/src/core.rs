@@ -510,6 +510,9 @@ impl DbCore {
         self.driver.abandon_all();
         if !self.read_only {
             self.remove_unused_wal();
+            // What stays is found as an orphan at the next open; that is no reason to fail.
+            let _orphans = self.remove_old_logs();
+            let _orphans = self.reclaimer.reclaim();
         }
         *lock(&self.lock) = None;
         stored

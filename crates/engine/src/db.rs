@@ -205,17 +205,16 @@ impl Db {
         let edit =
             VersionEdit { column_family: family.data.id(), drop: true, ..VersionEdit::default() };
         let last_seqno = core.pipeline.visible_seqno();
-        // First no more writes, then the record of it: a write that was acknowledged is not lost
-        // unless the drop was.
-        core.pipeline.exclusive(|stage| core.pipeline.remove_family(stage, family.data.id()));
+        // First the record of it, then no more writes: should it fail, nothing that was written
+        // meanwhile is missing. What is written between the two came before the drop.
         let dropped = core.versions.install(edit, 0, last_seqno, &core.reclaimer);
         if let Err(error) = dropped {
-            core.pipeline.exclusive(|stage| core.pipeline.add_family(stage, family.data.clone()));
             core.driver.chores.after_roll(None);
             core.job_failed(&error);
             return Err(error);
         }
         family.data.mark_dropped();
+        core.pipeline.exclusive(|stage| core.pipeline.remove_family(stage, family.data.id()));
         core.driver.report(core.now(), Event::ColumnFamilyDropped { cf: family.data.id() });
         let mut families = (**core.families()).clone();
         families.remove(family.name());

@@ -38,8 +38,7 @@ pub use observe::PROPERTIES;
 pub use options::{
     ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle, Compression,
     FlushOptions, OptionInfo, Options, Preemption, ReadOptions, StatisticsLevel, WalMode,
-    WalRecovery,
-    WriteController, WriteOptions,
+    WalRecovery, WriteController, WriteOptions,
 };
 pub use read::super_version::PinnedSlice;
 pub use repair::{RepairReport, repair, repair_with};

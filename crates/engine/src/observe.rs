@@ -6,8 +6,8 @@ use sateen_control::version::Version;
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::db::{ColumnFamily, Db};
-use crate::write::admission::AdmissionGate;
 use crate::metrics::{ColumnFamilyMetrics, LevelShape, MemoryUse, Metrics};
+use crate::write::admission::AdmissionGate;
 
 impl Db {
     /// Everything that the engine counts, at this moment.

@@ -26,8 +26,8 @@ use crate::error::{Error, Result};
 
 pub use self::calls::{CompactRangeOptions, FlushOptions, ReadOptions, WriteOptions};
 pub use self::choices::{
-    CompactionPriority, CompactionStyle, Compression, Preemption, StatisticsLevel, WalMode, WalRecovery,
-    WriteController,
+    CompactionPriority, CompactionStyle, Compression, Preemption, StatisticsLevel, WalMode,
+    WalRecovery, WriteController,
 };
 pub use self::define::OptionInfo;
 

@@ -35,7 +35,7 @@ use crate::wal::{Tail, WalChain, WalWriter};
 use crate::write::batch::BatchReader;
 use crate::write::{CommitPipeline, PipelineStart};
 
-use catalogue::{Catalogue, look_first, missing, new_catalogue, read_catalogue};
+use catalogue::{Catalogue, look_first, missing, new_catalogue, no_catalogue, read_catalogue};
 
 mod catalogue;
 
@@ -106,10 +106,7 @@ pub(crate) fn open_read_only(
     options.validate()?;
     let vfs = Arc::new(MeteredVfs::new(vfs));
     let Some(catalogue) = read_catalogue(vfs.as_ref(), directory)? else {
-        return Err(Error::IncompatibleDirectory {
-            path: directory.to_owned(),
-            reason: "there is no database here".into(),
-        });
+        return Err(no_catalogue(vfs.as_ref(), directory));
     };
     let mut opening = Opening::new(vfs, directory, options, catalogue, &[], true)?;
     opening.check_files()?;

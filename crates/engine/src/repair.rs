@@ -22,8 +22,8 @@ use crate::background::output::{Output, OutputContext};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::{CompactionFile, DirectoryEntry, FileName, manifest_file_name, table_file_name};
 use crate::key;
-use crate::manifest::ManifestReader;
 use crate::manifest::version_set::{Counters, FamilyState, VersionSet, next_family_state};
+use crate::manifest::{ManifestReader, read_current};
 use crate::options::Options;
 use crate::read::InternalIterator;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
@@ -83,6 +83,14 @@ pub fn repair_with(
 ) -> Result<RepairReport> {
     options.validate()?;
     let directory = path.as_ref().to_owned();
+    let listing = vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
+    if !holds_tables_or_manifests(&listing) {
+        // Before the lock: its file has no business in a directory that is no database.
+        return Err(Error::IncompatibleDirectory {
+            path: directory,
+            reason: "there is nothing of a database here".into(),
+        });
+    }
     let lock_path = directory.join("LOCK");
     let _lock = vfs.lock(&lock_path).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => Error::Locked { path: lock_path.clone() },
@@ -106,6 +114,13 @@ pub fn repair_with(
     Ok(repair.report)
 }
 
+fn holds_tables_or_manifests(listing: &[PathBuf]) -> bool {
+    let mut names = listing.iter().filter_map(|path| path.file_name()?.to_str());
+    names.any(|name| {
+        matches!(FileName::parse(name), Some(FileName::Table(_) | FileName::Manifest(_)))
+    })
+}
+
 impl Repair {
     fn list(&mut self) -> Result<()> {
         let directory = &self.directory;
@@ -122,13 +137,20 @@ impl Repair {
         }
         self.manifests.sort_unstable();
         self.tables.sort_unstable();
-        if self.tables.is_empty() && self.manifests.is_empty() {
-            return Err(Error::IncompatibleDirectory {
-                path: directory.clone(),
-                reason: "there is nothing of a database here".into(),
-            });
-        }
         Ok(())
+    }
+
+    /// The error for a place of which nothing can be read: perhaps it is no database of ours.
+    fn nothing_readable(&self) -> Error {
+        if let Err(error @ Error::IncompatibleDirectory { .. }) =
+            read_current(self.vfs.as_ref(), &self.directory)
+        {
+            return error;
+        }
+        Error::IncompatibleDirectory {
+            path: self.directory.clone(),
+            reason: "neither a manifest nor a table can be read".into(),
+        }
     }
 
     /// The newest manifest that can be read to its end.
@@ -237,10 +259,7 @@ impl Repair {
             }
         }
         let Some(db_uid) = db_uid else {
-            return Err(Error::IncompatibleDirectory {
-                path: self.directory.clone(),
-                reason: "neither a manifest nor a table can be read".into(),
-            });
+            return Err(self.nothing_readable());
         };
         found.entry(ColumnFamilyId(0)).or_default();
         let mut catalogue = Catalogue {

@@ -15,12 +15,14 @@ The chores of the Sateen repository.
 Usage: cargo xtask <chore>
 
 Chores:
-  test    everything a change must pass: tidy, deny, fmt, clippy and all tests, and the docs
+  test    everything a change must pass: tidy, deny, fmt, clippy, all tests and models, and
+          the docs
   ci      the same
   tidy    the rules of the source that no compiler checks (ARCHITECTURE.md, STYLE.md)
           --fix breaks comments that are too long
   deny    licences, sources and banned crates of the dependencies (deny.toml)
   lint    fmt and clippy
+  models  the interleavings that loom tries on the memtable
 ";
 
 fn main() -> ExitCode {
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Some("tidy") => step("tidy", || tidy::run(&root)),
         Some("deny") => step("deny", || deny::run(&root)),
         Some("lint") => lint(&root),
+        Some("models") => models(&root),
         None | Some("help" | "--help" | "-h") => {
             print!("{HELP}");
             Ok(())
@@ -63,7 +66,18 @@ fn test(root: &Path) -> Outcome {
     step("deny", || deny::run(root))?;
     lint(root)?;
     cargo(root, &["test", "--workspace", "--quiet"], &[])?;
+    models(root)?;
     cargo(root, &["doc", "--workspace", "--no-deps", "--quiet"], &[("RUSTDOCFLAGS", "-Dwarnings")])
+}
+
+/// Every interleaving of a few operations on the memtable. Loom replaces the atomics of the whole
+/// build, so it has a target directory of its own: nothing of the ordinary one is built again.
+fn models(root: &Path) -> Outcome {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
+    let target = root.join(target).join("loom").to_string_lossy().into_owned();
+    let environment = [("RUSTFLAGS", "--cfg loom"), ("CARGO_TARGET_DIR", &*target)];
+    let words = "test --package sateen --lib --no-default-features --quiet loom";
+    cargo(root, &words.split(' ').collect::<Vec<_>>(), &environment)
 }
 
 fn lint(root: &Path) -> Outcome {

@@ -52,6 +52,8 @@ struct State {
     seals_seen: (u64, u64),
     /// Tables that were there at open and are opened one after the other, the last one first.
     to_open: Vec<ToOpen>,
+    /// Bytes that jobs, open tables and the like took lately.
+    other_memory: u64,
     mend_at_ns: u64,
     mend_wait: Duration,
 }
@@ -313,7 +315,7 @@ impl DbCore {
         Ok(true)
     }
 
-    fn remove_old_logs(&self) -> Result<bool> {
+    pub(crate) fn remove_old_logs(&self) -> Result<bool> {
         if self.reclaimer.is_held() {
             return Ok(false);
         }
@@ -511,15 +513,16 @@ impl DbCore {
         }
     }
 
-    /// Divides the budget: what is open and under way takes what it takes, the memtables get what
-    /// that and a small cache leave, the cache what all of them leave.
+    /// Divides the budget between two looks at it. What is open and under way takes what it takes;
+    /// of the rest the memtables may grow to a half, which is theirs whether or not they have grown
+    /// to it yet, and the cache has the other half and what the memtables will not need.
     fn keep_memory_budget(&self) {
         let options = self.options.load();
         let Some(budget) = options.memory_budget else { return };
         let families = self.families();
         let cache_min = (budget / 16).min(CACHE_BYTES_MIN);
-        let fixed = self.other_memory();
-        let left = budget.saturating_sub(fixed + cache_min).max(budget / 4);
+        let left = budget.saturating_sub(self.expected_other_memory());
+        let half = (left / 2).max(budget / 8);
         let in_use = |family: &&Arc<ColumnFamilyData>| {
             family.active_memtable().memory_bytes() > IDLE_MEMTABLE_BYTES
                 || family.sealed_usage().0 > 0
@@ -528,15 +531,34 @@ impl DbCore {
         let memtables =
             |family: &Arc<ColumnFamilyData>| u64::from(family.options().memtables_max) + 1;
         let count: u64 = families.values().filter(in_use).map(memtables).sum();
-        let each = left / count.max(1);
+        let mut growth = 0;
         for family in families.values() {
-            family.limit_memtable(each);
+            let used = in_use(&family);
+            // One that begins to be written shares with those that are.
+            let sharers = if used { count } else { count + memtables(family) };
+            family.limit_memtable(half / sharers);
+            if used {
+                growth += family.memtable_bytes_max() as u64 * memtables(family);
+            }
         }
-        let others = fixed + self.memtable_memory();
-        let cache = budget.saturating_sub(others).max(cache_min);
+        let memtables = self.memtable_memory().max(growth);
+        let cache = left.saturating_sub(memtables).max(cache_min);
         self.blocks.set_capacity(cache.min(options.block_cache_bytes.max(cache_min)));
     }
+
+    /// What is open and under way takes so much, or will again soon: jobs come and go between two
+    /// looks, and the cache must not take their memory in the meantime.
+    fn expected_other_memory(&self) -> u64 {
+        let now = self.other_memory();
+        let mut state = lock(&self.driver.chores.state);
+        let fading = state.other_memory - state.other_memory / OTHER_MEMORY_FADES_IN;
+        state.other_memory = now.max(fading);
+        state.other_memory
+    }
 }
+
+/// Memory of jobs that are over is expected for about so many looks more.
+const OTHER_MEMORY_FADES_IN: u64 = 64;
 
 /// What the memory budget leaves the cache in any case, if it is not tiny.
 const CACHE_BYTES_MIN: u64 = 8 << 20;

@@ -290,7 +290,9 @@ impl DbCore {
             };
             let Some(slot) = shared.jobs.get_mut(&id) else { continue };
             if let Some(mut job) = slot.job.take() {
-                if slot.finish_early && let Job::Compaction(job) = &mut *job {
+                if slot.finish_early
+                    && let Job::Compaction(job) = &mut *job
+                {
                     job.finish_early();
                 }
                 break (id, bytes, job);

@@ -10,9 +10,9 @@ use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo, TableId};
 
 use crate::error::{CorruptionKind, Error, Result};
 use crate::table::format::{Decoder, Seed, to_usize};
-use crate::vfs::{OpenOptions, Vfs, VfsFile};
+use crate::vfs::{AlignedBuffer, OpenOptions, Vfs, VfsFile};
 
-use super::{AlignedBuffer, PAGE_BYTES};
+use super::PAGE_BYTES;
 
 /// The length of the header; the first table starts behind it.
 pub(crate) const HEADER_BYTES: u64 = PAGE as u64;
@@ -142,7 +142,7 @@ impl CompactionFileWriter {
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
         let mut rest = bytes;
         loop {
-            let room = self.buffer.bytes_mut().get_mut(self.filled..).unwrap_or_default();
+            let room = self.buffer.whole_mut().get_mut(self.filled..).unwrap_or_default();
             let n = rest.len().min(room.len());
             let (now, later) = rest.split_at(n);
             if let Some(target) = room.get_mut(..n) {
@@ -203,7 +203,7 @@ impl CompactionFileWriter {
         if self.failed {
             return Err(Error::io("write", &self.path, std::io::ErrorKind::BrokenPipe.into()));
         }
-        let bytes = self.buffer.bytes().get(..self.filled).unwrap_or_default();
+        let bytes = self.buffer.whole().get(..self.filled).unwrap_or_default();
         // Set first and taken back, so that no early return leaves a half-written file in use.
         self.failed = true;
         self.file
@@ -244,7 +244,7 @@ impl CompactionFile {
             .checked_sub(PAGE as u64)
             .filter(|&page| page >= HEADER_BYTES && page.is_multiple_of(PAGE as u64))
             .ok_or(corrupt(length, CorruptionKind::Truncated))?;
-        let last = buffer.bytes_mut().get_mut(..PAGE).unwrap_or_default();
+        let last = buffer.whole_mut().get_mut(..PAGE).unwrap_or_default();
         file.read_exact_at(last, page, class).map_err(|source| Error::io("read", path, source))?;
         let (_, footer) = last.split_last_chunk::<FOOTER_BYTES>().unwrap_or((&[], &[0; 64]));
         let at = length - FOOTER_BYTES as u64;
@@ -257,7 +257,7 @@ impl CompactionFile {
         let stored = usize::try_from(length - footer.offset)
             .map_err(|_| corrupt(at, CorruptionKind::Malformed("directory too large")))?;
         buffer.reserve(stored);
-        let bytes = buffer.bytes_mut().get_mut(..stored).unwrap_or_default();
+        let bytes = buffer.whole_mut().get_mut(..stored).unwrap_or_default();
         file.read_exact_at(bytes, footer.offset, class)
             .map_err(|source| Error::io("read", path, source))?;
         let mut decoder = Decoder(bytes);
@@ -292,7 +292,7 @@ fn read_header(
     class: IoClass,
 ) -> Result<u64> {
     let mut buffer = AlignedBuffer::with_capacity(PAGE);
-    let page = buffer.bytes_mut().get_mut(..PAGE).unwrap_or_default();
+    let page = buffer.whole_mut().get_mut(..PAGE).unwrap_or_default();
     let got = file.read_at(page, 0, class).map_err(|source| Error::io("read", path, source))?;
     let page = page.get(..got).unwrap_or_default();
     let incompatible = |reason| Err(Error::IncompatibleDirectory { path: path.into(), reason });

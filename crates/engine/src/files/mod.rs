@@ -1,7 +1,6 @@
 //! The files of a database directory: their names, the compaction files that hold the tables, and
 //! the buffers in which they are written. Every name that the engine gives or understands is here.
 
-mod aligned_buffer;
 mod compaction_file;
 pub(crate) mod reclaim;
 
@@ -9,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use sateen_control::{FileId, LogNumber};
 
-pub(crate) use aligned_buffer::AlignedBuffer;
 pub(crate) use compaction_file::{
     CompactionFile, CompactionFileWriter, DirectoryEntry, HEADER_BYTES, check_header,
 };

@@ -26,7 +26,7 @@ use self::skiplist::{Cursor, Finger, SkipList, Target};
 use crate::error::Result;
 use crate::key::pack;
 use crate::read::InternalIterator;
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 thread_local! {
     /// Where this thread inserted last: an insert right behind it does not search from the top.
@@ -37,7 +37,6 @@ thread_local! {
 pub(crate) struct MemTable {
     list: SkipList,
     tombstones: AtomicUsize,
-    seqno_min: AtomicU64,
 }
 
 /// A cursor over a memtable, which it keeps alive. It sees what is inserted meanwhile, or not; the
@@ -48,11 +47,7 @@ impl MemTable {
     /// An empty memtable that expects to be filled to about `capacity_bytes`, with memory from
     /// `pool` where that has any.
     pub(crate) fn new(capacity_bytes: usize, pool: Option<Arc<ArenaPool>>) -> MemTable {
-        MemTable {
-            list: SkipList::new(capacity_bytes, pool),
-            tombstones: AtomicUsize::new(0),
-            seqno_min: AtomicU64::new(u64::MAX),
-        }
+        MemTable { list: SkipList::new(capacity_bytes, pool), tombstones: AtomicUsize::new(0) }
     }
 
     /// Inserts an entry. No two may have the same user key and `seqno`. Any number of threads may
@@ -62,9 +57,6 @@ impl MemTable {
         // Relaxed: the counts say how much is here, not what.
         if matches!(kind, ValueKind::Delete | ValueKind::SingleDelete | ValueKind::RangeDelete) {
             self.tombstones.fetch_add(1, Ordering::Relaxed);
-        }
-        if seqno.0 < self.seqno_min.load(Ordering::Relaxed) {
-            self.seqno_min.fetch_min(seqno.0, Ordering::Relaxed);
         }
         let target = Target::new(user_key, pack(seqno, kind));
         FINGER.with_borrow_mut(|finger| self.list.insert(&target, value, finger));
@@ -100,9 +92,16 @@ impl MemTable {
     }
 
     /// Bytes of the internal keys and values.
-    #[cfg(test)]
-    pub(crate) fn data_bytes(&self) -> usize {
-        self.list.data_bytes()
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn data_bytes(self: &Arc<MemTable>) -> usize {
+        let mut iter = self.iter();
+        let mut bytes = 0;
+        let mut moved = iter.seek_to_first();
+        while moved.is_ok() && iter.valid() {
+            bytes += iter.key().len() + iter.value().len();
+            moved = iter.next();
+        }
+        bytes
     }
 
     /// Entries, those included that are just being inserted.
@@ -118,13 +117,6 @@ impl MemTable {
     /// True if nothing was inserted.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries() == 0
-    }
-
-    /// The smallest sequence number of an entry; `None` if there is none.
-    #[cfg(test)]
-    pub(crate) fn seqno_min(&self) -> Option<SeqNo> {
-        let min = self.seqno_min.load(Ordering::Relaxed);
-        (min != u64::MAX).then_some(SeqNo(min))
     }
 }
 

@@ -39,7 +39,6 @@ pub(super) use self::node::{Entry, Target};
 use self::node::{HEIGHT_MAX, Head, Link, Node, Place, Word};
 use super::arena::{Arena, ArenaPool};
 use super::code::Code;
-use crate::key::TRAILER_BYTES;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// The next list's id. 0 is no list.
@@ -87,7 +86,6 @@ pub(crate) struct SkipList {
 #[repr(align(128))]
 struct Counts {
     entries: AtomicUsize,
-    data_bytes: AtomicUsize,
 }
 
 // SAFETY: nodes are written before they are published and constant afterwards, but for their links,
@@ -119,19 +117,13 @@ impl SkipList {
             head: NonNull::from(Box::leak(head)),
             height: AtomicUsize::new(1),
             arena: Arena::new(capacity_bytes, pool),
-            counts: Counts { entries: AtomicUsize::new(0), data_bytes: AtomicUsize::new(0) },
+            counts: Counts { entries: AtomicUsize::new(0) },
         }
     }
 
     /// Entries, counted just before they can be seen.
     pub(super) fn entries(&self) -> usize {
         self.counts.entries.load(Ordering::Relaxed)
-    }
-
-    /// Bytes of the internal keys and values, counted just before they can be seen.
-    #[cfg(test)]
-    pub(super) fn data_bytes(&self) -> usize {
-        self.counts.data_bytes.load(Ordering::Relaxed)
     }
 
     /// Every byte that the list holds.
@@ -282,8 +274,6 @@ impl SkipList {
     #[inline]
     pub(super) fn insert(&self, target: &Target<'_>, value: &[u8], finger: &mut Finger) {
         let number = self.counts.entries.fetch_add(1, Ordering::Relaxed);
-        let bytes = target.user_key.len() + TRAILER_BYTES + value.len();
-        self.counts.data_bytes.fetch_add(bytes, Ordering::Relaxed);
         let height = random_height(number);
         let node = Node::write(&self.arena, target, value, height);
         let mut codes = [Code::MAX; HEIGHT_MAX];

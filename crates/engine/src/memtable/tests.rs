@@ -87,7 +87,6 @@ fn agrees_with_a_sorted_map() {
         let mut tombstones = 0;
         let mut data_bytes = 0;
         assert!(memtable.is_empty());
-        assert_eq!(memtable.seqno_min(), None);
         for seqno in 1..=steps(1_000) as u64 + 20 {
             let user_key = random.key();
             let kind = if random.below(5) == 0 { ValueKind::Delete } else { ValueKind::Put };
@@ -105,7 +104,6 @@ fn agrees_with_a_sorted_map() {
         assert_eq!(memtable.entries(), model.len());
         assert_eq!(memtable.tombstones(), tombstones);
         assert_eq!(memtable.data_bytes(), data_bytes);
-        assert_eq!(memtable.seqno_min(), Some(SeqNo(1)));
         assert!(memtable.memory_bytes() > data_bytes);
         check_scan(&mut iter, &model);
     }

@@ -68,6 +68,20 @@ pub(super) fn look_first(vfs: &dyn Vfs, directory: &Path, options: &Options) -> 
     }
 }
 
+/// Why a directory without CURRENT cannot be opened for reading.
+pub(super) fn no_catalogue(vfs: &dyn Vfs, directory: &Path) -> Error {
+    let listing = match vfs.list(directory) {
+        Ok(listing) => listing,
+        Err(error) => return Error::io("list", directory, error),
+    };
+    let options = Options { create_if_missing: true, ..Options::default() };
+    let refused = refuse_other_than_new(vfs, directory, &listing, &options);
+    refused.err().unwrap_or_else(|| Error::IncompatibleDirectory {
+        path: directory.to_owned(),
+        reason: "there is no database here".into(),
+    })
+}
+
 /// There is no CURRENT: is this a place for a new database?
 fn refuse_other_than_new(
     vfs: &dyn Vfs,

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use sateen_control::IoClass;
 
 use crate::error::{CorruptionKind, Result};
-use crate::files::AlignedBuffer;
 use crate::key;
 use crate::read::InternalIterator;
 use crate::read::block_cache::BlockCache;
+use crate::vfs::AlignedBuffer;
 
 use super::block::Cursor;
 use super::compression::Decompressor;
@@ -162,7 +162,7 @@ fn payload<'a>(data: &'a Data, buffers: &'a Buffers) -> &'a [u8] {
     match data {
         Data::None => &[],
         Data::Shared(block) => block,
-        Data::Chunk(range) => buffers.chunk.bytes().get(range.clone()).unwrap_or_default(),
+        Data::Chunk(range) => buffers.chunk.whole().get(range.clone()).unwrap_or_default(),
         Data::Decompressed(length) => buffers.decompressed.get(..*length).unwrap_or_default(),
     }
 }
@@ -259,7 +259,7 @@ impl TableIter {
         let start = self.chunk_start.saturating_add(distance(handle.offset));
         let end = self.chunk_start.saturating_add(distance(handle.end()));
         let Buffers { chunk, decompressed, decompressor } = &mut self.buffers;
-        let stored = chunk.bytes().get(start..end).unwrap_or_default();
+        let stored = chunk.whole().get(start..end).unwrap_or_default();
         match unpack(self.table.seed, stored, handle.offset, decompressor, decompressed) {
             Ok(Payload::Decompressed(length)) => Ok(Data::Decompressed(length)),
             Ok(payload) => Ok(Data::Chunk(start..start + payload.of(stored, &[]).len())),

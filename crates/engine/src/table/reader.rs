@@ -10,10 +10,9 @@ use std::sync::Arc;
 use sateen_control::{FileId, IoClass, SeqNo, TableId, ValueKind};
 
 use crate::error::{CorruptionKind, Error, Result};
-use crate::files::AlignedBuffer;
 use crate::key;
 use crate::read::block_cache::BlockCache;
-use crate::vfs::VfsFile;
+use crate::vfs::{AlignedBuffer, VfsFile};
 
 use super::block::{self, Found};
 use super::compression::Decompressor;
@@ -273,7 +272,7 @@ impl TableSource {
         class: IoClass,
     ) -> Result<&'a [u8]> {
         let range = self.read_range(offset, length, buffer, class)?;
-        Ok(buffer.bytes().get(range).unwrap_or_default())
+        Ok(buffer.whole().get(range).unwrap_or_default())
     }
 
     /// The same, but says where in the buffer the bytes are.
@@ -291,7 +290,7 @@ impl TableSource {
         let wanted = usize::try_from((start + length).next_multiple_of(align) - from);
         let wanted = wanted.map_err(too_large)?;
         buffer.reserve(wanted);
-        let target = buffer.bytes_mut().get_mut(..wanted).unwrap_or_default();
+        let target = buffer.whole_mut().get_mut(..wanted).unwrap_or_default();
         let got = self
             .file
             .read_at(target, from, class)

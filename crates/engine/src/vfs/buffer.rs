@@ -14,7 +14,8 @@ use super::{IoClass, VfsFile};
 /// What direct I/O asks of offsets, lengths and buffer addresses, in bytes.
 pub const DIRECT_IO_ALIGNMENT: usize = 4096;
 
-/// Bytes at an aligned address, up to a fixed capacity.
+/// Bytes at an aligned address, up to a fixed capacity. The default has none.
+#[derive(Default)]
 pub struct AlignedBuffer {
     /// Longer than the capacity by one alignment, and never resized.
     storage: Box<[u8]>,
@@ -37,6 +38,32 @@ impl AlignedBuffer {
         let address = storage.as_ptr().addr();
         let start = address.next_multiple_of(DIRECT_IO_ALIGNMENT) - address;
         AlignedBuffer { storage, start, len: 0, capacity }
+    }
+
+    /// Makes it hold at least `capacity` bytes; what was in it is lost if it must grow.
+    pub(crate) fn reserve(&mut self, capacity: usize) {
+        if self.capacity < capacity {
+            *self = AlignedBuffer::with_capacity(capacity);
+        }
+    }
+
+    /// Gives the memory back, and what is in it, if it holds more than `most` bytes.
+    pub(crate) fn shrink_to(&mut self, most: usize) {
+        if self.capacity > most {
+            *self = AlignedBuffer::default();
+        }
+    }
+
+    /// All that it can hold, filled or not: for callers that keep count by themselves.
+    #[inline]
+    pub(crate) fn whole(&self) -> &[u8] {
+        self.storage.get(self.start..self.start + self.capacity).unwrap_or_default()
+    }
+
+    /// All that it can hold, to be filled.
+    #[inline]
+    pub(crate) fn whole_mut(&mut self) -> &mut [u8] {
+        self.storage.get_mut(self.start..self.start + self.capacity).unwrap_or_default()
     }
 
     /// How many bytes fit.

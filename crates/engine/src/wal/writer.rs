@@ -6,6 +6,7 @@
 //! - A `written` offset is published only after the write returned.
 //! - Nothing here waits for the disk but the write itself; syncing is [`WalSync`]'s.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -51,9 +52,17 @@ impl RecordWriter {
             FileKind::Manifest => IoClass::Manifest,
         };
         let file = vfs.open(path, OpenOptions::CREATE).map_err(|e| Error::io("create", path, e))?;
-        if preallocate_bytes > 0 {
-            file.preallocate(0, preallocate_bytes)
-                .map_err(|e| Error::io("preallocate", path, e))?;
+        let reserved = match preallocate_bytes {
+            0 => Ok(()),
+            bytes => file.preallocate(0, bytes),
+        };
+        match reserved {
+            // Space in advance is a convenience: whether the records find room is seen when they
+            // are written. What was reserved before it ran out is given back.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                file.truncate(0).map_err(|e| Error::io("truncate", path, e))?;
+            }
+            reserved => reserved.map_err(|e| Error::io("preallocate", path, e))?,
         }
         let seed = header.seed(kind);
         let sync = Arc::new(WalSync::new(path, file.clone(), class));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use sateen::vfs::{CrashChoice, MemVfs};
+use sateen::vfs::{CrashChoice, Fault, FaultRule, FaultVfs, IoClass, MemVfs, VfsOperation};
 use sateen::{ColumnFamily, Db, Error, Options, ReadOptions, WalMode, WriteBatch, WriteOptions};
 
 use crate::common::{Random, as_vfs, assert_sound, read_all, tiny};
@@ -289,6 +289,47 @@ fn a_column_family_is_dropped_under_load() {
     let db = Db::open_with(as_vfs(&vfs), "/db", threaded(), &[]).unwrap();
     let found = read_all(&db, &db.default_column_family(), &ReadOptions::default());
     assert_eq!(found.len(), written, "after reopening");
+}
+
+#[test]
+fn a_drop_that_fails_leaves_the_batches_of_its_time_whole() {
+    for _ in 0..10 {
+        let faulty = Arc::new(FaultVfs::new(as_vfs(&MemVfs::new())));
+        let mut options = threaded();
+        // Nothing but the drop uses the manifest.
+        options.column_family.memtable_bytes = 16 << 20;
+        options.manifest_bytes_max = 16 << 20;
+        let db = Db::open_with(faulty.clone(), "/db", options.clone(), &[]).unwrap();
+        let family = db.create_column_family("kept", options.column_family).unwrap();
+        std::thread::scope(|scope| {
+            let writer = |thread: u64| {
+                let (db, family) = (&db, &family);
+                move || {
+                    for done in 0_u64.. {
+                        let mut batch = WriteBatch::new();
+                        let key = format!("{thread}-{done:05}");
+                        batch.put(&key, value(done, 50)).unwrap();
+                        batch.put_cf(family, &key, value(done, 50)).unwrap();
+                        if db.write(&batch, &WriteOptions::default()).is_err() {
+                            return;
+                        }
+                    }
+                }
+            };
+            let writers: Vec<_> = (0..3).map(|thread| scope.spawn(writer(thread))).collect();
+            while db.latest_sequence_number() < 300 {
+                std::thread::yield_now();
+            }
+            let manifest = FaultRule::new(Fault::Io).class(IoClass::Manifest);
+            faulty.add(manifest.on(VfsOperation::Sync));
+            db.drop_column_family(&family).unwrap_err();
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+        });
+        faulty.clear();
+        db.resume().unwrap();
+        families_agree(&db, &[db.default_column_family(), family], &ReadOptions::default());
+        assert_sound(&db);
+    }
 }
 
 #[test]

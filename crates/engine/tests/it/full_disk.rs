@@ -513,3 +513,17 @@ fn a_power_loss_during_the_recovery_from_a_kill_leaves_whole_batches() {
     }
     println!("{images} images");
 }
+
+#[test]
+fn a_disk_too_small_for_a_log_s_reserve_holds_a_small_database() {
+    let vfs = MemVfs::new();
+    vfs.set_capacity(Some(256 << 10));
+    let options = Options { background_threads: 0, ..Options::default() };
+    assert!(options.column_family.memtable_bytes > 256 << 10);
+    for _ in 0..2 {
+        let db = Db::open_with(as_vfs(&vfs), "/db", options.clone(), &[]).unwrap();
+        db.put("key", "value").unwrap();
+        assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
+        db.close().unwrap();
+    }
+}

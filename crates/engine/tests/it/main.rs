@@ -11,5 +11,6 @@ mod full_disk;
 mod fuzz_corpus;
 mod kill;
 mod measure;
+mod memory;
 mod meta;
 mod repair;

@@ -78,3 +78,20 @@ fn padding_overwrites_what_an_earlier_fill_left() {
 fn overfilling_panics() {
     AlignedBuffer::with_capacity(4096).extend_from_slice(&[0; 4097]);
 }
+
+#[test]
+fn growing_and_shrinking_keep_the_alignment() {
+    let mut buffer = AlignedBuffer::default();
+    assert_eq!(buffer.capacity(), 0);
+    assert!(buffer.whole().is_empty() && buffer.whole_mut().is_empty());
+    for capacity in [1, 4095, 4096, 4097, 1 << 20] {
+        buffer.reserve(capacity);
+        assert!(buffer.capacity() >= capacity);
+        assert_eq!(buffer.whole().len(), buffer.capacity());
+        assert_eq!(buffer.whole_mut().as_ptr().addr() % DIRECT_IO_ALIGNMENT, 0);
+    }
+    buffer.shrink_to(1 << 20);
+    assert_eq!(buffer.capacity(), 1 << 20);
+    buffer.shrink_to(4096);
+    assert_eq!(buffer.capacity(), 0);
+}

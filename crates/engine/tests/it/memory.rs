@@ -1,0 +1,92 @@
+//! The memory budget holds, by the store's own account, whatever clients do.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use sateen::{ColumnFamily, ColumnFamilyOptions, Db, Options, ReadOptions, WriteOptions};
+
+use crate::common::{Random, assert_sound};
+
+const BUDGET: u64 = 64 << 20;
+const FAMILIES: usize = 4;
+const WRITERS: u64 = 2;
+/// Together several times the budget.
+const WRITES_EACH: u64 = 120_000;
+const KEYS: u64 = 200_000;
+
+fn key(random: &mut Random) -> [u8; 8] {
+    random.below(KEYS).wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()
+}
+
+fn write(db: &Db, families: &[ColumnFamily], seed: u64) {
+    let mut random = Random::new(seed);
+    let value = [7; 1000];
+    for _ in 0..WRITES_EACH {
+        let family = &families[random.below(FAMILIES as u64) as usize];
+        let length = 200 + random.below(800) as usize;
+        let key = key(&mut random);
+        db.put_cf(family, key, &value[..length], &WriteOptions::default()).unwrap();
+    }
+}
+
+/// Point reads, and scans that hold blocks for a while.
+fn read(db: &Db, families: &[ColumnFamily], seed: u64, over: &AtomicBool) {
+    let mut random = Random::new(seed);
+    while !over.load(Ordering::Relaxed) {
+        let family = &families[random.below(FAMILIES as u64) as usize];
+        for _ in 0..100 {
+            db.get_cf(family, key(&mut random), &ReadOptions::default()).unwrap();
+        }
+        let mut iter = db.iter_cf(family, &ReadOptions::default()).unwrap();
+        iter.seek(key(&mut random));
+        for _ in 0..200 {
+            if iter.valid() {
+                iter.next();
+            }
+        }
+        iter.status().unwrap();
+    }
+}
+
+#[test]
+fn the_memory_budget_holds_under_the_load_of_several_families() {
+    let seed = 20_261_122;
+    println!("seed {seed}");
+    let place = tempfile::tempdir().unwrap();
+    let mut options = Options { memory_budget: Some(BUDGET), ..Options::default() };
+    options.column_family.memtable_bytes = 16 << 20;
+    let family_options: ColumnFamilyOptions = options.column_family.clone();
+    let db = Db::open(place.path(), options).unwrap();
+    let mut families = vec![db.default_column_family()];
+    for number in 1..FAMILIES {
+        let name = format!("family{number}");
+        families.push(db.create_column_family(&name, family_options.clone()).unwrap());
+    }
+    let over = AtomicBool::new(false);
+    let most = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let (db, families, over, most) = (&db, &families, &over, &most);
+        scope.spawn(move || read(db, families, seed, over));
+        scope.spawn(move || {
+            let mut owners = Default::default();
+            while !over.load(Ordering::Relaxed) {
+                let memory = db.metrics().memory;
+                assert_eq!(memory.budget, BUDGET);
+                if most.fetch_max(memory.total(), Ordering::Relaxed) < memory.total() {
+                    owners = memory;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            println!("at most {} bytes: {:?}", owners.total(), owners.owners());
+        });
+        let writers = (1..=WRITERS).map(|n| scope.spawn(move || write(db, families, seed + n)));
+        let writers: Vec<_> = writers.collect();
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        over.store(true, Ordering::Relaxed);
+    });
+    let most = most.into_inner();
+    assert!(most > BUDGET / 4, "the load was too small to say anything: {most}");
+    assert!(most <= BUDGET + BUDGET / 10, "{most} bytes of a budget of {BUDGET}");
+    assert_sound(&db);
+    db.close().unwrap();
+}
