@@ -308,7 +308,10 @@ impl ControlPlane {
             let job = self.next_job();
             let Some(family) = self.families.get_mut(&cf) else { return };
             let memtables = family.start_flush(job);
-            self.jobs.insert(job, Job { cf, plan: None, manual: false, discarded: false, finishing: false });
+            self.jobs.insert(
+                job,
+                Job { cf, plan: None, manual: false, discarded: false, finishing: false },
+            );
             self.scheduler.add(job, IoClass::Flush, 0.0);
             self.actions.push_back(Action::StartFlush { job, cf, memtables });
             running += 1;

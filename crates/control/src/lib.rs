@@ -18,9 +18,7 @@ pub mod write_controller;
 
 pub use compaction::CompactionPlan;
 pub use control_plane::ControlPlane;
-pub use event::{
-    Action, ClassSample, Event, JobResult, Note, PauseReason, SAMPLE_PERIOD, Sample,
-};
+pub use event::{Action, ClassSample, Event, JobResult, Note, PauseReason, SAMPLE_PERIOD, Sample};
 pub use options::{CfOptions, ControlOptions};
 pub use scheduler::DeviceProfile;
 pub use types::*;

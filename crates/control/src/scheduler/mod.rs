@@ -213,7 +213,8 @@ impl IoScheduler {
         waiting().next()?;
         let (read, write) = (self.allocation.read, self.allocation.write);
         let by_floor = self.floor.wait_ns(self.allocation.floor_read, self.allocation.floor_write);
-        let high = waiting().any(|place| self.jobs.get(&place.3).is_some_and(|j| j.lane != Lane::Deep));
+        let high =
+            waiting().any(|place| self.jobs.get(&place.3).is_some_and(|j| j.lane != Lane::Deep));
         let wait_ns = self.main.wait_ns(read, write).min(if high { by_floor } else { u64::MAX });
         Some(Instant(self.last_refill.0 + wait_ns.clamp(LOOK_NS_MIN, LOOK_NS_MAX)))
     }
@@ -294,7 +295,8 @@ impl IoScheduler {
     /// A job out of level 0 needs a slot: pauses the deep job whose pause matters least, and says
     /// whether there was one.
     pub(crate) fn preempt(&mut self, by: JobId) -> bool {
-        let deep = self.jobs.iter().filter(|(_, job)| job.lane == Lane::Deep && !job.is_preempted());
+        let deep =
+            self.jobs.iter().filter(|(_, job)| job.lane == Lane::Deep && !job.is_preempted());
         let victim = match self.options.preemption {
             Preemption::Off => None,
             // The least urgent; of those the one that has done least.

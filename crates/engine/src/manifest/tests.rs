@@ -39,7 +39,14 @@ fn placement() -> impl Strategy<Value = Placement> {
 fn table() -> impl Strategy<Value = Arc<TableMeta>> {
     let seqnos = (0..=SeqNo::MAX.0, 0..=SeqNo::MAX.0);
     (any::<u64>(), placement(), bytes(), bytes(), seqnos, any::<[u64; 5]>()).prop_map(
-        |(id, placement, a, b, seqnos, [size_bytes, entries, tombstones, raw_bytes, tail_bytes])| {
+        |(
+            id,
+            placement,
+            a,
+            b,
+            seqnos,
+            [size_bytes, entries, tombstones, raw_bytes, tail_bytes],
+        )| {
             Arc::new(TableMeta {
                 id: TableId(id),
                 placement,

@@ -4,6 +4,7 @@
 //! nothing.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,8 @@ use super::snapshot::{
     CompactionTotals, Counts, FlushTotals, Metrics, Operation, OperationLatency, StallTotals,
 };
 use super::{Histogram, ShardedCounters, Ticker, WindowedHistogram};
+use crate::timeline::local::{self, Part};
+use crate::timeline::{OperationKind, Recorder};
 
 /// Closed one-second windows that are remembered of each operation's latency.
 const WINDOWS: usize = 16;
@@ -171,11 +174,17 @@ pub(crate) struct EngineMetrics {
     flushes: FlushMeter,
     compactions: [CompactionMeter; LEVELS_MAX],
     background_errors: AtomicU64,
+    /// What happened when.
+    pub(crate) timeline: Arc<Recorder>,
 }
 
 impl EngineMetrics {
     /// All at 0; `second` is the current one of a monotonic clock, see [`Self::rotate`].
-    pub(crate) fn new(sampling: LatencySampling, second: u64) -> EngineMetrics {
+    pub(crate) fn new(
+        sampling: LatencySampling,
+        second: u64,
+        timeline: Arc<Recorder>,
+    ) -> EngineMetrics {
         let metrics = EngineMetrics {
             counters: ShardedCounters::new(),
             one_in: Default::default(),
@@ -184,6 +193,7 @@ impl EngineMetrics {
             flushes: FlushMeter::default(),
             compactions: Default::default(),
             background_errors: AtomicU64::new(0),
+            timeline,
         };
         metrics.set_sampling(sampling);
         metrics
@@ -201,14 +211,20 @@ impl EngineMetrics {
     /// Begins an operation; hand the timer to the `record_` method at its end.
     #[inline]
     pub(crate) fn start(&self, operation: Operation) -> OpTimer {
+        local::begin();
         let timed = drawn(self.one_in[operation as usize].load(Ordering::Relaxed));
         OpTimer(timed.then(Instant::now))
     }
 
     #[inline]
     fn finish(&self, operation: Operation, timer: OpTimer) {
+        let waited = local::end();
         if let Some(started) = timer.0 {
-            self.latencies[operation as usize].record(nanos(started.elapsed()));
+            let ns = nanos(started.elapsed());
+            self.latencies[operation as usize].record(ns);
+            self.timeline.operation(kind_of(operation), started, ns, waited);
+        } else if waited {
+            self.timeline.waited(kind_of(operation));
         }
     }
 
@@ -250,6 +266,7 @@ impl EngineMetrics {
 
     /// An iterator is dropped.
     pub(crate) fn record_iter(&self, done: IterDone) {
+        self.timeline.iterated();
         self.counters.add(Ticker::Steps, done.steps);
         self.counters.add(Ticker::IterSkipped, done.skipped);
         self.counters.add(Ticker::IterReseeks, done.reseeks);
@@ -277,7 +294,8 @@ impl EngineMetrics {
     pub(crate) fn stall_begin(&self, cause: StallCause) -> StallGuard<'_> {
         let meter = &self.stalls[cause.index()];
         meter.waiting.fetch_add(1, Ordering::Relaxed);
-        StallGuard { meter, started: Instant::now() }
+        self.timeline.stall_began(cause);
+        StallGuard { meter, timeline: &self.timeline, cause, started: Instant::now() }
     }
 
     /// A flush is installed.
@@ -314,6 +332,7 @@ impl EngineMetrics {
         for latency in &self.latencies {
             latency.rotate(second);
         }
+        self.timeline.slow.rotate(second);
     }
 
     /// What was counted so far; the fields that tell of the present moment, `io` included, are left
@@ -407,13 +426,27 @@ impl CompactionMeter {
 #[must_use]
 pub(crate) struct StallGuard<'a> {
     meter: &'a StallMeter,
+    timeline: &'a Recorder,
+    cause: StallCause,
     started: Instant,
 }
 
 impl Drop for StallGuard<'_> {
     fn drop(&mut self) {
         self.meter.waiting.fetch_sub(1, Ordering::Relaxed);
-        self.meter.waits_ns.record(nanos(self.started.elapsed()));
+        let ns = nanos(self.started.elapsed());
+        self.meter.waits_ns.record(ns);
+        local::waited(Part::Admission, self.started, ns);
+        self.timeline.stall_ended(self.cause, ns);
+    }
+}
+
+#[inline]
+fn kind_of(operation: Operation) -> OperationKind {
+    match operation {
+        Operation::Get | Operation::MultiGet => OperationKind::Read,
+        Operation::Write => OperationKind::Write,
+        Operation::Seek => OperationKind::Scan,
     }
 }
 
@@ -437,7 +470,11 @@ mod tests {
 
     #[test]
     fn sampling_has_the_rate_it_says_and_no_rhythm() {
-        let metrics = EngineMetrics::new(LatencySampling::default(), 0);
+        let metrics = EngineMetrics::new(
+            LatencySampling::default(),
+            0,
+            Arc::new(Recorder::new(Instant::now())),
+        );
         for (operation, one_in) in [(Operation::Get, 8_u32), (Operation::Write, 4)] {
             // A caller of any short period must have every one of its phases timed at this rate.
             for period in [1, 2, 4, 7, 8, 16] {
@@ -467,7 +504,11 @@ mod tests {
 
     #[test]
     fn a_waiting_writer_is_seen_while_it_waits_and_counted_afterwards() {
-        let metrics = EngineMetrics::new(LatencySampling::default(), 0);
+        let metrics = EngineMetrics::new(
+            LatencySampling::default(),
+            0,
+            Arc::new(Recorder::new(Instant::now())),
+        );
         let seen = |cause: StallCause| {
             let stalls = metrics.snapshot().stalls;
             let stall = stalls.iter().find(|stall| stall.cause == cause).unwrap();
@@ -485,7 +526,11 @@ mod tests {
 
     #[test]
     fn levels_beyond_the_last_are_counted_with_it() {
-        let metrics = EngineMetrics::new(LatencySampling::default(), 0);
+        let metrics = EngineMetrics::new(
+            LatencySampling::default(),
+            0,
+            Arc::new(Recorder::new(Instant::now())),
+        );
         assert!(metrics.snapshot().compactions.is_empty());
         for output_level in [1, u8::MAX] {
             let done = CompactionDone { output_level, bytes_out: 5, ..Default::default() };
@@ -498,7 +543,8 @@ mod tests {
 
     #[test]
     fn the_last_second_is_the_last_full_one() {
-        let metrics = EngineMetrics::new(LatencySampling::EXACT, 7);
+        let metrics =
+            EngineMetrics::new(LatencySampling::EXACT, 7, Arc::new(Recorder::new(Instant::now())));
         let counts = || {
             let metrics = metrics.snapshot();
             let latency = metrics.latency(Operation::Get).unwrap();
@@ -524,7 +570,8 @@ mod tests {
             ("exact", LatencySampling::EXACT),
         ];
         for (name, sampling) in levels {
-            let metrics = black_box(EngineMetrics::new(sampling, 0));
+            let metrics =
+                black_box(EngineMetrics::new(sampling, 0, Arc::new(Recorder::new(Instant::now()))));
             let (mut get, mut write) = (f64::INFINITY, f64::INFINITY);
             // The fastest round: the others were disturbed.
             for _ in 0..ROUNDS {

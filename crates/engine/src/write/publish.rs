@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use sateen_control::SeqNo;
 
+use crate::timeline::local::{self, Part, Wait};
+
 /// Writes that may be between ordering and publishing at once.
 const IN_FLIGHT_MAX: usize = 1024;
 
@@ -99,6 +101,8 @@ impl Publisher {
 #[derive(Default)]
 pub(crate) struct Backoff {
     rounds: u32,
+    /// Measured once it is long against a look at the clock.
+    waits: Option<Wait>,
 }
 
 impl Backoff {
@@ -111,6 +115,7 @@ impl Backoff {
         if self.rounds <= Self::SPINS {
             std::hint::spin_loop();
         } else if self.rounds <= Self::SPINS + Self::YIELDS {
+            self.waits.get_or_insert_with(|| local::wait(Part::Queue));
             std::thread::yield_now();
         } else {
             std::thread::park_timeout(Duration::from_micros(50));

@@ -130,7 +130,8 @@ fn sample_of<'a>(
 
 /// Metrics in which nothing is empty.
 fn busy() -> Metrics {
-    let engine = EngineMetrics::new(LatencySampling::EXACT, 100);
+    let timeline = std::sync::Arc::new(crate::timeline::Recorder::new(std::time::Instant::now()));
+    let engine = EngineMetrics::new(LatencySampling::EXACT, 100, timeline);
     for size in [10, 20] {
         engine.record_get(engine.start(Operation::Get), Some(size));
     }
