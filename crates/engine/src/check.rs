@@ -153,7 +153,8 @@ impl RunCursor {
     }
 }
 
-/// Of one key, what lies higher must be newer: a read stops at the first that it finds.
+/// Of one key, what lies higher must be newer: a read stops at the first that it finds. Or be the
+/// very same entry, of which a compaction that ended early leaves a copy above its output.
 fn check_depth_order(core: &DbCore, version: &Version) -> Result<()> {
     let runs = version.levels().iter().flat_map(|level| level.runs());
     let mut cursors: Vec<RunCursor> = runs
@@ -168,12 +169,14 @@ fn check_depth_order(core: &DbCore, version: &Version) -> Result<()> {
     while let Some(current) = cursors.iter().filter_map(RunCursor::user_key).min() {
         let current = current.to_vec();
         let mut oldest_above = None;
+        let mut above = Vec::new();
         for cursor in &mut cursors {
             let mut oldest_here = None;
+            let mut here = Vec::new();
             while cursor.user_key() == Some(&current) {
                 let Some(iter) = &mut cursor.iter else { break };
                 let seqno = key::seqno(iter.key());
-                if oldest_above.is_some_and(|above| seqno >= above) {
+                if oldest_above.is_some_and(|oldest| seqno >= oldest) && !above.contains(&seqno) {
                     return Err(Error::InconsistentEdit {
                         path: core.directory.clone(),
                         reason: format!(
@@ -183,10 +186,12 @@ fn check_depth_order(core: &DbCore, version: &Version) -> Result<()> {
                     });
                 }
                 oldest_here = Some(seqno);
+                here.push(seqno);
                 iter.next()?;
                 cursor.settle(core)?;
             }
-            oldest_above = oldest_here.or(oldest_above);
+            oldest_above = oldest_here.into_iter().chain(oldest_above).min();
+            above.append(&mut here);
         }
     }
     Ok(())

@@ -11,6 +11,7 @@ use crate::memtable::{ArenaPool, MemTable};
 use crate::options::ColumnFamilyOptions;
 use crate::read::SuperVersion;
 use crate::sync::lock;
+use crate::write::admission::AdmissionGate;
 
 /// A memtable that takes no more writes, on its way to level 0.
 #[derive(Clone)]
@@ -38,6 +39,8 @@ pub(crate) struct ColumnFamilyData {
     super_version: ArcSwap<SuperVersion>,
     memory: Mutex<Memory>,
     dropped: AtomicBool,
+    /// How its writers are admitted.
+    pub(crate) gate: AdmissionGate,
     pool: Arc<ArenaPool>,
 }
 
@@ -60,6 +63,7 @@ impl ColumnFamilyData {
             super_version: ArcSwap::from_pointee(super_version),
             memory: Mutex::new(Memory { sealed: Vec::new(), active_log: LogNumber(0) }),
             dropped: AtomicBool::new(false),
+            gate: AdmissionGate::default(),
             pool,
         }
     }

@@ -34,6 +34,7 @@ use crate::snapshot::{Snapshot, SnapshotList};
 use crate::sync::lock;
 use crate::table::TableIterOptions;
 use crate::vfs::{MeteredVfs, Vfs, VfsLock};
+use crate::write::admission::{AdmissionGate, Writer};
 use crate::write::{CommitPipeline, Logging, Payload};
 
 /// Column families by name.
@@ -116,8 +117,8 @@ impl DbCore {
         self.check_writable("a write")?;
         let timer = self.metrics.start(Operation::Write);
         let logging = self.logging(options)?;
-        if !self.driver.gate.is_open() {
-            self.wait_for_admission(bytes, options)?;
+        if self.driver.is_gated() {
+            self.wait_for_admission(payload, bytes, options)?;
         }
         match self.pipeline.commit(payload, logging) {
             Ok(_) => {
@@ -153,17 +154,34 @@ impl DbCore {
     }
 
     #[cold]
-    fn wait_for_admission(self: &Arc<Self>, bytes: u64, options: &WriteOptions) -> Result<()> {
+    fn wait_for_admission(
+        self: &Arc<Self>,
+        payload: &Payload<'_>,
+        bytes: u64,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let ids = payload.families();
+        let families = self.families();
+        let written = families.values().filter(|family| ids.contains(&family.id()));
+        let written: Vec<_> = written.cloned().collect();
+        let gates = || written.iter().map(|family| &family.gate).chain([&self.driver.gate]);
         if !self.has_threads() {
             // Nobody else would ever open the gate.
-            while self.driver.gate.is_stopped() {
+            while gates().any(AdmissionGate::is_stopped) {
                 self.health.check()?;
                 self.step_here()?;
             }
             return Ok(());
         }
-        let give_up = || self.check_open().and_then(|()| self.health.check());
-        self.driver.gate.wait(bytes, options.deadline, &self.metrics, &give_up)
+        let deadline = if options.no_slowdown { Some(Duration::ZERO) } else { options.deadline };
+        let writer = Writer {
+            bytes,
+            deadline: deadline.map(|within| std::time::Instant::now() + within),
+            low_priority: options.low_priority,
+            metrics: &self.metrics,
+            give_up: &|| self.check_open().and_then(|()| self.health.check()),
+        };
+        gates().filter(|gate| !gate.is_open()).try_for_each(|gate| gate.wait(&writer))
     }
 
     /// A write could not be logged, or not be synced: the log is dead. Errors of the caller's own

@@ -8,6 +8,7 @@ use crate::core::DbCore;
 use crate::db::{ColumnFamily, Db};
 use crate::metrics::{ColumnFamilyMetrics, LevelShape, MemoryUse, Metrics};
 use crate::timeline::Timeline;
+use crate::write::admission::AdmissionGate;
 
 impl Db {
     /// Everything that the engine counts, at this moment.
@@ -167,7 +168,8 @@ fn property(core: &DbCore, family: &ColumnFamilyData, name: &str) -> Option<Stri
     if let Some(level) = level_of("bytes-at-level") {
         return Some(version.level(level).bytes().to_string());
     }
-    let admission = core.driver.gate.current();
+    let gates = [&family.gate, &core.driver.gate];
+    let admissions = gates.map(AdmissionGate::current);
     let active = family.active_memtable();
     let (sealed, sealed_bytes) = family.sealed_usage();
     let number: u64 = match name {
@@ -197,11 +199,22 @@ fn property(core: &DbCore, family: &ColumnFamilyData, name: &str) -> Option<Stri
         "num-deletes-active-mem-table" => active.tombstones() as u64,
         "num-snapshots" => core.snapshots.count() as u64,
         "background-errors" => core.metrics.snapshot().background_errors,
-        "is-write-stopped" => u64::from(core.driver.gate.is_stopped()),
-        "actual-delayed-write-rate" => match admission.state {
-            sateen_control::AdmissionState::Delayed { bytes_per_second } => bytes_per_second,
-            _ => 0,
-        },
+        "is-write-stopped" => u64::from(gates.iter().any(|gate| gate.is_stopped())),
+        "actual-delayed-write-rate" => {
+            let rates = admissions.iter().filter_map(|admission| match admission.state {
+                sateen_control::AdmissionState::Delayed { bytes_per_second } => {
+                    Some(bytes_per_second)
+                }
+                _ => None,
+            });
+            rates.min().unwrap_or(0)
+        }
+        "device-read-bandwidth" => core.driver.device().read_bytes_per_second,
+        "device-write-bandwidth" => core.driver.device().write_bytes_per_second,
+        "device-barrier-nanoseconds" => core.driver.device().barrier_ns,
+        "compaction-debt-milliseconds" => {
+            u64::try_from(core.driver.debt().as_millis()).unwrap_or(u64::MAX)
+        }
         "estimate-pending-compaction-bytes" => core.driver.pending_compaction_bytes(family.id()),
         "block-cache-usage" => core.blocks.usage_bytes(),
         "block-cache-capacity" => core.blocks.capacity(),

@@ -26,8 +26,8 @@ use crate::error::{Error, Result};
 
 pub use self::calls::{CompactRangeOptions, FlushOptions, ReadOptions, WriteOptions};
 pub use self::choices::{
-    CompactionPriority, CompactionStyle, Compression, StatisticsLevel, WalMode, WalRecovery,
-    WriteController,
+    CompactionPriority, CompactionStyle, Compression, Preemption, StatisticsLevel, WalMode,
+    WalRecovery, WriteController,
 };
 pub use self::define::OptionInfo;
 
@@ -111,7 +111,7 @@ option_struct! {
         direct_io_for_flush_and_compaction: bool = true, Flag, fixed,
             "use_direct_io_for_flush_and_compaction";
         /// How much a compaction reads of an input at once.
-        compaction_readahead_bytes: u64 = MIB, Bytes, mutable, "compaction_readahead_size";
+        compaction_readahead_bytes: u64 = 256 * KIB, Bytes, mutable, "compaction_readahead_size";
         /// A new manifest is begun, in the background, when so much was appended to the one in use.
         manifest_bytes_max: u64 = 64 * MIB, Bytes, mutable, "max_manifest_file_size";
 
@@ -121,9 +121,28 @@ option_struct! {
         /// The limit follows the demand: up when background work waits for it often, down when it
         /// rarely does.
         rate_limit_auto_tune: bool = false, Flag, mutable, none;
-        /// What delays writers when background work falls behind: `triggers` (RocksDB's slowdown
-        /// and stop conditions) or `off` (only the hard limits of memory stop them).
-        write_controller: WriteController = WriteController::Triggers, Choice, mutable, none;
+        /// Flushes and compactions get the bandwidth that clients leave of the device, measured
+        /// every 10 ms; otherwise as much as they can take.
+        scheduler_bandwidth: bool = true, Flag, mutable, none;
+        /// Flushes go before compactions out of level 0, these before deeper ones by urgency;
+        /// otherwise all compactions are alike.
+        scheduler_priority: bool = true, Flag, mutable, none;
+        /// Which deep compaction is paused when one out of level 0 needs its slot: `off` (it
+        /// waits), `least-loss` or `random`. One that holds what level 0 needs ends early.
+        preemption: Preemption = Preemption::LeastLoss, Choice, mutable, none;
+        /// A compaction that ends early for level 0 throws away all that it has done, instead of
+        /// keeping what can stand by itself.
+        preempt_discard: bool = false, Flag, mutable, none;
+        /// Bytes a second of the device, for reads as for writes. `none`: learned while running.
+        device_bandwidth: Option<u64> = None, Bytes, mutable, none;
+        /// Bytes a second that flushes and compactions out of level 0 get whatever clients need.
+        /// `none`: what the memtables fill up with.
+        scheduler_floor: Option<u64> = None, Bytes, mutable, none;
+
+        /// What delays writers when background work falls behind: `smooth` (one rate for each
+        /// column family, which falls as a limit comes nearer), `triggers` (RocksDB's slowdown and
+        /// stop conditions) or `off` (only the hard limits of memory stop them).
+        write_controller: WriteController = WriteController::Smooth, Choice, mutable, none;
         /// The rate at which writers start when they are slowed down.
         delayed_write_bytes_per_second: u64 = 16 * MIB, Bytes, mutable, "delayed_write_rate";
 

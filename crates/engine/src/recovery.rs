@@ -491,7 +491,8 @@ impl Opening {
             driver: Driver::new(control::database(&self.options)),
             pool: Pool::default(),
             health: HealthState::default(),
-            metrics: EngineMetrics::new(crate::core::sampling(&self.options), 0, timeline),
+            metrics: EngineMetrics::new(crate::core::sampling(&self.options), 0)
+                .with_timeline(timeline),
             unlogged_writes: AtomicBool::new(false),
             pool_memory: self.pool,
             closed: AtomicBool::new(false),

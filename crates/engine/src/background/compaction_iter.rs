@@ -233,7 +233,10 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
             other => return Err(unreadable_kind(other)),
         }
         self.stats.bytes_in += bytes as u64;
-        self.enter_key(trailer)?;
+        if !self.enter_key(trailer)? {
+            self.count_dropped(kind);
+            return Ok(None);
+        }
 
         let stratum = self.stratum(seqno);
         if self.hiding_stratum == Some(stratum) {
@@ -265,13 +268,16 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         Ok(Some(self.emit_put(stratum)))
     }
 
-    /// Makes the user key under the cursor the current one, and checks the order of the input.
+    /// Makes the user key under the cursor the current one, and checks the order of the input. False
+    /// if the very entry was there before: a compaction that ended early leaves copies of what it
+    /// wrote in the level above.
     #[inline]
-    fn enter_key(&mut self, trailer: u64) -> Result<()> {
+    fn enter_key(&mut self, trailer: u64) -> Result<bool> {
         let user_key = key::user_key(self.input.key());
         let current = key::user_key(&self.key);
         match if self.has_key { current.cmp(user_key) } else { Ordering::Less } {
             Ordering::Equal if trailer < self.last_trailer => {}
+            Ordering::Equal if trailer == self.last_trailer => return Ok(false),
             Ordering::Less => {
                 self.drop_pending();
                 self.key.clear();
@@ -287,7 +293,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
             }
         }
         self.last_trailer = trailer;
-        Ok(())
+        Ok(true)
     }
 
     /// How many snapshots are too old to see `seqno`. Entries of one stratum are seen by the same

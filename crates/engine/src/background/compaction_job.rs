@@ -64,6 +64,8 @@ pub(crate) struct CompactionJob {
     _version: Arc<Version>,
     input: Option<Merged>,
     cutter: OutputCutter,
+    /// Where it may end before its time, once it is to.
+    finish_early: Option<EarlyEnd>,
     output: Output,
     /// Input bytes that earlier steps have reported; None before the first step.
     read_reported: Option<u64>,
@@ -113,6 +115,7 @@ impl CompactionJob {
             plan,
             _version: context.version,
             input,
+            finish_early: None,
             output: Output::new(context.output),
             read_reported: None,
             stats: CompactionStats::default(),
@@ -146,6 +149,14 @@ impl CompactionJob {
                 Pulled::Entry => {
                     let (key, value) = (input.key(), input.value());
                     if input.starts_user_key() {
+                        if let Some(end) = &mut self.finish_early
+                            && self.output.has_written()
+                            && end.may_end_before(key::user_key(key))
+                        {
+                            self.stats = *input.stats();
+                            let next = key::user_key(key).to_vec();
+                            return self.finish_part(start, &next);
+                        }
                         let open_bytes = self.output.table_bytes();
                         let cut = self.cutter.cut_before(key::user_key(key), open_bytes);
                         if cut && self.output.has_open_table() {
@@ -165,6 +176,29 @@ impl CompactionJob {
         self.read_reported = Some(input.stats().bytes_in);
         self.input = Some(input);
         Ok(Step::More(StepBytes { read, written: self.output.bytes_written() - start }))
+    }
+
+    /// To be brought to an end where what is written by then can stand by itself.
+    pub(crate) fn finish_early(&mut self) {
+        if self.finish_early.is_none() && self.plan.output_level > 0 {
+            self.finish_early = Some(EarlyEnd::of(&self.plan));
+        }
+    }
+
+    /// Installs what has been written. Of the inputs goes what lies wholly before `next`, the first
+    /// user key that was not; a table of a level above that reaches beyond stays, and with it a
+    /// second copy of what it holds before: it says the same as what is now below it.
+    fn finish_part(&mut self, start: u64, next: &[u8]) -> Result<Step> {
+        let mut step = self.finish(start)?;
+        if let Step::Done(_, edit) = &mut step {
+            let stays = |id| {
+                let mut rewritten = self.plan.rewrite.iter().flat_map(|input| &input.tables);
+                rewritten.any(|table| table.id == id && *table.largest >= *next)
+            };
+            edit.removed.retain(|removed| !stays(removed.id));
+            edit.compact_pointers.clear();
+        }
+        Ok(step)
     }
 
     fn finish(&mut self, start: u64) -> Result<Step> {
@@ -205,5 +239,29 @@ impl CompactionJob {
     pub(crate) fn abandon(&mut self) {
         self.input = None;
         self.output.abandon();
+    }
+}
+
+/// Finds the keys before which a compaction may end early: where no table of the output level is
+/// read in part, so that what stays of that level and what was written for it do not overlap.
+struct EarlyEnd {
+    /// The inputs in the output level, ascending.
+    below: Vec<Arc<TableMeta>>,
+    /// The first of them that reaches to the last key asked for.
+    at: usize,
+}
+
+impl EarlyEnd {
+    fn of(plan: &CompactionPlan) -> EarlyEnd {
+        let below = plan.rewrite.iter().filter(|input| input.level == plan.output_level);
+        EarlyEnd { below: below.flat_map(|input| input.tables.iter().cloned()).collect(), at: 0 }
+    }
+
+    /// Asked for ascending keys.
+    fn may_end_before(&mut self, user_key: &[u8]) -> bool {
+        while self.below.get(self.at).is_some_and(|table| *table.largest < *user_key) {
+            self.at += 1;
+        }
+        self.below.get(self.at).is_none_or(|table| *table.smallest >= *user_key)
     }
 }

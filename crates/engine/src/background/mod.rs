@@ -20,13 +20,15 @@ use std::time::Duration;
 
 use sateen_control::version::{Version, VersionEdit};
 use sateen_control::{
-    Action, ColumnFamilyId, ControlOptions, ControlPlane, Event, FileId, Instant, IoClass, JobId,
-    JobResult, RequestId,
+    Action, ClassSample, ColumnFamilyId, ControlOptions, ControlPlane, DeviceProfile, Event,
+    FileId, IO_CLASSES, Instant, IoClass, JobId, JobResult, Outlook, RequestId, SAMPLE_PERIOD,
+    Sample,
 };
 
 use crate::core::DbCore;
 use crate::error::{Error, Result};
 use crate::sync::lock;
+use crate::vfs::ClassTotals;
 use crate::write::admission::AdmissionGate;
 
 use compaction_job::CompactionJob;
@@ -95,6 +97,7 @@ struct Slot {
     job: Option<Box<Job>>,
     is_flush: bool,
     discard: bool,
+    finish_early: bool,
     buffer_bytes: u64,
 }
 
@@ -115,9 +118,25 @@ pub(crate) struct Driver {
     wake: Condvar,
     /// Some memtable was sealed since control last heard.
     memory_changed: AtomicBool,
+    /// For all writers.
     pub(crate) gate: AdmissionGate,
+    /// Some gate is not open.
+    gated: AtomicBool,
     pub(crate) chores: chores::Chores,
 }
+
+/// What was counted when control was last told.
+#[derive(Default)]
+pub(crate) struct Sampler {
+    totals: [ClassTotals; IO_CLASSES],
+    user_bytes: u64,
+    /// So many samples in a row had nothing to tell.
+    quiet: u32,
+}
+
+/// After so many samples with nothing to tell they become rarer.
+const IDLE_SAMPLES: u32 = 100;
+const IDLE_SAMPLE_PERIOD: Duration = Duration::from_millis(50);
 
 /// What one call of [`DbCore::background_once`] did.
 pub(crate) enum Turn {
@@ -144,8 +163,15 @@ impl Driver {
             wake: Condvar::new(),
             memory_changed: AtomicBool::new(false),
             gate: AdmissionGate::default(),
+            gated: AtomicBool::new(false),
             chores: chores::Chores::default(),
         }
+    }
+
+    /// True if some writers have to wait.
+    #[inline]
+    pub(crate) fn is_gated(&self) -> bool {
+        self.gated.load(Ordering::Acquire)
     }
 
     /// A memtable was sealed. Called on the client path: takes no lock that work is done under.
@@ -218,6 +244,21 @@ impl Driver {
         lock(&self.shared).plane.pending_compaction_bytes(family).unwrap_or(0)
     }
 
+    /// What lies ahead of the writers of a column family.
+    pub(crate) fn outlook(&self, family: ColumnFamilyId) -> Option<Outlook> {
+        lock(&self.shared).plane.outlook(family)
+    }
+
+    /// What is believed of the device.
+    pub(crate) fn device(&self) -> DeviceProfile {
+        lock(&self.shared).plane.device()
+    }
+
+    /// How long compaction would take to catch up.
+    pub(crate) fn debt(&self) -> Duration {
+        Duration::from_nanos(lock(&self.shared).plane.debt_ns())
+    }
+
     /// True if flushes run.
     fn has_flushes(&self) -> bool {
         lock(&self.shared).jobs.values().any(|slot| slot.is_flush)
@@ -249,7 +290,12 @@ impl DbCore {
                 return Turn::Idle(shared.plane.poll_timeout());
             };
             let Some(slot) = shared.jobs.get_mut(&id) else { continue };
-            if let Some(job) = slot.job.take() {
+            if let Some(mut job) = slot.job.take() {
+                if slot.finish_early
+                    && let Job::Compaction(job) = &mut *job
+                {
+                    job.finish_early();
+                }
                 break (id, bytes, job);
             }
         };
@@ -304,12 +350,21 @@ impl DbCore {
                 Action::Admit(admission) => {
                     self.metrics.timeline.admission(now, None, admission);
                     self.driver.gate.publish(admission);
+                    self.look_at_gates();
                 }
                 Action::AdmitFamily { cf, admission } => {
                     self.metrics.timeline.admission(now, Some(cf), admission);
+                    if let Some(family) = self.family_by_id(cf) {
+                        family.gate.publish(admission);
+                        self.look_at_gates();
+                    }
+                }
+                Action::FinishEarly { job } => {
+                    if let Some(slot) = shared.jobs.get_mut(&job) {
+                        slot.finish_early = true;
+                    }
                 }
                 Action::Note(note) => self.metrics.timeline.note(now, &note),
-                Action::FinishEarly { .. } => {}
                 Action::ManualDone { request, complete } => {
                     if let Some(state) = shared.requests.get_mut(&request) {
                         *state = Some(complete);
@@ -318,6 +373,59 @@ impl DbCore {
                 }
             }
         }
+    }
+
+    /// Tells control what the device and the clients did since the last time, and does what it
+    /// decides.
+    pub(crate) fn sample(self: &Arc<Self>, sampler: &mut Sampler) {
+        let totals = self.vfs.totals();
+        let user_bytes = self.metrics.write_bytes();
+        let mut sample = Box::<Sample>::default();
+        for (class, (now, then)) in
+            sample.classes.iter_mut().zip(totals.iter().zip(&sampler.totals))
+        {
+            let delta = now.since(then);
+            *class = ClassSample {
+                read_bytes: delta.read_bytes,
+                reads: delta.reads,
+                read_ns: delta.read_ns,
+                write_bytes: delta.write_bytes,
+                writes: delta.writes,
+                write_ns: delta.write_ns,
+                syncs: delta.syncs,
+                sync_ns: delta.sync_ns,
+            };
+        }
+        sample.user_bytes = user_bytes.saturating_sub(sampler.user_bytes);
+        let quiet = sample.user_bytes == 0 && totals == sampler.totals;
+        (sampler.totals, sampler.user_bytes) = (totals, user_bytes);
+        let mut shared = lock(&self.driver.shared);
+        sampler.quiet = if quiet && shared.jobs.is_empty() { sampler.quiet + 1 } else { 0 };
+        let now = self.now();
+        self.report_memtables(&mut shared, now);
+        shared.plane.handle(now, Event::Sample(sample));
+        self.poll_control(&mut shared);
+        if !shared.runnable.is_empty() {
+            self.driver.wake.notify_all();
+        }
+    }
+
+    /// Samples until the database is closed.
+    pub(crate) fn sampling_loop(self: &Arc<Self>) {
+        let mut sampler = Sampler::default();
+        while !self.driver.is_stopping() {
+            self.sample(&mut sampler);
+            // Nothing has happened for a while: there is no hurry to see what happens next.
+            let idle = sampler.quiet > IDLE_SAMPLES;
+            std::thread::sleep(if idle { IDLE_SAMPLE_PERIOD } else { SAMPLE_PERIOD });
+        }
+    }
+
+    /// Some gate has changed: whether writers have to look at theirs.
+    fn look_at_gates(&self) {
+        let open = self.driver.gate.is_open()
+            && self.families().values().all(|family| family.gate.is_open());
+        self.driver.gated.store(!open, Ordering::Release);
     }
 
     /// Returns false if there is no such job to be done: control would ask for it again at once,
@@ -330,7 +438,8 @@ impl DbCore {
                 let is_flush = matches!(job, Job::Flush(_));
                 let buffer_bytes = job.buffer_bytes();
                 let job = Some(Box::new(job));
-                let slot = Slot { job, is_flush, discard: false, buffer_bytes };
+                let slot =
+                    Slot { job, is_flush, discard: false, finish_early: false, buffer_bytes };
                 shared.jobs.insert(id, slot);
             }
             // The column family is being dropped.

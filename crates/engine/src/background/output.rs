@@ -69,6 +69,12 @@ impl Output {
         self.builder.as_ref().map_or(0, TableBuilder::estimated_size)
     }
 
+    /// True once there is something to install.
+    #[inline]
+    pub(crate) fn has_written(&self) -> bool {
+        self.builder.is_some() || !self.tables.is_empty()
+    }
+
     #[inline]
     pub(crate) fn has_open_table(&self) -> bool {
         self.builder.is_some()

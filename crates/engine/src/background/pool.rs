@@ -17,17 +17,21 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Starts `workers` workers and the chores' thread.
+    /// Starts `workers` workers, the chores' thread and the one that samples.
     pub(crate) fn start(&self, core: &Arc<DbCore>, workers: u32, nice: u32) -> Result<()> {
         let mut threads = lock(&self.threads);
-        for number in 0..=workers {
+        for number in 0..workers + 2 {
             let core = core.clone();
-            let (name, work): (String, fn(&Arc<DbCore>)) = match number.checked_sub(1) {
-                Some(worker) => (format!("sateen-work-{worker}"), work),
-                None => ("sateen-chores".to_owned(), |core| core.chores_loop()),
+            // Who samples decides how fast clients may write: it must not wait behind the work.
+            let (name, nice, work): (String, u32, fn(&Arc<DbCore>)) = match number {
+                0 => ("sateen-sample".to_owned(), 0, |core| core.sampling_loop()),
+                1 => ("sateen-chores".to_owned(), nice, |core| core.chores_loop()),
+                worker => (format!("sateen-work-{}", worker - 2), nice, work),
             };
             let run = move || {
-                lower_priority(nice);
+                if nice > 0 {
+                    lower_priority(nice);
+                }
                 local::set_worker(worker_number(number));
                 work(&core);
             };
@@ -63,9 +67,9 @@ fn work(core: &Arc<DbCore>) {
     }
 }
 
-/// The number of a worker in the timeline; 0 is the chores' thread.
+/// The number of a worker in the timeline: those before the first worker count as the chores.
 fn worker_number(thread: u32) -> u8 {
-    let number = thread.checked_sub(1).map(|worker| u8::try_from(worker).unwrap_or(u8::MAX));
+    let number = thread.checked_sub(2).map(|worker| u8::try_from(worker).unwrap_or(u8::MAX));
     number.map_or(local::CHORES, |worker| worker.min(local::CHORES - 1))
 }
 

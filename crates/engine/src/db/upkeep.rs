@@ -128,6 +128,24 @@ impl Db {
         if self.core.health.check().is_err() {
             return None;
         }
-        Some(self.core.driver.gate.expected_wait())
+        let families = self.core.families();
+        let waits = families.values().map(|family| family.gate.expected_wait());
+        waits.chain([self.core.driver.gate.expected_wait()]).max()
+    }
+
+    /// How long until writes to the default column family stop if they and the background go on as
+    /// they do now. `None`: they will not, or it is not known because admission is not smooth.
+    #[must_use]
+    pub fn time_to_stall(&self) -> Option<Duration> {
+        let outlook = self.core.driver.outlook(self.core.default_family.id())?;
+        outlook.time_to_stall_ns.map(Duration::from_nanos)
+    }
+
+    /// Bytes of keys and values a second that background work keeps up with. `None`: not known,
+    /// because admission is not smooth.
+    #[must_use]
+    pub fn sustainable_write_rate(&self) -> Option<u64> {
+        let outlook = self.core.driver.outlook(self.core.default_family.id())?;
+        Some(outlook.sustainable_write_rate)
     }
 }

@@ -24,8 +24,9 @@ const FORMAT_VERSION: u32 = 1;
 const KNOWN_FEATURES: u32 = 0;
 /// The last bytes of the file.
 const FOOTER_BYTES: usize = 64;
-/// How much is collected before it is written.
-const BUFFER_BYTES: usize = 1 << 20;
+/// How much is collected before it is written: few requests, none of which takes the device for
+/// long.
+const BUFFER_BYTES: usize = 256 << 10;
 
 /// What the directory of a file says of one of its tables: enough to enter it into a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

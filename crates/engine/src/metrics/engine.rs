@@ -180,11 +180,7 @@ pub(crate) struct EngineMetrics {
 
 impl EngineMetrics {
     /// All at 0; `second` is the current one of a monotonic clock, see [`Self::rotate`].
-    pub(crate) fn new(
-        sampling: LatencySampling,
-        second: u64,
-        timeline: Arc<Recorder>,
-    ) -> EngineMetrics {
+    pub(crate) fn new(sampling: LatencySampling, second: u64) -> EngineMetrics {
         let metrics = EngineMetrics {
             counters: ShardedCounters::new(),
             one_in: Default::default(),
@@ -193,10 +189,15 @@ impl EngineMetrics {
             flushes: FlushMeter::default(),
             compactions: Default::default(),
             background_errors: AtomicU64::new(0),
-            timeline,
+            timeline: Arc::new(Recorder::new(Instant::now())),
         };
         metrics.set_sampling(sampling);
         metrics
+    }
+
+    /// With the recorder of the database, which others know too.
+    pub(crate) fn with_timeline(self, timeline: Arc<Recorder>) -> EngineMetrics {
+        EngineMetrics { timeline, ..self }
     }
 
     /// From now on times so many operations.
@@ -255,6 +256,11 @@ impl EngineMetrics {
         self.counters.add(Ticker::WriteBytes, bytes);
         self.counters.add(Ticker::WrittenEntries, entries);
         self.finish(Operation::Write, timer);
+    }
+
+    /// Bytes of keys and values written since open.
+    pub(crate) fn write_bytes(&self) -> u64 {
+        self.counters.get(Ticker::WriteBytes)
     }
 
     /// An iterator's seek is over.
@@ -470,11 +476,7 @@ mod tests {
 
     #[test]
     fn sampling_has_the_rate_it_says_and_no_rhythm() {
-        let metrics = EngineMetrics::new(
-            LatencySampling::default(),
-            0,
-            Arc::new(Recorder::new(Instant::now())),
-        );
+        let metrics = EngineMetrics::new(LatencySampling::default(), 0);
         for (operation, one_in) in [(Operation::Get, 8_u32), (Operation::Write, 4)] {
             // A caller of any short period must have every one of its phases timed at this rate.
             for period in [1, 2, 4, 7, 8, 16] {
@@ -504,11 +506,7 @@ mod tests {
 
     #[test]
     fn a_waiting_writer_is_seen_while_it_waits_and_counted_afterwards() {
-        let metrics = EngineMetrics::new(
-            LatencySampling::default(),
-            0,
-            Arc::new(Recorder::new(Instant::now())),
-        );
+        let metrics = EngineMetrics::new(LatencySampling::default(), 0);
         let seen = |cause: StallCause| {
             let stalls = metrics.snapshot().stalls;
             let stall = stalls.iter().find(|stall| stall.cause == cause).unwrap();
@@ -526,11 +524,7 @@ mod tests {
 
     #[test]
     fn levels_beyond_the_last_are_counted_with_it() {
-        let metrics = EngineMetrics::new(
-            LatencySampling::default(),
-            0,
-            Arc::new(Recorder::new(Instant::now())),
-        );
+        let metrics = EngineMetrics::new(LatencySampling::default(), 0);
         assert!(metrics.snapshot().compactions.is_empty());
         for output_level in [1, u8::MAX] {
             let done = CompactionDone { output_level, bytes_out: 5, ..Default::default() };
@@ -543,8 +537,7 @@ mod tests {
 
     #[test]
     fn the_last_second_is_the_last_full_one() {
-        let metrics =
-            EngineMetrics::new(LatencySampling::EXACT, 7, Arc::new(Recorder::new(Instant::now())));
+        let metrics = EngineMetrics::new(LatencySampling::EXACT, 7);
         let counts = || {
             let metrics = metrics.snapshot();
             let latency = metrics.latency(Operation::Get).unwrap();
@@ -570,8 +563,7 @@ mod tests {
             ("exact", LatencySampling::EXACT),
         ];
         for (name, sampling) in levels {
-            let metrics =
-                black_box(EngineMetrics::new(sampling, 0, Arc::new(Recorder::new(Instant::now()))));
+            let metrics = black_box(EngineMetrics::new(sampling, 0));
             let (mut get, mut write) = (f64::INFINITY, f64::INFINITY);
             // The fastest round: the others were disturbed.
             for _ in 0..ROUNDS {

@@ -63,8 +63,12 @@ pub struct WriteOptions {
     pub disable_wal: bool,
     /// The longest that the write may be held back because background work is behind; then it
     /// fails with `WouldStall` and nothing is written. Zero never waits. Default: none, it waits.
-    /// RocksDB's nearest: `no_slowdown`.
     pub deadline: Option<Duration>,
+    /// The same as a `deadline` of zero. Default: false. RocksDB: `no_slowdown`.
+    pub no_slowdown: bool,
+    /// While writers are slowed down, this one gets an eighth of the rate: for bulk work beside
+    /// clients. Default: false. RocksDB: `low_pri`.
+    pub low_priority: bool,
 }
 
 impl WriteOptions {

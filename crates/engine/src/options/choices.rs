@@ -47,11 +47,25 @@ named_enum! {
 
 named_enum! {
     /// What delays writers when background work falls behind.
-    pub enum WriteController, "triggers or off" {
+    pub enum WriteController, "smooth, triggers or off" {
+        /// One rate that falls as a limit comes nearer.
+        Smooth = "smooth",
         /// RocksDB's slowdown and stop conditions.
         Triggers = "triggers",
         /// Only the hard limits of memory.
         Off = "off",
+    }
+}
+
+named_enum! {
+    /// Which deep compaction gives way to one out of level 0.
+    pub enum Preemption, "off, least-loss or random" {
+        /// None.
+        Off = "off",
+        /// The one whose pause matters least.
+        LeastLoss = "least-loss",
+        /// Any (SILK §5.2.2).
+        Random = "random",
     }
 }
 

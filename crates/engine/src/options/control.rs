@@ -1,11 +1,13 @@
 //! What control is told of the options: the same values under the names and types of its own.
 
 use sateen_control::options::{
-    BottommostLevelCompaction, CfOptions, CompactionPri, CompressionCode, ControlOptions,
-    RateLimiterOptions,
+    self as control, AdmissionPolicy, BottommostLevelCompaction, CfOptions, CompactionPri,
+    CompressionCode, ControlOptions, RateLimiterOptions, SchedulerOptions,
 };
 
-use super::{ColumnFamilyOptions, CompactionPriority, Compression, Options, WriteController};
+use super::{
+    ColumnFamilyOptions, CompactionPriority, Compression, Options, Preemption, WriteController,
+};
 
 /// Compression as the number that control hands back in a plan. The numbers are those of the
 /// format.
@@ -43,6 +45,24 @@ pub(crate) fn database(options: &Options) -> ControlOptions {
             ..RateLimiterOptions::default()
         },
         delayed_write_rate: options.delayed_write_bytes_per_second,
+        admission: match options.write_controller {
+            WriteController::Smooth => AdmissionPolicy::Smooth,
+            WriteController::Triggers | WriteController::Off => AdmissionPolicy::Triggers,
+        },
+        parallel_only_under_pressure: options.preemption == Preemption::Off,
+        scheduler: SchedulerOptions {
+            bandwidth: options.scheduler_bandwidth,
+            priority: options.scheduler_priority,
+            preemption: match options.preemption {
+                Preemption::Off => control::Preemption::Off,
+                Preemption::LeastLoss => control::Preemption::LeastLoss,
+                Preemption::Random => control::Preemption::Random,
+            },
+            discard_preempted: options.preempt_discard,
+            device_bytes_per_second: options.device_bandwidth,
+            floor_bytes_per_second: options.scheduler_floor,
+            ..SchedulerOptions::default()
+        },
         ..ControlOptions::default()
     }
 }
@@ -51,7 +71,7 @@ pub(crate) fn database(options: &Options) -> ControlOptions {
 pub(crate) fn column_family(database: &Options, options: &ColumnFamilyOptions) -> CfOptions {
     let told = told_column_family(options);
     match database.write_controller {
-        WriteController::Triggers => told,
+        WriteController::Smooth | WriteController::Triggers => told,
         // Only the limit on memtables is left, which is one of memory.
         WriteController::Off => CfOptions {
             level0_slowdown_writes_trigger: u32::MAX,

@@ -1,7 +1,7 @@
 //! The named profiles: nothing but option values. The names of those that wait for their policy are
 //! known, so that asking for one says so.
 
-use super::{CompactionPriority, Compression, MIB, Options};
+use super::{CompactionPriority, Compression, MIB, Options, Preemption, WriteController};
 use crate::error::{Error, Result};
 
 /// The profile of [`Options::default`].
@@ -9,14 +9,15 @@ pub(super) const DEFAULT: &str = "sateen";
 
 /// The profiles there are.
 pub(super) const AVAILABLE: &[&str] =
-    &["sateen", "rocksdb", "rocksdb-limited", "rocksdb-autotuned", "leveldb"];
+    &["sateen", "silk", "rocksdb", "rocksdb-limited", "rocksdb-autotuned", "leveldb"];
 
 /// The profiles whose policies are not built yet.
-const PLANNED: &[&str] = &["silk", "bolt", "vlsm", "adoc", "triad", "triad-silk", "pebblesdb"];
+const PLANNED: &[&str] = &["bolt", "vlsm", "adoc", "triad", "triad-silk", "pebblesdb"];
 
 pub(super) fn options(name: &str) -> Result<Options> {
     let mut options = match name {
         "sateen" => Options::default(),
+        "silk" => silk(),
         "rocksdb" => rocksdb(),
         "rocksdb-limited" => limited(),
         "rocksdb-autotuned" => auto_tuned(),
@@ -38,12 +39,29 @@ fn rocksdb() -> Options {
         direct_io_for_flush_and_compaction: false,
         compaction_readahead_bytes: 2 * MIB,
         wal_bytes_per_sync: 0,
+        scheduler_bandwidth: false,
+        scheduler_priority: false,
+        preemption: Preemption::Off,
+        write_controller: WriteController::Triggers,
         manifest_bytes_max: 1024 * MIB,
         ..Options::default()
     };
     let family = &mut options.column_family;
     family.compression = vec![Compression::Lz4];
     options
+}
+
+/// RocksDB's shape under SILK's scheduler, with the paper's four job slots (SILK §6.1).
+fn silk() -> Options {
+    Options {
+        background_threads: 4,
+        max_background_compactions: 3,
+        scheduler_bandwidth: true,
+        scheduler_priority: true,
+        preemption: Preemption::LeastLoss,
+        write_controller: WriteController::Smooth,
+        ..rocksdb()
+    }
 }
 
 /// RocksDB with a fixed rate for background work: 90 MB/s, the best of the fixed rates that SILK's

@@ -18,8 +18,9 @@ use super::slow::SlowOperations;
 use crate::sync::lock;
 use crate::vfs::ClassTotals;
 
-/// Events that are remembered: minutes to hours of them.
-const EVENTS: usize = 8192;
+/// Events that are remembered: a minute and more of a scheduler that decides a hundred times a
+/// second.
+const EVENTS: usize = 16384;
 /// Steps that are remembered: half a minute and more of a busy database.
 const STEPS: usize = 16384;
 /// Grants whose time is remembered until a worker takes them up: more than jobs run at a time.

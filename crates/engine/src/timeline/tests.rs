@@ -50,8 +50,8 @@ fn a_ring_that_wraps_keeps_the_last_in_order_and_counts_the_lost() {
 
 #[test]
 fn entries_have_a_fixed_size() {
-    // What a full recorder takes: 8192 events, 16384 steps, 180 seconds of 24 operations.
-    let bytes = 8192 * size_of::<Event>()
+    // What a full recorder takes: 16384 events, 16384 steps, 180 seconds of 24 operations.
+    let bytes = 16384 * size_of::<Event>()
         + 16384 * size_of::<Step>()
         + 180 * 24 * size_of::<Option<SlowOperation>>();
     assert!(bytes < 4 << 20, "{bytes} bytes");

@@ -62,6 +62,21 @@ pub(crate) enum Payload<'a> {
     Batch(&'a WriteBatch),
 }
 
+impl Payload<'_> {
+    /// The column families that it writes to.
+    pub(crate) fn families(&self) -> Vec<ColumnFamilyId> {
+        match self {
+            Payload::Single { family, .. } => vec![*family],
+            Payload::Batch(batch) => {
+                let mut ids: Vec<_> = batch.iter().map(|entry| entry.column_family).collect();
+                ids.sort_unstable();
+                ids.dedup();
+                ids
+            }
+        }
+    }
+}
+
 /// Whether and how a write goes to the log.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Logging {

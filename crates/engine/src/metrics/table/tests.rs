@@ -130,8 +130,7 @@ fn sample_of<'a>(
 
 /// Metrics in which nothing is empty.
 fn busy() -> Metrics {
-    let timeline = std::sync::Arc::new(crate::timeline::Recorder::new(std::time::Instant::now()));
-    let engine = EngineMetrics::new(LatencySampling::EXACT, 100, timeline);
+    let engine = EngineMetrics::new(LatencySampling::EXACT, 100);
     for size in [10, 20] {
         engine.record_get(engine.start(Operation::Get), Some(size));
     }
