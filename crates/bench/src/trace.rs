@@ -34,6 +34,8 @@ impl Watch {
 
     pub(crate) fn extend(&mut self, store: &dyn Store) {
         store.extend_timeline(&mut self.timeline);
+        // The second in which the phase began was copied whole.
+        self.timeline.forget_before(self.begin_ns);
         if !self.keep_all {
             self.timeline.steps.clear();
             self.timeline.slow.clear();
