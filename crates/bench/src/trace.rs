@@ -98,3 +98,46 @@ impl Watch {
             .map_err(|error| Error::file(path, error))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::tests::parse;
+    use crate::store::Engine;
+
+    #[test]
+    fn a_phase_has_the_jobs_and_the_trace_of_its_own_time() {
+        let place = tempfile::tempdir().unwrap();
+        let config = parse("").store_config().unwrap();
+        let store = Engine::Sateen.open(&place.path().join("db"), &config).unwrap();
+        let fill = || {
+            let mut client = store.client();
+            for key in 0..100_u32 {
+                client.put(&key.to_be_bytes(), &[1; 100]).unwrap();
+            }
+            store.flush().unwrap();
+            store.wait_idle().unwrap();
+        };
+        fill();
+        for keep_all in [true, false] {
+            let mut watch = Watch::begin(store.as_ref(), keep_all);
+            assert!(watch.jobs().is_empty(), "jobs that ended before do not belong to the phase");
+            fill();
+            watch.extend(store.as_ref());
+            watch.extend(store.as_ref());
+            let jobs = watch.jobs();
+            let flushes: Vec<_> = jobs.iter().filter(|job| job.what == "flush").collect();
+            assert_eq!(flushes.len(), 1);
+            assert!(flushes[0].start >= 0.0 && flushes[0].end >= flushes[0].start);
+            assert!(flushes[0].written > 0 && flushes[0].class == "flush");
+            if keep_all {
+                let file = place.path().join("trace.json");
+                watch.write(&file).unwrap();
+                let text = std::fs::read(&file).unwrap();
+                let trace: serde_json::Value = serde_json::from_slice(&text).unwrap();
+                let steps = trace["traceEvents"].as_array().unwrap().iter();
+                assert!(steps.filter(|event| event["args"]["kind"] == "step").count() > 0);
+            }
+        }
+    }
+}

@@ -72,22 +72,6 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    const NONE: Waits = Waits {
-        waited: Waited { parts_ns: [0; PARTS], cache_misses: 0, device_reads: 0 },
-        first: None,
-        span_ns: 0,
-        gap: None,
-    };
-
-    fn add(&mut self, part: Part, started: Instant, ns: u64) {
-        let first = *self.first.get_or_insert(started);
-        let at_ns = nanos_between(first, started);
-        // Between two waits the operation did what it said it would do next.
-        self.fill_gap(at_ns);
-        self.span_ns = at_ns + ns;
-        self.waited.parts_ns[part as usize] += ns;
-    }
-
     /// Gives the time since the last wait to what it was spent on. `until_ns` counts from `first`.
     pub(crate) fn fill_gap(&mut self, until_ns: u64) {
         if let Some(gap) = self.gap.take() {
@@ -100,7 +84,7 @@ impl Waits {
 const IDLE: u8 = 0;
 /// An operation that has not waited.
 const RUNNING: u8 = 1;
-/// An operation that has waited: `waits` is its own.
+/// An operation that has waited: what is counted is its own.
 const WAITED: u8 = 2;
 /// A step of background work.
 const STEP: u8 = 3;
@@ -109,7 +93,13 @@ struct Local {
     state: Cell<u8>,
     /// A wait is being measured: calls of the file system within it are a part of it.
     within: Cell<bool>,
-    waits: Cell<Waits>,
+    /// As in [`Waits`], each for itself: a wait touches few of them.
+    parts_ns: [Cell<u64>; PARTS],
+    cache_misses: Cell<u32>,
+    device_reads: Cell<u32>,
+    first: Cell<Option<Instant>>,
+    span_ns: Cell<u64>,
+    gap: Cell<Option<Part>>,
     step: Cell<StepIo>,
     /// The longest read outside of any operation: an iterator that went on to a block that was
     /// not in memory.
@@ -124,7 +114,12 @@ thread_local! {
         Local {
             state: Cell::new(IDLE),
             within: Cell::new(false),
-            waits: Cell::new(Waits::NONE),
+            parts_ns: [const { Cell::new(0) }; PARTS],
+            cache_misses: Cell::new(0),
+            device_reads: Cell::new(0),
+            first: Cell::new(None),
+            span_ns: Cell::new(0),
+            gap: Cell::new(None),
             step: Cell::new(StepIo { device_ns: 0, sync_ns: 0, syncs: 0 }),
             alone: Cell::new(None),
             worker: Cell::new(CLIENT),
@@ -172,42 +167,82 @@ pub(crate) fn end() -> bool {
 
 /// What the operation that has just ended waited for.
 pub(crate) fn waits() -> Waits {
-    LOCAL.with(|local| local.waits.get())
+    LOCAL.with(|local| Waits {
+        waited: Waited {
+            parts_ns: std::array::from_fn(|part| local.parts_ns[part].get()),
+            cache_misses: local.cache_misses.get(),
+            device_reads: local.device_reads.get(),
+        },
+        first: local.first.get(),
+        span_ns: local.span_ns.get(),
+        gap: local.gap.get(),
+    })
+}
+
+/// The time from the first wait of the operation that has just ended to the end of the last.
+#[inline]
+pub(crate) fn span_ns() -> u64 {
+    LOCAL.with(|local| local.span_ns.get())
 }
 
 /// From now on until its next wait this operation inserts into memtables.
 #[inline]
 pub(crate) fn inserting() {
-    LOCAL.with(|local| {
-        if local.state.get() == WAITED {
-            change(local, |waits| waits.gap = Some(Part::Memtable));
-        }
-    });
+    LOCAL.with(|local| local.gap.set(Some(Part::Memtable)));
 }
 
-fn change(local: &Local, act: impl FnOnce(&mut Waits)) {
-    let mut waits = match local.state.replace(WAITED) {
-        WAITED => local.waits.get(),
-        _ => Waits::NONE,
-    };
-    act(&mut waits);
-    local.waits.set(waits);
+impl Local {
+    /// The operation waits: what is left of an earlier one goes.
+    #[inline]
+    fn enter(&self) {
+        if self.state.replace(WAITED) != WAITED {
+            self.parts_ns.iter().for_each(|part| part.set(0));
+            self.cache_misses.set(0);
+            self.device_reads.set(0);
+            self.first.set(None);
+            self.span_ns.set(0);
+            // What is said before the first wait says nothing of what follows it.
+            self.gap.set(None);
+        }
+    }
+
+    fn add(&self, part: Part, started: Instant, ns: u64) {
+        self.enter();
+        let at_ns = match self.first.get() {
+            Some(first) => nanos_between(first, started),
+            None => {
+                self.first.set(Some(started));
+                0
+            }
+        };
+        // Between two waits the operation did what it said it would do next.
+        if let Some(gap) = self.gap.take() {
+            let part = &self.parts_ns[gap as usize];
+            part.set(part.get() + at_ns.saturating_sub(self.span_ns.get()));
+        }
+        self.span_ns.set(at_ns + ns);
+        let part = &self.parts_ns[part as usize];
+        part.set(part.get() + ns);
+    }
 }
 
 /// The operation that runs on this thread, if one does, has waited.
 pub(crate) fn waited(part: Part, started: Instant, ns: u64) {
     LOCAL.with(|local| {
         if matches!(local.state.get(), RUNNING | WAITED) {
-            change(local, |waits| waits.add(part, started, ns));
+            local.add(part, started, ns);
         }
     });
 }
 
 /// A block was not in the cache.
+#[cold]
+#[inline(never)]
 pub(crate) fn cache_missed() {
     LOCAL.with(|local| {
         if matches!(local.state.get(), RUNNING | WAITED) {
-            change(local, |waits| waits.waited.cache_misses += 1);
+            local.enter();
+            local.cache_misses.set(local.cache_misses.get() + 1);
         }
     });
 }
@@ -240,10 +275,9 @@ pub(crate) fn io_done(class: IoClass, call: IoCall, started: Instant, ns: u64) {
                 (IoClass::Wal, IoCall::Sync) => Part::Sync,
                 _ => return,
             };
-            change(local, |waits| {
-                waits.add(part, started, ns);
-                waits.waited.device_reads += u32::from(part == Part::DeviceRead);
-            });
+            local.add(part, started, ns);
+            let read = u32::from(part == Part::DeviceRead);
+            local.device_reads.set(local.device_reads.get() + read);
         }
     });
 }

@@ -329,7 +329,6 @@ impl Recorder {
     }
 
     /// An operation is over that was not timed but has waited.
-    #[cold]
     pub(crate) fn waited(&self, kind: OperationKind) {
         self.slow.untimed(self.epoch, kind);
     }

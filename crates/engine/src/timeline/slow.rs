@@ -70,10 +70,10 @@ impl SlowOperations {
     /// An operation is over that nobody has timed but that has waited: it is taken to have begun
     /// with its first wait. The clock is read only if the waits alone come near the bar.
     pub(crate) fn untimed(&self, epoch: Instant, kind: OperationKind) {
-        let waits = local::waits();
-        let Some(first) = waits.first else { return };
         let bar = self.bars_ns[kind as usize].load(Ordering::Relaxed);
-        if waits.span_ns.saturating_mul(2) > bar {
+        if local::span_ns().saturating_mul(2) > bar
+            && let Some(first) = local::waits().first
+        {
             let total_ns = nanos_between(first, Instant::now());
             self.timed(epoch, kind, first, total_ns, true);
         }
@@ -91,6 +91,7 @@ impl SlowOperations {
     }
 
     #[cold]
+    #[inline(never)]
     fn keep(
         &self,
         epoch: Instant,
