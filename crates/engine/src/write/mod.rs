@@ -183,7 +183,6 @@ impl CommitPipeline {
     }
 
     /// Commits one write: Ok means ordered, logged as asked, applied and visible.
-    #[inline(never)]
     pub(crate) fn commit(&self, payload: &Payload<'_>, logging: Logging) -> Result<SeqNo> {
         let count = match payload {
             Payload::Single { .. } => 1,
