@@ -17,8 +17,8 @@ impl Db {
         self.core().collect_metrics()
     }
 
-    /// What the flight recorder knows: jobs, steps, decisions and stalls of the recent past, and the
-    /// slowest operations of each second with where their time went. Copies a few MiB at most.
+    /// What the flight recorder knows: jobs, steps, decisions and stalls of the recent past, and
+    /// the slowest operations of each second with where their time went. Copies a few MiB at most.
     #[must_use]
     pub fn timeline(&self) -> Timeline {
         let mut timeline = Timeline::default();

@@ -48,10 +48,11 @@ impl Publisher {
     }
 
     /// Returns when tickets below `ticket` fit the ring.
+    #[inline]
     pub(crate) fn wait_for_room(&self, ticket: u64) {
-        let mut backoff = Backoff::default();
-        while ticket.saturating_sub(self.next_ticket()) > IN_FLIGHT_MAX as u64 / 2 {
-            backoff.pause();
+        let full = || ticket.saturating_sub(self.next_ticket()) > IN_FLIGHT_MAX as u64 / 2;
+        if full() {
+            wait_while(full);
         }
     }
 
@@ -69,13 +70,12 @@ impl Publisher {
         let own = self.slot(ticket);
         own.last_seqno.store(last_seqno, Ordering::Relaxed);
         own.ticket_plus_one.store(ticket + 1, Ordering::SeqCst);
-        let mut backoff = Backoff::default();
-        loop {
+        let hidden = || {
             self.advance();
-            if self.visible.load(Ordering::Acquire) >= last_seqno {
-                return;
-            }
-            backoff.pause();
+            self.visible.load(Ordering::Acquire) < last_seqno
+        };
+        if hidden() {
+            wait_while(hidden);
         }
     }
 
@@ -94,6 +94,16 @@ impl Publisher {
             let _lost =
                 self.next.compare_exchange(ticket, ticket + 1, Ordering::SeqCst, Ordering::Relaxed);
         }
+    }
+}
+
+/// Returns when `wait` says no. Apart, so that those who need not wait do not pay for it.
+#[cold]
+#[inline(never)]
+fn wait_while(wait: impl Fn() -> bool) {
+    let mut backoff = Backoff::default();
+    while wait() {
+        backoff.pause();
     }
 }
 
