@@ -87,9 +87,9 @@ fn bench_args(args: &DemoArgs, profile: Option<&str>) -> Result<BenchArgs> {
 /// As [`crate::run`].
 pub fn demo(args: &DemoArgs, reexec: &Reexec) -> Result<ExitCode> {
     println!(
-        "Twice, with Sateen's own options and with RocksDB's (profile \"rocksdb\"): loading 500 000\n\
-         keys of 1 KB, then {} s of bursts: 10 s at {} operations a second, 10 s at a quarter of\n\
-         it, half reads and half writes.\n",
+        "Twice, with Sateen's own options and with RocksDB's (profile \"rocksdb\"):\n\
+         loading 500 000 keys of 1 KB, then {} s of bursts: 10 s at {} operations a second,\n\
+         10 s at a quarter of it, half reads and half writes.\n",
         args.seconds, args.rate
     );
     let bench = bench_args(args, None)?;
