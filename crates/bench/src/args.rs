@@ -236,6 +236,11 @@ pub struct BenchArgs {
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 
+    /// Write what Sateen's flight recorder says of the measured phase as a Chrome trace, which
+    /// ui.perfetto.dev opens; of several runs, each in a file with its name added
+    #[arg(long, value_name = "FILE")]
+    pub timeline: Option<PathBuf>,
+
     /// Name the engine so in tables and charts (to compare settings or versions of one engine)
     #[arg(long, conflicts_with = "compare")]
     pub label: Option<String>,
@@ -263,7 +268,7 @@ const EXAMPLES: &str = "\
 Examples:
   sateen bench                                     fill one million keys at random
   sateen bench -w readrandom -n 8M --direct        random reads of eight million keys
-  sateen bench -w bursts --rate 20k -d 60 --html report.html
+  sateen bench -w bursts --rate 20k -d 60 --html report.html --timeline trace.json
   sateen bench -w fillseq,readrandom --compare --peer \"$(scripts/fetch-rocksdb)\"";
 
 fn parse_value_size(text: &str) -> std::result::Result<String, String> {

@@ -26,6 +26,8 @@ pub(crate) struct ChildTask {
     pub(crate) round: u32,
     pub(crate) directory: PathBuf,
     pub(crate) args: BenchArgs,
+    /// Where the trace of the measured phase goes.
+    pub(crate) trace: Option<PathBuf>,
 }
 
 /// What a loaded directory holds, kept beside it.
@@ -121,6 +123,7 @@ fn phase<'a>(args: &BenchArgs, plan: &'a Plan, values: &'a ValueSource) -> Phase
         write_rate: args.write_rate.map(|rate| rate as f64),
         replay: None,
         live: None,
+        trace: None,
     }
 }
 
@@ -196,7 +199,8 @@ fn measured_phase(
     let peak_memory_is_of_phase = system::reset_peak_memory();
     let live = (args.report_interval > 0).then_some((label, args.report_interval));
     let base = phase(args, plan, values);
-    let mut measured = runner::run(store, &Phase { replay, live, ..base })?;
+    let mut measured =
+        runner::run(store, &Phase { replay, live, trace: task.trace.as_deref(), ..base })?;
     let (_, peak) = system::memory();
     measured.generator_ns = generator_ns;
     measured.peak_memory = peak;

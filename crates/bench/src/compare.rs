@@ -106,6 +106,7 @@ pub fn measure(args: &BenchArgs, reexec: &Reexec) -> Result<Report> {
         setting: setting(args),
         machine: Machine::this(),
         runs,
+        stacked: false,
     })
 }
 
@@ -122,7 +123,9 @@ fn run_children(
         for round in 1..=rounds {
             for engine in engines {
                 let directory = base.join(engine.name());
+                let several = args.workload.len() > 1 || rounds > 1;
                 let task = ChildTask {
+                    trace: trace_path(args, engine, workload, several.then_some(round)),
                     engine: engine.clone(),
                     workload: workload.clone(),
                     round,
@@ -134,6 +137,32 @@ fn run_children(
         }
     }
     Ok(runs)
+}
+
+/// Where a run's trace goes: to the file that the options name, or, if there are several runs, to
+/// one beside it with the workload and the round in its name.
+fn trace_path(
+    args: &BenchArgs,
+    engine: &Engine,
+    workload: &str,
+    round: Option<u32>,
+) -> Option<PathBuf> {
+    let file = args.timeline.as_ref().filter(|_| *engine == Engine::Sateen)?;
+    let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+    let Some(round) = round else { return Some(file) };
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_=.".contains(c) { c } else { '_' };
+    let workload: String = workload.chars().map(plain).collect();
+    let named = file.with_file_name(format!("{stem}-{workload}-{round}"));
+    match file.extension() {
+        Some(extension) => {
+            let mut name = named.into_os_string();
+            name.push(".");
+            name.push(extension);
+            Some(name.into())
+        }
+        None => Some(named),
+    }
 }
 
 fn engines(args: &BenchArgs) -> Vec<Engine> {
@@ -249,4 +278,23 @@ pub fn write_outputs(args: &BenchArgs, report: &Report) -> Result<()> {
     write(&args.json, "JSON", serde_json::to_string_pretty(report)?)?;
     write(&args.csv, "CSV", csv::render(report))?;
     write(&args.html, "report", html::render(report)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::tests::parse;
+
+    #[test]
+    fn each_run_has_a_trace_of_its_own() {
+        let args = parse("-w fillseq,replay=a/b.csv --timeline /tmp/out.d/trace.json");
+        let path = |workload, round| trace_path(&args, &Engine::Sateen, workload, round);
+        assert_eq!(path("fillseq", None), Some("/tmp/out.d/trace.json".into()));
+        assert_eq!(path("fillseq", Some(2)), Some("/tmp/out.d/trace-fillseq-2.json".into()));
+        let replay = Some("/tmp/out.d/trace-replay=a_b.csv-1.json".into());
+        assert_eq!(path("replay=a/b.csv", Some(1)), replay);
+        let peer = Engine::RocksDb { library: "lib.so".into() };
+        assert_eq!(trace_path(&args, &peer, "fillseq", None), None);
+        assert_eq!(trace_path(&parse(""), &Engine::Sateen, "fillseq", None), None);
+    }
 }

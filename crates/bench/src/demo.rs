@@ -1,4 +1,5 @@
-//! `sateen demo`: bursts against the engine in under two minutes, with a report to look at.
+//! `sateen demo`: the same bursts against the engine as it is and with RocksDB's options, in under
+//! two minutes, with a report that shows them one above the other.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,8 +17,8 @@ pub struct DemoArgs {
     #[arg(long, default_value = "sateen-demo.html", value_name = "FILE")]
     pub html: PathBuf,
 
-    /// Seconds of bursts
-    #[arg(long, default_value_t = 60)]
+    /// Seconds of bursts, for each of the two
+    #[arg(long, default_value_t = 40)]
     pub seconds: u32,
 
     /// Operations a second in a burst
@@ -39,8 +40,8 @@ struct Parsed {
     bench: BenchArgs,
 }
 
-/// The benchmark that the demonstration is.
-fn bench_args(args: &DemoArgs) -> Result<BenchArgs> {
+/// The benchmark that one half of the demonstration is: with Sateen's own options, or a profile's.
+fn bench_args(args: &DemoArgs, profile: Option<&str>) -> Result<BenchArgs> {
     let seconds = args.seconds.to_string();
     let mut words: Vec<std::ffi::OsString> = [
         "demo",
@@ -68,7 +69,10 @@ fn bench_args(args: &DemoArgs) -> Result<BenchArgs> {
     if let Some(db) = &args.db {
         words.extend(["--db".into(), db.into()]);
     }
-    if let Some(peer) = &args.peer {
+    if let Some(profile) = profile {
+        let label = format!("{profile} profile");
+        words.extend(["--profile".into(), profile.into(), "--label".into(), label.into()]);
+    } else if let Some(peer) = &args.peer {
         words.extend(["--compare".into(), "--peer".into(), peer.into()]);
     }
     words.extend(["--html".into(), args.html.clone().into()]);
@@ -83,12 +87,17 @@ fn bench_args(args: &DemoArgs) -> Result<BenchArgs> {
 /// As [`crate::run`].
 pub fn demo(args: &DemoArgs, reexec: &Reexec) -> Result<ExitCode> {
     println!(
-        "Loading 500 000 keys of 1 KB, then {} s of bursts: 10 s at {} operations a second,\n\
+        "Twice, with Sateen's own options and with RocksDB's (profile \"rocksdb\"):\n\
+         loading 500 000 keys of 1 KB, then {} s of bursts: 10 s at {} operations a second,\n\
          10 s at a quarter of it, half reads and half writes.\n",
         args.seconds, args.rate
     );
-    let bench = bench_args(args)?;
-    let report = compare::measure(&bench, reexec)?;
+    let bench = bench_args(args, None)?;
+    let mut report = compare::measure(&bench, reexec)?;
+    let other = compare::measure(&bench_args(args, Some("rocksdb"))?, reexec)?;
+    // Sateen first: ratios are of the first to the second.
+    report.runs.splice(1..1, other.runs);
+    report.stacked = true;
     compare::write_outputs(&bench, &report)?;
     println!("Open it in a browser to see the latency over time.");
     Ok(ExitCode::SUCCESS)
@@ -107,7 +116,10 @@ mod tests {
             db: Some("/tmp/demo".into()),
             peer: Some("lib.so".into()),
         };
-        let bench = bench_args(&args).unwrap();
+        let like_rocksdb = bench_args(&args, Some("rocksdb")).unwrap();
+        like_rocksdb.check().unwrap();
+        assert!(!like_rocksdb.compare && like_rocksdb.profile.as_deref() == Some("rocksdb"));
+        let bench = bench_args(&args, None).unwrap();
         bench.check().unwrap();
         assert!(bench.compare && bench.duration == Some(30.0) && bench.rate == Some(8_000));
     }

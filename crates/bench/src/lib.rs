@@ -21,6 +21,7 @@ mod store;
 mod summary;
 mod system;
 mod terminal;
+mod trace;
 pub mod units;
 
 pub use args::{Arrivals, BenchArgs, Distribution, LoadOrder, Mode};

@@ -84,6 +84,41 @@ pub struct Second {
     pub debt: Option<u64>,
 }
 
+/// A background job of the measured phase. Seconds count from its begin; a job that was running
+/// then began below zero.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobBar {
+    /// "flush", "L0→L1".
+    pub what: String,
+    /// The class of its I/O, as in [`Measured::io_classes`].
+    pub class: String,
+    /// When it began.
+    pub start: f64,
+    /// When it ended, or the phase did.
+    pub end: f64,
+    /// Bytes that it read; 0 if it did not end.
+    pub read: u64,
+    /// Bytes that it wrote; 0 if it did not end.
+    pub written: u64,
+    /// Beginnings and ends of its pauses.
+    pub pauses: Vec<[f64; 2]>,
+}
+
+/// A time of the measured phase in which writers waited to be admitted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StallBar {
+    /// The engine's name for why.
+    pub cause: String,
+    /// When the first began to wait, in seconds.
+    pub start: f64,
+    /// When the last was admitted.
+    pub end: f64,
+    /// Waits that ended.
+    pub waits: u32,
+    /// Their lengths together, in nanoseconds.
+    pub waited_ns: u64,
+}
+
 /// Processor time, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
@@ -163,6 +198,10 @@ pub struct Measured {
     pub wake_up: Option<Quantiles>,
     /// Second by second.
     pub timeline: Vec<Second>,
+    /// The background jobs, if the engine tells.
+    pub jobs: Vec<JobBar>,
+    /// When writers waited, if the engine tells.
+    pub stalls: Vec<StallBar>,
 }
 
 /// The loading before a measured phase.
@@ -208,4 +247,7 @@ pub struct Report {
     pub machine: Machine,
     /// The runs, in the order in which they ran.
     pub runs: Vec<RunResult>,
+    /// The report's charts show engines one above the other, not side by side.
+    #[serde(default)]
+    pub stacked: bool,
 }

@@ -39,6 +39,8 @@ pub(crate) struct Phase<'a> {
     pub(crate) replay: Option<&'a [ReplayEvent]>,
     /// What to call the run on the terminal, and how often to; `None`: not at all.
     pub(crate) live: Option<(&'a str, u64)>,
+    /// Where to write what the engine's flight recorder says of the phase.
+    pub(crate) trace: Option<&'a std::path::Path>,
 }
 
 /// Where one thread's operations come from.
@@ -157,7 +159,7 @@ pub(crate) fn run(store: &dyn Store, phase: &Phase<'_>) -> Result<Measured> {
         windows: &windows,
     };
     let cpu_before = system::process_cpu_ns();
-    let mut sampler = Sampler::new(store, phase.live, &windows);
+    let mut sampler = Sampler::new(store, phase.live, &windows, phase.trace.is_some());
     let (parts, own_cpu_ns) = std::thread::scope(|scope| {
         let (done, all_done) = channel::<()>();
         let mut threads = Vec::new();
@@ -180,6 +182,9 @@ pub(crate) fn run(store: &dyn Store, phase: &Phase<'_>) -> Result<Measured> {
         (parts, own_cpu_ns)
     });
     let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
+    if let Some(path) = phase.trace {
+        sampler.write_trace(path)?;
+    }
     let cpu_ns = (system::process_cpu_ns() - cpu_before).saturating_sub(own_cpu_ns);
     Ok(summarize(phase, &parts, sampler, cpu_ns))
 }

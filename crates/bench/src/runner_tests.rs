@@ -100,6 +100,7 @@ fn with_phase<T>(name: &str, change: impl FnOnce(&mut Spec), f: impl FnOnce(Phas
         write_rate: None,
         replay: None,
         live: None,
+        trace: None,
     })
 }
 

@@ -4,6 +4,7 @@ use crate::recorder::Windows;
 use crate::result::{KINDS, Measured, Quantiles, Second};
 use crate::store::{Counters, Store};
 use crate::system::{self, DiskBytes};
+use crate::trace::Watch;
 use crate::units;
 
 /// Collects the seconds of a phase.
@@ -16,6 +17,7 @@ pub(crate) struct Sampler<'a> {
     disk_first: DiskBytes,
     disk_last: DiskBytes,
     seconds: Vec<Second>,
+    watch: Watch,
 }
 
 impl<'a> Sampler<'a> {
@@ -23,6 +25,7 @@ impl<'a> Sampler<'a> {
         store: &'a dyn Store,
         live: Option<(&'a str, u64)>,
         windows: &'a Windows,
+        trace: bool,
     ) -> Sampler<'a> {
         let first = store.counters();
         let disk = DiskBytes::now();
@@ -35,6 +38,7 @@ impl<'a> Sampler<'a> {
             disk_first: disk,
             disk_last: disk,
             seconds: Vec::new(),
+            watch: Watch::begin(store, trace),
         }
     }
 
@@ -61,6 +65,7 @@ impl<'a> Sampler<'a> {
             debt: counters.debt_bytes,
             ..Second::default()
         });
+        self.watch.extend(self.store);
         self.last = counters;
         self.disk_last = disk;
         self.print_live();
@@ -102,6 +107,11 @@ impl<'a> Sampler<'a> {
         eprintln!("{line}");
     }
 
+    /// Writes what the engine's flight recorder says of the phase.
+    pub(crate) fn write_trace(&self, path: &std::path::Path) -> crate::Result<()> {
+        self.watch.write(path)
+    }
+
     /// The timeline, and the engine's own figures of the whole phase.
     pub(crate) fn finish(mut self, offered: Vec<u64>, open_loop: bool) -> Measured {
         let count = self.seconds.len().max(offered.len());
@@ -125,6 +135,8 @@ impl<'a> Sampler<'a> {
             stall_ns: since(|counters| counters.stall_ns),
             io_classes: self.last.io.iter().map(|class| class.class.clone()).collect(),
             timeline: self.seconds,
+            jobs: self.watch.jobs(),
+            stalls: self.watch.stalls(),
             ..Measured::default()
         }
     }

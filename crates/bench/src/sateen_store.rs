@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use sateen::timeline::Timeline;
 use sateen::vfs::IoClass;
 use sateen::{ColumnFamily, Db, Options, ReadOptions, WriteBatch, WriteOptions};
 
@@ -91,6 +92,10 @@ impl Store for SateenStore {
 
     fn wait_idle(&self) -> Result<()> {
         self.db.wait_idle().map_err(failed)
+    }
+
+    fn extend_timeline(&self, timeline: &mut Timeline) {
+        self.db.extend_timeline(timeline);
     }
 
     fn counters(&self) -> Counters {

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use sateen::timeline::Timeline;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -130,6 +131,9 @@ pub trait Store: Send + Sync {
 
     /// What the engine says of itself now. Called once a second.
     fn counters(&self) -> Counters;
+
+    /// Brings the engine's timeline up to date, if it has one. Called once a second.
+    fn extend_timeline(&self, _timeline: &mut Timeline) {}
 }
 
 /// One thread's access to a [`Store`].

@@ -270,6 +270,7 @@ pub(crate) mod tests {
             setting: "1M keys".to_owned(),
             machine: crate::Machine::default(),
             runs,
+            stacked: false,
         }
     }
 

@@ -178,6 +178,7 @@ impl Iter {
 
     /// Moves to the first key within the bounds.
     pub fn seek_to_first(&mut self) {
+        self.core.metrics.timeline.iterated();
         let timer = self.core.metrics.start(Operation::Seek);
         self.inner.seek_to_first();
         self.core.metrics.record_seek(timer);
@@ -185,6 +186,7 @@ impl Iter {
 
     /// Moves to the last key within the bounds.
     pub fn seek_to_last(&mut self) {
+        self.core.metrics.timeline.iterated();
         let timer = self.core.metrics.start(Operation::Seek);
         self.inner.seek_to_last();
         self.core.metrics.record_seek(timer);
@@ -192,6 +194,7 @@ impl Iter {
 
     /// Moves to the first key at or after `key`.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
+        self.core.metrics.timeline.iterated();
         let timer = self.core.metrics.start(Operation::Seek);
         self.inner.seek(key.as_ref());
         self.core.metrics.record_seek(timer);
@@ -199,6 +202,7 @@ impl Iter {
 
     /// Moves to the last key at or before `key`.
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
+        self.core.metrics.timeline.iterated();
         let timer = self.core.metrics.start(Operation::Seek);
         self.inner.seek_for_prev(key.as_ref());
         self.core.metrics.record_seek(timer);

@@ -25,6 +25,7 @@ mod repair;
 mod snapshot;
 mod sync;
 mod table;
+pub mod timeline;
 pub mod vfs;
 mod wal;
 mod write;

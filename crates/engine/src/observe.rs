@@ -7,6 +7,7 @@ use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::db::{ColumnFamily, Db};
 use crate::metrics::{ColumnFamilyMetrics, LevelShape, MemoryUse, Metrics};
+use crate::timeline::Timeline;
 use crate::write::admission::AdmissionGate;
 
 impl Db {
@@ -14,6 +15,25 @@ impl Db {
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         self.core().collect_metrics()
+    }
+
+    /// What the flight recorder knows: jobs, steps, decisions and stalls of the recent past, and
+    /// the slowest operations of each second with where their time went. Copies a few MiB at most.
+    #[must_use]
+    pub fn timeline(&self) -> Timeline {
+        let mut timeline = Timeline::default();
+        self.extend_timeline(&mut timeline);
+        timeline
+    }
+
+    /// Brings a timeline of this database up to date. Every few seconds this loses nothing; what
+    /// was forgotten before it could be copied is counted in the timeline.
+    pub fn extend_timeline(&self, timeline: &mut Timeline) {
+        let core = self.core();
+        core.metrics.timeline.extend(timeline);
+        let families = core.families();
+        let names = families.values().map(|family| (family.id(), family.name().to_owned()));
+        timeline.column_families.extend(names);
     }
 
     /// A property of the default column family or the database by name, such as

@@ -30,6 +30,7 @@ use crate::options::{ColumnFamilyOptions, Options, WalMode, WalRecovery, control
 use crate::read::block_cache::BlockCache;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
 use crate::snapshot::SnapshotList;
+use crate::timeline::Recorder;
 use crate::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock};
 use crate::wal::{Tail, WalChain, WalWriter};
 use crate::write::batch::BatchReader;
@@ -448,6 +449,8 @@ impl Opening {
             self.families.values().map(|data| (data.name().to_owned(), data.clone())).collect();
         let default_family = self.families.get(&ColumnFamilyId(0)).cloned();
         let Some(default_family) = default_family else { return Err(Error::Closed) };
+        let start = std::time::Instant::now();
+        let timeline = Arc::new(Recorder::new(start));
         let this: Arc<OnceLock<Weak<DbCore>>> = Arc::default();
         let hook = this.clone();
         let pipeline = CommitPipeline::new(PipelineStart {
@@ -455,6 +458,7 @@ impl Opening {
             last_seqno: self.last_seqno,
             group_bytes_max: usize::try_from(self.options.commit_group_bytes_max)
                 .unwrap_or(usize::MAX),
+            timeline: timeline.clone(),
             sealed_hook: Box::new(move || {
                 if let Some(core) = hook.get().and_then(Weak::upgrade) {
                     core.driver.memtables_changed();
@@ -484,11 +488,12 @@ impl Opening {
             driver: Driver::new(control::database(&self.options)),
             pool: Pool::default(),
             health: HealthState::default(),
-            metrics: EngineMetrics::new(crate::core::sampling(&self.options), 0),
+            metrics: EngineMetrics::new(crate::core::sampling(&self.options), 0)
+                .with_timeline(timeline),
             unlogged_writes: AtomicBool::new(false),
             pool_memory: self.pool,
             closed: AtomicBool::new(false),
-            start: std::time::Instant::now(),
+            start,
             lock: Mutex::new(lock),
             options: ArcSwap::new(self.options),
         });

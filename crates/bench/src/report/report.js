@@ -109,6 +109,26 @@
     return box;
   };
 
+  // How often and for how long writes were slowed or stopped, by engine (SILK's Fig. 9).
+  const stallBars = (section) => {
+    const panel = el("div", { class: "stalls" });
+    for (const label of ["stalls", "time stalled"]) {
+      const row = section.rows.find((row) => row.label === label);
+      if (!row) continue;
+      const top = Math.max(...row.cells.map((spread) => (spread ? spread.median : 0)), 0);
+      const bars = el("div", {}, el("h3", {}, label === "stalls" ? "Writes slowed or stopped, times" : label[0].toUpperCase() + label.slice(1)));
+      row.cells.forEach((spread, n) => {
+        if (!spread) return;
+        const width = top > 0 ? (100 * spread.median) / top : 0;
+        bars.append(el("div", { class: "stall" }, el("span", { class: "who" }, section.engines[n]),
+          el("span", { class: "track" }, el("i", { style: `width:${width.toFixed(1)}%` })),
+          el("b", {}, units[row.unit](spread.median))));
+      });
+      panel.append(bars);
+    }
+    return panel.childElementCount > 0 ? panel : null;
+  };
+
   // ---- charts --------------------------------------------------------------------------------
   const W = 680, H = 210, LEFT = 58, RIGHT = 10, TOP = 8, BOTTOM = 22;
 
@@ -135,6 +155,8 @@
     const y = chart.log
       ? (v) => H - BOTTOM - ((Math.log10(Math.max(v, shared.min)) - low) / (high - low || 1)) * (H - TOP - BOTTOM)
       : (v) => H - BOTTOM - (v / shared.max) * (H - TOP - BOTTOM);
+    const own = (series) => (series.right
+      ? (v) => H - BOTTOM - (v / shared.right.max) * (H - TOP - BOTTOM) : y);
     const root = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img" });
     const label = `${chart.title}, ${chart.engine}, by second`;
     root.setAttribute("aria-label", label);
@@ -156,7 +178,9 @@
       node.textContent = trim(text);
       root.append(node);
     };
-    if (chart.log) {
+    if (chart.bars) {
+      // Lanes have names, not values.
+    } else if (chart.log) {
       for (let p = Math.round(low); p <= Math.round(high); p += 1) grid(10 ** p, units[chart.unit](10 ** p));
     } else {
       for (let v = 0; v <= shared.max * 1.001; v += shared.step) grid(v, units[chart.unit](v));
@@ -169,9 +193,11 @@
       root.append(node);
     }
 
+    if (chart.bars) drawBars(root, chart, (time) => Math.min(Math.max(x(time - 0.5), LEFT), W - RIGHT));
+
     // Stacked areas first, lines over them.
     const below = new Array(count).fill(0);
-    for (const series of chart.series.filter((series) => series.area)) {
+    for (const series of chart.bars ? [] : chart.series.filter((series) => series.area)) {
       const top = [], bottom = [];
       for (let second = 0; second < Math.min(count, series.values.length); second += 1) {
         const value = series.values[second] || 0;
@@ -194,12 +220,21 @@
         if (value === null || value === undefined) { pen = false; return; }
         const next = series.values[second + 1];
         if (!pen && (next === null || next === undefined)) alone.push([second, value]);
-        path += `${pen ? "L" : "M"}${x(second).toFixed(1)} ${y(value).toFixed(1)}`;
+        path += `${pen ? "L" : "M"}${x(second).toFixed(1)} ${own(series)(value).toFixed(1)}`;
         pen = true;
       });
       root.append(svg("path", { class: `line${series.dash ? " dash" : ""}`, d: path, stroke: series.color }));
       alone.forEach(([second, value]) =>
-        root.append(svg("circle", { cx: x(second), cy: y(value), r: 2, fill: series.color })));
+        root.append(svg("circle", { cx: x(second), cy: own(series)(value), r: 2, fill: series.color })));
+    }
+    const onRight = chart.series.find((series) => series.right);
+    if (onRight && shared.right.max > 0) {
+      for (let v = shared.right.step; v <= shared.right.max * 1.001; v += shared.right.step) {
+        const node = svg("text", { x: W - RIGHT - 3, y: own(onRight)(v) + 12, "text-anchor": "end",
+          class: "right" });
+        node.textContent = trim(units[onRight.right](v));
+        root.append(node);
+      }
     }
     root.append(svg("line", { class: "axis", x1: LEFT, x2: W - RIGHT, y1: H - BOTTOM, y2: H - BOTTOM }));
     const cursor = svg("line", { class: "cursor", y1: TOP, y2: H - BOTTOM, visibility: "hidden" });
@@ -228,7 +263,7 @@
       at.textContent = `second ${second}${stalled}`;
       chart.series.forEach((series, n) => {
         const value = series.values[second];
-        const shown = value === null || value === undefined ? "–" : units[chart.unit](value);
+        const shown = value === null || value === undefined ? "–" : units[series.right || chart.unit](value);
         values[n].textContent = shown + (series.extra && series.extra[second] ? ` (${series.extra[second]})` : "");
       });
     });
@@ -241,6 +276,55 @@
     root.addEventListener("pointerleave", () => bus.send(null));
     return el("div", { class: "chart" },
       el("h3", {}, chart.title, el("span", { class: "engine" }, chart.engine), at), legend, root);
+  };
+
+  // Jobs as bars, one lane for each of a class that runs at a time; pauses are hollow.
+  const drawBars = (root, chart, at) => {
+    const groups = chart.series.map((series) => ({ ...series, lanes: [] }));
+    for (const job of chart.bars) {
+      const group = groups.find((group) => group.class === job.class);
+      let lane = group.lanes.findIndex((end) => end <= job.start);
+      if (lane < 0) lane = group.lanes.push(0) - 1;
+      group.lanes[lane] = job.end;
+      job.lane = lane;
+      job.group = group;
+    }
+    let first = 0;
+    for (const group of groups) { group.first = first; first += group.lanes.length; }
+    const height = Math.min((H - TOP - BOTTOM) / Math.max(first, 1), 34);
+    for (const group of groups) {
+      const node = svg("text", { x: LEFT - 7, "text-anchor": "end",
+        y: TOP + (group.first + group.lanes.length / 2) * height + 4 });
+      node.textContent = group.name;
+      const edge = TOP + group.first * height;
+      root.append(node, svg("line", { class: "grid", x1: LEFT, x2: W - RIGHT, y1: edge, y2: edge }));
+    }
+    for (const job of chart.bars) {
+      const top = TOP + (job.group.first + job.lane) * height + height * 0.14;
+      const bar = (from, to, paused) => {
+        const node = svg("rect", { x: at(from), y: top, width: Math.max(at(to) - at(from), 0.6),
+          height: height * 0.72, fill: job.group.color, class: paused ? "paused" : "job",
+          stroke: paused ? job.group.color : "none" });
+        const title = svg("title", {});
+        title.textContent = `${job.what}${paused ? ", paused" : ""}: ${digits(job.start)} s – ${digits(job.end)} s` +
+          (job.written ? `, read ${units.bytes(job.read)}, written ${units.bytes(job.written)}` : "");
+        node.append(title);
+        root.append(node);
+      };
+      let from = job.start;
+      for (const [start, end] of job.pauses) {
+        bar(from, start, false);
+        bar(start, end, true);
+        from = end;
+      }
+      bar(from, job.end, false);
+    }
+    for (const stall of chart.stalled) {
+      root.append(svg("rect", { class: "mark", x: at(stall.start), y: TOP,
+        width: Math.max(at(stall.end) - at(stall.start), 0.8), height: 3 }));
+      root.append(svg("rect", { class: "band", x: at(stall.start), y: TOP,
+        width: Math.max(at(stall.end) - at(stall.start), 0.8), height: H - TOP - BOTTOM }));
+    }
   };
 
   const bus = () => {
@@ -276,18 +360,38 @@
       throughput.unshift({ name: "offered", color: colors[7], values: offered, area: true, faint: true });
     }
     put("throughput", { title: "Throughput", steps: true, unit: "rate", series: throughput });
-    // A class has the same colour whichever engine counts it.
+    // A class has the same colour whichever engine counts it. SILK's Fig. 11: what each class of
+    // I/O moves, over what clients ask for.
     const hues = { wal: 4, flush: 5, compaction: 2, deep: 2, l0: 6, manifest: 7, reclaim: 0, client: 1 };
     const hue = (name, n) => (name in hues ? hues[name] : [6, 0, 7, 1][n % 4]);
+    const names = { client: "client reads", wal: "WAL", l0: "L0", deep: "deep" };
+    const both = (second, n) => (second.io[n] ? second.io[n][0] + second.io[n][1] : 0);
     const classes = run.measured.io_classes.map((name, n) => ({
-      name: `${name} written`, color: colors[hue(name.toLowerCase(), n)], area: true,
-      values: seconds.map((second) => (second.io[n] ? second.io[n][1] : 0)),
+      name: names[name] || name, color: colors[hue(name.toLowerCase(), n)], area: true,
+      values: seconds.map((second) => both(second, n)),
     })).filter((series) => series.values.some((value) => value > 0));
     const disk = (name, field, color) => ({
       name, color, values: seconds.map((second) => second.disk[field]), dash: true,
     });
-    put("io", { title: "Bytes a second", steps: true, unit: "bytes", series: [...classes,
-      disk("disk written", "written", colors[3]), disk("disk read", "read", colors[1])] });
+    const open = run.measured.open_loop;
+    put("io", { title: "Bandwidth by class", steps: true, unit: "bytes", series: [...classes,
+      disk("disk written", "written", colors[3]), disk("disk read", "read", colors[1]),
+      { name: open ? "offered load" : "load", color: "var(--ink)", right: "rate",
+        values: open ? seconds.map((second) => second.offered) : done }] });
+    const jobs = (run.measured.jobs || []).map((job) => ({ ...job }))
+      .filter((job) => job.start < seconds.length && job.end > 0);
+    if (jobs.length > 0) {
+      const rank = { flush: 0, l0: 1, deep: 2 };
+      const present = [...new Set(jobs.map((job) => job.class))].sort((a, b) => rank[a] - rank[b]);
+      put("jobs", { title: "Jobs", unit: "count", bars: jobs, stalls: [],
+        stalled: (run.measured.stalls || []).filter((stall) => stall.start < seconds.length),
+        series: present.map((name) => ({ name: names[name] || name, class: name, area: true,
+          color: colors[hue(name, 0)],
+          // The average number of them that ran in the second.
+          values: seconds.map((_, n) => jobs.filter((job) => job.class === name)
+            .reduce((sum, job) => sum + Math.max(0, Math.min(job.end, n + 1) - Math.max(job.start, n)), 0)),
+        })) });
+    }
     const depth = Math.max(...seconds.map((second) => second.levels.length), 0);
     const levels = [];
     for (let n = depth - 1; n >= 0; n -= 1) {
@@ -311,12 +415,14 @@
   // Charts of the same thing share both axes, whatever engine they show.
   const share = (charts) => {
     const seconds = Math.max(...charts.map((chart) => chart.seconds), 1);
+    const right = axis(Math.max(0, ...charts.flatMap((chart) =>
+      chart.series.filter((series) => series.right).flatMap((series) => series.values))));
     const values = charts.flatMap((chart) => {
       const sums = new Array(chart.seconds).fill(0);
       const lines = [];
       for (const series of chart.series) {
         if (series.area) series.values.forEach((value, n) => { sums[n] += value || 0; });
-        else lines.push(...series.values.filter((value) => value !== null && value !== undefined));
+        else if (!series.right) lines.push(...series.values.filter((value) => value !== null && value !== undefined));
       }
       return lines.concat(sums.filter((sum) => sum > 0));
     });
@@ -327,7 +433,7 @@
       return { seconds, min, max: Math.max(10 ** Math.ceil(Math.log10(Math.max(top, 1))), min * 10) };
     }
     const { max, step } = axis(top);
-    return { seconds, min: 0, max, step };
+    return { seconds, min: 0, max, step, right };
   };
 
   const median = (runs) => {
@@ -344,12 +450,20 @@
     const sets = chosen.map(chartsOf);
     const keys = [...new Set(sets.flatMap((set) => Object.keys(set)))];
     box.replaceChildren();
-    box.style.gridTemplateColumns = `repeat(${Math.min(sets.length === 1 ? 2 : sets.length, 3)}, minmax(0, 1fr))`;
+    // Side by side, or with `stacked` one above the other, two charts in a row.
+    const stacked = report.stacked && sets.length > 1;
+    const columns = stacked || sets.length === 1 ? 2 : Math.min(sets.length, 3);
+    box.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
     const events = bus();
-    for (const key of keys) {
-      const present = sets.map((set) => set[key]).filter(Boolean);
-      const shared = share(present);
-      sets.forEach((set) => box.append(set[key] ? draw(set[key], shared, events) : el("div", {})));
+    const scales = Object.fromEntries(keys.map((key) =>
+      [key, share(sets.map((set) => set[key]).filter(Boolean))]));
+    const cell = (set, key) => box.append(set[key] ? draw(set[key], scales[key], events) : el("div", {}));
+    for (let n = 0; n < keys.length; n += stacked ? 2 : 1) {
+      const row = keys.slice(n, n + (stacked ? 2 : 1));
+      sets.forEach((set) => {
+        row.forEach((key) => cell(set, key));
+        if (stacked && row.length === 1) box.append(el("div", {}));
+      });
     }
   };
 
@@ -378,7 +492,7 @@
     bar.append(el("span", {}, el("span", { class: "swatch",
       style: "background:var(--stall);border-top:2px solid var(--stall-edge)" }), "writes stalled"),
     el("span", {}, "Latency counts from when an operation was due (closed loop: from its start), in the second in which it ended."));
-    page.append(heading, tiles(section), bar, box,
+    page.append(heading, tiles(section), ...[stallBars(section)].filter(Boolean), bar, box,
       el("details", { open: "" }, el("summary", {}, "All figures"), table(section)));
     show(box, section, runs, "median");
   }

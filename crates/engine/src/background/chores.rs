@@ -137,7 +137,9 @@ impl DbCore {
             Ok(did) => worked |= did,
             Err(error) => self.chore_failed(&error),
         };
+        let watch = self.metrics.timeline.watch();
         self.metrics.rotate(self.now().0 / 1_000_000_000);
+        self.metrics.timeline.traffic(self.now(), || self.vfs.totals());
         chore(self.sync_by_interval());
         chore(self.provide_next_wal());
         chore(self.bound_wal_bytes());
@@ -152,6 +154,7 @@ impl DbCore {
             // A table that cannot be removed now is tried again; it is no reason to refuse writes.
             let _kept_for_later = self.reclaimer.reclaim();
         }
+        self.metrics.timeline.end_chores(watch);
         worked
     }
 

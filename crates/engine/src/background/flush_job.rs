@@ -54,6 +54,11 @@ impl FlushJob {
         }
     }
 
+    /// Bytes of the memtables' entries.
+    pub(crate) fn input_bytes(&self) -> u64 {
+        self.memtables.iter().map(|sealed| sealed.memtable.used_bytes() as u64).sum()
+    }
+
     /// How many memtables.
     pub(crate) fn memtables(&self) -> usize {
         self.memtables.len()

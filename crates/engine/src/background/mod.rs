@@ -8,6 +8,7 @@ pub(crate) mod chores;
 pub(crate) mod compaction_iter;
 pub(crate) mod compaction_job;
 pub(crate) mod flush_job;
+mod observe;
 pub(crate) mod output;
 pub(crate) mod pool;
 pub(crate) mod state;
@@ -303,7 +304,10 @@ impl DbCore {
         }
         drop(shared);
 
+        let watch = self.metrics.timeline.watch();
         let stepped = job.step(bytes, self);
+        let whose = (id, job.class());
+        self.metrics.timeline.end_step(watch, whose, bytes, observe::moved(&stepped));
         self.after_step(id, job, stepped);
         Turn::Worked
     }
@@ -338,13 +342,18 @@ impl DbCore {
                         return;
                     }
                 }
-                Action::Grant { job, bytes } => shared.runnable.push_back((job, bytes)),
+                Action::Grant { job, bytes } => {
+                    self.metrics.timeline.granted(now, job);
+                    shared.runnable.push_back((job, bytes));
+                }
                 Action::Discard { job } => self.discard(shared, now, job),
                 Action::Admit(admission) => {
+                    self.metrics.timeline.admission(now, None, admission);
                     self.driver.gate.publish(admission);
                     self.look_at_gates();
                 }
                 Action::AdmitFamily { cf, admission } => {
+                    self.metrics.timeline.admission(now, Some(cf), admission);
                     if let Some(family) = self.family_by_id(cf) {
                         family.gate.publish(admission);
                         self.look_at_gates();
@@ -355,7 +364,7 @@ impl DbCore {
                         slot.finish_early = true;
                     }
                 }
-                Action::Note(_) => {}
+                Action::Note(note) => self.metrics.timeline.note(now, &note),
                 Action::ManualDone { request, complete } => {
                     if let Some(state) = shared.requests.get_mut(&request) {
                         *state = Some(complete);
@@ -428,6 +437,7 @@ impl DbCore {
         let made = job.is_some();
         match job {
             Some(job) => {
+                self.metrics.timeline.job_started(now, job.info(id));
                 let is_flush = matches!(job, Job::Flush(_));
                 let buffer_bytes = job.buffer_bytes();
                 let job = Some(Box::new(job));
@@ -452,6 +462,7 @@ impl DbCore {
         shared.jobs.remove(&id);
         shared.runnable.retain(|(granted, _)| *granted != id);
         job.abandon();
+        self.metrics.timeline.job_finished(now, id, JobResult::Cancelled);
         shared.plane.handle(now, Event::JobFinished { job: id, result: JobResult::Cancelled });
     }
 
@@ -492,13 +503,16 @@ impl DbCore {
                     shared.jobs.remove(&id);
                     drop(shared);
                     job.abandon();
+                    self.metrics.timeline.job_finished(now, id, JobResult::Cancelled);
                     self.driver.report(now, finished(id, JobResult::Cancelled));
                 } else if let Some(slot) = shared.jobs.get_mut(&id) {
                     slot.job = Some(job);
                 }
             }
             Ok(Step::Done(moved, edit)) => {
+                let watch = self.metrics.timeline.watch();
                 let installed = self.install_result(&mut job, *edit);
+                self.metrics.timeline.end_install(watch, id, job.class());
                 let result = if installed.is_ok() { JobResult::Done } else { JobResult::Failed };
                 self.finish_job(id, moved, &job, installed.as_ref().ok(), result);
                 if let Err(error) = installed {
@@ -532,6 +546,7 @@ impl DbCore {
             shared.plane.handle(now, memtables_event(&flush.family));
         }
         shared.plane.handle(now, finished(id, result));
+        self.metrics.timeline.job_finished(now, id, result);
         shared.jobs.remove(&id);
         drop(shared);
         self.driver.wake.notify_all();

@@ -8,6 +8,7 @@ use super::Turn;
 use crate::core::DbCore;
 use crate::error::{Error, Result};
 use crate::sync::lock;
+use crate::timeline::local;
 
 /// The threads of a database.
 #[derive(Default)]
@@ -31,6 +32,7 @@ impl Pool {
                 if nice > 0 {
                     lower_priority(nice);
                 }
+                local::set_worker(worker_number(number));
                 work(&core);
             };
             let spawned = std::thread::Builder::new().name(name).spawn(run);
@@ -63,6 +65,12 @@ fn work(core: &Arc<DbCore>) {
             core.wait_for_work(until);
         }
     }
+}
+
+/// The number of a worker in the timeline: those before the first worker count as the chores.
+fn worker_number(thread: u32) -> u8 {
+    let number = thread.checked_sub(2).map(|worker| u8::try_from(worker).unwrap_or(u8::MAX));
+    number.map_or(local::CHORES, |worker| worker.min(local::CHORES - 1))
 }
 
 /// Best effort: a process may lack the right, and then all threads are equal.

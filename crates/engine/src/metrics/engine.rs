@@ -4,6 +4,7 @@
 //! nothing.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,8 @@ use super::snapshot::{
     CompactionTotals, Counts, FlushTotals, Metrics, Operation, OperationLatency, StallTotals,
 };
 use super::{Histogram, ShardedCounters, Ticker, WindowedHistogram};
+use crate::timeline::local::{self, Part};
+use crate::timeline::{OperationKind, Recorder};
 
 /// Closed one-second windows that are remembered of each operation's latency.
 const WINDOWS: usize = 16;
@@ -171,6 +174,8 @@ pub(crate) struct EngineMetrics {
     flushes: FlushMeter,
     compactions: [CompactionMeter; LEVELS_MAX],
     background_errors: AtomicU64,
+    /// What happened when.
+    pub(crate) timeline: Arc<Recorder>,
 }
 
 impl EngineMetrics {
@@ -184,9 +189,15 @@ impl EngineMetrics {
             flushes: FlushMeter::default(),
             compactions: Default::default(),
             background_errors: AtomicU64::new(0),
+            timeline: Arc::new(Recorder::new(Instant::now())),
         };
         metrics.set_sampling(sampling);
         metrics
+    }
+
+    /// With the recorder of the database, which others know too.
+    pub(crate) fn with_timeline(self, timeline: Arc<Recorder>) -> EngineMetrics {
+        EngineMetrics { timeline, ..self }
     }
 
     /// From now on times so many operations.
@@ -201,14 +212,20 @@ impl EngineMetrics {
     /// Begins an operation; hand the timer to the `record_` method at its end.
     #[inline]
     pub(crate) fn start(&self, operation: Operation) -> OpTimer {
+        local::begin();
         let timed = drawn(self.one_in[operation as usize].load(Ordering::Relaxed));
         OpTimer(timed.then(Instant::now))
     }
 
     #[inline]
     fn finish(&self, operation: Operation, timer: OpTimer) {
+        let waited = local::end();
         if let Some(started) = timer.0 {
-            self.latencies[operation as usize].record(nanos(started.elapsed()));
+            let ns = nanos(started.elapsed());
+            self.latencies[operation as usize].record(ns);
+            self.timeline.operation(kind_of(operation), started, ns, waited);
+        } else if waited {
+            self.timeline.waited(kind_of(operation));
         }
     }
 
@@ -255,6 +272,7 @@ impl EngineMetrics {
 
     /// An iterator is dropped.
     pub(crate) fn record_iter(&self, done: IterDone) {
+        self.timeline.iterated();
         self.counters.add(Ticker::Steps, done.steps);
         self.counters.add(Ticker::IterSkipped, done.skipped);
         self.counters.add(Ticker::IterReseeks, done.reseeks);
@@ -282,7 +300,8 @@ impl EngineMetrics {
     pub(crate) fn stall_begin(&self, cause: StallCause) -> StallGuard<'_> {
         let meter = &self.stalls[cause.index()];
         meter.waiting.fetch_add(1, Ordering::Relaxed);
-        StallGuard { meter, started: Instant::now() }
+        self.timeline.stall_began(cause);
+        StallGuard { meter, timeline: &self.timeline, cause, started: Instant::now() }
     }
 
     /// A flush is installed.
@@ -319,6 +338,7 @@ impl EngineMetrics {
         for latency in &self.latencies {
             latency.rotate(second);
         }
+        self.timeline.slow.rotate(second);
     }
 
     /// What was counted so far; the fields that tell of the present moment, `io` included, are left
@@ -412,13 +432,27 @@ impl CompactionMeter {
 #[must_use]
 pub(crate) struct StallGuard<'a> {
     meter: &'a StallMeter,
+    timeline: &'a Recorder,
+    cause: StallCause,
     started: Instant,
 }
 
 impl Drop for StallGuard<'_> {
     fn drop(&mut self) {
         self.meter.waiting.fetch_sub(1, Ordering::Relaxed);
-        self.meter.waits_ns.record(nanos(self.started.elapsed()));
+        let ns = nanos(self.started.elapsed());
+        self.meter.waits_ns.record(ns);
+        local::waited(Part::Admission, self.started, ns);
+        self.timeline.stall_ended(self.cause, ns);
+    }
+}
+
+#[inline]
+fn kind_of(operation: Operation) -> OperationKind {
+    match operation {
+        Operation::Get | Operation::MultiGet => OperationKind::Read,
+        Operation::Write => OperationKind::Write,
+        Operation::Seek => OperationKind::Scan,
     }
 }
 

@@ -10,6 +10,7 @@ use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
 use sateen_control::TableId;
 
 use crate::sync::lock;
+use crate::timeline;
 
 /// What a cached block takes beside its bytes: the count in front of it, the entry, its place in
 /// the hash table, the allocator's own.
@@ -188,7 +189,10 @@ impl BlockCache {
         let counters = self.counters();
         match found.is_some() {
             true => counters.hits.fetch_add(1, Ordering::Relaxed),
-            false => counters.misses.fetch_add(1, Ordering::Relaxed),
+            false => {
+                timeline::local::cache_missed();
+                counters.misses.fetch_add(1, Ordering::Relaxed)
+            }
         };
         found
     }

@@ -163,6 +163,7 @@ impl Table {
     }
 
     /// As [`Table::get`], for a caller who has asked the filter.
+    #[inline]
     pub(crate) fn get_unfiltered(
         &self,
         user_key: &[u8],

@@ -15,6 +15,7 @@ use sateen_control::IO_CLASSES;
 
 use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};
 use crate::metrics::{Histogram, HistogramSnapshot};
+use crate::timeline::local::{IoCall, io_done};
 
 /// A file system that counts the calls made to another.
 #[derive(Clone, Debug)]
@@ -159,12 +160,14 @@ struct OpMeter {
 }
 
 impl OpMeter {
+    /// Returns the nanoseconds since `started`.
     #[inline]
-    fn record(&self, bytes: u64, started: Instant) {
+    fn record(&self, bytes: u64, started: Instant) -> u64 {
         let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.operations.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.latency_ns.record(ns);
+        ns
     }
 
     fn operations(&self) -> u64 {
@@ -231,7 +234,7 @@ impl VfsFile for MeteredFile {
         let meter = self.class(class);
         let started = Instant::now();
         let read = meter.note(self.inner.read_at(buffer, offset, class))?;
-        meter.read.record(read as u64, started);
+        io_done(class, IoCall::Read, started, meter.read.record(read as u64, started));
         Ok(read)
     }
 
@@ -240,7 +243,8 @@ impl VfsFile for MeteredFile {
         let meter = self.class(class);
         let started = Instant::now();
         meter.note(self.inner.write_at(bytes, offset, class))?;
-        meter.write.record(bytes.len() as u64, started);
+        let ns = meter.write.record(bytes.len() as u64, started);
+        io_done(class, IoCall::Write, started, ns);
         Ok(())
     }
 
@@ -248,7 +252,7 @@ impl VfsFile for MeteredFile {
         let meter = self.class(class);
         let started = Instant::now();
         meter.note(self.inner.sync_data(class))?;
-        meter.sync.record(0, started);
+        io_done(class, IoCall::Sync, started, meter.sync.record(0, started));
         Ok(())
     }
 
@@ -324,7 +328,7 @@ impl Vfs for MeteredVfs {
         let meter = &self.meter.classes[IoClass::Manifest.index()];
         let started = Instant::now();
         meter.note(self.inner.sync_dir(directory))?;
-        meter.sync.record(0, started);
+        io_done(IoClass::Manifest, IoCall::Sync, started, meter.sync.record(0, started));
         Ok(())
     }
 

@@ -15,6 +15,7 @@ use super::frame::FILE_HEADER_BYTES;
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::lock;
+use crate::timeline::local::{self, Part};
 use crate::vfs::{IoClass, VfsFile};
 
 /// The durable side of a log file, shared between its writer and everybody who wants it synced.
@@ -88,6 +89,7 @@ impl WalSync {
                 if !*syncing {
                     break;
                 }
+                let _waits = local::wait(Part::Sync);
                 syncing = self.ended.wait(syncing).unwrap_or_else(PoisonError::into_inner);
             }
             *syncing = true;

@@ -24,6 +24,7 @@ use crate::column_family::ColumnFamilyData;
 use crate::error::{Error, Result};
 use crate::memtable::MemTable;
 use crate::sync::lock;
+use crate::timeline::{Recorder, local};
 use crate::wal::{WalSync, WalWriter};
 
 use batch::WriteBatch;
@@ -106,6 +107,7 @@ pub(crate) struct CommitPipeline {
     next_wal: Mutex<Option<WalWriter>>,
     /// Some memtable is over its size: the next leader seals it.
     switch_wanted: AtomicBool,
+    timeline: Arc<Recorder>,
     /// Called (by the leader) after memtables were sealed.
     sealed_hook: Box<dyn Fn() + Send + Sync>,
     group_bytes_max: usize,
@@ -120,6 +122,7 @@ pub(crate) struct PipelineStart {
     pub(crate) wal: Option<WalWriter>,
     pub(crate) last_seqno: SeqNo,
     pub(crate) group_bytes_max: usize,
+    pub(crate) timeline: Arc<Recorder>,
     pub(crate) sealed_hook: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -140,6 +143,7 @@ impl CommitPipeline {
             logs: Mutex::new(logs),
             next_wal: Mutex::new(None),
             switch_wanted: AtomicBool::new(false),
+            timeline: start.timeline,
             sealed_hook: start.sealed_hook,
             group_bytes_max: start.group_bytes_max,
             seals: AtomicU64::new(0),
@@ -197,6 +201,7 @@ impl CommitPipeline {
             Ok(slot.take_assignment())
         })?;
         let last = assignment.first_seqno + count - 1;
+        local::inserting();
         let applied = self.apply(payload, &assignment);
         // Published even if applying failed: the sequence numbers are given out, and those behind
         // them must not wait. Applying fails only for a column family that was dropped since it was
@@ -370,6 +375,7 @@ impl CommitPipeline {
             } else {
                 continue;
             }
+            self.timeline.sealed(*id, memtable.used_bytes() as u64);
             let fresh = family.new_memtable();
             family.seal(fresh.clone(), SeqNo(stage.next_seqno - 1));
             self.seals.fetch_add(1, Ordering::Relaxed);

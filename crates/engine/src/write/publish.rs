@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use sateen_control::SeqNo;
 
+use crate::timeline::local::{self, Part, Wait};
+
 /// Writes that may be between ordering and publishing at once.
 const IN_FLIGHT_MAX: usize = 1024;
 
@@ -46,10 +48,11 @@ impl Publisher {
     }
 
     /// Returns when tickets below `ticket` fit the ring.
+    #[inline]
     pub(crate) fn wait_for_room(&self, ticket: u64) {
-        let mut backoff = Backoff::default();
-        while ticket.saturating_sub(self.next_ticket()) > IN_FLIGHT_MAX as u64 / 2 {
-            backoff.pause();
+        let full = || ticket.saturating_sub(self.next_ticket()) > IN_FLIGHT_MAX as u64 / 2;
+        if full() {
+            wait_while(full);
         }
     }
 
@@ -67,13 +70,12 @@ impl Publisher {
         let own = self.slot(ticket);
         own.last_seqno.store(last_seqno, Ordering::Relaxed);
         own.ticket_plus_one.store(ticket + 1, Ordering::SeqCst);
-        let mut backoff = Backoff::default();
-        loop {
+        let hidden = || {
             self.advance();
-            if self.visible.load(Ordering::Acquire) >= last_seqno {
-                return;
-            }
-            backoff.pause();
+            self.visible.load(Ordering::Acquire) < last_seqno
+        };
+        if hidden() {
+            wait_while(hidden);
         }
     }
 
@@ -95,10 +97,22 @@ impl Publisher {
     }
 }
 
+/// Returns when `wait` says no. Apart, so that those who need not wait do not pay for it.
+#[cold]
+#[inline(never)]
+fn wait_while(wait: impl Fn() -> bool) {
+    let mut backoff = Backoff::default();
+    while wait() {
+        backoff.pause();
+    }
+}
+
 /// Waiting for something that takes microseconds unless its thread was taken off the processor.
 #[derive(Default)]
 pub(crate) struct Backoff {
     rounds: u32,
+    /// Measured once it is long against a look at the clock.
+    waits: Option<Wait>,
 }
 
 impl Backoff {
@@ -111,6 +125,7 @@ impl Backoff {
         if self.rounds <= Self::SPINS {
             std::hint::spin_loop();
         } else if self.rounds <= Self::SPINS + Self::YIELDS {
+            self.waits.get_or_insert_with(|| local::wait(Part::Queue));
             std::thread::yield_now();
         } else {
             std::thread::park_timeout(Duration::from_micros(50));

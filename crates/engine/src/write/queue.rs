@@ -9,6 +9,7 @@ use std::thread::Thread;
 use super::{Assignment, Logging, Payload, batch};
 use crate::error::Error;
 use crate::sync::lock;
+use crate::timeline::local::{self, Part};
 
 const WAITING: u32 = 0;
 const PARKED: u32 = 1;
@@ -162,6 +163,7 @@ impl Slot {
     }
 
     fn wait(&self) -> u32 {
+        let mut waits = None;
         for round in 0..SPINS + YIELDS {
             let state = self.state.load(Ordering::Acquire);
             if state > PARKED {
@@ -170,6 +172,8 @@ impl Slot {
             if round < SPINS {
                 std::hint::spin_loop();
             } else {
+                // By now a look at the clock is short against the wait.
+                waits.get_or_insert_with(|| local::wait(Part::Queue));
                 std::thread::yield_now();
             }
         }

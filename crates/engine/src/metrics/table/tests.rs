@@ -225,7 +225,8 @@ fn documentation() -> String {
          `SATEEN_BLESS=1 cargo test -p sateen --lib metrics`.\n\n\
          Histograms have buckets from 256 ns to 17 s in powers of two. I/O classes are client,\n\
          wal, manifest, flush, l0 (compaction out of level 0), deep (other compaction) and\n\
-         reclaim.\n\n\
+         reclaim. What happened when, and the slowest operations one by one, is in the\n\
+         [timeline](timeline.md).\n\n\
          | metric | type | unit | meaning |\n| --- | --- | --- | --- |\n",
     );
     for Family { name, kind, unit, help, .. } in FAMILIES.iter().copied().flatten() {

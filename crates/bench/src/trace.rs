@@ -1,0 +1,143 @@
+//! What the engine's flight recorder says of a phase: bars for the report, a trace file.
+//!
+//! Brought up to date once a second, so that nothing is forgotten. What only the trace needs is
+//! dropped where none was asked for: a long run must not grow by being watched.
+
+use std::path::Path;
+
+use sateen::timeline::{EventKind, JobSpan, Timeline};
+
+use crate::result::{JobBar, StallBar};
+use crate::store::Store;
+use crate::{Error, Result};
+
+/// Bars of a run at most; the longest stay.
+const JOBS_MAX: usize = 4000;
+
+/// The timeline of a phase.
+pub(crate) struct Watch {
+    timeline: Timeline,
+    begin_ns: u64,
+    keep_all: bool,
+}
+
+impl Watch {
+    /// The phase begins now.
+    pub(crate) fn begin(store: &dyn Store, keep_all: bool) -> Watch {
+        let mut timeline = Timeline::default();
+        store.extend_timeline(&mut timeline);
+        let begin_ns = timeline.until_ns;
+        timeline.forget_before(begin_ns);
+        (timeline.lost_events, timeline.lost_steps) = (0, 0);
+        Watch { timeline, begin_ns, keep_all }
+    }
+
+    pub(crate) fn extend(&mut self, store: &dyn Store) {
+        store.extend_timeline(&mut self.timeline);
+        // The second in which the phase began was copied whole.
+        self.timeline.forget_before(self.begin_ns);
+        if !self.keep_all {
+            self.timeline.steps.clear();
+            self.timeline.slow.clear();
+            self.timeline.events.retain(|event| {
+                matches!(
+                    event.kind,
+                    EventKind::JobFinished { .. }
+                        | EventKind::Paused { .. }
+                        | EventKind::Resumed { .. }
+                        | EventKind::Stalled { .. }
+                )
+            });
+        }
+    }
+
+    fn seconds(&self, ns: u64) -> f64 {
+        // To the microsecond: the report need not hold more digits.
+        ((ns as f64 - self.begin_ns as f64) / 1e3).round() / 1e6
+    }
+
+    pub(crate) fn jobs(&self) -> Vec<JobBar> {
+        let mut jobs = self.timeline.jobs();
+        if jobs.len() > JOBS_MAX {
+            jobs.sort_by_key(|job| std::cmp::Reverse(job.end_ns - job.start_ns));
+            jobs.truncate(JOBS_MAX);
+            jobs.sort_by_key(|job| job.start_ns);
+        }
+        let bar = |job: JobSpan| JobBar {
+            what: job.info.label(),
+            class: sateen::vfs::IoClass::NAMES[job.info.class.index()].to_owned(),
+            start: self.seconds(job.start_ns),
+            end: self.seconds(job.end_ns),
+            read: job.read_bytes,
+            written: job.written_bytes,
+            pauses: job
+                .pauses
+                .iter()
+                .map(|pause| [self.seconds(pause.start_ns), self.seconds(pause.end_ns)])
+                .collect(),
+        };
+        jobs.into_iter().map(bar).collect()
+    }
+
+    pub(crate) fn stalls(&self) -> Vec<StallBar> {
+        let stalls = self.timeline.stalls().into_iter();
+        let stalls = stalls.filter(|stall| stall.end_ns >= self.begin_ns);
+        let bar = |stall: sateen::timeline::StallSpan| StallBar {
+            cause: stall.cause.name().to_owned(),
+            start: self.seconds(stall.start_ns).max(0.0),
+            end: self.seconds(stall.end_ns),
+            waits: stall.waits,
+            waited_ns: stall.waited_ns,
+        };
+        stalls.map(bar).collect()
+    }
+
+    /// Writes the phase as a Chrome trace.
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+        std::fs::write(path, self.timeline.to_chrome_trace())
+            .map_err(|error| Error::file(path, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::tests::parse;
+    use crate::store::Engine;
+
+    #[test]
+    fn a_phase_has_the_jobs_and_the_trace_of_its_own_time() {
+        let place = tempfile::tempdir().unwrap();
+        let config = parse("").store_config().unwrap();
+        let store = Engine::Sateen.open(&place.path().join("db"), &config).unwrap();
+        let fill = || {
+            let mut client = store.client();
+            for key in 0..100_u32 {
+                client.put(&key.to_be_bytes(), &[1; 100]).unwrap();
+            }
+            store.flush().unwrap();
+            store.wait_idle().unwrap();
+        };
+        fill();
+        for keep_all in [true, false] {
+            let mut watch = Watch::begin(store.as_ref(), keep_all);
+            assert!(watch.jobs().is_empty(), "jobs that ended before do not belong to the phase");
+            fill();
+            watch.extend(store.as_ref());
+            watch.extend(store.as_ref());
+            let jobs = watch.jobs();
+            let flushes: Vec<_> = jobs.iter().filter(|job| job.what == "flush").collect();
+            assert_eq!(flushes.len(), 1);
+            assert!(flushes[0].start >= 0.0 && flushes[0].end >= flushes[0].start);
+            assert!(flushes[0].written > 0 && flushes[0].class == "flush");
+            if keep_all {
+                let file = place.path().join("trace.json");
+                watch.write(&file).unwrap();
+                let text = std::fs::read(&file).unwrap();
+                let trace: serde_json::Value = serde_json::from_slice(&text).unwrap();
+                let steps = trace["traceEvents"].as_array().unwrap().iter();
+                assert!(steps.filter(|event| event["args"]["kind"] == "step").count() > 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! The flight recorder: what the background did, decided and waited for, and the slowest client
+//! operations of each second with where their time went. Always on, in memory of fixed size.
+//!
+//! [`Db::timeline`](crate::Db::timeline) copies it; [`Timeline::to_chrome_trace`] makes a file of
+//! it that Perfetto and `chrome://tracing` open. docs/timeline.md tells what it costs.
+
+mod event;
+mod json;
+pub(crate) mod local;
+mod recorder;
+mod slow;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use sateen_control::ColumnFamilyId;
+
+pub use event::{Event, EventKind, JobInfo, OperationKind, SlowOperation, Step, StepKind, Worker};
+pub(crate) use recorder::Recorder;
+pub use sateen_control::compaction::CompactionReason;
+pub use sateen_control::{Admission, AdmissionState, JobId, JobResult, PauseReason, StallCause};
+
+/// Up to where a [`Timeline`] has been brought.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cursor {
+    events: u64,
+    steps: u64,
+    second: u64,
+}
+
+/// What the flight recorder knew at one moment. All times are nanoseconds since the database was
+/// opened.
+///
+/// The recorder forgets what is old; a timeline that is brought up to date by
+/// [`Db::extend_timeline`](crate::Db::extend_timeline) every few seconds misses nothing.
+///
+/// ```
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+/// db.put("key", "value")?;
+/// db.flush()?;
+/// let timeline = db.timeline();
+/// assert!(timeline.jobs().iter().any(|job| job.info.is_flush()));
+/// std::fs::write(directory.path().join("trace.json"), timeline.to_chrome_trace()).unwrap();
+/// # Ok::<(), sateen::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// When it was brought up to date.
+    pub until_ns: u64,
+    /// What happened, in the order in which it was recorded.
+    pub events: Vec<Event>,
+    /// What workers did, in the order in which it ended.
+    pub steps: Vec<Step>,
+    /// The slowest operations of each second, in the order of their begin.
+    pub slow: Vec<SlowOperation>,
+    /// Events that were forgotten before they could be copied.
+    pub lost_events: u64,
+    /// Steps that were forgotten before they could be copied.
+    pub lost_steps: u64,
+    /// Names of column families.
+    pub column_families: BTreeMap<ColumnFamilyId, String>,
+    running: Vec<(JobInfo, u64)>,
+    open_stalls: Vec<Event>,
+    cursor: Cursor,
+}
+
+/// A job from its start to its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobSpan {
+    /// What it is.
+    pub info: JobInfo,
+    /// When it started.
+    pub start_ns: u64,
+    /// When it ended; if it runs, when the timeline was brought up to date.
+    pub end_ns: u64,
+    /// How it ended; `None` if it runs.
+    pub result: Option<JobResult>,
+    /// Bytes that it read; 0 while it runs.
+    pub read_bytes: u64,
+    /// Bytes that it wrote; 0 while it runs.
+    pub written_bytes: u64,
+    /// When it was paused.
+    pub pauses: Vec<PauseSpan>,
+}
+
+/// A time in which a job got no grants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PauseSpan {
+    /// When it was paused.
+    pub start_ns: u64,
+    /// When it went on or ended.
+    pub end_ns: u64,
+    /// Why.
+    pub reason: PauseReason,
+}
+
+/// A time in which writers waited to be admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StallSpan {
+    /// Why.
+    pub cause: StallCause,
+    /// When the first began to wait.
+    pub start_ns: u64,
+    /// When the last was admitted.
+    pub end_ns: u64,
+    /// Waits that ended.
+    pub waits: u32,
+    /// Their lengths together.
+    pub waited_ns: u64,
+}
+
+/// Background work that went on while an operation was slow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overlap {
+    /// What it was: a job's label, "chores".
+    pub label: String,
+    /// What was done: "step", "install", "chores".
+    pub kind: StepKind,
+    /// For which job; number 0 for chores.
+    pub job: JobId,
+    /// For how long both went on.
+    pub overlap_ns: u64,
+    /// Bytes that the steps read and wrote, those from outside of the overlap included.
+    pub bytes: u64,
+    /// Time that the steps spent in syncs, as above.
+    pub sync_ns: u64,
+}
+
+impl Timeline {
+    /// The jobs, in the order of their start, those that run included.
+    #[must_use]
+    pub fn jobs(&self) -> Vec<JobSpan> {
+        let mut jobs: BTreeMap<JobId, JobSpan> = BTreeMap::new();
+        let span = |info: JobInfo, start_ns, end_ns| JobSpan {
+            info,
+            start_ns,
+            end_ns,
+            result: None,
+            read_bytes: 0,
+            written_bytes: 0,
+            pauses: Vec::new(),
+        };
+        for (info, start_ns) in &self.running {
+            jobs.insert(info.job, span(*info, *start_ns, self.until_ns));
+        }
+        for event in &self.events {
+            if let EventKind::JobFinished { info, started_ns, result, read_bytes, written_bytes } =
+                event.kind
+            {
+                let result = Some(result);
+                let ended = span(info, started_ns, event.at_ns);
+                jobs.insert(info.job, JobSpan { result, read_bytes, written_bytes, ..ended });
+            }
+        }
+        let mut paused: BTreeMap<JobId, (u64, PauseReason)> = BTreeMap::new();
+        let resume = |jobs: &mut BTreeMap<JobId, JobSpan>, job: JobId, end: Option<u64>, pause| {
+            if let (Some(span), Some((start_ns, reason))) = (jobs.get_mut(&job), pause) {
+                let end_ns = end.unwrap_or(span.end_ns).max(start_ns);
+                span.pauses.push(PauseSpan { start_ns, end_ns, reason });
+            }
+        };
+        for event in &self.events {
+            match event.kind {
+                EventKind::Paused { job, reason } => {
+                    paused.entry(job).or_insert((event.at_ns, reason));
+                }
+                EventKind::Resumed { job } => {
+                    resume(&mut jobs, job, Some(event.at_ns), paused.remove(&job));
+                }
+                _ => {}
+            }
+        }
+        for (job, pause) in paused {
+            resume(&mut jobs, job, None, Some(pause));
+        }
+        let mut jobs: Vec<JobSpan> = jobs.into_values().collect();
+        jobs.sort_by_key(|job| (job.start_ns, job.info.job));
+        jobs
+    }
+
+    /// When writers waited to be admitted, in the order of the ends. A long stall is in pieces.
+    #[must_use]
+    pub fn stalls(&self) -> Vec<StallSpan> {
+        let all = self.events.iter().chain(&self.open_stalls);
+        all.filter_map(|event| match event.kind {
+            EventKind::Stalled { cause, began_ns, waits, waited_ns } => {
+                let (start_ns, end_ns) = (began_ns, event.at_ns);
+                Some(StallSpan { cause, start_ns, end_ns, waits, waited_ns })
+            }
+            _ => None,
+        })
+        .collect()
+    }
+
+    /// The background work that went on during `operation`, as far as it is remembered, longest
+    /// first.
+    #[must_use]
+    pub fn overlaps(&self, operation: &SlowOperation) -> Vec<Overlap> {
+        Overlaps::of(self).with(operation)
+    }
+
+    /// Forgets what was over before `ns`.
+    pub fn forget_before(&mut self, ns: u64) {
+        self.events.retain(|event| event.at_ns >= ns);
+        self.steps.retain(|step| step.end_ns() >= ns);
+        self.slow.retain(|operation| operation.end_ns() >= ns);
+    }
+}
+
+/// Finds steps by time.
+struct Overlaps<'a> {
+    /// By their end.
+    steps: Vec<&'a Step>,
+    longest_ns: u64,
+    labels: BTreeMap<JobId, String>,
+}
+
+impl<'a> Overlaps<'a> {
+    fn of(timeline: &'a Timeline) -> Overlaps<'a> {
+        let mut steps: Vec<&Step> = timeline.steps.iter().collect();
+        steps.sort_by_key(|step| step.end_ns());
+        let longest_ns = steps.iter().map(|step| step.duration_ns).max().unwrap_or(0);
+        let labels = timeline.jobs().into_iter().map(|job| (job.info.job, job.info.label()));
+        Overlaps { steps, longest_ns, labels: labels.collect() }
+    }
+
+    fn label(&self, step: &Step) -> String {
+        match (step.kind, self.labels.get(&step.job)) {
+            (StepKind::Chores, _) => "chores".to_owned(),
+            (_, Some(label)) => label.clone(),
+            (_, None) => step.class.to_string(),
+        }
+    }
+
+    fn with(&self, operation: &SlowOperation) -> Vec<Overlap> {
+        let (start, end) = (operation.start_ns, operation.end_ns());
+        let first = self.steps.partition_point(|step| step.end_ns() <= start);
+        let near = self.steps.iter().skip(first);
+        let near = near.take_while(|step| step.end_ns() < end.saturating_add(self.longest_ns));
+        let mut found: Vec<Overlap> = Vec::new();
+        for step in near.filter(|step| step.start_ns < end) {
+            let overlap_ns = step.end_ns().min(end) - step.start_ns.max(start);
+            let bytes = step.read_bytes + step.written_bytes;
+            let same =
+                |overlap: &&mut Overlap| (overlap.job, overlap.kind) == (step.job, step.kind);
+            match found.iter_mut().find(same) {
+                Some(overlap) => {
+                    overlap.overlap_ns += overlap_ns;
+                    overlap.bytes += bytes;
+                    overlap.sync_ns += step.sync_ns;
+                }
+                None => found.push(Overlap {
+                    label: self.label(step),
+                    kind: step.kind,
+                    job: step.job,
+                    overlap_ns,
+                    bytes,
+                    sync_ns: step.sync_ns,
+                }),
+            }
+        }
+        found.sort_by_key(|overlap| std::cmp::Reverse(overlap.overlap_ns));
+        found
+    }
+}

@@ -1,0 +1,371 @@
+//! The recorder of an open database: rings of fixed size that the background writes as it works.
+//!
+//! What must stay true: memory is bounded and nothing grows with time; recording an event is a
+//! short push under a lock of its own, taken last and held over nothing; a client takes one of
+//! these locks only when it was slow or has waited to be admitted.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sateen_control::{
+    Admission, ColumnFamilyId, Instant, IoClass, JobId, JobResult, Note, StallCause,
+};
+
+use super::Timeline;
+use super::event::{Event, EventKind, JobInfo, OperationKind, Step, StepKind, Worker};
+use super::local::{self, Watch, nanos_between};
+use super::slow::SlowOperations;
+use crate::sync::lock;
+use crate::vfs::ClassTotals;
+
+/// Events that are remembered: a minute and more of a scheduler that decides a hundred times a
+/// second.
+const EVENTS: usize = 16384;
+/// Steps that are remembered: half a minute and more of a busy database.
+const STEPS: usize = 16384;
+/// Grants whose time is remembered until a worker takes them up: more than jobs run at a time.
+const GRANTS: usize = 64;
+/// A wait that begins so soon after another of the same cause belongs to the same stall.
+const STALL_GAP_NS: u64 = 5_000_000;
+/// A stall is recorded in pieces of this length.
+const STALL_PIECE_NS: u64 = 1_000_000_000;
+/// How often the traffic is noted.
+const TRAFFIC_PERIOD_NS: u64 = 100_000_000;
+/// Chores that take less are not worth a place.
+const CHORES_MIN_NS: u64 = 200_000;
+
+/// The last so many of what was pushed.
+#[derive(Debug)]
+pub(crate) struct Ring<T> {
+    slots: Vec<T>,
+    size: usize,
+    pushed: u64,
+}
+
+impl<T: Copy> Ring<T> {
+    pub(crate) fn new(size: usize) -> Ring<T> {
+        Ring { slots: Vec::new(), size, pushed: 0 }
+    }
+
+    pub(crate) fn push(&mut self, entry: T) {
+        if self.slots.len() < self.size {
+            self.slots.push(entry);
+        } else if let Some(slot) = self.slots.get_mut((self.pushed % self.size as u64) as usize) {
+            *slot = entry;
+        }
+        self.pushed += 1;
+    }
+
+    /// Appends to `to` what was pushed since `from` had been, oldest first. Returns how many have
+    /// been pushed in all, and how many of them since `from` are lost.
+    pub(crate) fn copy_since(&self, from: u64, to: &mut Vec<T>) -> (u64, u64) {
+        let kept_from = self.pushed - self.slots.len() as u64;
+        let start = from.clamp(kept_from, self.pushed);
+        let at = |number: u64| (number % self.size as u64) as usize;
+        to.extend((start..self.pushed).filter_map(|number| self.slots.get(at(number))).copied());
+        (self.pushed, kept_from.saturating_sub(from))
+    }
+}
+
+/// A job that runs.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    info: JobInfo,
+    started_ns: u64,
+    read_bytes: u64,
+    written_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Events {
+    ring: Ring<Event>,
+    running: Vec<Running>,
+    stalls: [Option<Stall>; StallCause::ALL.len()],
+    traffic: (u64, [[u64; 2]; sateen_control::IO_CLASSES]),
+}
+
+/// Waits with one cause, in short succession.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stall {
+    began_ns: u64,
+    last_ns: u64,
+    waiting: u32,
+    waits: u32,
+    waited_ns: u64,
+}
+
+impl Stall {
+    fn event(&self, cause: StallCause, at_ns: u64) -> Event {
+        let (began_ns, waits, waited_ns) = (self.began_ns, self.waits, self.waited_ns);
+        Event { at_ns, kind: EventKind::Stalled { cause, began_ns, waits, waited_ns } }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    epoch: std::time::Instant,
+    events: Mutex<Events>,
+    steps: Mutex<Ring<Step>>,
+    grants: [AtomicU64; GRANTS],
+    pub(crate) slow: SlowOperations,
+}
+
+impl Recorder {
+    /// `epoch` is when the database was opened: what all times count from.
+    pub(crate) fn new(epoch: std::time::Instant) -> Recorder {
+        Recorder {
+            epoch,
+            events: Mutex::new(Events {
+                ring: Ring::new(EVENTS),
+                running: Vec::new(),
+                stalls: Default::default(),
+                traffic: Default::default(),
+            }),
+            steps: Mutex::new(Ring::new(STEPS)),
+            grants: std::array::from_fn(|_| AtomicU64::new(0)),
+            slow: SlowOperations::default(),
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        nanos_between(self.epoch, std::time::Instant::now())
+    }
+
+    fn push(&self, at_ns: u64, kind: EventKind) {
+        lock(&self.events).ring.push(Event { at_ns, kind });
+    }
+
+    // ---- jobs ----------------------------------------------------------------------------------
+
+    pub(crate) fn job_started(&self, now: Instant, info: JobInfo) {
+        let mut events = lock(&self.events);
+        let running = Running { info, started_ns: now.0, read_bytes: 0, written_bytes: 0 };
+        events.running.push(running);
+        events.ring.push(Event { at_ns: now.0, kind: EventKind::JobStarted(info) });
+    }
+
+    /// A job is over. Unknown jobs are ignored.
+    pub(crate) fn job_finished(&self, now: Instant, job: JobId, result: JobResult) {
+        let mut events = lock(&self.events);
+        let Some(at) = events.running.iter().position(|running| running.info.job == job) else {
+            return;
+        };
+        let Running { info, started_ns, read_bytes, written_bytes } =
+            events.running.swap_remove(at);
+        let kind = EventKind::JobFinished { info, started_ns, result, read_bytes, written_bytes };
+        events.ring.push(Event { at_ns: now.0, kind });
+    }
+
+    /// A job may take a step: from now on it waits for a worker.
+    pub(crate) fn granted(&self, now: Instant, job: JobId) {
+        self.grant(job).store(now.0, Ordering::Relaxed);
+    }
+
+    fn grant(&self, job: JobId) -> &AtomicU64 {
+        &self.grants[(job.0 % GRANTS as u64) as usize]
+    }
+
+    /// Begins to watch this thread's background work; one of the `end_` methods must follow.
+    pub(crate) fn watch(&self) -> Watch {
+        Watch::begin()
+    }
+
+    /// A job used `granted` bytes to read and write `moved` bytes.
+    pub(crate) fn end_step(
+        &self,
+        watch: Watch,
+        (job, class): (JobId, IoClass),
+        granted: u64,
+        moved: (u64, u64),
+    ) {
+        let mut step = self.step(watch, StepKind::Step, job, class);
+        let granted_ns = self.grant(job).load(Ordering::Relaxed);
+        step.granted_bytes = granted;
+        step.waited_ns = step.start_ns.saturating_sub(granted_ns);
+        (step.read_bytes, step.written_bytes) = moved;
+        let mut events = lock(&self.events);
+        if let Some(running) = events.running.iter_mut().find(|running| running.info.job == job) {
+            running.read_bytes += moved.0;
+            running.written_bytes += moved.1;
+        }
+        drop(events);
+        lock(&self.steps).push(step);
+    }
+
+    /// A job's result was made part of the tree, or was not.
+    pub(crate) fn end_install(&self, watch: Watch, job: JobId, class: IoClass) {
+        let step = self.step(watch, StepKind::Install, job, class);
+        lock(&self.steps).push(step);
+    }
+
+    /// A round of chores is over.
+    pub(crate) fn end_chores(&self, watch: Watch) {
+        let step = self.step(watch, StepKind::Chores, JobId(0), IoClass::Manifest);
+        if step.duration_ns >= CHORES_MIN_NS {
+            lock(&self.steps).push(step);
+        }
+    }
+
+    fn step(&self, watch: Watch, kind: StepKind, job: JobId, class: IoClass) -> Step {
+        let start_ns = nanos_between(self.epoch, watch.started);
+        let (duration_ns, io) = watch.end();
+        let worker = match local::worker() {
+            local::CLIENT => Worker::Client,
+            local::CHORES => Worker::Chores,
+            number => Worker::Pool(number),
+        };
+        Step {
+            start_ns,
+            duration_ns,
+            kind,
+            worker,
+            job,
+            class,
+            granted_bytes: 0,
+            waited_ns: 0,
+            read_bytes: 0,
+            written_bytes: 0,
+            device_ns: io.device_ns,
+            sync_ns: io.sync_ns,
+            syncs: io.syncs,
+        }
+    }
+
+    // ---- decisions and marks -------------------------------------------------------------------
+
+    /// What control wants observers to know.
+    pub(crate) fn note(&self, now: Instant, note: &Note) {
+        let kind = match *note {
+            Note::Paused { job, reason } => EventKind::Paused { job, reason },
+            Note::Resumed { job } => EventKind::Resumed { job },
+            Note::Bandwidth { client, read, write } => EventKind::Bandwidth { client, read, write },
+        };
+        self.push(now.0, kind);
+    }
+
+    /// Writers (of one column family, or all) are admitted otherwise from now on.
+    pub(crate) fn admission(
+        &self,
+        now: Instant,
+        family: Option<ColumnFamilyId>,
+        admission: Admission,
+    ) {
+        self.push(now.0, EventKind::Admission { family, admission });
+    }
+
+    /// A memtable takes no more writes.
+    pub(crate) fn sealed(&self, column_family: ColumnFamilyId, bytes: u64) {
+        self.push(self.now_ns(), EventKind::Sealed { column_family, bytes });
+    }
+
+    /// Notes what passed the file system since this was last noted, if it is time.
+    pub(crate) fn traffic(&self, now: Instant, totals: impl FnOnce() -> [ClassTotals; 7]) {
+        let mut events = lock(&self.events);
+        let period_ns = now.0.saturating_sub(events.traffic.0);
+        if period_ns < TRAFFIC_PERIOD_NS {
+            return;
+        }
+        let bytes = totals().map(|class| [class.read_bytes, class.write_bytes]);
+        let before = std::mem::replace(&mut events.traffic, (now.0, bytes)).1;
+        let kib = |call: usize| {
+            std::array::from_fn(|class: usize| {
+                let kib = bytes[class][call].saturating_sub(before[class][call]) >> 10;
+                u32::try_from(kib).unwrap_or(u32::MAX)
+            })
+        };
+        let period_ms = u32::try_from(period_ns / 1_000_000).unwrap_or(u32::MAX);
+        let kind = EventKind::Traffic { period_ms, read_kib: kib(0), written_kib: kib(1) };
+        events.ring.push(Event { at_ns: now.0, kind });
+    }
+
+    // ---- clients -------------------------------------------------------------------------------
+
+    /// A writer begins to wait to be admitted.
+    pub(crate) fn stall_began(&self, cause: StallCause) {
+        let now_ns = self.now_ns();
+        let mut events = lock(&self.events);
+        let Some(place) = events.stalls.get_mut(cause.index()) else { return };
+        let over = place.filter(|stall| {
+            stall.waiting == 0 && now_ns.saturating_sub(stall.last_ns) > STALL_GAP_NS
+        });
+        if over.is_some() {
+            *place = None;
+        }
+        let began = Stall { began_ns: now_ns, last_ns: now_ns, ..Stall::default() };
+        place.get_or_insert(began).waiting += 1;
+        if let Some(stall) = over {
+            events.ring.push(stall.event(cause, stall.last_ns));
+        }
+    }
+
+    /// It was admitted, or has given up, after `waited_ns`.
+    pub(crate) fn stall_ended(&self, cause: StallCause, waited_ns: u64) {
+        let now_ns = self.now_ns();
+        let mut events = lock(&self.events);
+        let Some(Some(stall)) = events.stalls.get_mut(cause.index()) else { return };
+        stall.waiting = stall.waiting.saturating_sub(1);
+        stall.waits = stall.waits.saturating_add(1);
+        stall.waited_ns = stall.waited_ns.saturating_add(waited_ns);
+        stall.last_ns = now_ns;
+        if now_ns.saturating_sub(stall.began_ns) >= STALL_PIECE_NS {
+            let piece = stall.event(cause, now_ns);
+            let waiting = stall.waiting;
+            *stall = Stall { began_ns: now_ns, last_ns: now_ns, waiting, ..Stall::default() };
+            events.ring.push(piece);
+        }
+    }
+
+    /// An operation is over that took from `started` on so long.
+    #[inline]
+    pub(crate) fn operation(
+        &self,
+        kind: OperationKind,
+        started: std::time::Instant,
+        total_ns: u64,
+        waited: bool,
+    ) {
+        self.slow.timed(self.epoch, kind, started, total_ns, waited);
+    }
+
+    /// An operation is over that was not timed but has waited.
+    pub(crate) fn waited(&self, kind: OperationKind) {
+        self.slow.untimed(self.epoch, kind);
+    }
+
+    /// An iterator that seeks anew or goes away may have waited for a read since its last seek.
+    #[inline]
+    pub(crate) fn iterated(&self) {
+        if let Some((started, ns)) = local::take_alone() {
+            self.slow.alone(self.epoch, started, ns);
+        }
+    }
+
+    // ---- looking at it -------------------------------------------------------------------------
+
+    /// Appends to `timeline` what has happened since it was last brought up to date.
+    pub(crate) fn extend(&self, timeline: &mut Timeline) {
+        timeline.until_ns = self.now_ns();
+        let events = lock(&self.events);
+        let (position, lost) = events.ring.copy_since(timeline.cursor.events, &mut timeline.events);
+        timeline.cursor.events = position;
+        timeline.lost_events += lost;
+        timeline.running =
+            events.running.iter().map(|running| (running.info, running.started_ns)).collect();
+        let open = StallCause::ALL.into_iter().zip(&events.stalls).filter_map(|(cause, stall)| {
+            let stall = stall.filter(|stall| stall.waiting > 0 || stall.waits > 0)?;
+            let until = if stall.waiting > 0 { timeline.until_ns } else { stall.last_ns };
+            Some(stall.event(cause, until))
+        });
+        timeline.open_stalls = open.collect();
+        drop(events);
+        let (position, lost) =
+            lock(&self.steps).copy_since(timeline.cursor.steps, &mut timeline.steps);
+        timeline.cursor.steps = position;
+        timeline.lost_steps += lost;
+        let since = timeline.cursor.second;
+        timeline.slow.retain(|operation| operation.end_ns() / 1_000_000_000 < since);
+        timeline.slow.extend(self.slow.since(since));
+        timeline.cursor.second = self.slow.newest_second().saturating_sub(1);
+    }
+}
