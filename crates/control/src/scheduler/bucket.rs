@@ -17,6 +17,8 @@ impl Tokens {
         let bytes = i64::try_from(collected / NS_PER_SECOND).unwrap_or(i64::MAX);
         self.rest = u64::try_from(collected % NS_PER_SECOND).unwrap_or(0);
         let most = i64::try_from(most).unwrap_or(i64::MAX);
+        // What was taken in advance is owed for a while, no longer.
+        self.bytes = self.bytes.max(most.saturating_mul(-OWED_MAX));
         self.bytes = self.bytes.saturating_add(bytes).min(most);
     }
 
@@ -28,6 +30,8 @@ impl Tokens {
 }
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
+/// So many times what may collect may be owed.
+const OWED_MAX: i64 = 4;
 
 /// See the head of this file.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,14 +2,15 @@
 //! from what the driver's samples say it delivered, never by probes of its own (SILK takes the
 //! bandwidth as a constant).
 //!
-//! How: while background work has more to spend than it spends, its requests take several times as
-//! long as they did at best, and so do those of clients, the device is the limit: what it delivers
-//! becomes the belief. While it has less to spend than it wants, the belief is the limit: it grows,
-//! for a while only back to where the device was the limit last. Requests that take long although
-//! the belief holds them back do so for another reason, a busy processor above all: then that is
-//! the new best. Where no client waits for the device nobody is harmed, and nothing is concluded. What must
-//! stay true: a belief is never below [`BANDWIDTH_MIN`], and follows a device that became faster or
-//! slower within ten seconds of demand.
+//! How: clients' requests that take several times as long as at best, while background work uses a
+//! good part of the device, have queued behind it: the belief is cut to what was delivered, and deep
+//! work is held for a moment. A belief that keeps background work from what it wants grows: up to
+//! where it was cut last at once, beyond that in short steps with a pause after each that fails.
+//! Where no client waits for the device nobody is harmed, and nothing is concluded. Clients are slow
+//! on a busy processor, too: no cut goes below what was delivered lately while they were not.
+//!
+//! What must stay true: a belief is never below [`BANDWIDTH_MIN`], and follows a device that became
+//! faster or slower within ten seconds of demand.
 
 use crate::event::Sample;
 use crate::types::{Instant, IoClass};
@@ -43,48 +44,59 @@ const BANDWIDTH_MAX: u64 = 64 << 30;
 
 /// So long is looked at at a time.
 const WINDOW_NS: u64 = 50_000_000;
-/// Requests that take so many times as long for their bytes as they did at best have queued.
-const QUEUED_TIMES: u64 = 3;
 /// Clients are harmed when their requests take so many times as long as at best, and longer by so
 /// much.
-const HARM_TIMES: u64 = 3;
-const HARM_NS: u64 = 500_000;
-/// Fewer requests of clients in a window say nothing.
-const CLIENT_REQUESTS_MIN: u64 = 4;
-/// Fewer bytes in a window say nothing.
-const BYTES_MIN: u64 = 512 << 10;
-/// So many windows in a row must agree before anything is concluded from them.
-const WINDOWS_MIN: u32 = 2;
-/// A window in which the device seemed to be the limit takes no more than this away from the
-/// belief, in thousandths.
-const LOSS_MAX: u64 = 300;
-/// How long after requests queued the belief stays at or below what was delivered then.
-const HOLD_NS: u64 = 4_000_000_000;
-/// A best that has not been seen again for so long is forgotten, bit by bit.
-const FADE_PER_WINDOW: u64 = 256;
-/// By this part of itself the belief grows in a window.
+const HARM_TIMES: u64 = 2;
+const HARM_NS: u64 = 100_000;
+/// Fewer requests of clients in a sample say nothing.
+const REQUESTS_MIN: u64 = 2;
+/// A best that has not been seen again is forgotten by this part of itself with each sample.
+const FADE: u64 = 8192;
+/// Background work that uses less than this part of what is believed, in thousandths, is not what
+/// clients wait behind.
+const USED_MIN: u64 = 150;
+/// The least and the most that a cut takes away, in thousandths, and the time between two.
+const CUT_MIN: u64 = 60;
+const CUT_MAX: u64 = 300;
+const CUT_PAUSE_NS: u64 = 40_000_000;
+/// How long deep work is held after a sample in which clients were harmed.
+const BRAKE_NS: u64 = 25_000_000;
+/// Two brakes within so long of one another mean that the belief is wrong.
+const AGAIN_NS: u64 = 100_000_000;
+/// With each window in which clients are harmed, what was delivered before says less: by so many
+/// thousandths.
+const DOUBT: u64 = 50;
+/// Over so long what is delivered is averaged.
+const AVERAGE_NS: u64 = 500_000_000;
+/// By this part of itself the belief grows in a window, up to where it was cut last.
 const GROWTH: u64 = 20;
-/// And by this one, in the first second beyond where requests queued last.
-const GROWTH_CAREFUL: u64 = 100;
+/// By this part it is raised to see whether the device does more, for so many windows.
+const PROBE: u64 = 12;
+const PROBE_WINDOWS: u32 = 4;
+/// How long no further step is tried after one that failed.
+const HOLD_NS: u64 = 4_000_000_000;
 
 /// One direction of the device.
 #[derive(Clone, Copy, Debug)]
 struct Direction {
     bandwidth: u64,
-    /// The least nanoseconds for a mebibyte that background requests took. 0: not known.
-    best_ns_per_mib: u64,
-    /// Where requests queued last, and when.
+    /// Where it was cut last, and when.
     plateau: u64,
-    queued_at: Option<Instant>,
+    cut_at: Option<Instant>,
+    /// What was believed before the step that is being tried, and for how many windows more.
+    probe: Option<(u64, u32)>,
+    /// What was delivered in a second, over some windows.
+    average: u64,
+    /// The most that was delivered in a second lately, while no client was harmed.
+    proven: u64,
     /// What of the window is over.
     bytes: u64,
     background_bytes: u64,
-    background_ns: u64,
+    /// What was delivered in a second in the window before, and by background work alone.
+    delivered: u64,
+    background: u64,
     /// Background work wanted more than it was granted.
     wanted: bool,
-    /// Windows in a row in which requests queued: at the device, or although they were held back.
-    queued_windows: u32,
-    slow_windows: u32,
 }
 
 /// The device as the samples show it.
@@ -95,35 +107,31 @@ pub(crate) struct DeviceModel {
     barrier_ns: u64,
     client_reads: Requests,
     client_writes: Requests,
+    /// Some sample of the window showed clients harmed.
+    harmed: bool,
+    /// Until when deep work is held.
+    brake_until: Instant,
     window_start: Option<Instant>,
 }
 
-/// What clients wait for, in a window.
+/// What clients wait for.
 #[derive(Clone, Copy, Debug, Default)]
 struct Requests {
-    count: u64,
-    ns: u64,
-    /// The least mean time of a window. 0: not known.
+    /// The least mean time of a sample. 0: not known.
     best_ns: u64,
 }
 
 impl Requests {
-    fn add(&mut self, count: u64, ns: u64) {
-        self.count += count;
-        self.ns += ns;
-    }
-
-    /// The window is over: whether they took long in it.
-    fn harm(&mut self) -> bool {
-        let (count, ns) = (std::mem::take(&mut self.count), std::mem::take(&mut self.ns));
-        if count < CLIENT_REQUESTS_MIN {
+    /// Whether those of a sample took long.
+    fn harmed(&mut self, count: u64, ns: u64) -> bool {
+        if count < REQUESTS_MIN {
             return false;
         }
         let mean = (ns / count).max(1);
         let best = self.best_ns;
         self.best_ns = match best {
             0 => mean,
-            best => (best + best / FADE_PER_WINDOW + 1).min(mean),
+            best => (best + best / FADE + 1).min(mean),
         };
         best > 0 && mean >= best.saturating_mul(HARM_TIMES) && mean >= best + HARM_NS
     }
@@ -133,69 +141,79 @@ impl Direction {
     fn new(bandwidth: u64) -> Direction {
         Direction {
             bandwidth: bandwidth.clamp(BANDWIDTH_MIN, BANDWIDTH_MAX),
-            best_ns_per_mib: 0,
             plateau: 0,
-            queued_at: None,
+            cut_at: None,
+            probe: None,
+            average: 0,
+            proven: 0,
             bytes: 0,
             background_bytes: 0,
-            background_ns: 0,
+            delivered: 0,
+            background: 0,
             wanted: false,
-            queued_windows: 0,
-            slow_windows: 0,
         }
     }
 
-    fn add(&mut self, class: IoClass, bytes: u64, ns: u64) {
+    fn add(&mut self, class: IoClass, bytes: u64) {
         self.bytes += bytes;
         if is_background(class) {
             self.background_bytes += bytes;
-            self.background_ns += ns;
         }
     }
 
-    /// Whether background requests took several times as long as at best in the window that is
-    /// over.
-    fn is_slow(&mut self, window_ns: u64) -> bool {
-        if self.background_bytes < BYTES_MIN {
-            return false;
+    /// What part of the belief background work uses, in thousandths.
+    fn used(&self, window_ns: u64) -> u64 {
+        let now = scale(self.background_bytes, NS_PER_SECOND, window_ns.max(WINDOW_NS / 2));
+        scale(now.max(self.background), 1000, self.bandwidth)
+    }
+
+    /// Clients wait behind background work: the device does not do what was believed.
+    fn cut(&mut self, now: Instant, window_ns: u64) {
+        if self.cut_at.is_some_and(|at| now.0 - at.0 < CUT_PAUSE_NS) {
+            return;
         }
-        let ns_per_mib = scale(self.background_ns, 1 << 20, self.background_bytes).max(1);
-        // One that was outstanding for little of the time has not met a limit.
-        let busy = self.background_ns >= window_ns / 4;
-        let best = self.best_ns_per_mib;
-        let slow = best > 0 && busy && ns_per_mib >= best.saturating_mul(QUEUED_TIMES);
-        self.slow_windows = if slow && self.wanted { self.slow_windows + 1 } else { 0 };
-        self.best_ns_per_mib = match best {
-            0 => ns_per_mib,
-            _ if self.slow_windows > 2 * WINDOWS_MIN => ns_per_mib / 2,
-            best => best.saturating_add(best / FADE_PER_WINDOW).min(ns_per_mib),
+        let most = |thousandths: u64| scale(self.bandwidth, 1000 - thousandths, 1000);
+        let lately = scale(self.bytes, NS_PER_SECOND, window_ns.max(WINDOW_NS / 2));
+        let found = match self.probe.take() {
+            // The step was one too many, no more than that.
+            Some((before, _)) => scale(before, 1000 - CUT_MIN / 2, 1000),
+            None => lately.max(self.delivered).max(most(CUT_MAX)).min(most(CUT_MIN)),
         };
-        slow
+        // What was delivered without harm is possible.
+        let found = found.max(scale(self.proven, 1000 - CUT_MIN, 1000)).min(self.bandwidth);
+        self.bandwidth = found.clamp(BANDWIDTH_MIN, BANDWIDTH_MAX);
+        self.plateau = self.bandwidth;
+        self.cut_at = Some(now);
     }
 
     /// The window is over.
     fn learn(&mut self, now: Instant, window_ns: u64, harmed: bool) {
-        let slow = self.is_slow(window_ns);
-        let delivered = scale(self.bytes, 1_000_000_000, window_ns);
-        let limit = slow && !self.wanted && harmed;
-        self.queued_windows = if limit { self.queued_windows + 1 } else { 0 };
-        if self.queued_windows >= WINDOWS_MIN {
-            let least = scale(self.bandwidth, 1000 - LOSS_MAX, 1000);
-            let found = delivered.max(least).min(self.bandwidth);
-            self.bandwidth = found.clamp(BANDWIDTH_MIN, BANDWIDTH_MAX);
-            self.plateau = self.bandwidth;
-            self.queued_at = Some(now);
-        } else if self.wanted {
-            let since = self.queued_at.map_or(u64::MAX, |at| now.0.saturating_sub(at.0));
-            let grown = |part: u64| self.bandwidth.saturating_add(self.bandwidth / part);
-            let next = match since {
-                since if since < HOLD_NS => grown(GROWTH).min(self.plateau.max(self.bandwidth)),
-                since if since < HOLD_NS + 1_000_000_000 => grown(GROWTH_CAREFUL),
-                _ => grown(GROWTH),
-            };
-            self.bandwidth = next.min(BANDWIDTH_MAX);
+        self.delivered = scale(self.bytes, NS_PER_SECOND, window_ns);
+        self.background = scale(self.background_bytes, NS_PER_SECOND, window_ns);
+        let less = scale(self.proven, 1000 - if harmed { DOUBT } else { 1 }, 1000);
+        // Over a while: a device that was idle may do more than it can go on with.
+        let (delivered, over) = (self.delivered, window_ns.min(AVERAGE_NS));
+        let step = scale(delivered.abs_diff(self.average), over, AVERAGE_NS);
+        self.average =
+            if delivered > self.average { self.average + step } else { self.average - step };
+        self.proven = if harmed { less } else { less.max(self.average.min(self.bandwidth)) };
+        let rested = self.cut_at.is_none_or(|at| now.0 - at.0 >= HOLD_NS);
+        match self.probe {
+            Some((before, left)) if left > 1 => self.probe = Some((before, left - 1)),
+            // It did no harm while it was made use of.
+            Some(_) if self.wanted => self.probe = None,
+            Some(_) => {}
+            None if !self.wanted || harmed => {}
+            None if self.bandwidth < self.plateau => {
+                self.bandwidth = (self.bandwidth + self.bandwidth / GROWTH).min(self.plateau);
+            }
+            None if rested => {
+                self.probe = Some((self.bandwidth, PROBE_WINDOWS));
+                self.bandwidth = (self.bandwidth + self.bandwidth / PROBE).min(BANDWIDTH_MAX);
+            }
+            None => {}
         }
-        (self.bytes, self.background_bytes, self.background_ns, self.wanted) = (0, 0, 0, false);
+        (self.bytes, self.background_bytes, self.wanted) = (0, 0, false);
     }
 }
 
@@ -207,6 +225,8 @@ impl DeviceModel {
             barrier_ns: hint.barrier_ns.max(1),
             client_reads: Requests::default(),
             client_writes: Requests::default(),
+            harmed: false,
+            brake_until: Instant::default(),
             window_start: None,
         }
     }
@@ -225,35 +245,59 @@ impl DeviceModel {
         self.write.wanted |= writes;
     }
 
+    /// Whether clients wait behind background work just now.
+    pub(crate) fn is_braked(&self, now: Instant) -> bool {
+        now < self.brake_until
+    }
+
     /// Takes note of a sample; learns when a window is over.
     pub(crate) fn observe(&mut self, now: Instant, sample: &Sample) {
         for (class, counts) in IoClass::ALL.into_iter().zip(&sample.classes) {
-            self.read.add(class, counts.read_bytes, counts.read_ns);
-            self.write.add(class, counts.write_bytes, counts.write_ns);
-            match class {
-                IoClass::Client => self.client_reads.add(counts.reads, counts.read_ns),
-                IoClass::Wal => {
-                    self.client_writes
-                        .add(counts.writes + counts.syncs, counts.write_ns + counts.sync_ns);
-                }
-                _ => {}
-            }
+            self.read.add(class, counts.read_bytes);
+            self.write.add(class, counts.write_bytes);
             if let Some(mean) = counts.sync_ns.checked_div(counts.syncs) {
                 self.barrier_ns = (self.barrier_ns / 8 * 7 + mean / 8).max(1);
             }
         }
         let start = *self.window_start.get_or_insert(now);
         let window_ns = now.0.saturating_sub(start.0);
+        self.look_for_harm(now, window_ns, sample);
         if window_ns < WINDOW_NS {
             return;
         }
         self.window_start = Some(now);
-        let read_harm = self.client_reads.harm();
-        let write_harm = self.client_writes.harm();
-        self.read.learn(now, window_ns, read_harm);
-        self.write.learn(now, window_ns, read_harm || write_harm);
+        let harmed = std::mem::take(&mut self.harmed);
+        self.read.learn(now, window_ns, harmed);
+        self.write.learn(now, window_ns, harmed);
+    }
+
+    fn look_for_harm(&mut self, now: Instant, window_ns: u64, sample: &Sample) {
+        let client = sample.classes[IoClass::Client.index()];
+        let wal = sample.classes[IoClass::Wal.index()];
+        let reads = self.client_reads.harmed(client.reads, client.read_ns);
+        let writes = self.client_writes.harmed(wal.writes, wal.write_ns);
+        let (read_used, write_used) = (self.read.used(window_ns), self.write.used(window_ns));
+        if !(reads || writes) || read_used.max(write_used) < USED_MIN {
+            return;
+        }
+        self.harmed = true;
+        // One sample may be chance; two soon after one another are not.
+        let again = self.brake_until.0 > 0 && now.0 < self.brake_until.0 + AGAIN_NS;
+        self.brake_until = Instant(now.0 + BRAKE_NS);
+        if !again {
+            return;
+        }
+        // Reads wait behind reads first of all; behind writes if there are hardly any reads.
+        if reads && read_used >= USED_MIN {
+            self.read.cut(now, window_ns);
+        }
+        if write_used >= USED_MIN && (writes || read_used < USED_MIN) {
+            self.write.cut(now, window_ns);
+        }
     }
 }
+
+const NS_PER_SECOND: u64 = 1_000_000_000;
 
 pub(crate) fn is_background(class: IoClass) -> bool {
     !matches!(class, IoClass::Client | IoClass::Wal | IoClass::Manifest)

@@ -389,6 +389,8 @@ impl IoScheduler {
         let granted = self.jobs.values();
         let steps = granted.filter(|j| j.lane != Lane::Flush && j.is_granted()).count();
         let high = self.jobs.values().any(|job| job.lane != Lane::Deep);
+        // While clients wait behind background work, only what must goes on.
+        let braked = self.device.is_braked(now) && beside;
         let mut found = None;
         let mut lacking = (false, false);
         for place in &self.queue {
@@ -401,7 +403,8 @@ impl IoScheduler {
             let reserve = if high && job.lane == Lane::Deep { slice } else { 0 };
             let short = self.main.lacks(reads, reserve);
             let source = match (short, job.lane) {
-                ((false, false), _) => Some(Source::Main),
+                (_, Lane::Deep) if braked => None,
+                ((false, false), lane) if !braked || lane == Lane::Flush => Some(Source::Main),
                 (_, Lane::Deep) => (self.credit > 0).then_some(Source::Credit),
                 _ => (self.floor.lacks(reads, 0) == (false, false)).then_some(Source::Floor),
             };
@@ -484,10 +487,20 @@ impl IoScheduler {
         let bytes = to_i64(bytes);
         match source {
             Source::Limiter => {}
-            Source::Main => self.main.take(if reads { bytes } else { 0 }, bytes),
-            Source::Floor => self.floor.take(if reads { bytes } else { 0 }, bytes),
-            Source::Credit => self.credit -= bytes,
+            Source::Main | Source::Floor | Source::Credit => {
+                self.charge(source, if reads { bytes } else { 0 }, bytes);
+            }
         }
+    }
+
+    /// What is moved is gone from what clients leave, whoever was to have it in spite of them.
+    fn charge(&mut self, source: Source, read: i64, written: i64) {
+        match source {
+            Source::Floor => self.floor.take(read, written),
+            Source::Credit => self.credit -= read.max(written),
+            Source::Main | Source::Limiter => {}
+        }
+        self.main.take(read, written);
     }
 
     /// A grant of `granted` bytes has been used: `read` and `written` bytes were moved.
@@ -497,9 +510,9 @@ impl IoScheduler {
             (to_i64(read) - to_i64(granted_read), to_i64(written) - to_i64(granted));
         match source {
             Source::Limiter => self.limiter.settle(granted, read, written),
-            Source::Main => self.main.take(more_read, more_written),
-            Source::Floor => self.floor.take(more_read, more_written),
-            Source::Credit => self.credit -= more_written.max(more_read),
+            Source::Main | Source::Floor | Source::Credit => {
+                self.charge(source, more_read, more_written);
+            }
         }
     }
 

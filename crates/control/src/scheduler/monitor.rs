@@ -30,8 +30,9 @@ impl Smoothed {
 }
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
-/// Clients' bandwidth: a peak is seen at once, its end within a tenth of a second.
-const CLIENT: Smoothed = Smoothed::new(20_000_000, 100_000_000);
+/// Clients' bandwidth: a peak is seen at once. Its end is believed after a second only: clients that
+/// wait use less of the device, and must not get less for that.
+const CLIENT: Smoothed = Smoothed::new(20_000_000, NS_PER_SECOND);
 /// What memtables fill up with: what counts is whether a flush ends before the next one is due.
 const FILL: Smoothed = Smoothed::new(250_000_000, 1_000_000_000);
 /// What happens over a peak and a valley.
@@ -91,7 +92,10 @@ impl Monitor {
     /// How many bytes deep compactions wrote for each byte of clients, in the long run.
     pub(crate) fn deep_amplification(&self) -> u64 {
         let (deep, fill) = (self.deep_long.per_second, self.fill_long.per_second);
-        if fill < 1 << 16 { DEEP_AMPLIFICATION } else { (deep / fill).clamp(1, 20) }
+        match fill {
+            0..=0xFFFF => DEEP_AMPLIFICATION,
+            fill => (deep / fill).clamp(1, 20),
+        }
     }
 
     /// Whether clients have used the device lately.

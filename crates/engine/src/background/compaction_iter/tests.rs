@@ -236,8 +236,19 @@ fn disorder_and_foreign_kinds_are_refused() {
         });
     iter.start().unwrap();
     assert_eq!(iter.pull(0).unwrap(), Pulled::Entry);
-    // The same entry once more, as from a child that did not move.
+    // The same entry once more is a copy, and dropped.
     iter.start().unwrap();
     iter.resume = Resume::Examine;
-    assert!(iter.pull(0).is_err_and(|error| error.is_corruption()));
+    assert_eq!(iter.pull(0).unwrap(), Pulled::Paused);
+    assert_eq!(iter.stats().entries_dropped(), 1);
+    // An older key, or a newer version, is disorder.
+    for (key, seqno) in [(b"a", 1), (b"b", 2)] {
+        let list = Arc::new(vec![(internal(key, seqno, ValueKind::Put), vec![])]);
+        iter.input = VecIter::new(list);
+        iter.input.seek_to_first().unwrap();
+        iter.resume = Resume::Examine;
+        let pulled = iter.pull(0);
+        assert!(pulled.is_err_and(|error| error.is_corruption()), "{key:?} {seqno}");
+        iter.failed = None;
+    }
 }
