@@ -203,11 +203,6 @@ impl ControlPlane {
         self.families_admitted.get(&cf).map(|(_, outlook)| *outlook)
     }
 
-    /// DEBUG
-    pub fn debug(&self) -> String {
-        format!("{} adm {:?}", self.scheduler.debug(), self.families_admitted)
-    }
-
     /// What is believed of the device.
     #[must_use]
     pub fn device(&self) -> DeviceProfile {

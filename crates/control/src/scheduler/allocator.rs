@@ -18,10 +18,8 @@ pub(crate) struct Allocation {
     pub(crate) client: u64,
 }
 
-/// No floor is lower: even an idle client's memtable has to be flushed some day.
-const FLOOR_MIN: u64 = 2 << 20;
-/// No floor takes more of the device than this, in thousandths.
-const FLOOR_SHARE_MAX: u64 = 800;
+/// No floor is lower: memtables have to be flushed, whatever is believed of the device.
+const FLOOR_MIN: u64 = 16 << 20;
 /// A byte that is flushed is read and written again by the compaction out of level 0, with what it
 /// overlaps below: so many times at least.
 const LEVEL0_AMPLIFICATION_MIN: u64 = 2;
@@ -40,16 +38,15 @@ impl Allocation {
         let read = usable(device.read_bytes_per_second).saturating_sub(client_read);
         let write = usable(device.write_bytes_per_second).saturating_sub(client_write);
         let down = level0_amplification.max(LEVEL0_AMPLIFICATION_MIN);
-        let needed = monitor.fill().saturating_mul(1 + down);
-        let floor = |bandwidth: u64| {
-            let most = scale(bandwidth, FLOOR_SHARE_MAX, 1000).max(FLOOR_MIN);
-            options.floor_bytes_per_second.unwrap_or(needed).clamp(FLOOR_MIN, most)
-        };
+        // Of the most that was written lately: who waits for a flush writes less, and must not get
+        // less of the device for that.
+        let needed = monitor.fill_peak().saturating_mul(1 + down);
+        let floor = options.floor_bytes_per_second.unwrap_or(needed.max(FLOOR_MIN));
         Allocation {
             read,
             write,
-            floor_read: floor(device.read_bytes_per_second),
-            floor_write: floor(device.write_bytes_per_second),
+            floor_read: floor,
+            floor_write: floor,
             client: client_read + client_write,
         }
     }

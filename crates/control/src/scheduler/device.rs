@@ -39,30 +39,36 @@ impl Default for DeviceProfile {
 /// What a device is taken for before it has shown anything: a cheap SSD.
 const BANDWIDTH_START: u64 = 256 << 20;
 /// Nothing slower is believed: background work must end.
-pub(crate) const BANDWIDTH_MIN: u64 = 4 << 20;
+pub(crate) const BANDWIDTH_MIN: u64 = 16 << 20;
 const BANDWIDTH_MAX: u64 = 64 << 30;
 
 /// So long is looked at at a time.
 const WINDOW_NS: u64 = 50_000_000;
-/// Clients are harmed when their requests take so many times as long as at best, and longer by so
-/// much.
+/// Clients are harmed when their requests take so many times as long as they do while background
+/// work rests, and longer by so much.
 const HARM_TIMES: u64 = 2;
 const HARM_NS: u64 = 100_000;
 /// Fewer requests of clients in a sample say nothing.
 const REQUESTS_MIN: u64 = 2;
-/// A best that has not been seen again is forgotten by this part of itself with each sample.
-const FADE: u64 = 8192;
+/// Over so many samples what is usual is averaged.
+const USUAL_SAMPLES: u64 = 256;
+const NOISE_SAMPLES: u64 = 64;
 /// Background work that uses less than this part of what is believed, in thousandths, is not what
 /// clients wait behind.
 const USED_MIN: u64 = 150;
+/// It is held up by the device when it has a request under way for so many of a thousand
+/// nanoseconds, by the belief when it uses so many thousandths of that.
+const BUSY_MIN: u64 = 500;
+const LIMITED_MIN: u64 = 700;
 /// The least and the most that a cut takes away, in thousandths, and the time between two.
 const CUT_MIN: u64 = 60;
 const CUT_MAX: u64 = 300;
 const CUT_PAUSE_NS: u64 = 40_000_000;
 /// How long deep work is held after a sample in which clients were harmed.
 const BRAKE_NS: u64 = 25_000_000;
-/// Two brakes within so long of one another mean that the belief is wrong.
-const AGAIN_NS: u64 = 100_000_000;
+/// How sure one must be that clients wait behind background work, in thousandths of a sample that
+/// says so: one may be chance. Samples that say so while background work rests add to it.
+const SURE: u64 = 1_500;
 /// With each window in which clients are harmed, what was delivered before says less: by so many
 /// thousandths.
 const DOUBT: u64 = 50;
@@ -92,9 +98,12 @@ struct Direction {
     /// What of the window is over.
     bytes: u64,
     background_bytes: u64,
+    background_ns: u64,
     /// What was delivered in a second in the window before, and by background work alone.
     delivered: u64,
     background: u64,
+    /// For how many of a thousand nanoseconds of that window it had a request under way.
+    busy: u64,
     /// Background work wanted more than it was granted.
     wanted: bool,
 }
@@ -109,6 +118,10 @@ pub(crate) struct DeviceModel {
     client_writes: Requests,
     /// Some sample of the window showed clients harmed.
     harmed: bool,
+    /// How sure it is that they wait behind background work, in thousandths of a sample.
+    sure: u64,
+    /// How many of a thousand samples say so while background work rests.
+    noise: u64,
     /// Until when deep work is held.
     brake_until: Instant,
     window_start: Option<Instant>,
@@ -117,23 +130,27 @@ pub(crate) struct DeviceModel {
 /// What clients wait for.
 #[derive(Clone, Copy, Debug, Default)]
 struct Requests {
-    /// The least mean time of a sample. 0: not known.
-    best_ns: u64,
+    /// Their mean time while background work rests. 0: not known.
+    usual_ns: u64,
 }
 
 impl Requests {
     /// Whether those of a sample took long.
-    fn harmed(&mut self, count: u64, ns: u64) -> bool {
+    fn harmed(&mut self, count: u64, ns: u64, rests: bool) -> bool {
         if count < REQUESTS_MIN {
             return false;
         }
         let mean = (ns / count).max(1);
-        let best = self.best_ns;
-        self.best_ns = match best {
-            0 => mean,
-            best => (best + best / FADE + 1).min(mean),
-        };
-        best > 0 && mean >= best.saturating_mul(HARM_TIMES) && mean >= best + HARM_NS
+        let usual = self.usual_ns;
+        // What is less than usual counts more: it shows what the device can do.
+        let weight = if mean < usual { USUAL_SAMPLES / 8 } else { USUAL_SAMPLES };
+        match usual {
+            0 => self.usual_ns = mean,
+            usual if mean < usual => self.usual_ns = usual - (usual - mean) / weight,
+            usual if rests => self.usual_ns = usual + ((mean - usual) / weight).min(usual / 16),
+            _ => {}
+        }
+        usual > 0 && mean >= usual.saturating_mul(HARM_TIMES) && mean >= usual + HARM_NS
     }
 }
 
@@ -148,17 +165,27 @@ impl Direction {
             proven: 0,
             bytes: 0,
             background_bytes: 0,
+            background_ns: 0,
+            busy: 0,
             delivered: 0,
             background: 0,
             wanted: false,
         }
     }
 
-    fn add(&mut self, class: IoClass, bytes: u64) {
+    fn add(&mut self, class: IoClass, bytes: u64, ns: u64) {
         self.bytes += bytes;
         if is_background(class) {
             self.background_bytes += bytes;
+            self.background_ns += ns;
         }
+    }
+
+    /// Whether background work is held up by the device or by what is believed of it. If it is not,
+    /// what is delivered says nothing of what could be.
+    fn is_limited(&self, window_ns: u64) -> bool {
+        let busy = scale(self.background_ns, 1000, window_ns.max(WINDOW_NS / 2)).max(self.busy);
+        busy >= BUSY_MIN || self.used(window_ns) >= LIMITED_MIN
     }
 
     /// What part of the belief background work uses, in thousandths.
@@ -169,7 +196,8 @@ impl Direction {
 
     /// Clients wait behind background work: the device does not do what was believed.
     fn cut(&mut self, now: Instant, window_ns: u64) {
-        if self.cut_at.is_some_and(|at| now.0 - at.0 < CUT_PAUSE_NS) {
+        let paused = self.cut_at.is_some_and(|at| now.0 - at.0 < CUT_PAUSE_NS);
+        if paused || !self.is_limited(window_ns) {
             return;
         }
         let most = |thousandths: u64| scale(self.bandwidth, 1000 - thousandths, 1000);
@@ -190,6 +218,7 @@ impl Direction {
     fn learn(&mut self, now: Instant, window_ns: u64, harmed: bool) {
         self.delivered = scale(self.bytes, NS_PER_SECOND, window_ns);
         self.background = scale(self.background_bytes, NS_PER_SECOND, window_ns);
+        self.busy = scale(self.background_ns, 1000, window_ns);
         let less = scale(self.proven, 1000 - if harmed { DOUBT } else { 1 }, 1000);
         // Over a while: a device that was idle may do more than it can go on with.
         let (delivered, over) = (self.delivered, window_ns.min(AVERAGE_NS));
@@ -213,7 +242,8 @@ impl Direction {
             }
             None => {}
         }
-        (self.bytes, self.background_bytes, self.wanted) = (0, 0, false);
+        (self.bytes, self.background_bytes, self.background_ns) = (0, 0, 0);
+        self.wanted = false;
     }
 }
 
@@ -226,6 +256,8 @@ impl DeviceModel {
             client_reads: Requests::default(),
             client_writes: Requests::default(),
             harmed: false,
+            sure: 0,
+            noise: 0,
             brake_until: Instant::default(),
             window_start: None,
         }
@@ -253,8 +285,8 @@ impl DeviceModel {
     /// Takes note of a sample; learns when a window is over.
     pub(crate) fn observe(&mut self, now: Instant, sample: &Sample) {
         for (class, counts) in IoClass::ALL.into_iter().zip(&sample.classes) {
-            self.read.add(class, counts.read_bytes);
-            self.write.add(class, counts.write_bytes);
+            self.read.add(class, counts.read_bytes, counts.read_ns);
+            self.write.add(class, counts.write_bytes, counts.write_ns);
             if let Some(mean) = counts.sync_ns.checked_div(counts.syncs) {
                 self.barrier_ns = (self.barrier_ns / 8 * 7 + mean / 8).max(1);
             }
@@ -274,19 +306,27 @@ impl DeviceModel {
     fn look_for_harm(&mut self, now: Instant, window_ns: u64, sample: &Sample) {
         let client = sample.classes[IoClass::Client.index()];
         let wal = sample.classes[IoClass::Wal.index()];
-        let reads = self.client_reads.harmed(client.reads, client.read_ns);
-        let writes = self.client_writes.harmed(wal.writes, wal.write_ns);
         let (read_used, write_used) = (self.read.used(window_ns), self.write.used(window_ns));
-        if !(reads || writes) || read_used.max(write_used) < USED_MIN {
+        let rests = read_used.max(write_used) < USED_MIN;
+        let reads = self.client_reads.harmed(client.reads, client.read_ns, rests);
+        let writes = self.client_writes.harmed(wal.writes, wal.write_ns, rests);
+        let harmed = reads || writes;
+        if rests {
+            let now = if harmed { 1000 } else { 0 };
+            self.noise = (self.noise * (NOISE_SAMPLES - 1) + now) / NOISE_SAMPLES;
             return;
         }
+        if !harmed {
+            self.sure = self.sure / 8 * 7;
+            return;
+        }
+        self.sure = (self.sure + 1000).min(4 * SURE);
         self.harmed = true;
-        // One sample may be chance; two soon after one another are not.
-        let again = self.brake_until.0 > 0 && now.0 < self.brake_until.0 + AGAIN_NS;
         self.brake_until = Instant(now.0 + BRAKE_NS);
-        if !again {
+        if self.sure < SURE + 8 * self.noise {
             return;
         }
+        self.sure = 0;
         // Reads wait behind reads first of all; behind writes if there are hardly any reads.
         if reads && read_used >= USED_MIN {
             self.read.cut(now, window_ns);

@@ -343,18 +343,6 @@ impl IoScheduler {
         self.jobs.insert(job, running);
     }
 
-    /// DEBUG
-    pub(crate) fn debug(&self) -> String {
-        format!(
-            "dev r{} w{} alloc {:?} main {:?} floor {:?} credit {} debt {} l0amp {} slice {} fill {} jobs {:?}",
-            self.device().read_bytes_per_second >> 20,
-            self.device().write_bytes_per_second >> 20,
-            self.allocation, self.main, self.floor, self.credit >> 10, self.debt >> 20, self.level0_amplification,
-            self.slice_bytes() >> 10, self.monitor.fill() >> 20,
-            self.jobs
-        )
-    }
-
     /// What observers have not heard yet.
     pub(crate) fn take_notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)

@@ -35,6 +35,8 @@ const NS_PER_SECOND: u64 = 1_000_000_000;
 const CLIENT: Smoothed = Smoothed::new(20_000_000, NS_PER_SECOND);
 /// What memtables fill up with: what counts is whether a flush ends before the next one is due.
 const FILL: Smoothed = Smoothed::new(250_000_000, 1_000_000_000);
+/// The same as it was in the last peak.
+const FILL_PEAK: Smoothed = Smoothed::new(250_000_000, 20 * NS_PER_SECOND);
 /// What happens over a peak and a valley.
 const LONG: Smoothed = Smoothed::new(30 * NS_PER_SECOND, 30 * NS_PER_SECOND);
 
@@ -44,6 +46,7 @@ pub(crate) struct Monitor {
     client_read: Smoothed,
     client_write: Smoothed,
     fill: Smoothed,
+    fill_peak: Smoothed,
     fill_long: Smoothed,
     deep_long: Smoothed,
     last: Option<Instant>,
@@ -55,6 +58,7 @@ impl Default for Monitor {
             client_read: CLIENT,
             client_write: CLIENT,
             fill: FILL,
+            fill_peak: FILL_PEAK,
             fill_long: LONG,
             deep_long: LONG,
             last: None,
@@ -72,6 +76,7 @@ impl Monitor {
         self.client_read.add(client.read_bytes + wal.read_bytes, over_ns);
         self.client_write.add(client.write_bytes + wal.write_bytes, over_ns);
         self.fill.add(sample.user_bytes, over_ns);
+        self.fill_peak.add(sample.user_bytes, over_ns);
         self.fill_long.add(sample.user_bytes, over_ns);
         self.deep_long.add(deep.write_bytes, over_ns);
     }
@@ -87,6 +92,11 @@ impl Monitor {
     /// Bytes a second that clients write into memtables.
     pub(crate) fn fill(&self) -> u64 {
         self.fill.per_second
+    }
+
+    /// The same in the last peak.
+    pub(crate) fn fill_peak(&self) -> u64 {
+        self.fill_peak.per_second
     }
 
     /// How many bytes deep compactions wrote for each byte of clients, in the long run.

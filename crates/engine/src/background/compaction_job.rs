@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use sateen_control::compaction::{CompactionPlan, Input, OutputCutter};
 use sateen_control::version::{AddedTable, TableMeta, Version};
-use sateen_control::{FileId, SeqNo};
+use sateen_control::{FileId, SeqNo, UserKey};
 
 use super::compaction_iter::{CompactionIter, CompactionStats, Pulled};
 use super::output::{Output, OutputContext};
@@ -178,9 +178,10 @@ impl CompactionJob {
         Ok(Step::More(StepBytes { read, written: self.output.bytes_written() - start }))
     }
 
-    /// To be brought to an end where what is written by then can stand by itself.
+    /// To be brought to an end where what is written by then can stand by itself. Not out of level 0:
+    /// of two of its runs the older must not stay while the newer goes below it.
     pub(crate) fn finish_early(&mut self) {
-        if self.finish_early.is_none() && self.plan.output_level > 0 {
+        if self.finish_early.is_none() && self.plan.start_level() > 0 {
             self.finish_early = Some(EarlyEnd::of(&self.plan));
         }
     }
@@ -243,8 +244,11 @@ impl CompactionJob {
 }
 
 /// Finds the keys before which a compaction may end early: where no table of the output level is
-/// read in part, so that what stays of that level and what was written for it do not overlap.
+/// read in part, so that what stays of that level and what was written for it do not overlap; and
+/// not before a table of a level above is read wholly, or all would have to be done again.
 struct EarlyEnd {
+    /// The least of the largest keys above.
+    above: Option<UserKey>,
     /// The inputs in the output level, ascending.
     below: Vec<Arc<TableMeta>>,
     /// The first of them that reaches to the last key asked for.
@@ -254,7 +258,13 @@ struct EarlyEnd {
 impl EarlyEnd {
     fn of(plan: &CompactionPlan) -> EarlyEnd {
         let below = plan.rewrite.iter().filter(|input| input.level == plan.output_level);
-        EarlyEnd { below: below.flat_map(|input| input.tables.iter().cloned()).collect(), at: 0 }
+        let above = plan.rewrite.iter().filter(|input| input.level != plan.output_level);
+        let above = above.flat_map(|input| &input.tables).map(|table| &table.largest).min();
+        EarlyEnd {
+            above: above.cloned(),
+            below: below.flat_map(|input| input.tables.iter().cloned()).collect(),
+            at: 0,
+        }
     }
 
     /// Asked for ascending keys.
@@ -262,6 +272,7 @@ impl EarlyEnd {
         while self.below.get(self.at).is_some_and(|table| *table.largest < *user_key) {
             self.at += 1;
         }
-        self.below.get(self.at).is_none_or(|table| *table.smallest >= *user_key)
+        self.above.as_ref().is_some_and(|largest| **largest < *user_key)
+            && self.below.get(self.at).is_none_or(|table| *table.smallest >= *user_key)
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod flush_job;
 mod observe;
 pub(crate) mod output;
 pub(crate) mod pool;
+mod sampler;
 pub(crate) mod state;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -20,15 +21,13 @@ use std::time::Duration;
 
 use sateen_control::version::{Version, VersionEdit};
 use sateen_control::{
-    Action, ClassSample, ColumnFamilyId, ControlOptions, ControlPlane, DeviceProfile, Event,
-    FileId, IO_CLASSES, Instant, IoClass, JobId, JobResult, Outlook, RequestId, SAMPLE_PERIOD,
-    Sample,
+    Action, ColumnFamilyId, ControlOptions, ControlPlane, DeviceProfile, Event, FileId, Instant,
+    IoClass, JobId, JobResult, Outlook, RequestId,
 };
 
 use crate::core::DbCore;
 use crate::error::{Error, Result};
 use crate::sync::lock;
-use crate::vfs::ClassTotals;
 use crate::write::admission::AdmissionGate;
 
 use compaction_job::CompactionJob;
@@ -124,19 +123,6 @@ pub(crate) struct Driver {
     gated: AtomicBool,
     pub(crate) chores: chores::Chores,
 }
-
-/// What was counted when control was last told.
-#[derive(Default)]
-pub(crate) struct Sampler {
-    totals: [ClassTotals; IO_CLASSES],
-    user_bytes: u64,
-    /// So many samples in a row had nothing to tell.
-    quiet: u32,
-}
-
-/// After so many samples with nothing to tell they become rarer.
-const IDLE_SAMPLES: u32 = 100;
-const IDLE_SAMPLE_PERIOD: Duration = Duration::from_millis(50);
 
 /// What one call of [`DbCore::background_once`] did.
 pub(crate) enum Turn {
@@ -372,55 +358,6 @@ impl DbCore {
                     self.driver.wake.notify_all();
                 }
             }
-        }
-    }
-
-    /// Tells control what the device and the clients did since the last time, and does what it
-    /// decides.
-    pub(crate) fn sample(self: &Arc<Self>, sampler: &mut Sampler) {
-        let totals = self.vfs.totals();
-        let user_bytes = self.metrics.write_bytes();
-        let mut sample = Box::<Sample>::default();
-        for (class, (now, then)) in
-            sample.classes.iter_mut().zip(totals.iter().zip(&sampler.totals))
-        {
-            let delta = now.since(then);
-            *class = ClassSample {
-                read_bytes: delta.read_bytes,
-                reads: delta.reads,
-                read_ns: delta.read_ns,
-                write_bytes: delta.write_bytes,
-                writes: delta.writes,
-                write_ns: delta.write_ns,
-                syncs: delta.syncs,
-                sync_ns: delta.sync_ns,
-            };
-        }
-        sample.user_bytes = user_bytes.saturating_sub(sampler.user_bytes);
-        let quiet = sample.user_bytes == 0 && totals == sampler.totals;
-        (sampler.totals, sampler.user_bytes) = (totals, user_bytes);
-        let mut shared = lock(&self.driver.shared);
-        sampler.quiet = if quiet && shared.jobs.is_empty() { sampler.quiet + 1 } else { 0 };
-        let now = self.now();
-        self.report_memtables(&mut shared, now);
-        shared.plane.handle(now, Event::Sample(sample));
-        self.poll_control(&mut shared);
-        if std::env::var_os("SATEEN_DEBUG").is_some() && now.0 / 1_000_000_000 != (now.0 - 10_000_000) / 1_000_000_000 {
-            eprintln!("{}", shared.plane.debug());
-        }
-        if !shared.runnable.is_empty() {
-            self.driver.wake.notify_all();
-        }
-    }
-
-    /// Samples until the database is closed.
-    pub(crate) fn sampling_loop(self: &Arc<Self>) {
-        let mut sampler = Sampler::default();
-        while !self.driver.is_stopping() {
-            self.sample(&mut sampler);
-            // Nothing has happened for a while: there is no hurry to see what happens next.
-            let idle = sampler.quiet > IDLE_SAMPLES;
-            std::thread::sleep(if idle { IDLE_SAMPLE_PERIOD } else { SAMPLE_PERIOD });
         }
     }
 
@@ -671,3 +608,6 @@ pub(crate) fn memtables_event(family: &crate::column_family::ColumnFamilyData) -
         active_bytes: family.active_memtable().memory_bytes() as u64,
     }
 }
+
+#[cfg(test)]
+mod tests;

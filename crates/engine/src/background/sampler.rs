@@ -1,0 +1,72 @@
+//! Tells control every 10 ms what the device and the clients did (SILK §5.2.1), and carries out what
+//! it decides then: how much of the device background work gets, how fast clients may write.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sateen_control::{ClassSample, Event, IO_CLASSES, SAMPLE_PERIOD, Sample};
+
+use crate::core::DbCore;
+use crate::sync::lock;
+use crate::vfs::ClassTotals;
+
+/// What was counted when control was last told.
+#[derive(Default)]
+struct Sampler {
+    totals: [ClassTotals; IO_CLASSES],
+    user_bytes: u64,
+    /// So many samples in a row had nothing to tell.
+    quiet: u32,
+}
+
+/// After so many samples with nothing to tell they become rarer.
+const IDLE_SAMPLES: u32 = 100;
+const IDLE_SAMPLE_PERIOD: Duration = Duration::from_millis(50);
+
+impl DbCore {
+    /// Tells control what the device and the clients did since the last time, and does what it
+    /// decides.
+    fn sample(self: &Arc<Self>, sampler: &mut Sampler) {
+        let totals = self.vfs.totals();
+        let user_bytes = self.metrics.write_bytes();
+        let mut sample = Box::<Sample>::default();
+        for (class, (now, then)) in
+            sample.classes.iter_mut().zip(totals.iter().zip(&sampler.totals))
+        {
+            let delta = now.since(then);
+            *class = ClassSample {
+                read_bytes: delta.read_bytes,
+                reads: delta.reads,
+                read_ns: delta.read_ns,
+                write_bytes: delta.write_bytes,
+                writes: delta.writes,
+                write_ns: delta.write_ns,
+                syncs: delta.syncs,
+                sync_ns: delta.sync_ns,
+            };
+        }
+        sample.user_bytes = user_bytes.saturating_sub(sampler.user_bytes);
+        let quiet = sample.user_bytes == 0 && totals == sampler.totals;
+        (sampler.totals, sampler.user_bytes) = (totals, user_bytes);
+        let mut shared = lock(&self.driver.shared);
+        sampler.quiet = if quiet && shared.jobs.is_empty() { sampler.quiet + 1 } else { 0 };
+        let now = self.now();
+        self.report_memtables(&mut shared, now);
+        shared.plane.handle(now, Event::Sample(sample));
+        self.poll_control(&mut shared);
+        if !shared.runnable.is_empty() {
+            self.driver.wake.notify_all();
+        }
+    }
+
+    /// Samples until the database is closed.
+    pub(crate) fn sampling_loop(self: &Arc<Self>) {
+        let mut sampler = Sampler::default();
+        while !self.driver.is_stopping() {
+            self.sample(&mut sampler);
+            // Nothing has happened for a while: there is no hurry to see what happens next.
+            let idle = sampler.quiet > IDLE_SAMPLES;
+            std::thread::sleep(if idle { IDLE_SAMPLE_PERIOD } else { SAMPLE_PERIOD });
+        }
+    }
+}
