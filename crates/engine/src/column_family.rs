@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use sateen_control::version::Version;
-use sateen_control::{ColumnFamilyId, LogNumber, SeqNo};
+use sateen_control::{Admission, ColumnFamilyId, LogNumber, SeqNo};
 
 use crate::memtable::{ArenaPool, MemTable};
 use crate::options::ColumnFamilyOptions;
@@ -105,6 +105,8 @@ impl ColumnFamilyData {
 
     pub(crate) fn mark_dropped(&self) {
         self.dropped.store(true, Ordering::Release);
+        // Nobody decides about its writers any more: those that wait go on, and hear of the drop.
+        self.gate.publish(Admission::default());
     }
 
     /// What readers see now, without a lock.

@@ -179,7 +179,14 @@ impl DbCore {
             deadline: deadline.map(|within| std::time::Instant::now() + within),
             low_priority: options.low_priority,
             metrics: &self.metrics,
-            give_up: &|| self.check_open().and_then(|()| self.health.check()),
+            give_up: &|| {
+                self.check_open()?;
+                // A gate of what is gone may never be opened again.
+                match written.iter().find(|family| family.is_dropped()) {
+                    Some(gone) => Err(Error::NoSuchColumnFamily(gone.name().to_owned())),
+                    None => self.health.check(),
+                }
+            },
         };
         gates().filter(|gate| !gate.is_open()).try_for_each(|gate| gate.wait(&writer))
     }

@@ -2,12 +2,13 @@
 //! from what the driver's samples say it delivered, never by probes of its own (SILK takes the
 //! bandwidth as a constant).
 //!
-//! How: clients' requests that take several times as long as at best, while background work uses a
-//! good part of the device, have queued behind it: the belief is cut to what was delivered, and deep
-//! work is held for a moment. A belief that keeps background work from what it wants grows: up to
-//! where it was cut last at once, beyond that in short steps with a pause after each that fails.
-//! Where no client waits for the device nobody is harmed, and nothing is concluded. Clients are slow
-//! on a busy processor, too: no cut goes below what was delivered lately while they were not.
+//! How: clients' requests that take twice as long as usual, while background work is held up by
+//! the device, have queued behind it: the belief is cut to what was delivered, and deep work is
+//! held for a moment. A belief that keeps background work from what it wants grows: up to where
+//! it was cut last at once, beyond that in short steps with a pause after each that fails. Where
+//! no client waits for the device nobody is harmed, and nothing is concluded. Clients are slow on
+//! a busy processor, too: what is usual is learned while background work rests, how often that
+//! deceives counts against it, and no cut goes below what was delivered lately without harm.
 //!
 //! What must stay true: a belief is never below [`BANDWIDTH_MIN`], and follows a device that became
 //! faster or slower within ten seconds of demand.

@@ -30,8 +30,8 @@ impl Smoothed {
 }
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
-/// Clients' bandwidth: a peak is seen at once. Its end is believed after a second only: clients that
-/// wait use less of the device, and must not get less for that.
+/// Clients' bandwidth: a peak is seen at once. Its end is believed after a second only: clients
+/// that wait use less of the device, and must not get less for that.
 const CLIENT: Smoothed = Smoothed::new(20_000_000, NS_PER_SECOND);
 /// What memtables fill up with: what counts is whether a flush ends before the next one is due.
 const FILL: Smoothed = Smoothed::new(250_000_000, 1_000_000_000);
@@ -114,5 +114,5 @@ impl Monitor {
     }
 }
 
-/// What is assumed before anything was seen: half of the multiplier between levels, for each of two.
+/// What is assumed before anything was seen: half of the multiplier between levels, for two levels.
 const DEEP_AMPLIFICATION: u64 = 10;

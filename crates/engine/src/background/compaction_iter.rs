@@ -268,9 +268,9 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         Ok(Some(self.emit_put(stratum)))
     }
 
-    /// Makes the user key under the cursor the current one, and checks the order of the input. False
-    /// if the very entry was there before: a compaction that ended early leaves copies of what it
-    /// wrote in the level above.
+    /// Makes the user key under the cursor the current one, and checks the order of the input.
+    /// False if the very entry was there before: a compaction that ended early leaves copies of
+    /// what it wrote in the level above.
     #[inline]
     fn enter_key(&mut self, trailer: u64) -> Result<bool> {
         let user_key = key::user_key(self.input.key());

@@ -178,8 +178,8 @@ impl CompactionJob {
         Ok(Step::More(StepBytes { read, written: self.output.bytes_written() - start }))
     }
 
-    /// To be brought to an end where what is written by then can stand by itself. Not out of level 0:
-    /// of two of its runs the older must not stay while the newer goes below it.
+    /// To be brought to an end where what is written by then can stand by itself. Not out of level
+    /// 0: of two of its runs the older must not stay while the newer goes below it.
     pub(crate) fn finish_early(&mut self) {
         if self.finish_early.is_none() && self.plan.start_level() > 0 {
             self.finish_early = Some(EarlyEnd::of(&self.plan));

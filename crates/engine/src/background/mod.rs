@@ -25,6 +25,7 @@ use sateen_control::{
     IoClass, JobId, JobResult, Outlook, RequestId,
 };
 
+use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{Error, Result};
 use crate::sync::lock;
@@ -61,25 +62,17 @@ impl Job {
         }
     }
 
+    fn family(&self) -> &ColumnFamilyData {
+        match self {
+            Job::Flush(job) => &job.family,
+            Job::Compaction(job) => &job.family,
+        }
+    }
+
     fn abandon(&mut self) {
         match self {
             Job::Flush(job) => job.abandon(),
             Job::Compaction(job) => job.abandon(),
-        }
-    }
-
-    /// What it reads and writes through, about.
-    fn buffer_bytes(&self) -> u64 {
-        match self {
-            Job::Flush(_) => output::BUFFER_BYTES,
-            Job::Compaction(job) => job.buffer_bytes(),
-        }
-    }
-
-    fn class(&self) -> IoClass {
-        match self {
-            Job::Flush(_) => IoClass::Flush,
-            Job::Compaction(job) => job.plan.class,
         }
     }
 
@@ -361,13 +354,6 @@ impl DbCore {
         }
     }
 
-    /// Some gate has changed: whether writers have to look at theirs.
-    fn look_at_gates(&self) {
-        let open = self.driver.gate.is_open()
-            && self.families().values().all(|family| family.gate.is_open());
-        self.driver.gated.store(!open, Ordering::Release);
-    }
-
     /// Returns false if there is no such job to be done: control would ask for it again at once,
     /// and who is about to tell it why needs the lock.
     fn start(&self, shared: &mut Shared, now: Instant, id: JobId, job: Option<Job>) -> bool {
@@ -516,7 +502,7 @@ impl DbCore {
             Ok(installed) => {
                 self.count_job(job);
                 self.job_succeeded();
-                let gone = || Error::NoSuchColumnFamily(family_name(job));
+                let gone = || Error::NoSuchColumnFamily(job.family().name().to_owned());
                 installed.version.ok_or_else(gone)
             }
             Err(error @ Error::NoSuchColumnFamily(_)) => {
@@ -584,13 +570,6 @@ impl DbCore {
     }
 }
 
-fn family_name(job: &Job) -> String {
-    match job {
-        Job::Flush(flush) => flush.family.name().to_owned(),
-        Job::Compaction(compaction) => compaction.family.name().to_owned(),
-    }
-}
-
 fn stepped_event(job: JobId, moved: StepBytes) -> Event {
     Event::JobStepped { job, read_bytes: moved.read, written_bytes: moved.written }
 }
@@ -599,7 +578,7 @@ fn finished(job: JobId, result: JobResult) -> Event {
     Event::JobFinished { job, result }
 }
 
-pub(crate) fn memtables_event(family: &crate::column_family::ColumnFamilyData) -> Event {
+pub(crate) fn memtables_event(family: &ColumnFamilyData) -> Event {
     let (sealed, sealed_bytes) = family.sealed_usage();
     Event::MemtablesChanged {
         cf: family.id(),

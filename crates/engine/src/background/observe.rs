@@ -1,12 +1,27 @@
-//! What the timeline is told of jobs.
+//! What others are told of jobs: scheduling, memory, the timeline.
 
 use sateen_control::{IoClass, JobId};
 
-use super::{Job, Step};
+use super::{Job, Step, output};
 use crate::error::Result;
 use crate::timeline::JobInfo;
 
 impl Job {
+    /// What it reads and writes through, about.
+    pub(super) fn buffer_bytes(&self) -> u64 {
+        match self {
+            Job::Flush(_) => output::BUFFER_BYTES,
+            Job::Compaction(job) => job.buffer_bytes(),
+        }
+    }
+
+    pub(super) fn class(&self) -> IoClass {
+        match self {
+            Job::Flush(_) => IoClass::Flush,
+            Job::Compaction(job) => job.plan.class,
+        }
+    }
+
     /// What it is.
     pub(super) fn info(&self, job: JobId) -> JobInfo {
         match self {

@@ -1,7 +1,8 @@
-//! Tells control every 10 ms what the device and the clients did (SILK §5.2.1), and carries out what
-//! it decides then: how much of the device background work gets, how fast clients may write.
+//! Tells control every 10 ms what the device and the clients did (SILK §5.2.1), and carries out
+//! what it decides then: how much of the device background work gets, how fast clients may write.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sateen_control::{ClassSample, Event, IO_CLASSES, SAMPLE_PERIOD, Sample};
@@ -54,6 +55,10 @@ impl DbCore {
         self.report_memtables(&mut shared, now);
         shared.plane.handle(now, Event::Sample(sample));
         self.poll_control(&mut shared);
+        if self.driver.is_gated() {
+            // The gate that was closed may be that of a column family that is gone.
+            self.look_at_gates();
+        }
         if !shared.runnable.is_empty() {
             self.driver.wake.notify_all();
         }
@@ -68,5 +73,12 @@ impl DbCore {
             let idle = sampler.quiet > IDLE_SAMPLES;
             std::thread::sleep(if idle { IDLE_SAMPLE_PERIOD } else { SAMPLE_PERIOD });
         }
+    }
+
+    /// Some gate has changed: whether writers have to look at theirs.
+    pub(super) fn look_at_gates(&self) {
+        let open = self.driver.gate.is_open()
+            && self.families().values().all(|family| family.gate.is_open());
+        self.driver.gated.store(!open, Ordering::Release);
     }
 }
