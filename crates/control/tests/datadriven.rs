@@ -14,7 +14,7 @@ use sateen_control::compaction::{
     scores,
 };
 use sateen_control::options::{
-    BottommostLevelCompaction, CompactionPri, CompressionCode, RateLimiterMode,
+    BottommostLevelCompaction, CompactionPri, CompressionCode, Preemption, RateLimiterMode,
 };
 use sateen_control::version::{AddedTable, Placement, RemovedTable};
 use sateen_control::{
@@ -134,6 +134,14 @@ fn set_control(options: &mut ControlOptions, key: &str, value: &str) {
                 _ => RateLimiterMode::AllIo,
             }
         }
+        "preempt" => {
+            options.scheduler.preemption = match value {
+                "off" => Preemption::Off,
+                "random" => Preemption::Random,
+                _ => Preemption::LeastLoss,
+            }
+        }
+        "discard" => options.scheduler.discard_preempted = flag(value),
         "delayed-rate" => options.delayed_write_rate = number(value),
         "retry" => options.retry_delay = duration(value),
         _ => panic!("unknown option {key}"),
