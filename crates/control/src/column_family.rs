@@ -122,7 +122,14 @@ impl ColumnFamily {
         }
     }
 
-    pub(crate) fn set_memtables(&mut self, sealed: u32, sealed_bytes: u64, active_bytes: u64) {
+    /// Says whether there is something to decide anew.
+    pub(crate) fn set_memtables(
+        &mut self,
+        sealed: u32,
+        sealed_bytes: u64,
+        active_bytes: u64,
+    ) -> bool {
+        let changed = (sealed, sealed_bytes) != (self.sealed, self.sealed_bytes);
         self.active_bytes = active_bytes;
         self.load_changed |= sealed != self.sealed;
         // Flushed ones were the oldest, and those requested first.
@@ -130,6 +137,7 @@ impl ColumnFamily {
         self.flush_requested = self.flush_requested.saturating_sub(flushed);
         self.sealed = sealed;
         self.sealed_bytes = sealed_bytes;
+        changed
     }
 
     /// What writers depend on, if it has changed since the last call.

@@ -5,11 +5,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use crate::arithmetic::scale;
 use crate::column_family::{ColumnFamily, Pick};
 use crate::compaction::{CompactionPlan, InFlight, Input};
 use crate::event::{Action, Event, JobResult};
 use crate::options::{AdmissionPolicy, ControlOptions, Preemption};
-use crate::scheduler::{DeviceProfile, IoScheduler, Lane, MeasuredDrains, scale};
+use crate::scheduler::{DeviceProfile, IoScheduler, Lane, MeasuredDrains};
 use crate::types::{ColumnFamilyId, Instant, IoClass, JobId};
 use crate::write_controller::{
     Admission, AdmissionState, Outlook, WriteController, judge_smoothly,
@@ -82,6 +83,13 @@ impl ControlPlane {
                 self.scheduler.stepped(job, read_bytes, written_bytes);
                 return;
             }
+            // How full the active memtable is matters to writers alone, who are judged at samples.
+            Event::MemtablesChanged { cf, sealed, sealed_bytes, active_bytes } => {
+                if let Some(family) = self.families.get_mut(&cf) {
+                    self.dirty |= family.set_memtables(sealed, sealed_bytes, active_bytes);
+                }
+                return;
+            }
             Event::Sample(sample) => {
                 self.scheduler.sample(now, &sample);
                 self.drains.observe(now, &sample);
@@ -96,11 +104,6 @@ impl ControlPlane {
                 self.families.entry(cf).or_insert_with(|| ColumnFamily::new(options, version));
             }
             Event::ColumnFamilyDropped { cf } => self.drop_family(cf),
-            Event::MemtablesChanged { cf, sealed, sealed_bytes, active_bytes } => {
-                if let Some(family) = self.families.get_mut(&cf) {
-                    family.set_memtables(sealed, sealed_bytes, active_bytes);
-                }
-            }
             Event::FlushRequested { cf } => {
                 if let Some(family) = self.families.get_mut(&cf) {
                     family.request_flush();
@@ -132,7 +135,7 @@ impl ControlPlane {
                 }
             }
             Event::Paused(paused) => self.paused = paused,
-            Event::JobStepped { .. } | Event::Sample(_) => {}
+            Event::JobStepped { .. } | Event::MemtablesChanged { .. } | Event::Sample(_) => {}
         }
     }
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod arithmetic;
 mod column_family;
 pub mod compaction;
 pub mod control_plane;
@@ -23,4 +24,4 @@ pub use options::{CfOptions, ControlOptions};
 pub use scheduler::DeviceProfile;
 pub use types::*;
 pub use version::{TableMeta, Version, VersionEdit};
-pub use write_controller::{Admission, AdmissionState, Outlook, StallCause};
+pub use write_controller::{Admission, AdmissionState, Gate, Outlook, StallCause};

@@ -160,14 +160,16 @@ impl DbCore {
         bytes: u64,
         options: &WriteOptions,
     ) -> Result<()> {
-        let ids = payload.families();
-        let families = self.families();
-        let written = families.values().filter(|family| ids.contains(&family.id()));
-        let written: Vec<_> = written.cloned().collect();
-        let gates = || written.iter().map(|family| &family.gate).chain([&self.driver.gate]);
+        let families = self.families.load_full();
+        let written = |family: &&Arc<ColumnFamilyData>| payload.writes_to(family.id());
+        // Whether a batch writes to a family is asked only where it would have to wait.
+        let closed = |gate: &&AdmissionGate| !gate.is_open();
+        let of_families = families.values().filter(|family| closed(&&family.gate)).filter(written);
+        let of_families = of_families.map(|family| &family.gate);
+        let mut gates = of_families.chain([&self.driver.gate]).filter(closed);
         if !self.has_threads() {
             // Nobody else would ever open the gate.
-            while gates().any(AdmissionGate::is_stopped) {
+            while gates.clone().any(AdmissionGate::is_stopped) {
                 self.health.check()?;
                 self.step_here()?;
             }
@@ -182,13 +184,14 @@ impl DbCore {
             give_up: &|| {
                 self.check_open()?;
                 // A gate of what is gone may never be opened again.
-                match written.iter().find(|family| family.is_dropped()) {
+                let mut gone = families.values().filter(|family| family.is_dropped());
+                match gone.find(written) {
                     Some(gone) => Err(Error::NoSuchColumnFamily(gone.name().to_owned())),
                     None => self.health.check(),
                 }
             },
         };
-        gates().filter(|gate| !gate.is_open()).try_for_each(|gate| gate.wait(&writer))
+        gates.try_for_each(|gate| gate.wait(&writer))
     }
 
     /// A write could not be logged, or not be synced: the log is dead. Errors of the caller's own

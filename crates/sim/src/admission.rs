@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sateen_control::{Admission, AdmissionState, StallCause};
+use sateen_control::{Admission, AdmissionState, Gate, Instant, StallCause};
 use serde::Serialize;
-
-/// So much may pass at once after a pause, as in the engine.
-const BURST_NS: u64 = 1_000_000;
 
 /// What a writer is told at the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,65 +23,19 @@ pub(crate) struct Places {
     family: Option<u64>,
 }
 
-/// One gate: that of all writers, or that of the column family. It counts the bytes that its rates
-/// have let pass; a writer takes the next place in that count and goes on when the count has come
-/// there.
-#[derive(Clone, Debug, Default)]
-struct Gate {
-    admission: Admission,
-    /// Bytes that the rates have let pass up to `since`.
-    passed: u64,
-    since: u64,
-    /// The next place.
-    booked: u64,
-}
-
-impl Gate {
-    /// `None`: open.
-    fn rate(&self) -> Option<u64> {
-        match self.admission.state {
-            AdmissionState::Open => None,
-            AdmissionState::Delayed { bytes_per_second } => Some(bytes_per_second.max(1)),
-            AdmissionState::Stopped => Some(0),
-        }
+fn pass(gate: &mut Gate, now: u64, bytes: u64, place: &mut Option<u64>) -> Passage {
+    let clock = Instant(now);
+    match gate.rate() {
+        None => return Passage::Now,
+        Some(0) => return Passage::Never,
+        Some(_) => {}
     }
-
-    fn passed_at(&self, now: u64) -> u64 {
-        let since = now.saturating_sub(self.since);
-        self.passed.saturating_add(bytes_in(self.rate().unwrap_or(0), since))
+    let place = *place.get_or_insert_with(|| gate.book(clock, bytes));
+    let wait = gate.wait(clock, place);
+    if wait.is_zero() {
+        return Passage::Now;
     }
-
-    fn publish(&mut self, now: u64, admission: Admission) {
-        self.passed = self.passed_at(now);
-        self.since = now;
-        if self.rate().is_none() {
-            self.booked = self.passed;
-        }
-        self.admission = admission;
-    }
-
-    fn pass(&mut self, now: u64, bytes: u64, place: &mut Option<u64>) -> Passage {
-        let rate = match self.rate() {
-            None => return Passage::Now,
-            Some(0) => return Passage::Never,
-            Some(rate) => rate,
-        };
-        let passed = self.passed_at(now);
-        let place = *place.get_or_insert_with(|| {
-            let first = self.booked.max(passed.saturating_sub(bytes_in(rate, BURST_NS)));
-            self.booked = first.saturating_add(bytes);
-            first
-        });
-        if passed >= place {
-            return Passage::Now;
-        }
-        let wait = (u128::from(place - passed) * 1_000_000_000).div_ceil(u128::from(rate));
-        Passage::At(now.saturating_add(u64::try_from(wait).unwrap_or(u64::MAX)))
-    }
-}
-
-fn bytes_in(rate: u64, ns: u64) -> u64 {
-    u64::try_from(u128::from(rate) * u128::from(ns) / 1_000_000_000).unwrap_or(u64::MAX)
+    Passage::At(now.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))
 }
 
 /// What stalls for one cause came to.
@@ -125,7 +76,7 @@ impl Gates {
             AdmissionState::Delayed { bytes_per_second } => (1, u64::MAX - bytes_per_second),
             AdmissionState::Stopped => (2, 0),
         };
-        let (all, family) = (self.all.admission, self.family.admission);
+        let (all, family) = (self.all.admission(), self.family.admission());
         if strictness(&family) > strictness(&all) { family } else { all }
     }
 
@@ -138,7 +89,7 @@ impl Gates {
         self.count_time(now);
         let before = self.effective();
         let gate = if of_family { &mut self.family } else { &mut self.all };
-        gate.publish(now, admission);
+        gate.publish(Instant(now), admission);
         let after = self.effective();
         // Who waited in the last one may say so after its end.
         self.felt &= before.state != AdmissionState::Open;
@@ -168,8 +119,8 @@ impl Gates {
     /// A write of `bytes` is at the gates.
     #[inline]
     pub(crate) fn pass(&mut self, now: u64, bytes: u64, places: &mut Places) -> Passage {
-        let all = self.all.pass(now, bytes, &mut places.all);
-        let family = self.family.pass(now, bytes, &mut places.family);
+        let all = pass(&mut self.all, now, bytes, &mut places.all);
+        let family = pass(&mut self.family, now, bytes, &mut places.family);
         match (all, family) {
             (Passage::Now, other) | (other, Passage::Now) => other,
             (Passage::Never, _) | (_, Passage::Never) => Passage::Never,

@@ -1,8 +1,9 @@
 //! How much of the device background work gets: what clients leave of it, `I = T - C - ε`, in each
 //! direction (SILK §5.2.1), never less than what keeps the memtables from filling up.
 
-use super::device::{DeviceProfile, scale};
+use super::device::DeviceProfile;
 use super::monitor::Monitor;
+use crate::arithmetic::scale;
 use crate::options::SchedulerOptions;
 
 /// Bytes a second for background work.

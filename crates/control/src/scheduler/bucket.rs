@@ -1,7 +1,7 @@
 //! Bytes to read and bytes to write that collect at a rate and are taken by grants. A step may move
 //! more than it was granted: then there are fewer than none for a while.
 
-use super::device::scale;
+use crate::arithmetic::{NS_PER_SECOND, scale, to_i64};
 
 /// What there is of one kind.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,9 +14,9 @@ struct Tokens {
 impl Tokens {
     fn refill(&mut self, over_ns: u64, (rate, most): (u64, u64)) {
         let collected = u128::from(rate) * u128::from(over_ns) + u128::from(self.rest);
-        let bytes = i64::try_from(collected / NS_PER_SECOND).unwrap_or(i64::MAX);
-        self.rest = u64::try_from(collected % NS_PER_SECOND).unwrap_or(0);
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let bytes = i64::try_from(collected / u128::from(NS_PER_SECOND)).unwrap_or(i64::MAX);
+        self.rest = u64::try_from(collected % u128::from(NS_PER_SECOND)).unwrap_or(0);
+        let most = to_i64(most);
         // What was taken in advance is owed for a while, no longer.
         self.bytes = self.bytes.max(most.saturating_mul(-OWED_MAX));
         self.bytes = self.bytes.saturating_add(bytes).min(most);
@@ -25,11 +25,10 @@ impl Tokens {
     /// How long until there is a byte, at `rate`.
     fn wait_ns(&self, rate: u64) -> u64 {
         let missing = u64::try_from(1i64.saturating_sub(self.bytes)).unwrap_or(0);
-        if missing == 0 { 0 } else { scale(missing, 1_000_000_000, rate.max(1)) }
+        if missing == 0 { 0 } else { scale(missing, NS_PER_SECOND, rate) }
     }
 }
 
-const NS_PER_SECOND: u128 = 1_000_000_000;
 /// So many times what may collect may be owed.
 const OWED_MAX: i64 = 4;
 
@@ -55,7 +54,7 @@ impl Bucket {
 
     /// Whether it has too few bytes for a read, and for a write, while `reserve` must stay.
     pub(crate) fn lacks(&self, reads: bool, reserve: u64) -> (bool, bool) {
-        let reserve = i64::try_from(reserve).unwrap_or(i64::MAX);
+        let reserve = to_i64(reserve);
         (reads && self.read.bytes <= reserve, self.write.bytes <= reserve)
     }
 

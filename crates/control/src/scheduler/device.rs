@@ -13,6 +13,7 @@
 //! What must stay true: a belief is never below [`BANDWIDTH_MIN`], and follows a device that became
 //! faster or slower within ten seconds of demand.
 
+use crate::arithmetic::{follow, per_second, scale};
 use crate::event::Sample;
 use crate::types::{Instant, IoClass};
 
@@ -191,7 +192,7 @@ impl Direction {
 
     /// What part of the belief background work uses, in thousandths.
     fn used(&self, window_ns: u64) -> u64 {
-        let now = scale(self.background_bytes, NS_PER_SECOND, window_ns.max(WINDOW_NS / 2));
+        let now = per_second(self.background_bytes, window_ns.max(WINDOW_NS / 2));
         scale(now.max(self.background), 1000, self.bandwidth)
     }
 
@@ -202,7 +203,7 @@ impl Direction {
             return;
         }
         let most = |thousandths: u64| scale(self.bandwidth, 1000 - thousandths, 1000);
-        let lately = scale(self.bytes, NS_PER_SECOND, window_ns.max(WINDOW_NS / 2));
+        let lately = per_second(self.bytes, window_ns.max(WINDOW_NS / 2));
         let found = match self.probe.take() {
             // The step was one too many, no more than that.
             Some((before, _)) => scale(before, 1000 - CUT_MIN / 2, 1000),
@@ -217,15 +218,12 @@ impl Direction {
 
     /// The window is over.
     fn learn(&mut self, now: Instant, window_ns: u64, harmed: bool) {
-        self.delivered = scale(self.bytes, NS_PER_SECOND, window_ns);
-        self.background = scale(self.background_bytes, NS_PER_SECOND, window_ns);
+        self.delivered = per_second(self.bytes, window_ns);
+        self.background = per_second(self.background_bytes, window_ns);
         self.busy = scale(self.background_ns, 1000, window_ns);
         let less = scale(self.proven, 1000 - if harmed { DOUBT } else { 1 }, 1000);
         // Over a while: a device that was idle may do more than it can go on with.
-        let (delivered, over) = (self.delivered, window_ns.min(AVERAGE_NS));
-        let step = scale(delivered.abs_diff(self.average), over, AVERAGE_NS);
-        self.average =
-            if delivered > self.average { self.average + step } else { self.average - step };
+        self.average = follow(self.average, self.delivered, window_ns, AVERAGE_NS);
         self.proven = if harmed { less } else { less.max(self.average.min(self.bandwidth)) };
         let rested = self.cut_at.is_none_or(|at| now.0 - at.0 >= HOLD_NS);
         match self.probe {
@@ -338,14 +336,6 @@ impl DeviceModel {
     }
 }
 
-const NS_PER_SECOND: u64 = 1_000_000_000;
-
 pub(crate) fn is_background(class: IoClass) -> bool {
     !matches!(class, IoClass::Client | IoClass::Wal | IoClass::Manifest)
-}
-
-/// `value * by / of`, without overflow. 0 if `of` is 0.
-pub(crate) fn scale(value: u64, by: u64, of: u64) -> u64 {
-    let scaled = u128::from(value) * u128::from(by) / u128::from(of.max(1));
-    u64::try_from(scaled).unwrap_or(u64::MAX)
 }

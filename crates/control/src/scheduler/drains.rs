@@ -1,11 +1,11 @@
 //! How fast flushes and compactions carry off what clients write, as it was measured.
 
-use super::device::{DeviceProfile, scale};
+use super::device::DeviceProfile;
+use crate::arithmetic::{follow, per_second, scale};
 use crate::event::Sample;
 use crate::types::{Instant, IoClass};
 use crate::write_controller::Drains;
 
-const NS_PER_SECOND: u64 = 1_000_000_000;
 /// Over so long a rate is smoothed.
 const FLUSH_NS: u64 = 200_000_000;
 const LEVEL0_NS: u64 = 2_000_000_000;
@@ -26,14 +26,10 @@ pub(crate) struct MeasuredDrains {
     last: Option<Instant>,
 }
 
-fn follow(rate: &mut u64, bytes: u64, over_ns: u64, time_ns: u64) {
-    let now = scale(bytes, NS_PER_SECOND, over_ns);
-    if *rate == 0 {
-        *rate = now;
-        return;
-    }
-    let step = scale(now.abs_diff(*rate), over_ns.min(time_ns), time_ns);
-    *rate = if now > *rate { rate.saturating_add(step) } else { rate.saturating_sub(step) };
+/// The first that is seen is believed at once.
+fn measure(rate: &mut u64, bytes: u64, over_ns: u64, time_ns: u64) {
+    let now = per_second(bytes, over_ns);
+    *rate = if *rate == 0 { now } else { follow(*rate, now, over_ns, time_ns) };
 }
 
 impl MeasuredDrains {
@@ -43,13 +39,13 @@ impl MeasuredDrains {
         let written = |class: IoClass| sample.classes[class.index()].write_bytes;
         // Where nothing was written nothing ran: that says nothing of how fast it would have.
         if written(IoClass::Flush) > 0 {
-            follow(&mut self.flush, written(IoClass::Flush), over_ns, FLUSH_NS);
+            measure(&mut self.flush, written(IoClass::Flush), over_ns, FLUSH_NS);
         }
         if written(IoClass::L0) > 0 {
-            follow(&mut self.level0, written(IoClass::L0), over_ns, LEVEL0_NS);
+            measure(&mut self.level0, written(IoClass::L0), over_ns, LEVEL0_NS);
         }
-        follow(&mut self.deep_long, written(IoClass::Deep(1)), over_ns, DEEP_NS);
-        follow(&mut self.fill_long, sample.user_bytes, over_ns, DEEP_NS);
+        measure(&mut self.deep_long, written(IoClass::Deep(1)), over_ns, DEEP_NS);
+        measure(&mut self.fill_long, sample.user_bytes, over_ns, DEEP_NS);
     }
 
     /// A flush of memtables of `memory_bytes` has written `written` bytes.

@@ -15,13 +15,13 @@ mod rate_limiter;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::arithmetic::{NS_PER_SECOND, scale, to_i64};
 use crate::event::{Note, PauseReason, Sample};
 use crate::options::{ControlOptions, Preemption, SchedulerOptions};
 use crate::types::{Instant, IoClass, JobId};
 use allocator::Allocation;
 use bucket::Bucket;
 pub use device::DeviceProfile;
-pub(crate) use device::scale;
 use device::{BANDWIDTH_MIN, DeviceModel};
 pub(crate) use drains::MeasuredDrains;
 use monitor::Monitor;
@@ -264,7 +264,7 @@ impl IoScheduler {
     /// How long deep work would take to get rid of its debt with what it got lately.
     pub(crate) fn debt_ns(&self) -> u64 {
         let rate = self.allocation.write.max(self.device().write_bytes_per_second / 3);
-        scale(self.debt, 1_000_000_000, rate)
+        scale(self.debt, NS_PER_SECOND, rate)
     }
 
     /// What has happened: learns, and allocates anew if it matters.
@@ -299,9 +299,8 @@ impl IoScheduler {
         self.level0_amplification = level0_amplification;
     }
 
-    /// A job out of level 0 needs a slot: pauses the deep job whose pause matters least, and says
-    /// whether there was one.
-    pub(crate) fn preempt(&mut self, by: JobId) -> bool {
+    /// A job out of level 0 needs a slot: pauses the deep job whose pause matters least.
+    pub(crate) fn preempt(&mut self, by: JobId) {
         let deep =
             self.jobs.iter().filter(|(_, job)| job.lane == Lane::Deep && !job.is_preempted());
         let victim = match self.options.preemption {
@@ -310,9 +309,9 @@ impl IoScheduler {
             Preemption::LeastLoss => deep.min_by_key(|(id, job)| (job.urgency, job.moved, **id)),
             Preemption::Random => deep.min_by_key(|(id, _)| mix(id.0 ^ by.0.rotate_left(32))),
         };
-        let Some(victim) = victim.map(|(id, _)| *id) else { return false };
-        self.pause(victim, Some(PauseReason::Preempted { by }));
-        true
+        if let Some(victim) = victim.map(|(id, _)| *id) {
+            self.pause(victim, Some(PauseReason::Preempted { by }));
+        }
     }
 
     /// A slot is free: the most urgent preempted job goes on. Says whether there was one.
@@ -414,7 +413,7 @@ impl IoScheduler {
         }
         let device = self.device();
         let slowest = device.read_bytes_per_second.min(device.write_bytes_per_second);
-        let pages = scale(slowest, SLICE_NS_MAX, 1_000_000_000) / SLICE_BYTES_MIN;
+        let pages = scale(slowest, SLICE_NS_MAX, NS_PER_SECOND) / SLICE_BYTES_MIN;
         (pages * SLICE_BYTES_MIN).clamp(SLICE_BYTES_MIN, self.slice_bytes_max.max(SLICE_BYTES_MIN))
     }
 
@@ -422,7 +421,7 @@ impl IoScheduler {
         let over_ns = now.0.saturating_sub(self.last_refill.0);
         self.last_refill = now;
         let slice = self.slice_bytes();
-        let burst = |rate: u64| scale(rate, BURST_NS, 1_000_000_000).max(2 * slice);
+        let burst = |rate: u64| scale(rate, BURST_NS, NS_PER_SECOND).max(2 * slice);
         let Allocation { read, write, floor_read, floor_write, .. } = self.allocation;
         self.main.refill(over_ns, (read, burst(read)), (write, burst(write)));
         self.floor.refill(over_ns, (floor_read, 2 * slice), (floor_write, 2 * slice));
@@ -473,11 +472,8 @@ impl IoScheduler {
         running.state = State::Granted(bytes, source);
         let reads = running.lane != Lane::Flush;
         let bytes = to_i64(bytes);
-        match source {
-            Source::Limiter => {}
-            Source::Main | Source::Floor | Source::Credit => {
-                self.charge(source, if reads { bytes } else { 0 }, bytes);
-            }
+        if source != Source::Limiter {
+            self.charge(source, if reads { bytes } else { 0 }, bytes);
         }
     }
 
@@ -493,15 +489,12 @@ impl IoScheduler {
 
     /// A grant of `granted` bytes has been used: `read` and `written` bytes were moved.
     fn settle(&mut self, job: &Running, granted: u64, source: Source, read: u64, written: u64) {
-        let granted_read = if job.lane == Lane::Flush { 0 } else { granted };
-        let (more_read, more_written) =
-            (to_i64(read) - to_i64(granted_read), to_i64(written) - to_i64(granted));
-        match source {
-            Source::Limiter => self.limiter.settle(granted, read, written),
-            Source::Main | Source::Floor | Source::Credit => {
-                self.charge(source, more_read, more_written);
-            }
+        if source == Source::Limiter {
+            return self.limiter.settle(granted, read, written);
         }
+        let granted_read = if job.lane == Lane::Flush { 0 } else { granted };
+        let more_read = to_i64(read) - to_i64(granted_read);
+        self.charge(source, more_read, to_i64(written) - to_i64(granted));
     }
 
     fn pause(&mut self, job: JobId, reason: Option<PauseReason>) {
@@ -558,8 +551,4 @@ fn thousandths(score: f64) -> u64 {
 fn mix(n: u64) -> u64 {
     let n = (n ^ (n >> 31)).wrapping_mul(0x7FB5_D329_728E_A185);
     (n ^ (n >> 27)).wrapping_mul(0x81DA_DEF4_BC2D_D44D)
-}
-
-fn to_i64(bytes: u64) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX)
 }

@@ -1,6 +1,6 @@
 //! What clients use of the device and how fast they fill the memtables, smoothed.
 
-use super::device::scale;
+use crate::arithmetic::{NS_PER_SECOND, follow, per_second};
 use crate::event::Sample;
 use crate::types::{Instant, IoClass};
 
@@ -18,23 +18,17 @@ impl Smoothed {
     }
 
     fn add(&mut self, amount: u64, over_ns: u64) {
-        let now = scale(amount, NS_PER_SECOND, over_ns);
+        let now = per_second(amount, over_ns);
         let time_ns = if now > self.per_second { self.rise_ns } else { self.fall_ns };
-        let step = scale(now.abs_diff(self.per_second), over_ns.min(time_ns), time_ns);
-        self.per_second = if now > self.per_second {
-            self.per_second.saturating_add(step)
-        } else {
-            self.per_second.saturating_sub(step)
-        };
+        self.per_second = follow(self.per_second, now, over_ns, time_ns);
     }
 }
 
-const NS_PER_SECOND: u64 = 1_000_000_000;
 /// Clients' bandwidth: a peak is seen at once. Its end is believed after a second only: clients
 /// that wait use less of the device, and must not get less for that.
 const CLIENT: Smoothed = Smoothed::new(20_000_000, NS_PER_SECOND);
 /// What memtables fill up with: what counts is whether a flush ends before the next one is due.
-const FILL: Smoothed = Smoothed::new(250_000_000, 1_000_000_000);
+const FILL: Smoothed = Smoothed::new(250_000_000, NS_PER_SECOND);
 /// The same as it was in the last peak.
 const FILL_PEAK: Smoothed = Smoothed::new(250_000_000, 20 * NS_PER_SECOND);
 /// What happens over a peak and a valley.

@@ -1,6 +1,7 @@
 //! A token bucket for background bytes with RocksDB's behaviour, and its tuner. Nobody sleeps here:
 //! who finds the bucket empty is told when it is filled again.
 
+use crate::arithmetic::to_i64;
 use crate::options::RateLimiterOptions;
 use crate::types::Instant;
 
@@ -164,8 +165,4 @@ impl RateLimiter {
         self.drains = 0;
         self.last_tune = now;
     }
-}
-
-fn to_i64(bytes: u64) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX)
 }

@@ -1,6 +1,7 @@
 //! Admission: whether and how fast clients may write, and why not faster. RocksDB's triggers and
 //! its adaptation of the delayed write rate.
 
+mod gate;
 mod smooth;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use std::fmt;
 use crate::options::CfOptions;
 use crate::types::ColumnFamilyId;
 
+pub use gate::Gate;
 pub use smooth::Outlook;
 pub(crate) use smooth::{Drains, Pressure, judge as judge_smoothly};
 

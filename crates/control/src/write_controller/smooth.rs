@@ -8,6 +8,7 @@
 //! memory leaves no choice or level 0 is full.
 
 use super::{Admission, AdmissionState, StallCause};
+use crate::arithmetic::{NS_PER_SECOND, scale};
 use crate::options::CfOptions;
 use crate::types::ColumnFamilyId;
 
@@ -152,7 +153,7 @@ pub(crate) fn judge(
     let stall = all
         .iter()
         .filter(|resource| drains.fill > resource.drain)
-        .map(|resource| scale(resource.room, 1_000_000_000, drains.fill - resource.drain))
+        .map(|resource| scale(resource.room, NS_PER_SECOND, drains.fill - resource.drain))
         .min();
     let outlook = Outlook { time_to_stall_ns: stall, sustainable_write_rate: sustainable };
 
@@ -184,7 +185,3 @@ pub(crate) fn judge(
 
 /// No rate as high as this is a limit: nobody writes faster.
 const AMPLE_MIN: u64 = 1 << 30;
-
-fn scale(value: u64, by: u64, of: u64) -> u64 {
-    u64::try_from(u128::from(value) * u128::from(by) / u128::from(of.max(1))).unwrap_or(u64::MAX)
-}

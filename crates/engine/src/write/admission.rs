@@ -2,16 +2,14 @@
 //! each column family. The only place where the client path waits for the background
 //! (ARCHITECTURE.md, invariant 8). Every wait has a cause and is counted.
 //!
-//! A slowed-down gate counts the bytes that its rate has let pass since it was made; a writer takes
-//! the next place in that count and goes on when the count has come there. The rate may change
-//! meanwhile: a wait is never longer than the rates in force made it. A large write takes its
-//! places piece by piece, so that small ones pass between them.
+//! Places and rates are [`Gate`]'s, in control; here is the waiting. A large write takes its places
+//! piece by piece, so that small ones pass between them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sateen_control::{Admission, AdmissionState, StallCause};
+use sateen_control::{self as control, Admission, AdmissionState, Gate, StallCause};
 
 use crate::error::{Error, Result};
 use crate::metrics::EngineMetrics;
@@ -23,8 +21,6 @@ const SLEEP_MAX: Duration = Duration::from_micros(100);
 const STOP_WAIT_MAX: Duration = Duration::from_millis(10);
 /// A write takes its places in pieces of so many bytes.
 const PIECE_BYTES: u64 = 64 << 10;
-/// So much may pass at once after a pause.
-const BURST: Duration = Duration::from_millis(1);
 /// Writes of low priority get this part of the rate.
 const LOW_PRIORITY_PART: u64 = 8;
 
@@ -39,47 +35,22 @@ pub(crate) struct Writer<'a> {
     pub(crate) give_up: &'a dyn Fn() -> Result<()>,
 }
 
-struct State {
-    admission: Admission,
-    /// Bytes that the rates in force have let pass up to `since`.
-    passed: u64,
-    since: Instant,
-    /// The next place.
-    booked: u64,
-}
-
-impl State {
-    fn rate(&self) -> Option<u64> {
-        match self.admission.state {
-            AdmissionState::Open => None,
-            AdmissionState::Delayed { bytes_per_second } => Some(bytes_per_second.max(1)),
-            AdmissionState::Stopped => Some(0),
-        }
-    }
-
-    fn passed_at(&self, now: Instant) -> u64 {
-        self.passed.saturating_add(bytes_in(self.rate().unwrap_or(0), now - self.since))
-    }
-}
-
 /// See the module.
 pub(crate) struct AdmissionGate {
     open: AtomicBool,
-    state: Mutex<State>,
+    gate: Mutex<Gate>,
     changed: Condvar,
+    /// When the gate's clock began.
+    start: Instant,
 }
 
 impl Default for AdmissionGate {
     fn default() -> AdmissionGate {
         AdmissionGate {
             open: AtomicBool::new(true),
-            state: Mutex::new(State {
-                admission: Admission::default(),
-                passed: 0,
-                since: Instant::now(),
-                booked: 0,
-            }),
+            gate: Mutex::default(),
             changed: Condvar::new(),
+            start: Instant::now(),
         }
     }
 }
@@ -87,25 +58,21 @@ impl Default for AdmissionGate {
 impl AdmissionGate {
     /// Control has decided anew.
     pub(crate) fn publish(&self, admission: Admission) {
-        let mut state = lock(&self.state);
-        let now = Instant::now();
-        state.passed = state.passed_at(now);
-        state.since = now;
-        let was_open = state.rate().is_none();
-        state.admission = admission;
-        let open = admission.state == AdmissionState::Open;
-        self.open.store(open, Ordering::Release);
-        if was_open {
-            // Who passed while it was open had nothing to book.
-            state.booked = state.passed;
-        }
-        drop(state);
+        let mut gate = lock(&self.gate);
+        gate.publish(self.clock(Instant::now()), admission);
+        self.open.store(admission.state == AdmissionState::Open, Ordering::Release);
+        drop(gate);
         self.changed.notify_all();
+    }
+
+    /// A moment on the gate's clock.
+    fn clock(&self, at: Instant) -> control::Instant {
+        control::Instant(u64::try_from((at - self.start).as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// How writers are admitted now.
     pub(crate) fn current(&self) -> Admission {
-        lock(&self.state).admission
+        lock(&self.gate).admission()
     }
 
     /// True if a writer passes at once.
@@ -121,13 +88,10 @@ impl AdmissionGate {
 
     /// How long a small write would wait now.
     pub(crate) fn expected_wait(&self) -> Duration {
-        let state = lock(&self.state);
-        match state.rate() {
-            None => Duration::ZERO,
+        let gate = *lock(&self.gate);
+        match gate.rate() {
             Some(0) => STOP_WAIT_MAX,
-            Some(rate) => {
-                time_for(state.booked.saturating_sub(state.passed_at(Instant::now())), rate)
-            }
+            _ => gate.expected_wait(self.clock(Instant::now())),
         }
     }
 
@@ -151,58 +115,50 @@ impl AdmissionGate {
         loop {
             (writer.give_up)()?;
             let now = Instant::now();
-            let mut state = lock(&self.state);
-            let Some(rate) = state.rate() else { return Ok(()) };
-            let cause = state.admission.cause.unwrap_or(StallCause::BackgroundError);
-            let late = writer.deadline.is_some_and(|deadline| now >= deadline);
+            let clock = self.clock(now);
+            let mut gate = lock(&self.gate);
+            let Some(rate) = gate.rate() else { return Ok(()) };
+            let cause = gate.admission().cause.unwrap_or(StallCause::BackgroundError);
             if rate == 0 {
-                if late {
+                if writer.deadline.is_some_and(|deadline| now >= deadline) {
                     return Err(would_stall(STOP_WAIT_MAX, cause));
                 }
                 waiting.get_or_insert_with(|| writer.metrics.stall_begin(cause));
                 let most = writer.deadline.map_or(STOP_WAIT_MAX, |d| (d - now).min(STOP_WAIT_MAX));
-                let waited = self.changed.wait_timeout(state, most);
+                let waited = self.changed.wait_timeout(gate, most);
                 drop(waited.unwrap_or_else(PoisonError::into_inner));
                 continue;
             }
-            let passed = state.passed_at(now);
             let place = match place {
                 Some(place) => place,
                 None => {
-                    let first = state.booked.max(passed.saturating_sub(bytes_in(rate, BURST)));
                     let slower = if writer.low_priority { LOW_PRIORITY_PART } else { 1 };
-                    let ahead = first.saturating_sub(passed).saturating_mul(slower);
-                    let in_all = ahead.saturating_add((left - piece).saturating_mul(slower));
-                    let wait = time_for(in_all, rate);
+                    let passed = gate.passed_at(clock);
+                    let ahead = gate.next_place(clock).saturating_sub(passed) + (left - piece);
+                    let wait =
+                        gate.wait(clock, passed.saturating_add(ahead.saturating_mul(slower)));
                     if writer.deadline.is_some_and(|deadline| now + wait > deadline) {
                         return Err(would_stall(wait, cause));
                     }
-                    state.booked = first.saturating_add(piece);
-                    let own = if slower > 1 { piece.saturating_mul(slower) } else { 0 };
-                    *place.insert(passed.max(first).saturating_add(own).max(first))
+                    let booked = gate.book(clock, piece);
+                    // Who is slower waits for its own bytes, too, as often as it is slower.
+                    let own = if writer.low_priority { piece.saturating_mul(slower) } else { 0 };
+                    *place.insert(booked.max(passed).saturating_add(own))
                 }
             };
-            if passed >= place {
+            let wait = gate.wait(clock, place);
+            if wait.is_zero() {
                 return Ok(());
             }
-            drop(state);
+            drop(gate);
             waiting.get_or_insert_with(|| writer.metrics.stall_begin(cause));
-            std::thread::sleep(time_for(place - passed, rate).min(SLEEP_MAX));
+            std::thread::sleep(wait.min(SLEEP_MAX));
         }
     }
 }
 
 fn would_stall(retry_after: Duration, cause: StallCause) -> Error {
     Error::WouldStall { retry_after, cause: cause.name() }
-}
-
-fn bytes_in(rate: u64, time: Duration) -> u64 {
-    u64::try_from(u128::from(rate) * time.as_nanos() / 1_000_000_000).unwrap_or(u64::MAX)
-}
-
-fn time_for(bytes: u64, rate: u64) -> Duration {
-    let ns = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
-    Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -63,16 +63,11 @@ pub(crate) enum Payload<'a> {
 }
 
 impl Payload<'_> {
-    /// The column families that it writes to.
-    pub(crate) fn families(&self) -> Vec<ColumnFamilyId> {
+    /// True if it writes to `id`.
+    pub(crate) fn writes_to(&self, id: ColumnFamilyId) -> bool {
         match self {
-            Payload::Single { family, .. } => vec![*family],
-            Payload::Batch(batch) => {
-                let mut ids: Vec<_> = batch.iter().map(|entry| entry.column_family).collect();
-                ids.sort_unstable();
-                ids.dedup();
-                ids
-            }
+            Payload::Single { family, .. } => *family == id,
+            Payload::Batch(batch) => batch.iter().any(|entry| entry.column_family == id),
         }
     }
 }

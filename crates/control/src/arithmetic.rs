@@ -1,0 +1,24 @@
+//! Whole numbers that scheduling reckons with: rates, parts, averages.
+
+pub(crate) const NS_PER_SECOND: u64 = 1_000_000_000;
+
+/// `value * by / of`, without overflow. 0 counts as 1 in `of`.
+pub(crate) fn scale(value: u64, by: u64, of: u64) -> u64 {
+    let scaled = u128::from(value) * u128::from(by) / u128::from(of.max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+/// Bytes a second, if there were `bytes` in `over_ns`.
+pub(crate) fn per_second(bytes: u64, over_ns: u64) -> u64 {
+    scale(bytes, NS_PER_SECOND, over_ns)
+}
+
+/// An average after it was `now` for `over_ns`: one that follows within `time_ns`.
+pub(crate) fn follow(average: u64, now: u64, over_ns: u64, time_ns: u64) -> u64 {
+    let step = scale(now.abs_diff(average), over_ns.min(time_ns), time_ns);
+    if now > average { average.saturating_add(step) } else { average.saturating_sub(step) }
+}
+
+pub(crate) fn to_i64(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,89 @@
+//! What a writer is told at a gate. A slowed-down gate counts the bytes that its rates have let
+//! pass; a writer takes the next place in that count and goes on when the count has come there. The
+//! rate may change meanwhile: a wait is never longer than the rates in force made it.
+
+use std::time::Duration;
+
+use super::{Admission, AdmissionState};
+use crate::arithmetic::{NS_PER_SECOND, scale};
+use crate::types::Instant;
+
+/// So much may pass at once after a pause.
+const BURST_NS: u64 = 1_000_000;
+
+/// A gate, for all writers or for those of a column family. The engine and the simulator keep
+/// writers waiting by it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Gate {
+    admission: Admission,
+    /// Bytes that the rates in force have let pass up to `since`.
+    passed: u64,
+    since: Instant,
+    /// The next place.
+    booked: u64,
+}
+
+impl Gate {
+    /// Another admission is in force from `now` on. Who passed while the gate was open had nothing
+    /// to book.
+    pub fn publish(&mut self, now: Instant, admission: Admission) {
+        self.passed = self.passed_at(now);
+        self.since = now;
+        if self.rate().is_none() {
+            self.booked = self.passed;
+        }
+        self.admission = admission;
+    }
+
+    /// How writers are admitted.
+    #[must_use]
+    pub fn admission(&self) -> Admission {
+        self.admission
+    }
+
+    /// Bytes a second that pass: `None` if the gate is open, 0 if nobody passes.
+    #[must_use]
+    pub fn rate(&self) -> Option<u64> {
+        match self.admission.state {
+            AdmissionState::Open => None,
+            AdmissionState::Delayed { bytes_per_second } => Some(bytes_per_second.max(1)),
+            AdmissionState::Stopped => Some(0),
+        }
+    }
+
+    /// How far the count has come.
+    #[must_use]
+    pub fn passed_at(&self, now: Instant) -> u64 {
+        let over_ns = now.0.saturating_sub(self.since.0);
+        self.passed.saturating_add(scale(self.rate().unwrap_or(0), over_ns, NS_PER_SECOND))
+    }
+
+    /// The next place for who comes now: not further back than what may pass at once.
+    #[must_use]
+    pub fn next_place(&self, now: Instant) -> u64 {
+        let burst = scale(self.rate().unwrap_or(0), BURST_NS, NS_PER_SECOND);
+        self.booked.max(self.passed_at(now).saturating_sub(burst))
+    }
+
+    /// Takes the next place, for `bytes`.
+    pub fn book(&mut self, now: Instant, bytes: u64) -> u64 {
+        let place = self.next_place(now);
+        self.booked = place.saturating_add(bytes);
+        place
+    }
+
+    /// How long until the count has come to `place`, at the rate in force; zero if it has.
+    #[must_use]
+    pub fn wait(&self, now: Instant, place: u64) -> Duration {
+        let missing = place.saturating_sub(self.passed_at(now));
+        let rate = self.rate().unwrap_or(u64::MAX).max(1);
+        let ns = (u128::from(missing) * u128::from(NS_PER_SECOND)).div_ceil(u128::from(rate));
+        Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+
+    /// How long a small write would wait now.
+    #[must_use]
+    pub fn expected_wait(&self, now: Instant) -> Duration {
+        if self.rate().is_none() { Duration::ZERO } else { self.wait(now, self.booked) }
+    }
+}
