@@ -1,5 +1,7 @@
 //! Whole numbers that scheduling reckons with: rates, parts, averages.
 
+use std::time::Duration;
+
 pub(crate) const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// `value * by / of`, without overflow. 0 counts as 1 in `of`.
@@ -17,6 +19,10 @@ pub(crate) fn per_second(bytes: u64, over_ns: u64) -> u64 {
 pub(crate) fn follow(average: u64, now: u64, over_ns: u64, time_ns: u64) -> u64 {
     let step = scale(now.abs_diff(average), over_ns.min(time_ns), time_ns);
     if now > average { average.saturating_add(step) } else { average.saturating_sub(step) }
+}
+
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 pub(crate) fn to_i64(bytes: u64) -> i64 {

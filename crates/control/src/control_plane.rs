@@ -10,7 +10,7 @@ use crate::column_family::{ColumnFamily, Pick};
 use crate::compaction::{CompactionPlan, InFlight, Input};
 use crate::event::{Action, Event, JobResult};
 use crate::options::{AdmissionPolicy, ControlOptions, Preemption};
-use crate::scheduler::{DeviceProfile, IoScheduler, Lane, MeasuredDrains};
+use crate::scheduler::{Demand, DeviceProfile, IoScheduler, Lane, MeasuredDrains};
 use crate::types::{ColumnFamilyId, Instant, IoClass, JobId};
 use crate::write_controller::{
     Admission, AdmissionState, Outlook, WriteController, judge_smoothly,
@@ -212,6 +212,13 @@ impl ControlPlane {
         self.scheduler.device()
     }
 
+    /// Bytes a second that dead tables are given back at while `backlog` bytes of them wait; `None`:
+    /// at once, as no client is there to mind.
+    #[must_use]
+    pub fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
+        self.scheduler.reclaim_rate(backlog)
+    }
+
     /// How long deep compactions would take to catch up with what they get now.
     #[must_use]
     pub fn debt_ns(&self) -> u64 {
@@ -246,7 +253,8 @@ impl ControlPlane {
         }
         let debt = self.families.values().map(ColumnFamily::pending_bytes).sum();
         let level0 = self.families.values().map(ColumnFamily::level0_amplification).max();
-        self.scheduler.set_debt(debt, level0.unwrap_or(1));
+        let level0_amplification = level0.unwrap_or(1);
+        self.scheduler.set_demand(Demand { debt, level0_amplification });
         let admission = match self.options.admission {
             AdmissionPolicy::Triggers => self.write_controller.admission(),
             AdmissionPolicy::Smooth => Admission::default(),

@@ -90,6 +90,9 @@ pub struct SchedulerOptions {
     pub change_threshold: u64,
     /// In a long peak deep work that falls behind gets its share all the same.
     pub debt_floor: bool,
+    /// Beside clients, background work takes no more than it needs to get rid of its debt in this
+    /// time, even if they leave it more. Zero: all that they leave (the paper's).
+    pub drain_time: Duration,
     /// What is believed of the device at first.
     pub hint: DeviceProfile,
 }
@@ -106,6 +109,7 @@ impl Default for SchedulerOptions {
             headroom: 100,
             change_threshold: 50,
             debt_floor: true,
+            drain_time: Duration::from_secs(10),
             hint: DeviceProfile::default(),
         }
     }

@@ -5,6 +5,8 @@ use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
+use crate::arithmetic::nanoseconds;
+
 /// Nanoseconds since an arbitrary start, on a clock that never runs backwards (format rule F10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(pub u64);
@@ -20,14 +22,14 @@ impl Instant {
 impl Add<Duration> for Instant {
     type Output = Instant;
     fn add(self, by: Duration) -> Instant {
-        Instant(self.0.saturating_add(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)))
+        Instant(self.0.saturating_add(nanoseconds(by)))
     }
 }
 
 impl Sub<Duration> for Instant {
     type Output = Instant;
     fn sub(self, by: Duration) -> Instant {
-        Instant(self.0.saturating_sub(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)))
+        Instant(self.0.saturating_sub(nanoseconds(by)))
     }
 }
 

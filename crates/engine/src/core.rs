@@ -522,7 +522,7 @@ impl DbCore {
             self.remove_unused_wal();
             // What stays is found as an orphan at the next open; that is no reason to fail.
             let _orphans = self.remove_old_logs();
-            let _orphans = self.reclaimer.reclaim();
+            let _orphans = self.reclaimer.reclaim(self.now(), None);
         }
         *lock(&self.lock) = None;
         stored

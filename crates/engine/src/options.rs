@@ -138,6 +138,9 @@ option_struct! {
         /// Bytes a second that flushes and compactions out of level 0 get whatever clients need.
         /// `none`: what the memtables fill up with.
         scheduler_floor: Option<u64> = None, Bytes, mutable, none;
+        /// While clients use the device, flushes and compactions take no more of what they leave
+        /// than it takes to work off the debt in this time. `0`: all of it, as in the paper.
+        scheduler_drain_time: Duration = Duration::from_secs(10), Span, mutable, none;
 
         /// What delays writers when background work falls behind: `smooth` (one rate for each
         /// column family, which falls as a limit comes nearer), `triggers` (RocksDB's slowdown and
@@ -360,6 +363,11 @@ impl Options {
     /// `InvalidArgument` that names the option, its value and what it must be.
     pub fn validate(&self) -> Result<()> {
         validate::database(self)
+    }
+
+    /// How many bytes a new log gets at once: what a memtable holds, or none if no log is written.
+    pub(crate) fn wal_preallocation(&self) -> u64 {
+        if self.wal == WalMode::Off { 0 } else { self.column_family.memtable_bytes }
     }
 }
 

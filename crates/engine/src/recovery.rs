@@ -525,7 +525,7 @@ impl Opening {
         let directory = self.wal_directory();
         let number = self.versions.counters.log();
         let path = crate::files::wal_file_name(&directory, number);
-        let preallocate = self.options.column_family.memtable_bytes;
+        let preallocate = self.options.wal_preallocation();
         let mut writer = WalWriter::create(
             self.vfs.as_ref(),
             &path,

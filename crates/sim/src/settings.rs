@@ -1,5 +1,7 @@
 //! Single options of a policy by name, as text.
 
+use std::time::Duration;
+
 use sateen_control::options::{AdmissionPolicy, CompactionPri, Preemption, RateLimiterMode};
 
 use crate::config::Policy;
@@ -18,6 +20,7 @@ pub const SETTING_NAMES: &[&str] = &[
     "scheduler_headroom",
     "scheduler_change_threshold",
     "debt_floor",
+    "scheduler_drain_time",
     "preemption",
     "preempt_discard",
     "device_bandwidth",
@@ -51,7 +54,7 @@ pub const SETTING_NAMES: &[&str] = &[
 ];
 
 impl Policy {
-    /// Sets one option. Sizes may end in K, M, G or T (powers of 1024).
+    /// Sets one option. Sizes may end in K, M, G or T (powers of 1024); times are in milliseconds.
     ///
     /// # Errors
     /// If there is no such option, or it does not take such a value.
@@ -79,6 +82,9 @@ impl Policy {
             "scheduler_headroom" => scheduler.headroom = number(name, value)?,
             "scheduler_change_threshold" => scheduler.change_threshold = number(name, value)?,
             "debt_floor" => scheduler.debt_floor = number(name, value)?,
+            "scheduler_drain_time" => {
+                scheduler.drain_time = Duration::from_millis(number(name, value)?);
+            }
             "preempt_discard" => scheduler.discard_preempted = number(name, value)?,
             "device_bandwidth" => scheduler.device_bytes_per_second = some(bytes(name, value)?),
             "preemption" => {

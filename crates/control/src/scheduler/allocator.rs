@@ -1,9 +1,11 @@
 //! How much of the device background work gets: what clients leave of it, `I = T - C - ε`, in each
-//! direction (SILK §5.2.1), never less than what keeps the memtables from filling up.
+//! direction (SILK §5.2.1), never less than what keeps the memtables from filling up. Of that it
+//! takes what it needs: the closer to its limit a device is, the longer every request takes, and
+//! debt that is gone in seconds harms nobody.
 
 use super::device::DeviceProfile;
 use super::monitor::Monitor;
-use crate::arithmetic::scale;
+use crate::arithmetic::{nanoseconds, per_second, scale};
 use crate::options::SchedulerOptions;
 
 /// Bytes a second for background work.
@@ -17,35 +19,56 @@ pub(crate) struct Allocation {
     pub(crate) floor_write: u64,
     /// What clients use.
     pub(crate) client: u64,
+    /// Whether clients would leave more reads, and more writes.
+    pub(crate) paced: (bool, bool),
+}
+
+/// What background work has to do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Demand {
+    /// Bytes that compactions are behind.
+    pub(crate) debt: u64,
+    /// Bytes that a compaction out of level 0 moves for each byte of level 0.
+    pub(crate) level0_amplification: u64,
 }
 
 /// No floor is lower: memtables have to be flushed, whatever is believed of the device.
 const FLOOR_MIN: u64 = 16 << 20;
+/// Nor does deep work slow down to less than this for want of debt: its inputs stay claimed.
+const PACE_MIN: u64 = 16 << 20;
 /// A byte that is flushed is read and written again by the compaction out of level 0, with what it
 /// overlaps below: so many times at least.
 const LEVEL0_AMPLIFICATION_MIN: u64 = 2;
 
 impl Allocation {
-    /// What is due now. `level0_amplification`: bytes that a compaction out of level 0 moves for
-    /// each byte of level 0.
+    /// What is due now.
     pub(crate) fn due(
         options: &SchedulerOptions,
         device: DeviceProfile,
         monitor: &Monitor,
-        level0_amplification: u64,
+        demand: Demand,
     ) -> Allocation {
         let (client_read, client_write) = (monitor.client_read(), monitor.client_write());
         let usable = |bandwidth: u64| scale(bandwidth, 1000 - options.headroom.min(999), 1000);
         let read = usable(device.read_bytes_per_second).saturating_sub(client_read);
         let write = usable(device.write_bytes_per_second).saturating_sub(client_write);
-        let down = level0_amplification.max(LEVEL0_AMPLIFICATION_MIN);
+        let down = demand.level0_amplification.max(LEVEL0_AMPLIFICATION_MIN);
         // Of the most that was written lately: who waits for a flush writes less, and must not get
         // less of the device for that.
         let needed = monitor.fill_peak().saturating_mul(1 + down);
         let floor = options.floor_bytes_per_second.unwrap_or(needed.max(FLOOR_MIN));
+        let pace = if monitor.clients_active() && !options.drain_time.is_zero() {
+            // At least what deep work needs in the long run, and some of it to catch up.
+            let usual = monitor.deep_write().saturating_mul(5) / 4;
+            let debt = per_second(demand.debt, nanoseconds(options.drain_time));
+            floor.saturating_add(usual.max(debt).max(PACE_MIN))
+        } else {
+            u64::MAX
+        };
         Allocation {
-            read,
-            write,
+            read: read.min(pace),
+            write: write.min(pace),
+            paced: (pace < read, pace < write),
             floor_read: floor,
             floor_write: floor,
             client: client_read + client_write,

@@ -50,6 +50,9 @@ const WINDOW_NS: u64 = 50_000_000;
 /// work rests, and longer by so much.
 const HARM_TIMES: u64 = 2;
 const HARM_NS: u64 = 100_000;
+/// They are strained when it is so many thousandths of that over some samples.
+const STRAIN: u64 = 1_500;
+const RECENT_SAMPLES: u64 = 16;
 /// Fewer requests of clients in a sample say nothing.
 const REQUESTS_MIN: u64 = 2;
 /// Over so many samples what is usual is averaged.
@@ -62,6 +65,8 @@ const USED_MIN: u64 = 150;
 /// nanoseconds, by the belief when it uses so many thousandths of that.
 const BUSY_MIN: u64 = 500;
 const LIMITED_MIN: u64 = 700;
+/// The device is near to what is believed of it when it delivers so many thousandths of that.
+const NEAR: u64 = 800;
 /// The least and the most that a cut takes away, in thousandths, and the time between two.
 const CUT_MIN: u64 = 60;
 const CUT_MAX: u64 = 300;
@@ -74,6 +79,8 @@ const SURE: u64 = 1_500;
 /// With each window in which clients are harmed, what was delivered before says less: by so many
 /// thousandths.
 const DOUBT: u64 = 50;
+/// A device's queue is empty when background work has rested for so long.
+const DRAINED_NS: u64 = 1_000_000_000;
 /// Over so long what is delivered is averaged.
 const AVERAGE_NS: u64 = 500_000_000;
 /// By this part of itself the belief grows in a window, up to where it was cut last.
@@ -124,6 +131,8 @@ pub(crate) struct DeviceModel {
     sure: u64,
     /// How many of a thousand samples say so while background work rests.
     noise: u64,
+    /// Since when background work rests.
+    rests_since: Option<Instant>,
     /// Until when deep work is held.
     brake_until: Instant,
     window_start: Option<Instant>,
@@ -134,15 +143,24 @@ pub(crate) struct DeviceModel {
 struct Requests {
     /// Their mean time while background work rests. 0: not known.
     usual_ns: u64,
+    /// Their mean time lately.
+    recent_ns: u64,
 }
 
 impl Requests {
+    /// Whether they have taken longer than usual for a while: not by much, if few clients wait for
+    /// the device each of them a little.
+    fn strained(&self) -> bool {
+        self.usual_ns > 0 && self.recent_ns >= scale(self.usual_ns, STRAIN, 1000)
+    }
+
     /// Whether those of a sample took long.
     fn harmed(&mut self, count: u64, ns: u64, rests: bool) -> bool {
         if count < REQUESTS_MIN {
             return false;
         }
         let mean = (ns / count).max(1);
+        self.recent_ns = (self.recent_ns * (RECENT_SAMPLES - 1) + mean) / RECENT_SAMPLES;
         let usual = self.usual_ns;
         // What is less than usual counts more: it shows what the device can do.
         let weight = if mean < usual { USUAL_SAMPLES / 8 } else { USUAL_SAMPLES };
@@ -204,20 +222,29 @@ impl Direction {
         }
         let most = |thousandths: u64| scale(self.bandwidth, 1000 - thousandths, 1000);
         let lately = per_second(self.bytes, window_ns.max(WINDOW_NS / 2));
-        let found = match self.probe.take() {
-            // The step was one too many, no more than that.
-            Some((before, _)) => scale(before, 1000 - CUT_MIN / 2, 1000),
+        let found = match self.probe {
+            Some((before, _)) => before,
             None => lately.max(self.delivered).max(most(CUT_MAX)).min(most(CUT_MIN)),
         };
+        self.cut_to(now, found);
+    }
+
+    fn cut_to(&mut self, now: Instant, found: u64) {
         // What was delivered without harm is possible.
         let found = found.max(scale(self.proven, 1000 - CUT_MIN, 1000)).min(self.bandwidth);
         self.bandwidth = found.clamp(BANDWIDTH_MIN, BANDWIDTH_MAX);
         self.plateau = self.bandwidth;
         self.cut_at = Some(now);
+        self.probe = None;
     }
 
-    /// The window is over.
-    fn learn(&mut self, now: Instant, window_ns: u64, harmed: bool) {
+    /// Whether the device delivers about what is believed of it.
+    fn is_near(&self) -> bool {
+        self.delivered >= scale(self.bandwidth, NEAR, 1000)
+    }
+
+    /// The window is over. `strained`: clients wait for the device, a little each.
+    fn learn(&mut self, now: Instant, window_ns: u64, harmed: bool, strained: bool) {
         self.delivered = per_second(self.bytes, window_ns);
         self.background = per_second(self.background_bytes, window_ns);
         self.busy = scale(self.background_ns, 1000, window_ns);
@@ -226,12 +253,19 @@ impl Direction {
         self.average = follow(self.average, self.delivered, window_ns, AVERAGE_NS);
         self.proven = if harmed { less } else { less.max(self.average.min(self.bandwidth)) };
         let rested = self.cut_at.is_none_or(|at| now.0 - at.0 >= HOLD_NS);
+        let near = self.is_near();
         match self.probe {
+            probe if strained && near => {
+                let before = probe.map_or(self.bandwidth, |(before, _)| before);
+                self.cut_to(now, scale(before, 1000 - CUT_MIN, 1000));
+            }
+            // The step was one too many.
+            Some((before, _)) if harmed => self.cut_to(now, before),
             Some((before, left)) if left > 1 => self.probe = Some((before, left - 1)),
             // It did no harm while it was made use of.
             Some(_) if self.wanted => self.probe = None,
             Some(_) => {}
-            None if !self.wanted || harmed => {}
+            None if !self.wanted || harmed || strained || !near => {}
             None if self.bandwidth < self.plateau => {
                 self.bandwidth = (self.bandwidth + self.bandwidth / GROWTH).min(self.plateau);
             }
@@ -257,6 +291,7 @@ impl DeviceModel {
             harmed: false,
             sure: 0,
             noise: 0,
+            rests_since: None,
             brake_until: Instant::default(),
             window_start: None,
         }
@@ -298,8 +333,10 @@ impl DeviceModel {
         }
         self.window_start = Some(now);
         let harmed = std::mem::take(&mut self.harmed);
-        self.read.learn(now, window_ns, harmed);
-        self.write.learn(now, window_ns, harmed);
+        let reads = self.client_reads.strained();
+        let writes = self.client_writes.strained();
+        self.read.learn(now, window_ns, harmed, reads);
+        self.write.learn(now, window_ns, harmed, writes);
     }
 
     fn look_for_harm(&mut self, now: Instant, window_ns: u64, sample: &Sample) {
@@ -307,9 +344,16 @@ impl DeviceModel {
         let wal = sample.classes[IoClass::Wal.index()];
         let (read_used, write_used) = (self.read.used(window_ns), self.write.used(window_ns));
         let rests = read_used.max(write_used) < USED_MIN;
+        // What it left behind in the device's queue has to drain first.
+        let since = self.rests_since.filter(|_| rests).unwrap_or(now);
+        self.rests_since = rests.then_some(since);
+        let rests = rests && now.0 - since.0 >= DRAINED_NS;
         let reads = self.client_reads.harmed(client.reads, client.read_ns, rests);
         let writes = self.client_writes.harmed(wal.writes, wal.write_ns, rests);
         let harmed = reads || writes;
+        if self.rests_since.is_some() && !rests {
+            return;
+        }
         if rests {
             let now = if harmed { 1000 } else { 0 };
             self.noise = (self.noise * (NOISE_SAMPLES - 1) + now) / NOISE_SAMPLES;

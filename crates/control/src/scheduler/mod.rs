@@ -15,11 +15,12 @@ mod rate_limiter;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::arithmetic::{NS_PER_SECOND, scale, to_i64};
+use crate::arithmetic::{NS_PER_SECOND, per_second, scale, to_i64};
 use crate::event::{Note, PauseReason, Sample};
 use crate::options::{ControlOptions, Preemption, SchedulerOptions};
 use crate::types::{Instant, IoClass, JobId};
 use allocator::Allocation;
+pub(crate) use allocator::Demand;
 use bucket::Bucket;
 pub use device::DeviceProfile;
 use device::{BANDWIDTH_MIN, DeviceModel};
@@ -92,6 +93,10 @@ const DEBT_NS_MIN: u64 = 10_000_000_000;
 const DEBT_NS_MAX: u64 = 40_000_000_000;
 /// The debt's share that is granted in spite of clients collects up to so many slices.
 const CREDIT_SLICES_MAX: u64 = 4;
+/// Beside clients dead tables are given back over so long, and no slower than so much a second: a
+/// device that has to discard many blocks at once serves nobody meanwhile.
+const RECLAIM_NS: u64 = 3 * NS_PER_SECOND;
+const RECLAIM_MIN: u64 = 64 << 20;
 /// How long to wait for the next look at the buckets, at least and at most.
 const LOOK_NS_MIN: u64 = 200_000;
 const LOOK_NS_MAX: u64 = 10_000_000;
@@ -109,10 +114,7 @@ pub(crate) struct IoScheduler {
     floor: Bucket,
     /// Bytes that deep work may move in spite of clients.
     credit: i64,
-    /// Bytes that deep compactions are behind.
-    debt: u64,
-    /// Bytes that a compaction out of level 0 moves for each byte of level 0.
-    level0_amplification: u64,
+    demand: Demand,
     last_refill: Instant,
     jobs: BTreeMap<JobId, Running>,
     queue: BTreeSet<Place>,
@@ -133,8 +135,7 @@ impl IoScheduler {
             main: Bucket::default(),
             floor: Bucket::default(),
             credit: 0,
-            debt: 0,
-            level0_amplification: 0,
+            demand: Demand::default(),
             last_refill: Instant::default(),
             jobs: BTreeMap::new(),
             queue: BTreeSet::new(),
@@ -264,7 +265,7 @@ impl IoScheduler {
     /// How long deep work would take to get rid of its debt with what it got lately.
     pub(crate) fn debt_ns(&self) -> u64 {
         let rate = self.allocation.write.max(self.device().write_bytes_per_second / 3);
-        scale(self.debt, NS_PER_SECOND, rate)
+        scale(self.demand.debt, NS_PER_SECOND, rate)
     }
 
     /// What has happened: learns, and allocates anew if it matters.
@@ -281,11 +282,18 @@ impl IoScheduler {
             let Allocation { client, read, write, .. } = due;
             self.notes.push(Note::Bandwidth { client, read, write });
         } else {
-            self.allocation.floor_read = due.floor_read;
-            self.allocation.floor_write = due.floor_write;
+            let Allocation { client, read, write, .. } = self.allocation;
+            self.allocation = Allocation { client, read, write, ..due };
         }
         self.earn_credit(sample.user_bytes);
         self.note_peaks();
+    }
+
+    /// Bytes a second that dead tables are given back at while `backlog` bytes of them wait; `None`:
+    /// at once.
+    pub(crate) fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
+        let paced = self.options.bandwidth && self.monitor.clients_active();
+        paced.then(|| per_second(backlog, RECLAIM_NS).max(RECLAIM_MIN))
     }
 
     /// Bytes that a job has moved: read or written, whichever is more.
@@ -293,10 +301,9 @@ impl IoScheduler {
         self.jobs.get(&job).map_or(0, |job| job.moved)
     }
 
-    /// What compactions are behind by, and what a compaction out of level 0 costs.
-    pub(crate) fn set_debt(&mut self, bytes: u64, level0_amplification: u64) {
-        self.debt = bytes;
-        self.level0_amplification = level0_amplification;
+    /// Background work has this to do now.
+    pub(crate) fn set_demand(&mut self, demand: Demand) {
+        self.demand = demand;
     }
 
     /// A job out of level 0 needs a slot: pauses the deep job whose pause matters least.
@@ -401,7 +408,10 @@ impl IoScheduler {
             }
             lacking = (lacking.0 || short.0, lacking.1 || short.1);
         }
-        self.device.wanted(lacking.0, lacking.1);
+        // Where it is held back for its own pace, or can wait, nobody asks more of the device.
+        let paced = self.allocation.paced;
+        let urgent = !self.monitor.clients_active() || self.debt_ns() >= DEBT_NS_MIN;
+        self.device.wanted(urgent && lacking.0 && !paced.0, urgent && lacking.1 && !paced.1);
         let (place, source) = found?;
         self.give(place, slice, source);
         Some((place.3, slice))
@@ -428,7 +438,7 @@ impl IoScheduler {
     }
 
     fn due(&self) -> Allocation {
-        Allocation::due(&self.options, self.device(), &self.monitor, self.level0_amplification)
+        Allocation::due(&self.options, self.device(), &self.monitor, self.demand)
     }
 
     /// Each byte that clients write funds its share of deep work, the more of it the longer that

@@ -102,6 +102,11 @@ impl Monitor {
         }
     }
 
+    /// Bytes a second that deep compactions write in the long run.
+    pub(crate) fn deep_write(&self) -> u64 {
+        self.deep_long.per_second
+    }
+
     /// Whether clients have used the device lately.
     pub(crate) fn clients_active(&self) -> bool {
         self.client_read() + self.client_write() + self.fill() > 64 << 10

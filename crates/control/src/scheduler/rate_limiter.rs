@@ -1,7 +1,7 @@
 //! A token bucket for background bytes with RocksDB's behaviour, and its tuner. Nobody sleeps here:
 //! who finds the bucket empty is told when it is filled again.
 
-use crate::arithmetic::to_i64;
+use crate::arithmetic::{nanoseconds, to_i64};
 use crate::options::RateLimiterOptions;
 use crate::types::Instant;
 
@@ -132,7 +132,7 @@ impl RateLimiter {
     }
 
     fn period_ns(&self) -> u64 {
-        u64::try_from(self.options.refill_period.as_nanos()).unwrap_or(u64::MAX).max(1)
+        nanoseconds(self.options.refill_period).max(1)
     }
 
     fn refill_bytes(&self, rate: u64) -> i64 {

@@ -52,6 +52,8 @@ struct State {
     seals_seen: (u64, u64),
     /// Tables that were there at open and are opened one after the other, the last one first.
     to_open: Vec<ToOpen>,
+    /// When the next bytes of dead tables are given back.
+    reclaim_at: Option<Instant>,
     /// Bytes that jobs, open tables and the like took lately.
     other_memory: u64,
     mend_at_ns: u64,
@@ -115,6 +117,8 @@ impl DbCore {
             {
                 let mut state = lock(&self.driver.chores.state);
                 if !state.poked && !state.stop {
+                    let reclaim = state.reclaim_at.map(|at| at.since(self.now()));
+                    let round = reclaim.map_or(round, |reclaim| reclaim.min(round));
                     let waited = self.driver.chores.wake.wait_timeout(state, round);
                     state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
@@ -150,9 +154,12 @@ impl DbCore {
         self.keep_memory_budget();
         chore(Ok(self.open_some_tables()));
         chore(self.mend());
+        lock(&self.driver.chores.state).reclaim_at = None;
         if self.reclaimer.has_work() {
+            let rate = self.driver.reclaim_rate(self.reclaimer.due_bytes());
             // A table that cannot be removed now is tried again; it is no reason to refuse writes.
-            let _kept_for_later = self.reclaimer.reclaim();
+            let next = self.reclaimer.reclaim(self.now(), rate).unwrap_or(None);
+            lock(&self.driver.chores.state).reclaim_at = next;
         }
         self.metrics.timeline.end_chores(watch);
         worked
@@ -211,7 +218,7 @@ impl DbCore {
         let number = self.versions.counters.log();
         let directory = self.wal_directory();
         let path = wal_file_name(&directory, number);
-        let preallocate = options.column_family.memtable_bytes;
+        let preallocate = options.wal_preallocation();
         let created = WalWriter::create(
             self.vfs.as_ref(),
             &path,

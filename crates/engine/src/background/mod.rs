@@ -233,6 +233,11 @@ impl Driver {
         lock(&self.shared).plane.device()
     }
 
+    /// Bytes a second that dead tables are given back at; `None`: at once.
+    pub(crate) fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
+        lock(&self.shared).plane.reclaim_rate(backlog)
+    }
+
     /// How long compaction would take to catch up.
     pub(crate) fn debt(&self) -> Duration {
         Duration::from_nanos(lock(&self.shared).plane.debt_ns())

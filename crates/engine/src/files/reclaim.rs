@@ -2,31 +2,41 @@
 //! afterwards its bytes are punched out of its file, or the file is unlinked once all its tables
 //! are dead. This is the only place that deletes or punches (ARCHITECTURE.md, invariant 5).
 //!
+//! Beside clients that is done in steps: file systems and devices discard the blocks of a large file
+//! at once, and serve nobody meanwhile. A file shrinks step by step, each made durable so that
+//! its blocks are discarded with it, until the rest is unlinked.
+//!
 //! What must stay true: a table becomes a zombie only after the edit that removes it is durable; a
 //! pinned table is seen by its reference count (every version, job and iterator that can reach it
-//! holds its `Arc`, and nobody can get a new one from here); a file that a checkpoint shares is
-//! never punched; the disk is touched outside the lock.
+//! holds its `Arc`, and nobody can get a new one from here); a file that has another name, in a
+//! checkpoint or a copy that somebody made, is neither punched nor shrunk; the disk is touched
+//! outside the lock.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use sateen_control::version::{Placement, TableMeta};
-use sateen_control::{FileId, IoClass};
+use sateen_control::{FileId, Instant, IoClass};
 
 use super::table_file_name;
 use crate::error::{Error, Result};
 use crate::read::table_cache::TableCache;
 use crate::sync::lock;
-use crate::vfs::Vfs;
+use crate::vfs::{OpenOptions, Vfs};
 
 const PAGE_BYTES: u64 = 4096;
+/// So much is given back at a time beside clients.
+const STEP_BYTES: u64 = 8 << 20;
 
 #[derive(Default)]
 struct FileState {
     /// Tables in some version, or zombies.
     tables: u64,
+    /// Their bytes, when they were new.
+    bytes: u64,
     /// Hard-linked by a checkpoint.
     shared: bool,
 }
@@ -35,14 +45,35 @@ struct FileState {
 struct State {
     files: BTreeMap<FileId, FileState>,
     zombies: Vec<Arc<TableMeta>>,
-    /// Files of which nothing is live; the unlink has not succeeded yet.
-    unlink: Vec<FileId>,
+    /// Files of which nothing is live and that are not unlinked yet, and their bytes.
+    unlink: Vec<(FileId, u64)>,
     /// Holes that could not be punched yet.
     punch: Vec<(FileId, u64, u64)>,
     /// Somebody is at it.
     busy: bool,
+    /// When the next step is due.
+    next_step: Instant,
     /// While above zero nothing is punched or unlinked: a checkpoint is linking files.
     holds: u32,
+}
+
+impl State {
+    fn is_due(&self) -> bool {
+        !self.unlink.is_empty() || !self.punch.is_empty()
+    }
+
+    fn due_bytes(&self) -> u64 {
+        let unlink = self.unlink.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        unlink + self.punch.iter().map(|hole| hole.2).sum::<u64>()
+    }
+}
+
+/// What became of a file that is given back.
+enum Shrunk {
+    /// It has so many bytes less.
+    By(u64),
+    /// It may be unlinked, with all its bytes.
+    ToNothing(u64),
 }
 
 /// Bytes and counts given back so far, for metrics.
@@ -92,7 +123,9 @@ impl Reclaimer {
     pub(crate) fn add<'a>(&self, tables: impl Iterator<Item = &'a Arc<TableMeta>>) {
         let mut state = lock(&self.state);
         for table in tables {
-            state.files.entry(table.placement.file()).or_default().tables += 1;
+            let file = state.files.entry(table.placement.file()).or_default();
+            file.tables += 1;
+            file.bytes += table.size_bytes;
         }
     }
 
@@ -120,14 +153,19 @@ impl Reclaimer {
     /// The files that hold anything reachable, or wait to be removed.
     pub(crate) fn known_files(&self) -> BTreeSet<FileId> {
         let state = lock(&self.state);
-        state.files.keys().chain(&state.unlink).copied().collect()
+        state.files.keys().chain(state.unlink.iter().map(|(file, _)| file)).copied().collect()
     }
 
     /// Bytes of tables that no version needs and that are not given back yet.
     pub(crate) fn obsolete_bytes(&self) -> u64 {
         let state = lock(&self.state);
         let zombies = state.zombies.iter().map(|table| table.size_bytes).sum::<u64>();
-        zombies + state.punch.iter().map(|hole| hole.2).sum::<u64>()
+        zombies + state.due_bytes()
+    }
+
+    /// Bytes that can be given back now.
+    pub(crate) fn due_bytes(&self) -> u64 {
+        lock(&self.state).due_bytes()
     }
 
     /// True while files must stay.
@@ -160,46 +198,103 @@ impl Reclaimer {
         ReclaimHold(self)
     }
 
-    /// Gives back what nobody pins any more. What fails is kept for the next call.
-    pub(crate) fn reclaim(&self) -> Result<()> {
-        let (unlink, punch) = {
+    /// Gives back what nobody pins any more: all of it, or in steps if there is a `rate`, in bytes
+    /// a second. Returns when the next step is due. What fails is kept for another call.
+    pub(crate) fn reclaim(&self, now: Instant, rate: Option<u64>) -> Result<Option<Instant>> {
+        let (mut unlink, mut punch) = {
             let mut state = lock(&self.state);
             if state.holds > 0 {
-                return Ok(());
+                return Ok(None);
             }
             self.bury(&mut state);
+            if rate.is_some() && now < state.next_step {
+                return Ok(state.is_due().then_some(state.next_step));
+            }
             state.busy = true;
-            (std::mem::take(&mut state.unlink), std::mem::take(&mut state.punch))
+            (std::mem::take(&mut state.unlink), coalesce(std::mem::take(&mut state.punch)))
         };
+        let step = rate.map_or(u64::MAX, |_| STEP_BYTES);
+        let mut left = step;
+        let mut kept = (Vec::new(), Vec::new());
         let mut result = Ok(());
-        let mut keep_unlink = Vec::new();
-        for file in unlink {
-            self.tables.evict_file(file);
-            let path = table_file_name(&self.directory, file);
-            match self.vfs.remove(&path) {
-                Ok(()) => {
-                    self.counters.files_unlinked.fetch_add(1, Ordering::Relaxed);
+        while left > 0
+            && let Some((file, bytes)) = unlink.pop()
+        {
+            match self.unlink(file, left) {
+                Ok((done, gone)) => {
+                    left = left.saturating_sub(done);
+                    unlink.extend((!gone).then_some((file, bytes.saturating_sub(done))));
                 }
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
-                    keep_unlink.push(file);
-                    result = Err(Error::io("remove", &path, error));
+                    kept.0.push((file, bytes));
+                    result = Err(error);
                 }
             }
         }
-        let mut keep_punch = Vec::new();
-        for (file, offset, length) in coalesce(punch) {
-            if let Err(error) = self.punch(file, offset, length) {
-                keep_punch.push((file, offset, length));
-                result = Err(error);
+        while left > 0
+            && let Some((file, offset, length)) = punch.pop()
+        {
+            let piece = length.min(left);
+            match self.punch(file, offset, piece, rate.is_some()) {
+                Ok(()) => {
+                    left -= piece;
+                    punch.extend((piece < length).then_some((file, offset + piece, length - piece)));
+                }
+                Err(error) => {
+                    kept.1.push((file, offset, length));
+                    result = Err(error);
+                }
             }
         }
         let mut state = lock(&self.state);
         state.busy = false;
-        state.unlink.extend(keep_unlink);
-        state.punch.extend(keep_punch);
+        state.unlink.extend(unlink.into_iter().chain(kept.0));
+        state.punch.extend(punch.into_iter().chain(kept.1));
+        // Somebody else may have buried the file meanwhile.
+        let State { files, punch, .. } = &mut *state;
+        punch.retain(|hole| files.contains_key(&hole.0));
+        if let Some(rate) = rate {
+            let ns = u128::from(step - left) * 1_000_000_000 / u128::from(rate.max(1));
+            let pause = Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX));
+            state.next_step = now + pause;
+        }
         self.failing.store(result.is_err(), Ordering::Relaxed);
-        result
+        result.map(|()| state.is_due().then_some(state.next_step))
+    }
+
+    /// Gives `most` bytes of a dead file back, and the file if those are all. Returns how many
+    /// they were, and whether the file is gone.
+    fn unlink(&self, file: FileId, most: u64) -> Result<(u64, bool)> {
+        self.tables.evict_file(file);
+        let path = table_file_name(&self.directory, file);
+        let mut bytes = 0;
+        if most < u64::MAX {
+            match self.shrink(&path, most) {
+                Ok(Shrunk::ToNothing(rest)) => bytes = rest,
+                Ok(Shrunk::By(bytes)) => return Ok((bytes, false)),
+                // Then at once.
+                Err(_) => {}
+            }
+        }
+        match self.vfs.remove(&path) {
+            Ok(()) => {
+                self.counters.files_unlinked.fetch_add(1, Ordering::Relaxed);
+                Ok((bytes, true))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok((0, true)),
+            Err(error) => Err(Error::io("remove", &path, error)),
+        }
+    }
+
+    fn shrink(&self, path: &Path, by: u64) -> std::io::Result<Shrunk> {
+        let handle = self.vfs.open(path, OpenOptions { write: true, ..OpenOptions::READ })?;
+        let length = handle.len()?;
+        if length <= by || handle.links()? > 1 {
+            return Ok(Shrunk::ToNothing(length));
+        }
+        handle.truncate(length - by)?;
+        handle.sync_data(IoClass::Reclaim)?;
+        Ok(Shrunk::By(by))
     }
 
     /// Moves zombies that nobody pins to the lists of what to unlink and punch.
@@ -214,9 +309,9 @@ impl Reclaimer {
             let Some(info) = state.files.get_mut(&file) else { continue };
             info.tables = info.tables.saturating_sub(1);
             if info.tables == 0 {
+                state.unlink.push((file, info.bytes));
                 state.files.remove(&file);
                 state.punch.retain(|hole| hole.0 != file);
-                state.unlink.push(file);
             } else if let Placement::Slice { offset, length, .. } = table.placement
                 && !info.shared
                 && !self.no_holes.load(Ordering::Relaxed)
@@ -226,15 +321,22 @@ impl Reclaimer {
         }
     }
 
-    fn punch(&self, file: FileId, offset: u64, length: u64) -> Result<()> {
+    fn punch(&self, file: FileId, offset: u64, length: u64, sync: bool) -> Result<()> {
         let path = table_file_name(&self.directory, file);
-        let options = crate::vfs::OpenOptions { write: true, ..crate::vfs::OpenOptions::READ };
-        let punched = self
-            .vfs
-            .open(&path, options)
-            .and_then(|handle| handle.punch_hole(offset, length, IoClass::Reclaim));
+        let options = OpenOptions { write: true, ..OpenOptions::READ };
+        let punched = self.vfs.open(&path, options).and_then(|handle| {
+            if handle.links()? > 1 {
+                return Ok(false);
+            }
+            handle.punch_hole(offset, length, IoClass::Reclaim)?;
+            if sync {
+                handle.sync_data(IoClass::Reclaim)?;
+            }
+            Ok(true)
+        });
         match punched {
-            Ok(()) => {
+            Ok(false) => Ok(()),
+            Ok(true) => {
                 self.counters.bytes_punched.fetch_add(length, Ordering::Relaxed);
                 self.counters.holes_punched.fetch_add(1, Ordering::Relaxed);
                 Ok(())

@@ -347,6 +347,10 @@ impl VfsFile for FaultFile {
         self.inner.len()
     }
 
+    fn links(&self) -> io::Result<u64> {
+        self.inner.links()
+    }
+
     fn alignment(&self) -> usize {
         self.inner.alignment()
     }

@@ -280,6 +280,10 @@ impl VfsFile for MeteredFile {
         self.inner.len()
     }
 
+    fn links(&self) -> io::Result<u64> {
+        self.inner.links()
+    }
+
     fn alignment(&self) -> usize {
         self.inner.alignment()
     }

@@ -69,6 +69,10 @@ pub trait VfsFile: Send + Sync + Debug {
     fn truncate(&self, length: u64) -> io::Result<()>;
     /// The length in bytes.
     fn len(&self) -> io::Result<u64>;
+    /// How many names the file has; 1 where that is not known.
+    fn links(&self) -> io::Result<u64> {
+        Ok(1)
+    }
     /// True if the file is empty.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)

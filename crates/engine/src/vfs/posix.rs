@@ -244,6 +244,10 @@ impl VfsFile for PosixFile {
         u64::try_from(stat.st_size).map_err(io::Error::other)
     }
 
+    fn links(&self) -> io::Result<u64> {
+        Ok(rustix::fs::fstat(&self.fd)?.st_nlink)
+    }
+
     fn alignment(&self) -> usize {
         self.read_unit
     }

@@ -6,7 +6,7 @@
 //! piece by piece, so that small ones pass between them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use sateen_control::{self as control, Admission, AdmissionState, Gate, StallCause};
@@ -15,10 +15,8 @@ use crate::error::{Error, Result};
 use crate::metrics::EngineMetrics;
 use crate::sync::lock;
 
-/// A slowed-down writer looks again after so long at most.
-const SLEEP_MAX: Duration = Duration::from_micros(100);
-/// A stopped writer looks again at least so often.
-const STOP_WAIT_MAX: Duration = Duration::from_millis(10);
+/// A writer looks again at least so often, and whenever the admission changes.
+const WAIT_MAX: Duration = Duration::from_millis(10);
 /// A write takes its places in pieces of so many bytes.
 const PIECE_BYTES: u64 = 64 << 10;
 /// Writes of low priority get this part of the rate.
@@ -90,7 +88,7 @@ impl AdmissionGate {
     pub(crate) fn expected_wait(&self) -> Duration {
         let gate = *lock(&self.gate);
         match gate.rate() {
-            Some(0) => STOP_WAIT_MAX,
+            Some(0) => WAIT_MAX,
             _ => gate.expected_wait(self.clock(Instant::now())),
         }
     }
@@ -121,12 +119,11 @@ impl AdmissionGate {
             let cause = gate.admission().cause.unwrap_or(StallCause::BackgroundError);
             if rate == 0 {
                 if writer.deadline.is_some_and(|deadline| now >= deadline) {
-                    return Err(would_stall(STOP_WAIT_MAX, cause));
+                    return Err(would_stall(WAIT_MAX, cause));
                 }
                 waiting.get_or_insert_with(|| writer.metrics.stall_begin(cause));
-                let most = writer.deadline.map_or(STOP_WAIT_MAX, |d| (d - now).min(STOP_WAIT_MAX));
-                let waited = self.changed.wait_timeout(gate, most);
-                drop(waited.unwrap_or_else(PoisonError::into_inner));
+                let most = writer.deadline.map_or(WAIT_MAX, |d| (d - now).min(WAIT_MAX));
+                self.wait_for_change(gate, most);
                 continue;
             }
             let place = match place {
@@ -150,10 +147,15 @@ impl AdmissionGate {
             if wait.is_zero() {
                 return Ok(());
             }
-            drop(gate);
             waiting.get_or_insert_with(|| writer.metrics.stall_begin(cause));
-            std::thread::sleep(wait.min(SLEEP_MAX));
+            self.wait_for_change(gate, wait.min(WAIT_MAX));
         }
+    }
+
+    /// Waits, for `most` at most, until control decides anew.
+    fn wait_for_change(&self, gate: MutexGuard<'_, Gate>, most: Duration) {
+        let waited = self.changed.wait_timeout(gate, most);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }
 
