@@ -44,6 +44,10 @@ const BANDWIDTH_START: u64 = 256 << 20;
 pub(crate) const BANDWIDTH_MIN: u64 = 16 << 20;
 const BANDWIDTH_MAX: u64 = 64 << 30;
 
+/// Of that, and of a hint, this part is used at first, in thousandths: where it is too much that shows
+/// while little more than there is is asked for.
+const START: u64 = 750;
+
 /// So long is looked at at a time.
 const WINDOW_NS: u64 = 50_000_000;
 /// Clients are harmed when their requests take so many times as long as they do while background
@@ -67,6 +71,10 @@ const BUSY_MIN: u64 = 500;
 const LIMITED_MIN: u64 = 700;
 /// The device is near to what is believed of it when it delivers so many thousandths of that.
 const NEAR: u64 = 800;
+/// On average, for it to be raised: what clients leave is given out up to a little less than the
+/// belief, so there is not much between the two.
+const GROUNDS: u64 = 880;
+const GROUNDS_URGENT: u64 = 800;
 /// The least and the most that a cut takes away, in thousandths, and the time between two.
 const CUT_MIN: u64 = 60;
 const CUT_MAX: u64 = 300;
@@ -113,8 +121,9 @@ struct Direction {
     background: u64,
     /// For how many of a thousand nanoseconds of that window it had a request under way.
     busy: u64,
-    /// Background work wanted more than it was granted.
+    /// Background work wanted more than it was granted, and could not wait for it.
     wanted: bool,
+    urgent: bool,
 }
 
 /// The device as the samples show it.
@@ -177,8 +186,8 @@ impl Requests {
 impl Direction {
     fn new(bandwidth: u64) -> Direction {
         Direction {
-            bandwidth: bandwidth.clamp(BANDWIDTH_MIN, BANDWIDTH_MAX),
-            plateau: 0,
+            bandwidth: scale(bandwidth, START, 1000).clamp(BANDWIDTH_MIN, BANDWIDTH_MAX),
+            plateau: bandwidth,
             cut_at: None,
             probe: None,
             average: 0,
@@ -190,6 +199,7 @@ impl Direction {
             delivered: 0,
             background: 0,
             wanted: false,
+            urgent: false,
         }
     }
 
@@ -254,6 +264,8 @@ impl Direction {
         self.proven = if harmed { less } else { less.max(self.average.min(self.bandwidth)) };
         let rested = self.cut_at.is_none_or(|at| now.0 - at.0 >= HOLD_NS);
         let near = self.is_near();
+        let grounds = if self.urgent { GROUNDS_URGENT } else { GROUNDS };
+        let grounds = self.average >= scale(self.bandwidth, grounds, 1000);
         match self.probe {
             probe if strained && near => {
                 let before = probe.map_or(self.bandwidth, |(before, _)| before);
@@ -265,18 +277,18 @@ impl Direction {
             // It did no harm while it was made use of.
             Some(_) if self.wanted => self.probe = None,
             Some(_) => {}
-            None if !self.wanted || harmed || strained || !near => {}
+            None if !self.wanted || harmed || strained || !grounds => {}
             None if self.bandwidth < self.plateau => {
                 self.bandwidth = (self.bandwidth + self.bandwidth / GROWTH).min(self.plateau);
             }
-            None if rested => {
+            None if rested && self.urgent => {
                 self.probe = Some((self.bandwidth, PROBE_WINDOWS));
                 self.bandwidth = (self.bandwidth + self.bandwidth / PROBE).min(BANDWIDTH_MAX);
             }
             None => {}
         }
         (self.bytes, self.background_bytes, self.background_ns) = (0, 0, 0);
-        self.wanted = false;
+        (self.wanted, self.urgent) = (false, false);
     }
 }
 
@@ -305,10 +317,13 @@ impl DeviceModel {
         }
     }
 
-    /// Background work found nothing left to be granted for reads, or for writes.
-    pub(crate) fn wanted(&mut self, reads: bool, writes: bool) {
-        self.read.wanted |= reads;
-        self.write.wanted |= writes;
+    /// Background work found nothing left to be granted for reads, or for writes. `urgent`: it
+    /// falls behind.
+    pub(crate) fn wanted(&mut self, reads: bool, writes: bool, urgent: bool) {
+        for (direction, wanted) in [(&mut self.read, reads), (&mut self.write, writes)] {
+            direction.wanted |= wanted;
+            direction.urgent |= wanted && urgent;
+        }
     }
 
     /// Whether clients wait behind background work just now.

@@ -91,6 +91,8 @@ const STEPS_BESIDE_CLIENTS_MAX: usize = 2;
 /// gets its whole share in spite of them.
 const DEBT_NS_MIN: u64 = 10_000_000_000;
 const DEBT_NS_MAX: u64 = 40_000_000_000;
+/// From here on more is asked of the device than it has shown.
+const DEBT_NS_URGENT: u64 = 20_000_000_000;
 /// The debt's share that is granted in spite of clients collects up to so many slices.
 const CREDIT_SLICES_MAX: u64 = 4;
 /// Beside clients dead tables are given back over so long, and no slower than so much a second: a
@@ -408,10 +410,10 @@ impl IoScheduler {
             }
             lacking = (lacking.0 || short.0, lacking.1 || short.1);
         }
-        // Where it is held back for its own pace, or can wait, nobody asks more of the device.
+        // Where it is held back for its own pace nobody asks more of the device.
         let paced = self.allocation.paced;
-        let urgent = !self.monitor.clients_active() || self.debt_ns() >= DEBT_NS_MIN;
-        self.device.wanted(urgent && lacking.0 && !paced.0, urgent && lacking.1 && !paced.1);
+        let urgent = !self.monitor.clients_active() || self.debt_ns() >= DEBT_NS_URGENT;
+        self.device.wanted(lacking.0 && !paced.0, lacking.1 && !paced.1, urgent);
         let (place, source) = found?;
         self.give(place, slice, source);
         Some((place.3, slice))

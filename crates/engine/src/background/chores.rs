@@ -30,8 +30,10 @@ const MEND_AFTER_MAX: Duration = Duration::from_secs(5);
 /// How long after the last memtable was sealed the memory kept for the next is given back.
 const IDLE_MEMORY_AFTER: Duration = Duration::from_secs(2);
 
-/// How many tables a round of chores opens.
+/// How many tables a round of chores opens, and how long after it is the next: clients that begin
+/// right after the database was opened open tables, too, and should find a device to do it.
 const OPENED_AT_A_TIME: usize = 16;
+const OPEN_PAUSE: Duration = Duration::from_millis(5);
 
 /// A table, and where it was.
 struct ToOpen {
@@ -52,8 +54,8 @@ struct State {
     seals_seen: (u64, u64),
     /// Tables that were there at open and are opened one after the other, the last one first.
     to_open: Vec<ToOpen>,
-    /// When the next bytes of dead tables are given back.
-    reclaim_at: Option<Instant>,
+    /// When there is something to do although nobody says so.
+    next_at: Option<Instant>,
     /// Bytes that jobs, open tables and the like took lately.
     other_memory: u64,
     mend_at_ns: u64,
@@ -107,6 +109,10 @@ impl Chores {
     }
 }
 
+fn soonest(one: Option<Instant>, other: impl Into<Option<Instant>>) -> Option<Instant> {
+    one.into_iter().chain(other.into()).min()
+}
+
 impl DbCore {
     pub(crate) fn chores_loop(self: &Arc<Self>) {
         loop {
@@ -117,8 +123,8 @@ impl DbCore {
             {
                 let mut state = lock(&self.driver.chores.state);
                 if !state.poked && !state.stop {
-                    let reclaim = state.reclaim_at.map(|at| at.since(self.now()));
-                    let round = reclaim.map_or(round, |reclaim| reclaim.min(round));
+                    let next = state.next_at.map(|at| at.since(self.now()));
+                    let round = next.map_or(round, |next| next.min(round));
                     let waited = self.driver.chores.wake.wait_timeout(state, round);
                     state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
@@ -126,6 +132,7 @@ impl DbCore {
                     return;
                 }
                 state.poked = false;
+                state.next_at = None;
             }
             self.do_chores();
         }
@@ -154,12 +161,12 @@ impl DbCore {
         self.keep_memory_budget();
         chore(Ok(self.open_some_tables()));
         chore(self.mend());
-        lock(&self.driver.chores.state).reclaim_at = None;
         if self.reclaimer.has_work() {
             let rate = self.driver.reclaim_rate(self.reclaimer.due_bytes());
             // A table that cannot be removed now is tried again; it is no reason to refuse writes.
             let next = self.reclaimer.reclaim(self.now(), rate).unwrap_or(None);
-            lock(&self.driver.chores.state).reclaim_at = next;
+            let mut state = lock(&self.driver.chores.state);
+            state.next_at = soonest(state.next_at, next);
         }
         self.metrics.timeline.end_chores(watch);
         worked
@@ -180,7 +187,9 @@ impl DbCore {
                 state.to_open = Vec::new();
             }
             let left = state.to_open.len().saturating_sub(OPENED_AT_A_TIME);
-            state.poked |= left > 0;
+            if left > 0 {
+                state.next_at = soonest(state.next_at, self.now() + OPEN_PAUSE);
+            }
             state.to_open.split_off(left)
         };
         for open in &batch {
