@@ -212,8 +212,8 @@ impl ControlPlane {
         self.scheduler.device()
     }
 
-    /// Bytes a second that dead tables are given back at while `backlog` bytes of them wait; `None`:
-    /// at once, as no client is there to mind.
+    /// Bytes a second that dead tables are given back at while `backlog` bytes of them wait;
+    /// `None`: at once, as no client is there to mind.
     #[must_use]
     pub fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
         self.scheduler.reclaim_rate(backlog)

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use sateen_control::{ColumnFamilyId, Event, FileId, LogNumber, SeqNo, ValueKind};
@@ -43,6 +44,9 @@ mod catalogue;
 const LOCK_FILE: &str = "LOCK";
 /// Bytes of a step of a flush during recovery: nobody waits behind it.
 const RECOVERY_STEP_BYTES: u64 = 8 << 20;
+/// For so long at most a database that is being opened opens its tables, so that the first reads
+/// find their indexes and filters. What is left is opened beside clients.
+const OPEN_TABLES_TIME: Duration = Duration::from_millis(500);
 
 /// Memory of flushed memtables that is kept for the next ones: one memtable's worth.
 fn arena_pool_bytes(options: &Options) -> usize {
@@ -517,6 +521,7 @@ impl Opening {
         }
         if threads > 0 {
             core.pool.start(&core, threads, nice)?;
+            core.open_tables_for(OPEN_TABLES_TIME);
         }
         Ok(core)
     }

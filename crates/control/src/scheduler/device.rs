@@ -44,8 +44,8 @@ const BANDWIDTH_START: u64 = 256 << 20;
 pub(crate) const BANDWIDTH_MIN: u64 = 16 << 20;
 const BANDWIDTH_MAX: u64 = 64 << 30;
 
-/// Of that, and of a hint, this part is used at first, in thousandths: where it is too much that shows
-/// while little more than there is is asked for.
+/// Of that, and of a hint, this part is used at first, in thousandths: where it is too much that
+/// shows while little more than there is is asked for.
 const START: u64 = 750;
 
 /// So long is looked at at a time.
@@ -82,8 +82,11 @@ const CUT_PAUSE_NS: u64 = 40_000_000;
 /// How long deep work is held after a sample in which clients were harmed.
 const BRAKE_NS: u64 = 25_000_000;
 /// How sure one must be that clients wait behind background work, in thousandths of a sample that
-/// says so: one may be chance. Samples that say so while background work rests add to it.
-const SURE: u64 = 1_500;
+/// says so. A device has hiccups of its own that take two or three; if it is the belief that is too
+/// high they go on, or come again as soon as deep work does. Samples that say so while background
+/// work rests add to it.
+const SURE: u64 = 3_500;
+const SURE_MAX: u64 = 6_000;
 /// With each window in which clients are harmed, what was delivered before says less: by so many
 /// thousandths.
 const DOUBT: u64 = 50;
@@ -96,6 +99,11 @@ const GROWTH: u64 = 20;
 /// By this part it is raised to see whether the device does more, for so many windows.
 const PROBE: u64 = 12;
 const PROBE_WINDOWS: u32 = 4;
+/// How long the belief is cut to see whether that helps clients who are strained, and how long
+/// after one that did not the next is, at first and at most.
+const TRIAL_NS: u64 = 500_000_000;
+const TRIAL_PAUSE_NS: u64 = 5_000_000_000;
+const TRIAL_PAUSE_NS_MAX: u64 = 160_000_000_000;
 /// How long no further step is tried after one that failed.
 const HOLD_NS: u64 = 4_000_000_000;
 
@@ -108,6 +116,11 @@ struct Direction {
     cut_at: Option<Instant>,
     /// What was believed before the step that is being tried, and for how many windows more.
     probe: Option<(u64, u32)>,
+    /// What was believed before it was cut for clients who are strained, and when that was; when
+    /// the next such cut may be, and how long after one that was of no use.
+    trial: Option<(u64, Instant)>,
+    no_trial_before: Instant,
+    trial_pause_ns: u64,
     /// What was delivered in a second, over some windows.
     average: u64,
     /// The most that was delivered in a second lately, while no client was harmed.
@@ -190,6 +203,9 @@ impl Direction {
             plateau: bandwidth,
             cut_at: None,
             probe: None,
+            trial: None,
+            no_trial_before: Instant::default(),
+            trial_pause_ns: TRIAL_PAUSE_NS,
             average: 0,
             proven: 0,
             bytes: 0,
@@ -253,6 +269,24 @@ impl Direction {
         self.delivered >= scale(self.bandwidth, NEAR, 1000)
     }
 
+    /// Whether less background work has made it better for clients who are strained. If it has not
+    /// they are for another reason: they share the processor with it, or the device with others.
+    fn judge_trial(&mut self, now: Instant, strained: bool) {
+        let Some((before, since)) = self.trial else { return };
+        if now.0 - since.0 < TRIAL_NS {
+            return;
+        }
+        self.trial = None;
+        if strained {
+            self.bandwidth = self.bandwidth.max(before);
+            self.plateau = self.plateau.max(before);
+            self.no_trial_before = Instant(now.0 + self.trial_pause_ns);
+            self.trial_pause_ns = (2 * self.trial_pause_ns).min(TRIAL_PAUSE_NS_MAX);
+        } else {
+            self.trial_pause_ns = TRIAL_PAUSE_NS;
+        }
+    }
+
     /// The window is over. `strained`: clients wait for the device, a little each.
     fn learn(&mut self, now: Instant, window_ns: u64, harmed: bool, strained: bool) {
         self.delivered = per_second(self.bytes, window_ns);
@@ -263,13 +297,16 @@ impl Direction {
         self.average = follow(self.average, self.delivered, window_ns, AVERAGE_NS);
         self.proven = if harmed { less } else { less.max(self.average.min(self.bandwidth)) };
         let rested = self.cut_at.is_none_or(|at| now.0 - at.0 >= HOLD_NS);
+        self.judge_trial(now, strained);
         let near = self.is_near();
         let grounds = if self.urgent { GROUNDS_URGENT } else { GROUNDS };
         let grounds = self.average >= scale(self.bandwidth, grounds, 1000);
         match self.probe {
-            probe if strained && near => {
+            probe if strained && near && now >= self.no_trial_before && self.trial.is_none() => {
                 let before = probe.map_or(self.bandwidth, |(before, _)| before);
-                self.cut_to(now, scale(before, 1000 - CUT_MIN, 1000));
+                let less = before.min(self.average.max(scale(before, 1000 - CUT_MAX, 1000)));
+                self.cut_to(now, scale(less, 1000 - CUT_MIN, 1000));
+                self.trial = Some((before, now));
             }
             // The step was one too many.
             Some((before, _)) if harmed => self.cut_to(now, before),
@@ -277,7 +314,7 @@ impl Direction {
             // It did no harm while it was made use of.
             Some(_) if self.wanted => self.probe = None,
             Some(_) => {}
-            None if !self.wanted || harmed || strained || !grounds => {}
+            None if !self.wanted || harmed || self.trial.is_some() || !grounds => {}
             None if self.bandwidth < self.plateau => {
                 self.bandwidth = (self.bandwidth + self.bandwidth / GROWTH).min(self.plateau);
             }
@@ -378,7 +415,7 @@ impl DeviceModel {
             self.sure = self.sure / 8 * 7;
             return;
         }
-        self.sure = (self.sure + 1000).min(4 * SURE);
+        self.sure = (self.sure + 1000).min(SURE_MAX);
         self.harmed = true;
         self.brake_until = Instant(now.0 + BRAKE_NS);
         if self.sure < SURE + 8 * self.noise {

@@ -97,8 +97,8 @@ const DEBT_NS_URGENT: u64 = 20_000_000_000;
 const CREDIT_SLICES_MAX: u64 = 4;
 /// Beside clients dead tables are given back over so long, and no slower than so much a second: a
 /// device that has to discard many blocks at once serves nobody meanwhile.
-const RECLAIM_NS: u64 = 3 * NS_PER_SECOND;
-const RECLAIM_MIN: u64 = 64 << 20;
+const RECLAIM_NS: u64 = 5 * NS_PER_SECOND;
+const RECLAIM_MIN: u64 = 16 << 20;
 /// How long to wait for the next look at the buckets, at least and at most.
 const LOOK_NS_MIN: u64 = 200_000;
 const LOOK_NS_MAX: u64 = 10_000_000;
@@ -266,7 +266,9 @@ impl IoScheduler {
 
     /// How long deep work would take to get rid of its debt with what it got lately.
     pub(crate) fn debt_ns(&self) -> u64 {
-        let rate = self.allocation.write.max(self.device().write_bytes_per_second / 3);
+        let device = self.device();
+        let least = device.read_bytes_per_second.min(device.write_bytes_per_second) / 3;
+        let rate = self.allocation.read.min(self.allocation.write).max(least);
         scale(self.demand.debt, NS_PER_SECOND, rate)
     }
 
@@ -291,8 +293,8 @@ impl IoScheduler {
         self.note_peaks();
     }
 
-    /// Bytes a second that dead tables are given back at while `backlog` bytes of them wait; `None`:
-    /// at once.
+    /// Bytes a second that dead tables are given back at while `backlog` bytes of them wait;
+    /// `None`: at once.
     pub(crate) fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
         let paced = self.options.bandwidth && self.monitor.clients_active();
         paced.then(|| per_second(backlog, RECLAIM_NS).max(RECLAIM_MIN))

@@ -109,8 +109,8 @@ impl Chores {
     }
 }
 
-fn soonest(one: Option<Instant>, other: impl Into<Option<Instant>>) -> Option<Instant> {
-    one.into_iter().chain(other.into()).min()
+fn soonest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    one.into_iter().chain(other).min()
 }
 
 impl DbCore {
@@ -123,8 +123,7 @@ impl DbCore {
             {
                 let mut state = lock(&self.driver.chores.state);
                 if !state.poked && !state.stop {
-                    let next = state.next_at.map(|at| at.since(self.now()));
-                    let round = next.map_or(round, |next| next.min(round));
+                    let round = state.next_at.map_or(round, |at| at.since(self.now()).min(round));
                     let waited = self.driver.chores.wake.wait_timeout(state, round);
                     state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
@@ -180,6 +179,12 @@ impl DbCore {
         }
     }
 
+    /// Opens tables together with the chores' thread, for no longer than `most`.
+    pub(crate) fn open_tables_for(&self, most: Duration) {
+        let end = self.now() + most;
+        while self.now() < end && self.open_some_tables() {}
+    }
+
     fn open_some_tables(&self) -> bool {
         let batch = {
             let mut state = lock(&self.driver.chores.state);
@@ -187,9 +192,8 @@ impl DbCore {
                 state.to_open = Vec::new();
             }
             let left = state.to_open.len().saturating_sub(OPENED_AT_A_TIME);
-            if left > 0 {
-                state.next_at = soonest(state.next_at, self.now() + OPEN_PAUSE);
-            }
+            let next = (left > 0).then(|| self.now() + OPEN_PAUSE);
+            state.next_at = soonest(state.next_at, next);
             state.to_open.split_off(left)
         };
         for open in &batch {

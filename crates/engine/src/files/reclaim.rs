@@ -2,8 +2,8 @@
 //! afterwards its bytes are punched out of its file, or the file is unlinked once all its tables
 //! are dead. This is the only place that deletes or punches (ARCHITECTURE.md, invariant 5).
 //!
-//! Beside clients that is done in steps: file systems and devices discard the blocks of a large file
-//! at once, and serve nobody meanwhile. A file shrinks step by step, each made durable so that
+//! Beside clients that is done in steps: file systems and devices discard the blocks of a large
+//! file at once, and serve nobody meanwhile. A file shrinks step by step, each made durable so that
 //! its blocks are discarded with it, until the rest is unlinked.
 //!
 //! What must stay true: a table becomes a zombie only after the edit that removes it is durable; a
@@ -28,8 +28,11 @@ use crate::sync::lock;
 use crate::vfs::{OpenOptions, Vfs};
 
 const PAGE_BYTES: u64 = 4096;
-/// So much is given back at a time beside clients.
-const STEP_BYTES: u64 = 8 << 20;
+/// Beside clients at least so much is given back at a time, and what is due within so long.
+const STEP_BYTES_MIN: u64 = 1 << 20;
+const STEP_NS: u64 = 30_000_000;
+/// After a step it rests so many times as long as the step took, at least.
+const STEP_REST: u32 = 4;
 
 #[derive(Default)]
 struct FileState {
@@ -41,12 +44,21 @@ struct FileState {
     shared: bool,
 }
 
+/// A file of which nothing is live.
+#[derive(Clone, Copy)]
+struct Dead {
+    file: FileId,
+    /// What it has, as far as is known.
+    bytes: u64,
+    shared: bool,
+}
+
 #[derive(Default)]
 struct State {
     files: BTreeMap<FileId, FileState>,
     zombies: Vec<Arc<TableMeta>>,
-    /// Files of which nothing is live and that are not unlinked yet, and their bytes.
-    unlink: Vec<(FileId, u64)>,
+    /// Files of which nothing is live and that are not unlinked yet.
+    unlink: Vec<Dead>,
     /// Holes that could not be punched yet.
     punch: Vec<(FileId, u64, u64)>,
     /// Somebody is at it.
@@ -63,7 +75,7 @@ impl State {
     }
 
     fn due_bytes(&self) -> u64 {
-        let unlink = self.unlink.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        let unlink = self.unlink.iter().map(|dead| dead.bytes).sum::<u64>();
         unlink + self.punch.iter().map(|hole| hole.2).sum::<u64>()
     }
 }
@@ -153,7 +165,7 @@ impl Reclaimer {
     /// The files that hold anything reachable, or wait to be removed.
     pub(crate) fn known_files(&self) -> BTreeSet<FileId> {
         let state = lock(&self.state);
-        state.files.keys().chain(state.unlink.iter().map(|(file, _)| file)).copied().collect()
+        state.files.keys().chain(state.unlink.iter().map(|dead| &dead.file)).copied().collect()
     }
 
     /// Bytes of tables that no version needs and that are not given back yet.
@@ -213,20 +225,23 @@ impl Reclaimer {
             state.busy = true;
             (std::mem::take(&mut state.unlink), coalesce(std::mem::take(&mut state.punch)))
         };
-        let step = rate.map_or(u64::MAX, |_| STEP_BYTES);
+        let started = std::time::Instant::now();
+        let step =
+            rate.map_or(u64::MAX, |rate| (rate / (1_000_000_000 / STEP_NS)).max(STEP_BYTES_MIN));
         let mut left = step;
         let mut kept = (Vec::new(), Vec::new());
         let mut result = Ok(());
         while left > 0
-            && let Some((file, bytes)) = unlink.pop()
+            && let Some(dead) = unlink.pop()
         {
-            match self.unlink(file, left) {
+            match self.unlink(dead, left) {
                 Ok((done, gone)) => {
                     left = left.saturating_sub(done);
-                    unlink.extend((!gone).then_some((file, bytes.saturating_sub(done))));
+                    let bytes = dead.bytes.saturating_sub(done);
+                    unlink.extend((!gone).then_some(Dead { bytes, ..dead }));
                 }
                 Err(error) => {
-                    kept.0.push((file, bytes));
+                    kept.0.push(dead);
                     result = Err(error);
                 }
             }
@@ -238,7 +253,11 @@ impl Reclaimer {
             match self.punch(file, offset, piece, rate.is_some()) {
                 Ok(()) => {
                     left -= piece;
-                    punch.extend((piece < length).then_some((file, offset + piece, length - piece)));
+                    punch.extend((piece < length).then_some((
+                        file,
+                        offset + piece,
+                        length - piece,
+                    )));
                 }
                 Err(error) => {
                     kept.1.push((file, offset, length));
@@ -256,7 +275,8 @@ impl Reclaimer {
         if let Some(rate) = rate {
             let ns = u128::from(step - left) * 1_000_000_000 / u128::from(rate.max(1));
             let pause = Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX));
-            state.next_step = now + pause;
+            let took = started.elapsed();
+            state.next_step = now + took + pause.max(took * STEP_REST);
         }
         self.failing.store(result.is_err(), Ordering::Relaxed);
         result.map(|()| state.is_due().then_some(state.next_step))
@@ -264,11 +284,11 @@ impl Reclaimer {
 
     /// Gives `most` bytes of a dead file back, and the file if those are all. Returns how many
     /// they were, and whether the file is gone.
-    fn unlink(&self, file: FileId, most: u64) -> Result<(u64, bool)> {
-        self.tables.evict_file(file);
-        let path = table_file_name(&self.directory, file);
+    fn unlink(&self, dead: Dead, most: u64) -> Result<(u64, bool)> {
+        self.tables.evict_file(dead.file);
+        let path = table_file_name(&self.directory, dead.file);
         let mut bytes = 0;
-        if most < u64::MAX {
+        if most < u64::MAX && !dead.shared {
             match self.shrink(&path, most) {
                 Ok(Shrunk::ToNothing(rest)) => bytes = rest,
                 Ok(Shrunk::By(bytes)) => return Ok((bytes, false)),
@@ -309,7 +329,7 @@ impl Reclaimer {
             let Some(info) = state.files.get_mut(&file) else { continue };
             info.tables = info.tables.saturating_sub(1);
             if info.tables == 0 {
-                state.unlink.push((file, info.bytes));
+                state.unlink.push(Dead { file, bytes: info.bytes, shared: info.shared });
                 state.files.remove(&file);
                 state.punch.retain(|hole| hole.0 != file);
             } else if let Placement::Slice { offset, length, .. } = table.placement
@@ -364,14 +384,4 @@ fn coalesce(mut holes: Vec<(FileId, u64, u64)>) -> Vec<(FileId, u64, u64)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn neighbouring_holes_become_one() {
-        let file = FileId(7);
-        let holes = vec![(file, 8192, 4096), (FileId(8), 12288, 4096), (file, 4096, 4096)];
-        let joined = coalesce(holes);
-        assert_eq!(joined, vec![(file, 4096, 8192), (FileId(8), 12288, 4096)]);
-    }
-}
+mod tests;
