@@ -83,7 +83,9 @@ impl Allocation {
         options: &SchedulerOptions,
     ) -> bool {
         let differs = |now: u64, then: u64, bandwidth: u64| {
-            now.abs_diff(then) > scale(bandwidth, options.change_threshold, 1000)
+            // That nothing is left, or something again, pauses deep work or lets it go on.
+            (now == 0) != (then == 0)
+                || now.abs_diff(then) > scale(bandwidth, options.change_threshold, 1000)
         };
         differs(self.read, before.read, device.read_bytes_per_second)
             || differs(self.write, before.write, device.write_bytes_per_second)

@@ -59,12 +59,17 @@ const STRAIN: u64 = 1_500;
 const RECENT_SAMPLES: u64 = 16;
 /// Fewer requests of clients in a sample say nothing.
 const REQUESTS_MIN: u64 = 2;
+/// So many samples find out what is usual, and deep work rests meanwhile.
+const FIRST_SAMPLES: u64 = 10;
 /// Over so many samples what is usual is averaged.
 const USUAL_SAMPLES: u64 = 256;
 const NOISE_SAMPLES: u64 = 64;
 /// Background work that uses less than this part of what is believed, in thousandths, is not what
 /// clients wait behind.
 const USED_MIN: u64 = 150;
+/// If it is not held up by a device that does much less than that: it has a request under way for
+/// fewer of a thousand nanoseconds than so many.
+const REST_BUSY_MAX: u64 = 200;
 /// It is held up by the device when it has a request under way for so many of a thousand
 /// nanoseconds, by the belief when it uses so many thousandths of that.
 const BUSY_MIN: u64 = 500;
@@ -167,6 +172,8 @@ struct Requests {
     usual_ns: u64,
     /// Their mean time lately.
     recent_ns: u64,
+    /// Samples seen, up to those that find out what is usual.
+    seen: u64,
 }
 
 impl Requests {
@@ -183,11 +190,15 @@ impl Requests {
         }
         let mean = (ns / count).max(1);
         self.recent_ns = (self.recent_ns * (RECENT_SAMPLES - 1) + mean) / RECENT_SAMPLES;
+        if self.seen < FIRST_SAMPLES {
+            self.seen += 1;
+            self.usual_ns = if self.usual_ns == 0 { mean } else { mean.min(self.usual_ns) };
+            return false;
+        }
         let usual = self.usual_ns;
         // What is less than usual counts more: it shows what the device can do.
         let weight = if mean < usual { USUAL_SAMPLES / 8 } else { USUAL_SAMPLES };
         match usual {
-            0 => self.usual_ns = mean,
             usual if mean < usual => self.usual_ns = usual - (usual - mean) / weight,
             usual if rests => self.usual_ns = usual + ((mean - usual) / weight).min(usual / 16),
             _ => {}
@@ -230,8 +241,17 @@ impl Direction {
     /// Whether background work is held up by the device or by what is believed of it. If it is not,
     /// what is delivered says nothing of what could be.
     fn is_limited(&self, window_ns: u64) -> bool {
-        let busy = scale(self.background_ns, 1000, window_ns.max(WINDOW_NS / 2)).max(self.busy);
-        busy >= BUSY_MIN || self.used(window_ns) >= LIMITED_MIN
+        self.busy_part(window_ns) >= BUSY_MIN || self.used(window_ns) >= LIMITED_MIN
+    }
+
+    /// For how many of a thousand nanoseconds background work has a request under way.
+    fn busy_part(&self, window_ns: u64) -> u64 {
+        scale(self.background_ns, 1000, window_ns.max(WINDOW_NS / 2)).max(self.busy)
+    }
+
+    /// Whether background work does so little that clients do not wait behind it.
+    fn rests(&self, window_ns: u64) -> bool {
+        self.used(window_ns) < USED_MIN && self.busy_part(window_ns) < REST_BUSY_MAX
     }
 
     /// What part of the belief background work uses, in thousandths.
@@ -394,8 +414,8 @@ impl DeviceModel {
     fn look_for_harm(&mut self, now: Instant, window_ns: u64, sample: &Sample) {
         let client = sample.classes[IoClass::Client.index()];
         let wal = sample.classes[IoClass::Wal.index()];
-        let (read_used, write_used) = (self.read.used(window_ns), self.write.used(window_ns));
-        let rests = read_used.max(write_used) < USED_MIN;
+        let (no_reads, no_writes) = (self.read.rests(window_ns), self.write.rests(window_ns));
+        let rests = no_reads && no_writes;
         // What it left behind in the device's queue has to drain first.
         let since = self.rests_since.filter(|_| rests).unwrap_or(now);
         self.rests_since = rests.then_some(since);
@@ -403,6 +423,10 @@ impl DeviceModel {
         let reads = self.client_reads.harmed(client.reads, client.read_ns, rests);
         let writes = self.client_writes.harmed(wal.writes, wal.write_ns, rests);
         let harmed = reads || writes;
+        let finding_out = |requests: &Requests| (1..FIRST_SAMPLES).contains(&requests.seen);
+        if finding_out(&self.client_reads) || finding_out(&self.client_writes) {
+            self.brake_until = Instant(now.0 + BRAKE_NS);
+        }
         if self.rests_since.is_some() && !rests {
             return;
         }
@@ -423,10 +447,10 @@ impl DeviceModel {
         }
         self.sure = 0;
         // Reads wait behind reads first of all; behind writes if there are hardly any reads.
-        if reads && read_used >= USED_MIN {
+        if reads && !no_reads {
             self.read.cut(now, window_ns);
         }
-        if write_used >= USED_MIN && (writes || read_used < USED_MIN) {
+        if !no_writes && (writes || no_reads) {
             self.write.cut(now, window_ns);
         }
     }

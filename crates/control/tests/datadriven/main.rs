@@ -22,6 +22,10 @@ use sateen_control::{
     JobId, JobResult, RequestId, SeqNo, TableId, TableMeta, Version, VersionEdit,
 };
 
+mod load;
+
+use load::{Device, Load};
+
 /// The words of a command line: plain ones, and `key=value`.
 struct Line<'a> {
     words: Vec<&'a str>,
@@ -142,6 +146,10 @@ fn set_control(options: &mut ControlOptions, key: &str, value: &str) {
             }
         }
         "discard" => options.scheduler.discard_preempted = flag(value),
+        "bandwidth" => options.scheduler.bandwidth = flag(value),
+        "device" => options.scheduler.device_bytes_per_second = Some(number(value)),
+        "floor" => options.scheduler.floor_bytes_per_second = Some(number(value)),
+        "drain" => options.scheduler.drain_time = duration(value),
         "delayed-rate" => options.delayed_write_rate = number(value),
         "retry" => options.retry_delay = duration(value),
         _ => panic!("unknown option {key}"),
@@ -193,6 +201,7 @@ struct World {
     in_flight: InFlight,
     last_table: u64,
     last_job: u64,
+    device: Device,
 }
 
 impl World {
@@ -213,6 +222,9 @@ impl World {
     /// - `advance 50ms`
     /// - `limit`: the rate limit in force
     /// - `busy N`: N times 100 ms in which every grant is used up at once; `slow N`: one in each
+    /// - `load 2s [reads=N] [puts=N] [device=N]`: clients read and put so many bytes a second, the
+    ///   device reads so many; says what background work moved
+    /// - `believed`: what is believed of the device
     /// - `poll`: all that is to do, and when to ask again; `poll no-grants`: without grants, which
     ///   are given all the same
     fn run(&mut self, command: &str, input: &[&str]) -> String {
@@ -246,6 +258,11 @@ impl World {
                 String::new()
             }
             "limit" => format!("{:?}\n", self.plane.as_ref().expect("a plane").rate_limit()),
+            "load" => self.load(&line),
+            "believed" => {
+                let profile = self.plane.as_ref().expect("a plane").device();
+                format!("reads {} MB/s\n", profile.read_bytes_per_second / 1_000_000)
+            }
             "busy" => self.busy(number(line.word(1)), false),
             "slow" => self.busy(number(line.word(1)), true),
             "poll" => self.poll(line.words.get(1) == Some(&"no-grants")),
@@ -392,6 +409,14 @@ impl World {
         (&self.versions[&cf], &self.options[&cf])
     }
 
+    fn load(&mut self, line: &Line<'_>) -> String {
+        let value = |name| line.values.get(name).map_or(0, |text| number(text));
+        let load = Load { reads: value("reads"), puts: value("puts"), device: value("device") };
+        let periods = duration(line.word(1)).as_millis() as u64 / 10;
+        let plane = self.plane.as_mut().expect("a plane");
+        self.device.run(plane, &mut self.now, periods, &load)
+    }
+
     fn busy(&mut self, periods: u64, slow: bool) -> String {
         let plane = self.plane.as_mut().expect("a plane");
         let mut granted = 0;
@@ -420,6 +445,7 @@ impl World {
         let plane = self.plane.as_mut().expect("a plane");
         let mut out = String::new();
         while let Some(action) = plane.poll(self.now) {
+            self.device.note(&action);
             let text = action.to_string();
             if !(no_grants && text.starts_with("grant")) {
                 writeln!(out, "{text}").unwrap();
