@@ -34,6 +34,9 @@ const FILL_PEAK: Smoothed = Smoothed::new(250_000_000, 20 * NS_PER_SECOND);
 /// What happens over a peak and a valley.
 const LONG: Smoothed = Smoothed::new(30 * NS_PER_SECOND, 30 * NS_PER_SECOND);
 
+/// Clients that did nothing for so long are gone.
+const ACTIVE_NS: u64 = NS_PER_SECOND;
+
 /// Bytes a second, as they are used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Monitor {
@@ -44,6 +47,8 @@ pub(crate) struct Monitor {
     fill_long: Smoothed,
     deep_long: Smoothed,
     last: Option<Instant>,
+    /// When clients used the device or wrote into memtables last.
+    active_at: Option<Instant>,
 }
 
 impl Default for Monitor {
@@ -56,6 +61,7 @@ impl Default for Monitor {
             fill_long: LONG,
             deep_long: LONG,
             last: None,
+            active_at: None,
         }
     }
 }
@@ -67,8 +73,13 @@ impl Monitor {
         let class = |class: IoClass| sample.classes[class.index()];
         let (client, wal, deep) =
             (class(IoClass::Client), class(IoClass::Wal), class(IoClass::Deep(1)));
-        self.client_read.add(client.read_bytes + wal.read_bytes, over_ns);
-        self.client_write.add(client.write_bytes + wal.write_bytes, over_ns);
+        let read = client.read_bytes + wal.read_bytes;
+        let written = client.write_bytes + wal.write_bytes;
+        if read + written + sample.user_bytes > 0 {
+            self.active_at = Some(now);
+        }
+        self.client_read.add(read, over_ns);
+        self.client_write.add(written, over_ns);
         self.fill.add(sample.user_bytes, over_ns);
         self.fill_peak.add(sample.user_bytes, over_ns);
         self.fill_long.add(sample.user_bytes, over_ns);
@@ -109,7 +120,8 @@ impl Monitor {
 
     /// Whether clients have used the device lately.
     pub(crate) fn clients_active(&self) -> bool {
-        self.client_read() + self.client_write() + self.fill() > 64 << 10
+        let lately = |(now, at): (Instant, Instant)| now.0 - at.0 < ACTIVE_NS;
+        self.last.zip(self.active_at).is_some_and(lately)
     }
 }
 
