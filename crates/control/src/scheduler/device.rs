@@ -79,7 +79,7 @@ const NEAR: u64 = 800;
 /// On average, for it to be raised: what clients leave is given out up to a little less than the
 /// belief, so there is not much between the two.
 const GROUNDS: u64 = 880;
-const GROUNDS_URGENT: u64 = 800;
+const GROUNDS_URGENT: u64 = 870;
 /// The least and the most that a cut takes away, in thousandths, and the time between two.
 const CUT_MIN: u64 = 60;
 const CUT_MAX: u64 = 300;

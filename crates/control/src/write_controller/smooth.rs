@@ -58,6 +58,8 @@ const AMPLE: u64 = 4;
 /// Debt is looked at once it would take so long to drain, and must not take longer than that.
 const DEBT_SECONDS_SOFT: u64 = 60;
 const DEBT_SECONDS_HARD: u64 = 600;
+/// Less debt than this is none, however slow the device is believed to be.
+const DEBT_MIN: u64 = 4 << 30;
 
 /// Debt alone slows writers down to half of what drains, no further: then it shrinks.
 const DEBT_PART_MAX: u64 = 666;
@@ -113,8 +115,9 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
 
     let seconds = |seconds: u64| drains.deep_bandwidth.saturating_mul(seconds);
     let limit = |limit: u64, by_time: u64| if limit == 0 { by_time } else { limit.min(by_time) };
-    let soft = limit(options.soft_pending_compaction_bytes_limit, seconds(DEBT_SECONDS_SOFT));
-    let hard = limit(options.hard_pending_compaction_bytes_limit, seconds(DEBT_SECONDS_HARD));
+    let (soft, hard) = (seconds(DEBT_SECONDS_SOFT), seconds(DEBT_SECONDS_HARD));
+    let soft = limit(options.soft_pending_compaction_bytes_limit, soft.max(DEBT_MIN));
+    let hard = limit(options.hard_pending_compaction_bytes_limit, hard.max(2 * DEBT_MIN));
     let unlimited = options.soft_pending_compaction_bytes_limit == 0
         && options.hard_pending_compaction_bytes_limit == 0;
     [
