@@ -38,7 +38,10 @@ pub(crate) struct OutputContext {
 pub(crate) struct Output {
     context: OutputContext,
     file: Option<(FileId, CompactionFileWriter)>,
+    /// Kept from one table to the next.
     builder: Option<TableBuilder>,
+    /// A table has begun and has not ended.
+    open: bool,
     tables: Vec<TableMeta>,
     /// The file, once it is written.
     finished: Option<FileId>,
@@ -52,6 +55,7 @@ impl Output {
             context,
             file: None,
             builder: None,
+            open: false,
             tables: Vec::new(),
             finished: None,
             written: 0,
@@ -66,24 +70,25 @@ impl Output {
     /// Bytes of the table being written, about; 0 between tables.
     #[inline]
     pub(crate) fn table_bytes(&self) -> u64 {
-        self.builder.as_ref().map_or(0, TableBuilder::estimated_size)
+        let open = self.builder.as_ref().filter(|_| self.open);
+        open.map_or(0, TableBuilder::estimated_size)
     }
 
     /// True once there is something to install.
     #[inline]
     pub(crate) fn has_written(&self) -> bool {
-        self.builder.is_some() || !self.tables.is_empty()
+        self.open || !self.tables.is_empty()
     }
 
     #[inline]
     pub(crate) fn has_open_table(&self) -> bool {
-        self.builder.is_some()
+        self.open
     }
 
     /// Adds an entry to the open table, beginning file and table as needed.
     #[inline]
     pub(crate) fn add(&mut self, counters: &Counters, key: &[u8], value: &[u8]) -> Result<()> {
-        if self.builder.is_none() {
+        if !self.open {
             self.begin_table(counters)?;
         }
         match (&mut self.builder, &mut self.file) {
@@ -107,8 +112,14 @@ impl Output {
             )?;
             self.file = Some((id, file));
         }
+        let table = counters.table();
+        if let Some(builder) = &mut self.builder {
+            builder.begin(table);
+            self.open = true;
+            return Ok(());
+        }
         let options = TableBuilderOptions {
-            table: counters.table(),
+            table,
             column_family: context.family,
             level: context.level,
             block_bytes: usize::try_from(context.family_options.block_bytes).unwrap_or(4096),
@@ -122,14 +133,18 @@ impl Output {
             compression_level: context.family_options.zstd_level,
         };
         self.builder = Some(TableBuilder::new(options)?);
+        self.open = true;
         Ok(())
     }
 
     /// Ends the open table, if there is one. Call only between user keys.
     pub(crate) fn end_table(&mut self) -> Result<()> {
-        let (Some(builder), Some((id, file))) = (self.builder.take(), &mut self.file) else {
+        let (Some(builder), Some((id, file))) = (&mut self.builder, &mut self.file) else {
             return Ok(());
         };
+        if !std::mem::take(&mut self.open) {
+            return Ok(());
+        }
         let summary = builder.finish(file)?;
         self.tables.push(summary.into_meta(*id));
         Ok(())
@@ -159,6 +174,7 @@ impl Output {
     /// Gives up: removes the file. What cannot be removed is an orphan that the next open removes.
     pub(crate) fn abandon(&mut self) {
         self.builder = None;
+        self.open = false;
         let begun = self.file.take().map(|(id, _)| id);
         if let Some(id) = begun.or(self.finished.take()) {
             let path = table_file_name(&self.context.directory, id);

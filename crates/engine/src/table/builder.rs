@@ -27,6 +27,8 @@ pub(crate) const KEY_BYTES_MAX: usize = (1 << 16) - 1;
 /// Values are at most this long (format rule F11).
 pub(crate) const VALUE_BYTES_MAX: usize = 1 << 30;
 const BLOCK_TARGET_MAX: usize = 1 << 24;
+/// No buffer keeps more than this for the next block or table.
+const BUFFER_KEPT_MAX: usize = 1 << 20;
 
 /// How a table is built.
 #[derive(Clone, Debug)]
@@ -100,7 +102,9 @@ impl TableSummary {
     }
 }
 
-/// Builds one table. After an error it is given up, together with its file.
+/// Builds one table after the other, in the same memory: what comes and goes with each table leaves
+/// holes between indexes and filters that stay. After an error it is given up, together with its
+/// file.
 pub(crate) struct TableBuilder {
     options: TableBuilderOptions,
     block: BlockBuilder,
@@ -109,6 +113,8 @@ pub(crate) struct TableBuilder {
     index: IndexBuilder,
     hashes: Vec<u64>,
     separator: Vec<u8>,
+    /// The blocks behind the data, one after the other.
+    tail: Vec<u8>,
     /// The user key and trailer added last.
     last_key: Vec<u8>,
     last_trailer: u64,
@@ -135,6 +141,7 @@ impl TableBuilder {
             index: IndexBuilder::default(),
             hashes: Vec::new(),
             separator: Vec::new(),
+            tail: Vec::new(),
             last_key: Vec::new(),
             last_trailer: 0,
             smallest: Vec::new(),
@@ -217,15 +224,22 @@ impl TableBuilder {
         self.entries
     }
 
+    /// What is added next is in the table `table`. The one before is finished.
+    pub(crate) fn begin(&mut self, table: TableId) {
+        debug_assert_eq!(self.entries, 0, "a table that is not finished");
+        self.options.table = table;
+    }
+
     /// Writes what is left of the table and ends it in `file`. A table has at least one entry.
-    pub(crate) fn finish(mut self, file: &mut CompactionFileWriter) -> Result<TableSummary> {
+    pub(crate) fn finish(&mut self, file: &mut CompactionFileWriter) -> Result<TableSummary> {
         let Some(seed) = self.seed else {
             return Err(Error::InvalidArgument("a table without entries".to_owned()));
         };
         self.separator.clone_from(&self.last_key);
         self.write_block(file)?;
         let data_end = self.written;
-        let mut block = Vec::new();
+        let mut block = std::mem::take(&mut self.tail);
+        block.clear();
         let mut filter = BlockHandle::default();
         if self.options.filter_bits_per_key > 0 {
             filter::build(&self.hashes, self.options.filter_bits_per_key, &mut block);
@@ -244,18 +258,20 @@ impl TableBuilder {
         let table = self.options.table;
         let footer = Footer { table, data_end, index, filter, properties };
         file.append(&footer.encode(seed, self.written))?;
+        block.shrink_to(BUFFER_KEPT_MAX);
+        self.tail = block;
         self.end(file, data_end)
     }
 
-    fn end(self, file: &mut CompactionFileWriter, data_end: u64) -> Result<TableSummary> {
+    fn end(&mut self, file: &mut CompactionFileWriter, data_end: u64) -> Result<TableSummary> {
         let entry = DirectoryEntry {
             table: self.options.table,
             offset: 0,
             length: 0,
             column_family: self.options.column_family,
             level: self.options.level,
-            smallest: self.smallest,
-            largest: self.last_key,
+            smallest: std::mem::take(&mut self.smallest),
+            largest: std::mem::take(&mut self.last_key),
             seqno_min: SeqNo(self.seqno_min),
             seqno_max: SeqNo(self.seqno_max),
             entries: self.entries,
@@ -263,6 +279,12 @@ impl TableBuilder {
             raw_bytes: self.raw_bytes,
         };
         let (offset, size_bytes) = file.finish_table(&entry)?;
+        self.index.clear();
+        self.hashes.clear();
+        self.hashes.shrink_to(BUFFER_KEPT_MAX / size_of::<u64>());
+        self.seed = None;
+        (self.written, self.entries, self.tombstones, self.raw_bytes) = (0, 0, 0, 0);
+        (self.seqno_min, self.seqno_max) = (u64::MAX, 0);
         Ok(TableSummary {
             id: entry.table,
             offset,
@@ -333,7 +355,7 @@ impl TableBuilder {
         self.written += block.len() as u64;
         self.index.add(&self.separator, payload);
         self.block.clear();
-        self.compressed.shrink_to(1 << 20);
+        self.compressed.shrink_to(BUFFER_KEPT_MAX);
         Ok(())
     }
 

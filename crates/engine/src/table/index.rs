@@ -31,6 +31,12 @@ impl IndexBuilder {
         self.blocks.push((self.separators.len(), payload_bytes));
     }
 
+    /// Forgets all of them.
+    pub(crate) fn clear(&mut self) {
+        self.separators.clear();
+        self.blocks.clear();
+    }
+
     /// How many blocks were added.
     pub(crate) fn blocks(&self) -> u64 {
         self.blocks.len() as u64

@@ -1,24 +1,75 @@
 //! A byte buffer whose address and capacity are multiples of the direct I/O alignment, for the
 //! writer of compaction files and for sequential readers. What must stay true: the storage never
 //! moves after it was made, so the aligned address found at birth stays aligned.
+//!
+//! Large buffers are mapped, and do not come from the allocator: they come and go with each table
+//! that is merged, and between them the allocator would put indexes and filters that stay, so that
+//! the holes that buffers leave cannot be given back (a third of the memory in a fill).
 
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 use std::io;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
+
+use memmap2::MmapMut;
 
 use super::{IoClass, VfsFile};
 
 /// What direct I/O asks of offsets, lengths and buffer addresses, in bytes.
 pub const DIRECT_IO_ALIGNMENT: usize = 4096;
 
+/// Buffers of this size and more are mapped.
+const MAPPED_MIN: usize = 64 << 10;
+
+/// Memory that is never resized.
+enum Storage {
+    Allocated(Box<[u8]>),
+    Mapped(MmapMut),
+}
+
+impl Storage {
+    fn new(bytes: usize) -> Storage {
+        let mapped =
+            if bytes >= MAPPED_MIN && !cfg!(miri) { MmapMut::map_anon(bytes).ok() } else { None };
+        // Where no more mappings are to be had there may still be memory.
+        mapped.map_or_else(|| Storage::Allocated(vec![0; bytes].into()), Storage::Mapped)
+    }
+}
+
+impl Default for Storage {
+    fn default() -> Storage {
+        Storage::Allocated(Box::default())
+    }
+}
+
+impl Deref for Storage {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Storage::Allocated(bytes) => bytes,
+            Storage::Mapped(bytes) => bytes,
+        }
+    }
+}
+
+impl DerefMut for Storage {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match self {
+            Storage::Allocated(bytes) => bytes,
+            Storage::Mapped(bytes) => bytes,
+        }
+    }
+}
+
 /// Bytes at an aligned address, up to a fixed capacity. The default has none.
 #[derive(Default)]
 pub struct AlignedBuffer {
-    /// Longer than the capacity by one alignment, and never resized.
-    storage: Box<[u8]>,
+    /// Longer than the capacity by one alignment.
+    storage: Storage,
     start: usize,
     len: usize,
     capacity: usize,
@@ -31,9 +82,9 @@ impl AlignedBuffer {
     pub fn with_capacity(capacity: usize) -> AlignedBuffer {
         let capacity = capacity.next_multiple_of(DIRECT_IO_ALIGNMENT);
         if capacity == 0 {
-            return AlignedBuffer { storage: Box::default(), start: 0, len: 0, capacity };
+            return AlignedBuffer::default();
         }
-        let storage = vec![0; capacity + DIRECT_IO_ALIGNMENT].into_boxed_slice();
+        let storage = Storage::new(capacity + DIRECT_IO_ALIGNMENT);
         // Not `align_offset`: an interpreter may answer that it does not know.
         let address = storage.as_ptr().addr();
         let start = address.next_multiple_of(DIRECT_IO_ALIGNMENT) - address;

@@ -23,7 +23,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #[test]
     fn behaves_as_a_vector_with_an_aligned_address(
-        capacity in 0usize..20_000, steps in prop::collection::vec(step(), 0..40),
+        capacity in prop_oneof![0usize..20_000, 60_000usize..80_000],
+        steps in prop::collection::vec(step(), 0..40),
     ) {
         let mut buffer = AlignedBuffer::with_capacity(capacity);
         let mut model = Vec::new();
