@@ -210,6 +210,7 @@ impl ColumnFamily {
             scores: &self.scores,
             in_flight,
             level0_only: true,
+            level0_waits: false,
         })
     }
 
@@ -274,7 +275,14 @@ impl ColumnFamily {
     }
 
     /// Looks for the next compaction. What is found has to be claimed before the next look.
-    pub(crate) fn pick(&mut self, in_flight: &InFlight, level0_only: bool) -> Pick {
+    /// `clears_way`: who holds what level 0 needs is told to end for it.
+    pub(crate) fn pick(
+        &mut self,
+        in_flight: &InFlight,
+        level0_only: bool,
+        clears_way: bool,
+    ) -> Pick {
+        let level0_waits = clears_way && !self.level0_blockers(in_flight).is_empty();
         if self.scores.is_empty() {
             self.scores = scores(&self.version, &self.options, &self.targets, in_flight);
         }
@@ -285,6 +293,7 @@ impl ColumnFamily {
             scores: &self.scores,
             in_flight,
             level0_only,
+            level0_waits,
         };
         if let Some(request) = self.requests.front_mut().filter(|r| r.job.is_none()) {
             // A long request must not let level 0 fill up: they take turns.

@@ -32,7 +32,7 @@ impl CompactionPicker for LeveledPicker {
         if context.options.disable_auto_compactions {
             return None;
         }
-        let mut level0_blocked = false;
+        let mut level0_blocked = context.level0_waits;
         for urgent in context.scores.iter().take_while(|urgent| urgent.score >= 1.0) {
             if urgent.level == 0 {
                 if let Some(plan) = pick_level0(context) {

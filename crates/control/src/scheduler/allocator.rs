@@ -41,17 +41,16 @@ const PACE_MIN: u64 = 16 << 20;
 const LEVEL0_AMPLIFICATION_MIN: u64 = 2;
 
 impl Allocation {
-    /// What is due now.
+    /// What is due now. `usable`: what may be asked of the device, reads and writes.
     pub(crate) fn due(
         options: &SchedulerOptions,
-        device: DeviceProfile,
+        usable: (u64, u64),
         monitor: &Monitor,
         demand: Demand,
     ) -> Allocation {
         let (client_read, client_write) = (monitor.client_read(), monitor.client_write());
-        let usable = |bandwidth: u64| scale(bandwidth, 1000 - options.headroom.min(999), 1000);
-        let read = usable(device.read_bytes_per_second).saturating_sub(client_read);
-        let write = usable(device.write_bytes_per_second).saturating_sub(client_write);
+        let read = usable.0.saturating_sub(client_read);
+        let write = usable.1.saturating_sub(client_write);
         let down = demand.level0_amplification.max(LEVEL0_AMPLIFICATION_MIN);
         // Of the most that was written lately: who waits for a flush writes less, and must not get
         // less of the device for that.

@@ -4,11 +4,12 @@
 //!
 //! How: clients' requests that take twice as long as usual, while background work is held up by
 //! the device, have queued behind it: the belief is cut to what was delivered, and deep work is
-//! held for a moment. A belief that keeps background work from what it wants grows: up to where
-//! it was cut last at once, beyond that in short steps with a pause after each that fails. Where
-//! no client waits for the device nobody is harmed, and nothing is concluded. Clients are slow on
-//! a busy processor, too: what is usual is learned while background work rests, how often that
-//! deceives counts against it, and no cut goes below what was delivered lately without harm.
+//! held for a moment. Where the debt is urgent and the belief keeps background work from what it
+//! wants, more is asked for a moment, and believed once it was delivered: what was not seen is not
+//! believed. Where no client waits for the device nobody is harmed, and nothing is concluded.
+//! Clients are slow on a busy processor, too: what is usual is learned while background work rests,
+//! how often that deceives counts against it, and no cut goes below what was delivered lately
+//! without harm.
 //!
 //! What must stay true: a belief is never below [`BANDWIDTH_MIN`], and follows a device that became
 //! faster or slower within ten seconds of demand.
@@ -76,10 +77,6 @@ const BUSY_MIN: u64 = 500;
 const LIMITED_MIN: u64 = 700;
 /// The device is near to what is believed of it when it delivers so many thousandths of that.
 const NEAR: u64 = 800;
-/// On average, for it to be raised: what clients leave is given out up to a little less than the
-/// belief, so there is not much between the two.
-const GROUNDS: u64 = 880;
-const GROUNDS_URGENT: u64 = 870;
 /// The least and the most that a cut takes away, in thousandths, and the time between two.
 const CUT_MIN: u64 = 60;
 const CUT_MAX: u64 = 300;
@@ -99,28 +96,34 @@ const DOUBT: u64 = 50;
 const DRAINED_NS: u64 = 1_000_000_000;
 /// Over so long what is delivered is averaged.
 const AVERAGE_NS: u64 = 500_000_000;
-/// By this part of itself the belief grows in a window, up to where it was cut last.
-const GROWTH: u64 = 20;
-/// By this part it is raised to see whether the device does more, for so many windows.
-const PROBE: u64 = 12;
-const PROBE_WINDOWS: u32 = 4;
+/// A probe asks this part more than is believed, for so many windows. The first one is its start:
+/// what was saved up in the device or in a throttle before it says nothing.
+const PROBE: u64 = 16;
+const PROBE_WINDOWS: u32 = 10;
+/// It has shown that there is more if so many thousandths of what was asked were delivered.
+const PROVEN: u64 = 970;
+/// After so many probes that did no harm each asks twice as much more as the one before, up to so
+/// many times as much: the device has become another.
+const SHORT_PROBES: u32 = 2;
+const PROBE_DOUBLED_MAX: u32 = 4;
 /// How long the belief is cut to see whether that helps clients who are strained, and how long
 /// after one that did not the next is, at first and at most.
 const TRIAL_NS: u64 = 500_000_000;
 const TRIAL_PAUSE_NS: u64 = 5_000_000_000;
 const TRIAL_PAUSE_NS_MAX: u64 = 160_000_000_000;
-/// How long no further step is tried after one that failed.
+/// How long nothing more is asked after a cut, or after a probe that failed.
 const HOLD_NS: u64 = 4_000_000_000;
 
 /// One direction of the device.
 #[derive(Clone, Copy, Debug)]
 struct Direction {
     bandwidth: u64,
-    /// Where it was cut last, and when.
-    plateau: u64,
+    /// When it was cut last, and until when nothing more is asked of the device.
     cut_at: Option<Instant>,
-    /// What was believed before the step that is being tried, and for how many windows more.
-    probe: Option<(u64, u32)>,
+    hold_until: Instant,
+    probe: Option<Probe>,
+    /// How many probes in a row have shown that there is more.
+    probes: u32,
     /// What was believed before it was cut for clients who are strained, and when that was; when
     /// the next such cut may be, and how long after one that was of no use.
     trial: Option<(u64, Instant)>,
@@ -142,6 +145,17 @@ struct Direction {
     /// Background work wanted more than it was granted, and could not wait for it.
     wanted: bool,
     urgent: bool,
+}
+
+/// More is asked of the device than is believed of it, for a moment.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    /// Bytes a second.
+    asked: u64,
+    /// Windows that are over, and what was delivered in them but the first.
+    windows: u32,
+    bytes: u64,
+    over_ns: u64,
 }
 
 /// The device as the samples show it.
@@ -211,9 +225,10 @@ impl Direction {
     fn new(bandwidth: u64) -> Direction {
         Direction {
             bandwidth: scale(bandwidth, START, 1000).clamp(BANDWIDTH_MIN, BANDWIDTH_MAX),
-            plateau: bandwidth,
             cut_at: None,
+            hold_until: Instant::default(),
             probe: None,
+            probes: 0,
             trial: None,
             no_trial_before: Instant::default(),
             trial_pause_ns: TRIAL_PAUSE_NS,
@@ -261,16 +276,21 @@ impl Direction {
     }
 
     /// Clients wait behind background work: the device does not do what was believed.
-    fn cut(&mut self, now: Instant, window_ns: u64) {
+    fn cut(&mut self, now: Instant, window_ns: u64, held: bool) {
         let paused = self.cut_at.is_some_and(|at| now.0 - at.0 < CUT_PAUSE_NS);
-        if paused || !self.is_limited(window_ns) {
+        let limited = self.is_limited(window_ns);
+        if paused || !limited && !held {
             return;
+        }
+        if self.probe.is_some() {
+            return self.end_probe(now);
         }
         let most = |thousandths: u64| scale(self.bandwidth, 1000 - thousandths, 1000);
         let lately = per_second(self.bytes, window_ns.max(WINDOW_NS / 2));
-        let found = match self.probe {
-            Some((before, _)) => before,
-            None => lately.max(self.delivered).max(most(CUT_MAX)).min(most(CUT_MIN)),
+        let found = match limited {
+            // What it delivers while deep work is held is not what it can.
+            false => most(CUT_MIN),
+            true => lately.max(self.delivered).max(most(CUT_MAX)).min(most(CUT_MIN)),
         };
         self.cut_to(now, found);
     }
@@ -279,9 +299,41 @@ impl Direction {
         // What was delivered without harm is possible.
         let found = found.max(scale(self.proven, 1000 - CUT_MIN, 1000)).min(self.bandwidth);
         self.bandwidth = found.clamp(BANDWIDTH_MIN, BANDWIDTH_MAX);
-        self.plateau = self.bandwidth;
         self.cut_at = Some(now);
+        self.end_probe(now);
+    }
+
+    fn end_probe(&mut self, now: Instant) {
         self.probe = None;
+        self.probes = 0;
+        self.hold_until = Instant(now.0 + HOLD_NS);
+    }
+
+    /// A window of a probe is over.
+    fn go_on_probing(&mut self, now: Instant, window_ns: u64, harmed: bool, probe: Probe) {
+        let windows = probe.windows + 1;
+        let first = windows == 1;
+        // Who does not use up what is granted is held up by the device, or has nothing to do.
+        if harmed || !first && !self.wanted {
+            return self.end_probe(now);
+        }
+        let bytes = probe.bytes + if first { 0 } else { self.bytes };
+        let over_ns = probe.over_ns + if first { 0 } else { window_ns };
+        if windows < PROBE_WINDOWS {
+            self.probe = Some(Probe { windows, bytes, over_ns, ..probe });
+        } else if per_second(bytes, over_ns) >= scale(probe.asked, PROVEN, 1000) {
+            self.bandwidth = probe.asked;
+            self.probe = None;
+            self.probes += 1;
+        } else {
+            self.end_probe(now);
+        }
+    }
+
+    /// What may be asked of it: a little less than it can, but in a probe.
+    fn usable(&self, headroom: u64) -> u64 {
+        let usual = scale(self.bandwidth, 1000 - headroom.min(999), 1000);
+        self.probe.map_or(usual, |probe| probe.asked)
     }
 
     /// Whether the device delivers about what is believed of it.
@@ -299,7 +351,6 @@ impl Direction {
         self.trial = None;
         if strained {
             self.bandwidth = self.bandwidth.max(before);
-            self.plateau = self.plateau.max(before);
             self.no_trial_before = Instant(now.0 + self.trial_pause_ns);
             self.trial_pause_ns = (2 * self.trial_pause_ns).min(TRIAL_PAUSE_NS_MAX);
         } else {
@@ -316,31 +367,21 @@ impl Direction {
         // Over a while: a device that was idle may do more than it can go on with.
         self.average = follow(self.average, self.delivered, window_ns, AVERAGE_NS);
         self.proven = if harmed { less } else { less.max(self.average.min(self.bandwidth)) };
-        let rested = self.cut_at.is_none_or(|at| now.0 - at.0 >= HOLD_NS);
         self.judge_trial(now, strained);
-        let near = self.is_near();
-        let grounds = if self.urgent { GROUNDS_URGENT } else { GROUNDS };
-        let grounds = self.average >= scale(self.bandwidth, grounds, 1000);
+        let may_try = self.trial.is_none() && now >= self.no_trial_before;
         match self.probe {
-            probe if strained && near && now >= self.no_trial_before && self.trial.is_none() => {
-                let before = probe.map_or(self.bandwidth, |(before, _)| before);
+            _ if strained && self.is_near() && may_try => {
+                let before = self.bandwidth;
                 let less = before.min(self.average.max(scale(before, 1000 - CUT_MAX, 1000)));
                 self.cut_to(now, scale(less, 1000 - CUT_MIN, 1000));
                 self.trial = Some((before, now));
             }
-            // The step was one too many.
-            Some((before, _)) if harmed => self.cut_to(now, before),
-            Some((before, left)) if left > 1 => self.probe = Some((before, left - 1)),
-            // It did no harm while it was made use of.
-            Some(_) if self.wanted => self.probe = None,
-            Some(_) => {}
-            None if !self.wanted || harmed || self.trial.is_some() || !grounds => {}
-            None if self.bandwidth < self.plateau => {
-                self.bandwidth = (self.bandwidth + self.bandwidth / GROWTH).min(self.plateau);
-            }
-            None if rested && self.urgent => {
-                self.probe = Some((self.bandwidth, PROBE_WINDOWS));
-                self.bandwidth = (self.bandwidth + self.bandwidth / PROBE).min(BANDWIDTH_MAX);
+            Some(probe) => self.go_on_probing(now, window_ns, harmed, probe),
+            None if self.urgent && !harmed && self.trial.is_none() && now >= self.hold_until => {
+                let doubled = self.probes.saturating_sub(SHORT_PROBES).min(PROBE_DOUBLED_MAX);
+                let more = (self.bandwidth / PROBE) << doubled;
+                let asked = (self.bandwidth + more).min(BANDWIDTH_MAX);
+                self.probe = Some(Probe { asked, windows: 0, bytes: 0, over_ns: 0 });
             }
             None => {}
         }
@@ -372,6 +413,11 @@ impl DeviceModel {
             write_bytes_per_second: self.write.bandwidth,
             barrier_ns: self.barrier_ns,
         }
+    }
+
+    /// What may be asked of the device, reads and writes, in bytes a second.
+    pub(crate) fn usable(&self, headroom: u64) -> (u64, u64) {
+        (self.read.usable(headroom), self.write.usable(headroom))
     }
 
     /// Background work found nothing left to be granted for reads, or for writes. `urgent`: it
@@ -435,8 +481,10 @@ impl DeviceModel {
             self.noise = (self.noise * (NOISE_SAMPLES - 1) + now) / NOISE_SAMPLES;
             return;
         }
+        let held = now.0 < self.brake_until.0 + WINDOW_NS;
         if !harmed {
-            self.sure = self.sure / 8 * 7;
+            // That all is well while deep work is held is no proof of the contrary.
+            self.sure = if held { self.sure } else { self.sure / 8 * 7 };
             return;
         }
         self.sure = (self.sure + 1000).min(SURE_MAX);
@@ -448,10 +496,10 @@ impl DeviceModel {
         self.sure = 0;
         // Reads wait behind reads first of all; behind writes if there are hardly any reads.
         if reads && !no_reads {
-            self.read.cut(now, window_ns);
+            self.read.cut(now, window_ns, held);
         }
         if !no_writes && (writes || no_reads) {
-            self.write.cut(now, window_ns);
+            self.write.cut(now, window_ns, held);
         }
     }
 }

@@ -382,7 +382,7 @@ impl IoScheduler {
         self.queue.first()?;
         self.refill(now);
         let slice = self.slice_bytes();
-        let beside = self.monitor.clients_active() && self.debt_ns() < DEBT_NS_MAX;
+        let beside = self.monitor.clients_active();
         let steps_max = if beside { STEPS_BESIDE_CLIENTS_MAX } else { usize::MAX };
         let granted = self.jobs.values();
         let steps = granted.filter(|j| j.lane != Lane::Flush && j.is_granted()).count();
@@ -403,8 +403,11 @@ impl IoScheduler {
             let source = match (short, job.lane) {
                 (_, Lane::Deep) if braked => None,
                 ((false, false), lane) if !braked || lane == Lane::Flush => Some(Source::Main),
-                (_, Lane::Deep) => (self.credit > 0).then_some(Source::Credit),
-                _ => (self.floor.lacks(reads, 0) == (false, false)).then_some(Source::Floor),
+                _ if job.lane != Lane::Deep && self.floor.lacks(reads, 0) == (false, false) => {
+                    Some(Source::Floor)
+                }
+                // Not to deep work alone, which would leave level 0 its floor.
+                _ => (self.credit > 0).then_some(Source::Credit),
             };
             if let Some(source) = source {
                 found = Some((*place, source));
@@ -442,7 +445,16 @@ impl IoScheduler {
     }
 
     fn due(&self) -> Allocation {
-        Allocation::due(&self.options, self.device(), &self.monitor, self.demand)
+        let headroom = self.options.headroom.min(999);
+        let usable = match self.options.device_bytes_per_second {
+            Some(_) => {
+                let device = self.device();
+                let usable = |bandwidth| scale(bandwidth, 1000 - headroom, 1000);
+                (usable(device.read_bytes_per_second), usable(device.write_bytes_per_second))
+            }
+            None => self.device.usable(headroom),
+        };
+        Allocation::due(&self.options, usable, &self.monitor, self.demand)
     }
 
     /// Each byte that clients write funds its share of deep work, the more of it the longer that
