@@ -188,6 +188,12 @@ impl ColumnFamily {
         1 + base / level0.max(least).max(1)
     }
 
+    /// Whether level 0 has more runs than two compactions out of it begin with.
+    pub(crate) fn level0_is_late(&self) -> bool {
+        let trigger = self.options.level0_file_num_compaction_trigger.max(1);
+        !self.options.disable_auto_compactions && self.level0_runs() > 2 * trigger
+    }
+
     /// The compactions that keep level 0 from going down, if it should.
     pub(crate) fn level0_blockers(&mut self, in_flight: &InFlight) -> Vec<JobId> {
         if self.options.disable_auto_compactions

@@ -254,7 +254,8 @@ impl ControlPlane {
         let debt = self.families.values().map(ColumnFamily::pending_bytes).sum();
         let level0 = self.families.values().map(ColumnFamily::level0_amplification).max();
         let level0_amplification = level0.unwrap_or(1);
-        self.scheduler.set_demand(Demand { debt, level0_amplification });
+        let level0_late = self.families.values().any(ColumnFamily::level0_is_late);
+        self.scheduler.set_demand(Demand { debt, level0_amplification, level0_late });
         let admission = match self.options.admission {
             AdmissionPolicy::Triggers => self.write_controller.admission(),
             AdmissionPolicy::Smooth => Admission::default(),

@@ -30,6 +30,8 @@ pub(crate) struct Demand {
     pub(crate) debt: u64,
     /// Bytes that a compaction out of level 0 moves for each byte of level 0.
     pub(crate) level0_amplification: u64,
+    /// Writers will be slowed down for level 0 soon.
+    pub(crate) level0_late: bool,
 }
 
 /// No floor is lower: memtables have to be flushed, whatever is believed of the device.

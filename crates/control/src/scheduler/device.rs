@@ -147,6 +147,14 @@ struct Direction {
     urgent: bool,
 }
 
+/// What was seen in a window.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    ns: u64,
+    /// Some sample showed clients harmed.
+    harmed: bool,
+}
+
 /// More is asked of the device than is believed of it, for a moment.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
@@ -309,25 +317,28 @@ impl Direction {
         self.hold_until = Instant(now.0 + HOLD_NS);
     }
 
-    /// A window of a probe is over.
-    fn go_on_probing(&mut self, now: Instant, window_ns: u64, harmed: bool, probe: Probe) {
+    /// A window of a probe is over. `elsewhere`: the other direction is what there is too little of.
+    fn go_on_probing(&mut self, now: Instant, window: &Window, elsewhere: bool, probe: Probe) {
         let windows = probe.windows + 1;
         let first = windows == 1;
         // Who does not use up what is granted is held up by the device, or has nothing to do.
-        if harmed || !first && !self.wanted {
+        if window.harmed || !first && !self.wanted && !elsewhere {
             return self.end_probe(now);
         }
         let bytes = probe.bytes + if first { 0 } else { self.bytes };
-        let over_ns = probe.over_ns + if first { 0 } else { window_ns };
+        let over_ns = probe.over_ns + if first { 0 } else { window.ns };
         if windows < PROBE_WINDOWS {
             self.probe = Some(Probe { windows, bytes, over_ns, ..probe });
-        } else if per_second(bytes, over_ns) >= scale(probe.asked, PROVEN, 1000) {
-            self.bandwidth = probe.asked;
-            self.probe = None;
-            self.probes += 1;
-        } else {
-            self.end_probe(now);
+            return;
         }
+        let shown = per_second(bytes, over_ns).min(probe.asked);
+        let proven = shown >= scale(probe.asked, PROVEN, 1000);
+        if !proven && !elsewhere {
+            return self.end_probe(now);
+        }
+        self.probe = None;
+        self.bandwidth = self.bandwidth.max(shown);
+        self.probes += u32::from(proven);
     }
 
     /// What may be asked of it: a little less than it can, but in a probe.
@@ -358,33 +369,50 @@ impl Direction {
         }
     }
 
+    /// Whether more is needed of it than is believed, and may be asked.
+    fn wants_more(&self, now: Instant, window: &Window) -> bool {
+        self.urgent && !window.harmed && self.may_probe(now)
+    }
+
+    fn may_probe(&self, now: Instant) -> bool {
+        self.probe.is_none() && self.trial.is_none() && now >= self.hold_until
+    }
+
+    fn begin_probe(&mut self) {
+        let doubled = self.probes.saturating_sub(SHORT_PROBES).min(PROBE_DOUBLED_MAX);
+        let more = (self.bandwidth / PROBE) << doubled;
+        let asked = (self.bandwidth + more).min(BANDWIDTH_MAX);
+        self.probe = Some(Probe { asked, windows: 0, bytes: 0, over_ns: 0 });
+    }
+
     /// The window is over. `strained`: clients wait for the device, a little each.
-    fn learn(&mut self, now: Instant, window_ns: u64, harmed: bool, strained: bool) {
-        self.delivered = per_second(self.bytes, window_ns);
-        self.background = per_second(self.background_bytes, window_ns);
-        self.busy = scale(self.background_ns, 1000, window_ns);
-        let less = scale(self.proven, 1000 - if harmed { DOUBT } else { 1 }, 1000);
+    fn learn(&mut self, now: Instant, window: &Window, strained: bool, elsewhere: bool) {
+        self.delivered = per_second(self.bytes, window.ns);
+        self.background = per_second(self.background_bytes, window.ns);
+        self.busy = scale(self.background_ns, 1000, window.ns);
+        let less = scale(self.proven, 1000 - if window.harmed { DOUBT } else { 1 }, 1000);
         // Over a while: a device that was idle may do more than it can go on with.
-        self.average = follow(self.average, self.delivered, window_ns, AVERAGE_NS);
-        self.proven = if harmed { less } else { less.max(self.average.min(self.bandwidth)) };
+        self.average = follow(self.average, self.delivered, window.ns, AVERAGE_NS);
+        if window.harmed {
+            self.proven = less;
+        } else {
+            // More than is believed goes through for the floor and for debt, too.
+            self.proven = less.max(self.average);
+            self.bandwidth = self.bandwidth.max(self.average);
+        }
         self.judge_trial(now, strained);
         let may_try = self.trial.is_none() && now >= self.no_trial_before;
-        match self.probe {
-            _ if strained && self.is_near() && may_try => {
-                let before = self.bandwidth;
-                let less = before.min(self.average.max(scale(before, 1000 - CUT_MAX, 1000)));
-                self.cut_to(now, scale(less, 1000 - CUT_MIN, 1000));
-                self.trial = Some((before, now));
-            }
-            Some(probe) => self.go_on_probing(now, window_ns, harmed, probe),
-            None if self.urgent && !harmed && self.trial.is_none() && now >= self.hold_until => {
-                let doubled = self.probes.saturating_sub(SHORT_PROBES).min(PROBE_DOUBLED_MAX);
-                let more = (self.bandwidth / PROBE) << doubled;
-                let asked = (self.bandwidth + more).min(BANDWIDTH_MAX);
-                self.probe = Some(Probe { asked, windows: 0, bytes: 0, over_ns: 0 });
-            }
-            None => {}
+        if strained && may_try && self.is_near() {
+            let before = self.bandwidth;
+            let less = before.min(self.average.max(scale(before, 1000 - CUT_MAX, 1000)));
+            self.cut_to(now, scale(less, 1000 - CUT_MIN, 1000));
+            self.trial = Some((before, now));
+        } else if let Some(probe) = self.probe {
+            self.go_on_probing(now, window, elsewhere, probe);
         }
+    }
+
+    fn begin_window(&mut self) {
         (self.bytes, self.background_bytes, self.background_ns) = (0, 0, 0);
         (self.wanted, self.urgent) = (false, false);
     }
@@ -450,11 +478,20 @@ impl DeviceModel {
             return;
         }
         self.window_start = Some(now);
-        let harmed = std::mem::take(&mut self.harmed);
-        let reads = self.client_reads.strained();
-        let writes = self.client_writes.strained();
-        self.read.learn(now, window_ns, harmed, reads);
-        self.write.learn(now, window_ns, harmed, writes);
+        let window = Window { ns: window_ns, harmed: std::mem::take(&mut self.harmed) };
+        let (read, write) = (&mut self.read, &mut self.write);
+        read.learn(now, &window, self.client_reads.strained(), write.wanted);
+        write.learn(now, &window, self.client_writes.strained(), read.wanted);
+        // Compactions write about what they read: both at once, or the other is in the way.
+        if read.wants_more(now, &window) || write.wants_more(now, &window) {
+            for direction in [&mut *read, &mut *write] {
+                if direction.may_probe(now) {
+                    direction.begin_probe();
+                }
+            }
+        }
+        read.begin_window();
+        write.begin_window();
     }
 
     fn look_for_harm(&mut self, now: Instant, window_ns: u64, sample: &Sample) {

@@ -417,7 +417,8 @@ impl IoScheduler {
         }
         // Where it is held back for its own pace nobody asks more of the device.
         let paced = self.allocation.paced;
-        let urgent = !self.monitor.clients_active() || self.debt_ns() >= DEBT_NS_URGENT;
+        let late = self.demand.level0_late || self.debt_ns() >= DEBT_NS_URGENT;
+        let urgent = late || !self.monitor.clients_active();
         self.device.wanted(lacking.0 && !paced.0, lacking.1 && !paced.1, urgent);
         let (place, source) = found?;
         self.give(place, slice, source);
