@@ -194,19 +194,23 @@ impl ColumnFamily {
         !self.options.disable_auto_compactions && self.level0_runs() > 2 * trigger
     }
 
-    /// The compactions that keep level 0 from going down, if it should.
-    pub(crate) fn level0_blockers(&mut self, in_flight: &InFlight) -> Vec<JobId> {
+    /// Whether level 0 should go down, and is not on its way.
+    fn level0_wanted(&mut self, in_flight: &InFlight) -> bool {
         if self.options.disable_auto_compactions
             || self.version.level(0).is_empty()
             || in_flight.level0_running(self.version.column_family())
         {
-            return Vec::new();
+            return false;
         }
         if self.scores.is_empty() {
             self.scores = scores(&self.version, &self.options, &self.targets, in_flight);
         }
-        let wanted = self.scores.iter().any(|score| score.level == 0 && score.score >= 1.0);
-        if !wanted {
+        self.scores.iter().any(|score| score.level == 0 && score.score >= 1.0)
+    }
+
+    /// The compactions that keep level 0 from going down, if it should.
+    pub(crate) fn level0_blockers(&mut self, in_flight: &InFlight) -> Vec<JobId> {
+        if !self.level0_wanted(in_flight) {
             return Vec::new();
         }
         self.picker.level0_blockers(&PickContext {
@@ -216,7 +220,7 @@ impl ColumnFamily {
             scores: &self.scores,
             in_flight,
             level0_only: true,
-            level0_waits: false,
+            level0_first: true,
         })
     }
 
@@ -288,7 +292,7 @@ impl ColumnFamily {
         level0_only: bool,
         clears_way: bool,
     ) -> Pick {
-        let level0_waits = clears_way && !self.level0_blockers(in_flight).is_empty();
+        let level0_first = clears_way && self.level0_wanted(in_flight);
         if self.scores.is_empty() {
             self.scores = scores(&self.version, &self.options, &self.targets, in_flight);
         }
@@ -299,7 +303,7 @@ impl ColumnFamily {
             scores: &self.scores,
             in_flight,
             level0_only,
-            level0_waits,
+            level0_first,
         };
         if let Some(request) = self.requests.front_mut().filter(|r| r.job.is_none()) {
             // A long request must not let level 0 fill up: they take turns.

@@ -32,7 +32,12 @@ impl CompactionPicker for LeveledPicker {
         if context.options.disable_auto_compactions {
             return None;
         }
-        let mut level0_blocked = context.level0_waits;
+        if context.level0_first
+            && let Some(plan) = pick_level0(context)
+        {
+            return Some(plan);
+        }
+        let mut level0_blocked = context.level0_first;
         for urgent in context.scores.iter().take_while(|urgent| urgent.score >= 1.0) {
             if urgent.level == 0 {
                 if let Some(plan) = pick_level0(context) {

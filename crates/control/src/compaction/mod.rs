@@ -52,8 +52,9 @@ pub struct PickContext<'a> {
     pub in_flight: &'a InFlight,
     /// Whether only a compaction out of level 0 may start.
     pub level0_only: bool,
-    /// Whether level 0 waits for jobs that were told to end for it: nothing may take their place.
-    pub level0_waits: bool,
+    /// Whether level 0 goes down before all else, however urgent that is: what it waits for is told
+    /// to end for it, and nothing may take its place.
+    pub level0_first: bool,
 }
 
 /// Tables of one run that stand together, by rank.

@@ -93,7 +93,9 @@ const DEBT_NS_MIN: u64 = 10_000_000_000;
 const DEBT_NS_MAX: u64 = 40_000_000_000;
 /// From here on more is asked of the device than it has shown.
 const DEBT_NS_URGENT: u64 = 20_000_000_000;
-/// The debt's share that is granted in spite of clients collects up to so many slices.
+/// No more than this part of the device is granted for debt in spite of clients; it collects up to
+/// so many slices.
+const CREDIT_PART: u64 = 2;
 const CREDIT_SLICES_MAX: u64 = 4;
 /// Beside clients dead tables are given back over so long, and no slower than so much a second: a
 /// device that has to discard many blocks at once serves nobody meanwhile.
@@ -118,6 +120,7 @@ pub(crate) struct IoScheduler {
     credit: i64,
     demand: Demand,
     last_refill: Instant,
+    last_sample: Instant,
     jobs: BTreeMap<JobId, Running>,
     queue: BTreeSet<Place>,
     /// The next place in the queue.
@@ -139,6 +142,7 @@ impl IoScheduler {
             credit: 0,
             demand: Demand::default(),
             last_refill: Instant::default(),
+            last_sample: Instant::default(),
             jobs: BTreeMap::new(),
             queue: BTreeSet::new(),
             place: 0,
@@ -274,6 +278,8 @@ impl IoScheduler {
 
     /// What has happened: learns, and allocates anew if it matters.
     pub(crate) fn sample(&mut self, now: Instant, sample: &Sample) {
+        let over_ns = now.0.saturating_sub(self.last_sample.0);
+        self.last_sample = now;
         self.monitor.observe(now, sample);
         if !self.options.bandwidth {
             return;
@@ -289,7 +295,7 @@ impl IoScheduler {
             let Allocation { client, read, write, .. } = self.allocation;
             self.allocation = Allocation { client, read, write, ..due };
         }
-        self.earn_credit(sample.user_bytes);
+        self.earn_credit(sample.user_bytes, over_ns);
         self.note_peaks();
     }
 
@@ -460,14 +466,17 @@ impl IoScheduler {
 
     /// Each byte that clients write funds its share of deep work, the more of it the longer that
     /// would take otherwise, so that a long peak shifts deep work but never calls it off.
-    fn earn_credit(&mut self, user_bytes: u64) {
+    fn earn_credit(&mut self, user_bytes: u64, over_ns: u64) {
         if !self.options.debt_floor {
             self.credit = 0;
             return;
         }
         let late = self.debt_ns().saturating_sub(DEBT_NS_MIN).min(DEBT_NS_MAX - DEBT_NS_MIN);
         let share = scale(user_bytes, late, DEBT_NS_MAX - DEBT_NS_MIN);
-        let earned = share.saturating_mul(self.monitor.deep_amplification());
+        let device = self.device();
+        let slowest = device.read_bytes_per_second.min(device.write_bytes_per_second);
+        let due = share.saturating_mul(self.monitor.deep_amplification());
+        let earned = due.min(scale(slowest / CREDIT_PART, over_ns, NS_PER_SECOND));
         let most = to_i64(self.slice_bytes_max.saturating_mul(CREDIT_SLICES_MAX));
         self.credit = self.credit.saturating_add(to_i64(earned)).min(most);
     }

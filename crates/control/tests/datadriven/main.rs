@@ -390,7 +390,7 @@ impl World {
             scores: &scores,
             in_flight: &self.in_flight,
             level0_only: false,
-            level0_waits: false,
+            level0_first: false,
         };
         let Some(plan) = LeveledPicker.pick(&context) else { return "nothing\n".into() };
         let mut out = format!("{plan}\n");
