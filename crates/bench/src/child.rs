@@ -4,7 +4,7 @@
 //! and because two engines in one process would share an allocator.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sateen_workload::{
     ArrivalSpec, KeyChoice, Mix, Process, ReplayEvent, Spec, ValueSource, parse_replay,
@@ -17,6 +17,10 @@ use crate::runner::{self, Phase};
 use crate::store::{Engine, NoStore, Store, StoreConfig};
 use crate::system::{self, DiskBytes};
 use crate::{Error, Result, units};
+
+/// A loaded store is left alone for so long before anything is measured: by then memory that was
+/// kept for the next writes is given back, and the device has discarded what was deleted.
+const REST: Duration = Duration::from_secs(3);
 
 /// What the child is told.
 #[derive(Debug, Serialize, Deserialize)]
@@ -173,6 +177,9 @@ fn load_keys(
         store.wait_idle()?;
     }
     let settle_seconds = settled.elapsed().as_secs_f64();
+    if !args.no_settle {
+        std::thread::sleep(REST);
+    }
     let operations = args.num + args.load_overwrites;
     if args.report_interval > 0 {
         eprintln!(

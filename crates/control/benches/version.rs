@@ -127,6 +127,7 @@ fn picks(c: &mut Criterion, version: &Version) {
             scores: &scores,
             in_flight,
             level0_only: false,
+            level0_first: false,
         };
         LeveledPicker.pick(&context).unwrap()
     };

@@ -519,6 +519,7 @@ impl DbCore {
         self.pool.join();
         self.driver.abandon_all();
         if !self.read_only {
+            self.keep_device_hint(true);
             self.remove_unused_wal();
             // What stays is found as an orphan at the next open; that is no reason to fail.
             let _orphans = self.remove_old_logs();

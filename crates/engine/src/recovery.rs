@@ -22,8 +22,8 @@ use crate::column_family::ColumnFamilyData;
 use crate::core::{DbCore, Families};
 use crate::db::create_family;
 use crate::error::{CorruptionKind, Error, Result};
-use crate::files::FileName;
 use crate::files::reclaim::Reclaimer;
+use crate::files::{FileName, device_hint};
 use crate::manifest::version_set::VersionSet;
 use crate::memtable::ArenaPool;
 use crate::metrics::EngineMetrics;
@@ -474,6 +474,10 @@ impl Opening {
                 pipeline.add_family(stage, data.clone());
             }
         });
+        let mut control = control::database(&self.options);
+        if let Some(profile) = device_hint::read(self.vfs.as_ref(), &self.directory) {
+            control.scheduler.hint = profile;
+        }
         let threads = if self.read_only { 0 } else { self.options.background_threads };
         let nice = self.options.background_thread_nice;
         let core = Arc::new(DbCore {
@@ -489,7 +493,7 @@ impl Opening {
             tables: self.tables,
             blocks: Arc::new(BlockCache::new(self.options.block_cache_bytes)),
             reclaimer: self.reclaimer,
-            driver: Driver::new(control::database(&self.options)),
+            driver: Driver::new(control),
             pool: Pool::default(),
             health: HealthState::default(),
             metrics: EngineMetrics::new(crate::core::sampling(&self.options), 0)

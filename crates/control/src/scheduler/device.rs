@@ -39,15 +39,12 @@ impl Default for DeviceProfile {
     }
 }
 
-/// What a device is taken for before it has shown anything: a cheap SSD.
-const BANDWIDTH_START: u64 = 256 << 20;
+/// What a device is taken for before it has shown anything, a slow SSD: where it is too much that
+/// shows while little more than there is is asked for.
+const BANDWIDTH_START: u64 = 192 << 20;
 /// Nothing slower is believed: background work must end.
 pub(crate) const BANDWIDTH_MIN: u64 = 16 << 20;
 const BANDWIDTH_MAX: u64 = 64 << 30;
-
-/// Of that, and of a hint, this part is used at first, in thousandths: where it is too much that
-/// shows while little more than there is is asked for.
-const START: u64 = 750;
 
 /// So long is looked at at a time.
 const WINDOW_NS: u64 = 50_000_000;
@@ -232,7 +229,7 @@ impl Requests {
 impl Direction {
     fn new(bandwidth: u64) -> Direction {
         Direction {
-            bandwidth: scale(bandwidth, START, 1000).clamp(BANDWIDTH_MIN, BANDWIDTH_MAX),
+            bandwidth: bandwidth.clamp(BANDWIDTH_MIN, BANDWIDTH_MAX),
             cut_at: None,
             hold_until: Instant::default(),
             probe: None,
@@ -317,7 +314,8 @@ impl Direction {
         self.hold_until = Instant(now.0 + HOLD_NS);
     }
 
-    /// A window of a probe is over. `elsewhere`: the other direction is what there is too little of.
+    /// A window of a probe is over. `elsewhere`: the other direction is what there is too little
+    /// of.
     fn go_on_probing(&mut self, now: Instant, window: &Window, elsewhere: bool, probe: Probe) {
         let windows = probe.windows + 1;
         let first = windows == 1;

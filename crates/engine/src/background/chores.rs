@@ -109,10 +109,6 @@ impl Chores {
     }
 }
 
-fn soonest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
-    one.into_iter().chain(other).min()
-}
-
 impl DbCore {
     pub(crate) fn chores_loop(self: &Arc<Self>) {
         loop {
@@ -158,6 +154,7 @@ impl DbCore {
         chore(self.roll_manifest_if_large());
         self.give_back_idle_memory();
         self.keep_memory_budget();
+        self.keep_device_hint(false);
         chore(Ok(self.open_some_tables()));
         chore(self.mend());
         if self.reclaimer.has_work() {
@@ -165,7 +162,7 @@ impl DbCore {
             // A table that cannot be removed now is tried again; it is no reason to refuse writes.
             let next = self.reclaimer.reclaim(self.now(), rate).unwrap_or(None);
             let mut state = lock(&self.driver.chores.state);
-            state.next_at = soonest(state.next_at, next);
+            state.next_at = state.next_at.into_iter().chain(next).min();
         }
         self.metrics.timeline.end_chores(watch);
         worked
@@ -193,7 +190,7 @@ impl DbCore {
             }
             let left = state.to_open.len().saturating_sub(OPENED_AT_A_TIME);
             let next = (left > 0).then(|| self.now() + OPEN_PAUSE);
-            state.next_at = soonest(state.next_at, next);
+            state.next_at = state.next_at.into_iter().chain(next).min();
             state.to_open.split_off(left)
         };
         for open in &batch {

@@ -7,6 +7,7 @@
 pub(crate) mod chores;
 pub(crate) mod compaction_iter;
 pub(crate) mod compaction_job;
+mod device_hint;
 pub(crate) mod flush_job;
 mod observe;
 pub(crate) mod output;
@@ -115,6 +116,7 @@ pub(crate) struct Driver {
     /// Some gate is not open.
     gated: AtomicBool,
     pub(crate) chores: chores::Chores,
+    hint: device_hint::DeviceHint,
 }
 
 /// What one call of [`DbCore::background_once`] did.
@@ -131,6 +133,7 @@ const IDLE_WAIT_MAX: Duration = Duration::from_millis(500);
 impl Driver {
     pub(crate) fn new(options: ControlOptions) -> Driver {
         Driver {
+            hint: device_hint::DeviceHint::new(options.scheduler.hint),
             shared: Mutex::new(Shared {
                 plane: ControlPlane::new(options),
                 jobs: BTreeMap::new(),

@@ -1,7 +1,9 @@
 //! The files of a database directory: their names, the compaction files that hold the tables, and
 //! the buffers in which they are written. Every name that the engine gives or understands is here.
 
+pub(crate) mod checked_text;
 mod compaction_file;
+pub(crate) mod device_hint;
 pub(crate) mod reclaim;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +28,8 @@ pub(crate) enum FileName {
     Manifest(FileId),
     /// The file that names the current manifest.
     Current,
+    /// What was believed of the device last.
+    Device,
     /// The file whose lock says that the database is open.
     Lock,
 }
@@ -36,6 +40,7 @@ impl FileName {
     pub(crate) fn parse(name: &str) -> Option<FileName> {
         let parsed = match name {
             "CURRENT" => FileName::Current,
+            "DEVICE" => FileName::Device,
             "LOCK" => FileName::Lock,
             _ => {
                 if let Some(digits) = name.strip_prefix("MANIFEST-") {
@@ -55,7 +60,7 @@ impl FileName {
         match self {
             FileName::Table(file) | FileName::Manifest(file) => Some(file.0),
             FileName::Wal(log) => Some(log.0),
-            FileName::Current | FileName::Lock => None,
+            FileName::Current | FileName::Device | FileName::Lock => None,
         }
     }
 
@@ -66,6 +71,7 @@ impl FileName {
             FileName::Wal(LogNumber(n)) => format!("{n:06}.wal"),
             FileName::Manifest(FileId(n)) => format!("MANIFEST-{n:06}"),
             FileName::Current => "CURRENT".to_owned(),
+            FileName::Device => "DEVICE".to_owned(),
             FileName::Lock => "LOCK".to_owned(),
         }
     }
@@ -103,6 +109,7 @@ mod tests {
             FileName::Wal(LogNumber(1_234_567)),
             FileName::Manifest(FileId(42)),
             FileName::Current,
+            FileName::Device,
             FileName::Lock,
         ] {
             assert_eq!(FileName::parse(&name.text()), Some(name));

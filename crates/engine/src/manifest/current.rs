@@ -6,16 +6,14 @@
 
 use std::path::{Path, PathBuf};
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use crate::error::{CorruptionKind, Error, Result};
+use crate::files::checked_text;
 use crate::vfs::{IoClass, OpenOptions, Vfs};
 
 const NAME: &str = "CURRENT";
 /// Its name before it counts.
 pub(crate) const TEMPORARY_CURRENT: &str = "CURRENT.tmp";
 const FIRST_LINE: &str = "sateen 1";
-const BYTES_MAX: usize = 4096;
 
 /// What CURRENT says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,18 +29,13 @@ pub(crate) struct Current {
 impl Current {
     fn to_text(self) -> String {
         let Current { manifest, db_uid, synced } = self;
-        let text =
-            format!("{FIRST_LINE}\nmanifest {manifest}\nuid {db_uid:016x}\nsynced {synced}\n");
-        format!("{text}check {:016x}\n", xxh3_64(text.as_bytes()))
+        checked_text::seal(&format!(
+            "{FIRST_LINE}\nmanifest {manifest}\nuid {db_uid:016x}\nsynced {synced}\n"
+        ))
     }
 
     fn parse(bytes: &[u8]) -> Option<Current> {
-        let text = std::str::from_utf8(bytes).ok()?;
-        let (covered, check) = text.split_at_checked(text.rfind("check ")?)?;
-        let check = check.strip_prefix("check ")?.strip_suffix('\n')?;
-        if check != format!("{:016x}", xxh3_64(covered.as_bytes())) {
-            return None;
-        }
+        let covered = checked_text::unseal(bytes)?;
         let mut lines = covered.strip_prefix(FIRST_LINE)?.strip_prefix('\n')?.lines();
         let mut line = |name| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
         Some(Current {
@@ -75,14 +68,11 @@ pub(crate) fn write_current(vfs: &dyn Vfs, directory: &Path, current: &Current) 
 /// was written by a newer version, or is another program's.
 pub(crate) fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Current>> {
     let path = directory.join(NAME);
-    let file = match vfs.open(&path, OpenOptions::READ) {
-        Ok(file) => file,
+    let bytes = match checked_text::read(vfs, &path) {
+        Ok(bytes) => bytes,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(Error::io("open", &path, e)),
+        Err(e) => return Err(Error::io("read", &path, e)),
     };
-    let mut bytes = vec![0; BYTES_MAX];
-    let got = file.read_at(&mut bytes, 0, IoClass::Manifest);
-    bytes.truncate(got.map_err(|e| Error::io("read", &path, e))?);
     if let Some(current) = Current::parse(&bytes) {
         return Ok(Some(current));
     }

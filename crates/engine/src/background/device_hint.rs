@@ -1,0 +1,117 @@
+//! Keeps what was learned of the device in a file, for the next open.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use sateen_control::{DeviceProfile, Instant};
+
+use crate::core::DbCore;
+use crate::files::device_hint;
+use crate::sync::lock;
+
+/// How often it is looked at.
+const KEEP_EVERY: Duration = Duration::from_secs(60);
+/// What has changed by less than one part in so many is not worth a write.
+const NEWS: u64 = 20;
+
+/// What the file says, and when it was compared with what is believed.
+pub(crate) struct DeviceHint {
+    kept: Mutex<(DeviceProfile, Instant)>,
+}
+
+impl DeviceHint {
+    /// The file says `profile`, or there is none and control begins with that.
+    pub(crate) fn new(profile: DeviceProfile) -> DeviceHint {
+        DeviceHint { kept: Mutex::new((profile, Instant::default())) }
+    }
+}
+
+fn is_news(now: u64, then: u64) -> bool {
+    now.abs_diff(then) > then / NEWS
+}
+
+impl DbCore {
+    /// Writes down what is believed of the device, if it is time or `at_once`, and if it has
+    /// changed.
+    pub(crate) fn keep_device_hint(&self, at_once: bool) {
+        // What somebody has set was not learned.
+        if self.options.load().device_bandwidth.is_some() {
+            return;
+        }
+        let mut kept = lock(&self.driver.hint.kept);
+        let now = self.now();
+        if !at_once && now.since(kept.1) < KEEP_EVERY {
+            return;
+        }
+        kept.1 = now;
+        let (then, found) = (kept.0, self.driver.device());
+        let news = is_news(found.read_bytes_per_second, then.read_bytes_per_second)
+            || is_news(found.write_bytes_per_second, then.write_bytes_per_second);
+        // Whether it can be written or not: it is a hint.
+        if news && device_hint::write(self.vfs.as_ref(), &self.directory, &found).is_ok() {
+            kept.0 = found;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::vfs::{MemVfs, Vfs};
+    use crate::{Db, Options};
+
+    fn open(vfs: &MemVfs, options: Options) -> Db {
+        let options = Options { background_threads: 0, ..options };
+        Db::open_with(Arc::new(vfs.clone()), "/db", options, &[]).unwrap()
+    }
+
+    fn believed(db: &Db) -> Option<String> {
+        db.property("sateen.device-read-bandwidth")
+    }
+
+    #[test]
+    fn what_was_learned_is_there_after_a_restart() {
+        let (vfs, directory) = (MemVfs::new(), Path::new("/db"));
+        let db = open(&vfs, Options::default());
+        let begins_with = believed(&db);
+        db.close().unwrap();
+        assert_eq!(device_hint::read(&vfs, directory), None, "nothing was learned");
+
+        let db = open(&vfs, Options::default());
+        // As if something else had been believed at first.
+        lock(&db.core().driver.hint.kept).0.write_bytes_per_second = 1;
+        db.close().unwrap();
+        let kept = device_hint::read(&vfs, directory).expect("it differs from what was kept");
+        assert_eq!(Some(kept.read_bytes_per_second.to_string()), begins_with);
+
+        let faster = DeviceProfile { read_bytes_per_second: 3_000_000_000, ..kept };
+        device_hint::write(&vfs, directory, &faster).unwrap();
+        let db = open(&vfs, Options::default());
+        assert_eq!(believed(&db).as_deref(), Some("3000000000"));
+        db.close().unwrap();
+        assert_eq!(device_hint::read(&vfs, directory), Some(faster), "nothing new");
+
+        // What somebody sets is not learned.
+        let db = open(&vfs, Options { device_bandwidth: Some(50 << 20), ..Options::default() });
+        assert_eq!(believed(&db), Some((50u64 << 20).to_string()));
+        db.close().unwrap();
+        assert_eq!(device_hint::read(&vfs, directory), Some(faster));
+    }
+
+    #[test]
+    fn without_the_file_or_with_a_damaged_one_all_works() {
+        let (vfs, path) = (MemVfs::new(), Path::new("/db/DEVICE"));
+        let db = open(&vfs, Options::default());
+        let begins_with = believed(&db);
+        db.put("key", "value").unwrap();
+        db.close().unwrap();
+        let file = vfs.open(path, crate::vfs::OpenOptions::CREATE).unwrap();
+        file.write_at(b"sateen device 9\n", 0, crate::vfs::IoClass::Manifest).unwrap();
+        let db = open(&vfs, Options::default());
+        assert_eq!(believed(&db), begins_with);
+        assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
+    }
+}

@@ -1,0 +1,32 @@
+//! Small files of text with a checksum, so that a person can read them and a program need not
+//! guess.
+
+use std::path::Path;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::vfs::{IoClass, OpenOptions, Vfs};
+
+const BYTES_MAX: usize = 4096;
+
+/// The text, whose last line ends, with its checksum.
+pub(crate) fn seal(text: &str) -> String {
+    format!("{text}check {:016x}\n", xxh3_64(text.as_bytes()))
+}
+
+/// The text without its checksum; `None` if that is not right.
+pub(crate) fn unseal(bytes: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let (covered, check) = text.split_at_checked(text.rfind("check ")?)?;
+    let check = check.strip_prefix("check ")?.strip_suffix('\n')?;
+    (check == format!("{:016x}", xxh3_64(covered.as_bytes()))).then_some(covered)
+}
+
+/// The bytes of a small file; an error if there is none.
+pub(crate) fn read(vfs: &dyn Vfs, path: &Path) -> std::io::Result<Vec<u8>> {
+    let file = vfs.open(path, OpenOptions::READ)?;
+    let mut bytes = vec![0; BYTES_MAX];
+    let got = file.read_at(&mut bytes, 0, IoClass::Manifest)?;
+    bytes.truncate(got);
+    Ok(bytes)
+}
