@@ -15,7 +15,8 @@ pub(crate) fn render(report: &Report) -> String {
         put(format_args!(",{kind}s_done,{kind}_p50_ns,{kind}_p99_ns,{kind}_p999_ns,{kind}_max_ns"));
     }
     put(format_args!(",disk_read_bytes,disk_written_bytes,stall_ns,stopped,resident_bytes"));
-    put(format_args!(",debt_bytes,level0_files,level_bytes,class_bytes_written\n"));
+    put(format_args!(",debt_bytes,level0_files,level_bytes,class_bytes_written"));
+    put(format_args!(",believed_read,believed_write,stolen_ms\n"));
     for run in &report.runs {
         for (number, second) in run.measured.timeline.iter().enumerate() {
             let (workload, engine, round) = (&run.workload, &run.engine, run.round);
@@ -48,7 +49,12 @@ pub(crate) fn render(report: &Report) -> String {
                 .zip(&second.io)
                 .map(|(class, bytes)| format!("{class}={}", bytes[1]))
                 .collect();
-            put(format_args!(",{},{}\n", levels.join(" "), classes.join(" ")));
+            put(format_args!(",{},{}", levels.join(" "), classes.join(" ")));
+            match second.believed {
+                Some([read, write]) => put(format_args!(",{read},{write}")),
+                None => put(format_args!(",,")),
+            }
+            put(format_args!(",{}\n", second.stolen_ms));
         }
     }
     out

@@ -82,6 +82,12 @@ pub struct Second {
     pub resident: u64,
     /// Bytes that compaction had still to move at its end.
     pub debt: Option<u64>,
+    /// Bytes a second that the engine believed the device to read and to write at its end.
+    #[serde(default)]
+    pub believed: Option<[u64; 2]>,
+    /// Milliseconds of processor time, of all processors, that the host gave to others.
+    #[serde(default)]
+    pub stolen_ms: u64,
 }
 
 /// A background job of the measured phase. Seconds count from its begin; a job that was running

@@ -18,6 +18,7 @@ pub(crate) struct Sampler<'a> {
     disk_last: DiskBytes,
     seconds: Vec<Second>,
     watch: Watch,
+    stolen_ms: u64,
 }
 
 impl<'a> Sampler<'a> {
@@ -37,6 +38,7 @@ impl<'a> Sampler<'a> {
             first,
             disk_first: disk,
             disk_last: disk,
+            stolen_ms: system::stolen_ms(),
             seconds: Vec::new(),
             watch: Watch::begin(store, trace),
         }
@@ -54,6 +56,7 @@ impl<'a> Sampler<'a> {
         let stall_ns =
             counters.stall_ns.unwrap_or(0).saturating_sub(self.last.stall_ns.unwrap_or(0));
         let (resident, _) = system::memory();
+        let stolen_ms = system::stolen_ms();
         self.seconds.push(Second {
             disk: disk.since(self.disk_last),
             io: io.collect(),
@@ -63,11 +66,14 @@ impl<'a> Sampler<'a> {
             delayed_rate: counters.delayed_rate,
             resident,
             debt: counters.debt_bytes,
+            believed: counters.believed,
+            stolen_ms: stolen_ms.saturating_sub(self.stolen_ms),
             ..Second::default()
         });
         self.watch.extend(self.store);
         self.last = counters;
         self.disk_last = disk;
+        self.stolen_ms = stolen_ms;
         self.print_live();
     }
 

@@ -126,6 +126,9 @@ impl Store for SateenStore {
             ),
             cache_bytes: Some(metrics.memory.block_cache),
             table_bytes: Some(metrics.memory.indexes_and_filters),
+            believed: number("sateen.device-read-bandwidth")
+                .zip(number("sateen.device-write-bandwidth"))
+                .map(|(read, write)| [read, write]),
             debt_bytes: family.map(|family| family.compaction_debt_bytes),
             running_jobs: Some(metrics.running_flushes + metrics.running_compactions),
         }

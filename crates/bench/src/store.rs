@@ -219,6 +219,8 @@ pub struct Counters {
     pub table_bytes: Option<u64>,
     /// Bytes that compaction still has to move, by the engine's estimate.
     pub debt_bytes: Option<u64>,
+    /// Bytes a second that the device is believed to read and to write.
+    pub believed: Option<[u64; 2]>,
     /// Flushes and compactions running now.
     pub running_jobs: Option<u64>,
 }

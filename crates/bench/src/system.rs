@@ -49,6 +49,16 @@ impl DiskBytes {
     }
 }
 
+/// Milliseconds of processor time that the host has given to others since it was started; 0 where
+/// that is not told.
+pub(crate) fn stolen_ms() -> u64 {
+    /// Of the kernel's clock ticks, which user space sees as hundredths of a second.
+    const TICK_MS: u64 = 10;
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let steal = text.lines().next().and_then(|line| line.split_whitespace().nth(8)?.parse().ok());
+    steal.unwrap_or(0) * TICK_MS
+}
+
 /// Resident memory now and at its highest, in bytes.
 pub(crate) fn memory() -> (u64, u64) {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

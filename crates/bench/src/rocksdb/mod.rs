@@ -238,6 +238,7 @@ impl Store for RocksDb {
             memtable_bytes: self.property(c"rocksdb.cur-size-all-mem-tables"),
             cache_bytes: cache,
             table_bytes: self.property(c"rocksdb.estimate-table-readers-mem"),
+            believed: None,
             debt_bytes: self.property(c"rocksdb.estimate-pending-compaction-bytes"),
             running_jobs: Some(jobs),
         }
