@@ -113,6 +113,10 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "SECOND=BYTES", value_parser = change)]
     device_change: Vec<(u64, u64)>,
 
+    /// The device stands still for some milliseconds of every so many, as 70/5000
+    #[arg(long, value_name = "MS/MS", value_parser = pauses, default_value = "0/0")]
+    device_pauses: (u64, u64),
+
     /// Microseconds that each request takes besides its transfer
     #[arg(long, default_value_t = 80)]
     latency: u64,
@@ -155,6 +159,14 @@ fn size(text: &str) -> std::result::Result<u64, String> {
         Some(rest) => Ok(parse_count(rest)?.saturating_mul(1_000_000_000_000)),
         None => parse_count(digits),
     }
+}
+
+/// A device's pauses: for how long, and how often.
+fn pauses(text: &str) -> std::result::Result<(u64, u64), String> {
+    let numbers = text.split_once('/').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+    numbers
+        .filter(|(pause, every)| pause < every || *every == 0)
+        .ok_or_else(|| "expected MS/MS, the first below the second, as 70/5000".to_owned())
 }
 
 fn change(text: &str) -> std::result::Result<(u64, u64), String> {
@@ -211,6 +223,8 @@ impl SimArgs {
             latency_ns: self.latency.saturating_mul(1_000),
             burst_ns: self.burst.saturating_mul(1_000_000),
             barrier_ns: self.barrier.saturating_mul(1_000),
+            pause_ns: self.device_pauses.0.saturating_mul(1_000_000),
+            pause_every_ns: self.device_pauses.1.saturating_mul(1_000_000),
             changes: self
                 .device_change
                 .iter()

@@ -44,6 +44,11 @@ pub struct DeviceConfig {
     /// The bandwidth holds over this time: what a faster device behind a throttle lets through at
     /// once. 0: every request takes its transfer.
     pub burst_ns: u64,
+    /// So often, and for so long, it serves nobody, whatever was asked of it: shared disks do.
+    /// Nanoseconds; 0: never.
+    pub pause_every_ns: u64,
+    /// See `pause_every_ns`.
+    pub pause_ns: u64,
     /// From these moments on (nanoseconds, ascending) the bandwidth is another.
     pub changes: Vec<(u64, Bandwidth)>,
 }
@@ -60,6 +65,8 @@ impl Default for DeviceConfig {
             barrier_ns: 500_000,
             parallelism: 32,
             burst_ns: 20_000_000,
+            pause_every_ns: 0,
+            pause_ns: 0,
             changes: Vec::new(),
         }
     }
@@ -96,6 +103,12 @@ impl Device {
         let Device { config, read, write } = self;
         let queue = if direction == Direction::Read || config.shared { read } else { write };
         let mut start = now;
+        // The pause ends a period: what comes in it waits for the next one.
+        if let Some(at) = now.checked_rem(config.pause_every_ns)
+            && at + config.pause_ns >= config.pause_every_ns
+        {
+            start += config.pause_every_ns - at;
+        }
         if queue.done.len() >= config.parallelism.max(1) {
             start = start.max(queue.done.pop_front().unwrap_or(0));
         }
@@ -235,6 +248,16 @@ mod tests {
         let done: Vec<_> = (0..6).map(|_| device.submit(0, Direction::Read, MB) / MS).collect();
         assert_eq!(done, [0, 0, 0, 0, 5, 10]);
         assert_eq!(device.submit(30 * MS, Direction::Read, MB) / MS, 30);
+    }
+
+    #[test]
+    fn a_device_may_stand_still_now_and_then() {
+        let mut device =
+            device(|config| (config.pause_every_ns, config.pause_ns) = (100 * MS, 10 * MS));
+        assert_eq!(device.submit(50 * MS, Direction::Read, MB), 55 * MS);
+        assert_eq!(device.submit(90 * MS, Direction::Read, MB), 105 * MS);
+        assert_eq!(device.submit(99 * MS, Direction::Write, MB), 110 * MS);
+        assert_eq!(device.submit(120 * MS, Direction::Read, MB), 125 * MS);
     }
 
     #[test]
