@@ -284,11 +284,9 @@ impl Direction {
     fn cut(&mut self, now: Instant, window_ns: u64, held: bool) {
         let paused = self.cut_at.is_some_and(|at| now.0 - at.0 < CUT_PAUSE_NS);
         let limited = self.is_limited(window_ns);
-        if paused || !limited && !held {
+        // A probe that does harm ends with its window.
+        if paused || self.probe.is_some() || !limited && !held {
             return;
-        }
-        if self.probe.is_some() {
-            return self.end_probe(now);
         }
         let most = |thousandths: u64| scale(self.bandwidth, 1000 - thousandths, 1000);
         let lately = per_second(self.bytes, window_ns.max(WINDOW_NS / 2));
@@ -341,8 +339,7 @@ impl Direction {
 
     /// What may be asked of it: a little less than it can, but in a probe.
     fn usable(&self, headroom: u64) -> u64 {
-        let usual = scale(self.bandwidth, 1000 - headroom.min(999), 1000);
-        self.probe.map_or(usual, |probe| probe.asked)
+        self.probe.map_or(without(headroom, self.bandwidth), |probe| probe.asked)
     }
 
     /// Whether the device delivers about what is believed of it.
@@ -537,6 +534,11 @@ impl DeviceModel {
             self.write.cut(now, window_ns, held);
         }
     }
+}
+
+/// What is left of a bandwidth when `headroom` thousandths of it are kept free.
+pub(crate) fn without(headroom: u64, bandwidth: u64) -> u64 {
+    scale(bandwidth, 1000 - headroom.min(999), 1000)
 }
 
 pub(crate) fn is_background(class: IoClass) -> bool {

@@ -23,7 +23,7 @@ use allocator::Allocation;
 pub(crate) use allocator::Demand;
 use bucket::Bucket;
 pub use device::DeviceProfile;
-use device::{BANDWIDTH_MIN, DeviceModel};
+use device::{BANDWIDTH_MIN, DeviceModel, without};
 pub(crate) use drains::MeasuredDrains;
 use monitor::Monitor;
 use rate_limiter::RateLimiter;
@@ -452,11 +452,11 @@ impl IoScheduler {
     }
 
     fn due(&self) -> Allocation {
-        let headroom = self.options.headroom.min(999);
+        let headroom = self.options.headroom;
         let usable = match self.options.device_bytes_per_second {
             Some(_) => {
                 let device = self.device();
-                let usable = |bandwidth| scale(bandwidth, 1000 - headroom, 1000);
+                let usable = |bandwidth| without(headroom, bandwidth);
                 (usable(device.read_bytes_per_second), usable(device.write_bytes_per_second))
             }
             None => self.device.usable(headroom),

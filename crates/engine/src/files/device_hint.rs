@@ -11,7 +11,7 @@ use super::{FileName, checked_text};
 use crate::vfs::{IoClass, OpenOptions, Vfs};
 
 /// Its name before it counts.
-pub(crate) const TEMPORARY: &str = "DEVICE.tmp";
+const TEMPORARY: &str = "DEVICE.tmp";
 const FIRST_LINE: &str = "sateen device 1";
 
 fn to_text(profile: &DeviceProfile) -> String {
