@@ -13,6 +13,10 @@ use crate::types::{Instant, JobId, RequestId, UserKey};
 use crate::version::Version;
 use crate::write_controller::{Load, Pressure};
 
+/// Compactions may be behind by this part of the bottommost level: it is what they would have to
+/// rewrite, and the excess that they would rewrite it for is less by the multiplier of levels.
+const DEBT_PART_TOLERATED: u64 = 16;
+
 /// What a look for work found.
 #[derive(Debug)]
 pub(crate) enum Pick {
@@ -143,14 +147,23 @@ impl ColumnFamily {
     /// What writers depend on, if it has changed since the last call.
     pub(crate) fn take_load(&mut self) -> Option<Load> {
         std::mem::take(&mut self.load_changed).then(|| {
-            let deepest = self.version.levels().iter().skip(1).rev().find(|l| !l.is_empty());
             Load {
                 sealed: self.sealed,
                 level0_runs: self.level0_runs(),
                 pending_bytes: self.pending_bytes,
-                bottommost_bytes: deepest.map_or(0, |level| level.bytes()),
+                bottommost_bytes: self.bottommost_bytes(),
             }
         })
+    }
+
+    fn bottommost_bytes(&self) -> u64 {
+        let deepest = self.version.levels().iter().skip(1).rev().find(|l| !l.is_empty());
+        deepest.map_or(0, |level| level.bytes())
+    }
+
+    /// Bytes that compactions may be behind without anybody noticing.
+    pub(crate) fn debt_tolerated(&self) -> u64 {
+        self.bottommost_bytes() / DEBT_PART_TOLERATED
     }
 
     /// What writers under a smooth rate depend on, without the progress of running jobs.
@@ -161,6 +174,7 @@ impl ColumnFamily {
             active_bytes: self.active_bytes,
             level0_runs: self.level0_runs(),
             debt: self.pending_bytes,
+            debt_tolerated: self.debt_tolerated(),
             ..Pressure::default()
         }
     }

@@ -255,7 +255,13 @@ impl ControlPlane {
         let level0 = self.families.values().map(ColumnFamily::level0_amplification).max();
         let level0_amplification = level0.unwrap_or(1);
         let level0_late = self.families.values().any(ColumnFamily::level0_is_late);
-        self.scheduler.set_demand(Demand { debt, level0_amplification, level0_late });
+        let debt_tolerated = self.families.values().map(ColumnFamily::debt_tolerated).sum();
+        self.scheduler.set_demand(Demand {
+            debt,
+            debt_tolerated,
+            level0_amplification,
+            level0_late,
+        });
         let admission = match self.options.admission {
             AdmissionPolicy::Triggers => self.write_controller.admission(),
             AdmissionPolicy::Smooth => Admission::default(),

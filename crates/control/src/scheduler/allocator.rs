@@ -28,6 +28,8 @@ pub(crate) struct Allocation {
 pub(crate) struct Demand {
     /// Bytes that compactions are behind.
     pub(crate) debt: u64,
+    /// So many of them may wait for a better time, for all that the database is not much larger.
+    pub(crate) debt_tolerated: u64,
     /// Bytes that a compaction out of level 0 moves for each byte of level 0.
     pub(crate) level0_amplification: u64,
     /// Writers will be slowed down for level 0 soon.

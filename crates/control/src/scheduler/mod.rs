@@ -270,10 +270,19 @@ impl IoScheduler {
 
     /// How long deep work would take to get rid of its debt with what it got lately.
     pub(crate) fn debt_ns(&self) -> u64 {
+        self.drain_ns(self.demand.debt)
+    }
+
+    /// The same for what is more than may wait.
+    fn overdue_ns(&self) -> u64 {
+        self.drain_ns(self.demand.debt.saturating_sub(self.demand.debt_tolerated))
+    }
+
+    fn drain_ns(&self, debt: u64) -> u64 {
         let device = self.device();
         let least = device.read_bytes_per_second.min(device.write_bytes_per_second) / 3;
         let rate = self.allocation.read.min(self.allocation.write).max(least);
-        scale(self.demand.debt, NS_PER_SECOND, rate)
+        scale(debt, NS_PER_SECOND, rate)
     }
 
     /// What has happened: learns, and allocates anew if it matters.
@@ -423,7 +432,7 @@ impl IoScheduler {
         }
         // Where it is held back for its own pace nobody asks more of the device.
         let paced = self.allocation.paced;
-        let late = self.demand.level0_late || self.debt_ns() >= DEBT_NS_URGENT;
+        let late = self.demand.level0_late || self.overdue_ns() >= DEBT_NS_URGENT;
         let urgent = late || !self.monitor.clients_active();
         self.device.wanted(lacking.0 && !paced.0, lacking.1 && !paced.1, urgent);
         let (place, source) = found?;
@@ -471,7 +480,7 @@ impl IoScheduler {
             self.credit = 0;
             return;
         }
-        let late = self.debt_ns().saturating_sub(DEBT_NS_MIN).min(DEBT_NS_MAX - DEBT_NS_MIN);
+        let late = self.overdue_ns().saturating_sub(DEBT_NS_MIN).min(DEBT_NS_MAX - DEBT_NS_MIN);
         let share = scale(user_bytes, late, DEBT_NS_MAX - DEBT_NS_MIN);
         let device = self.device();
         let slowest = device.read_bytes_per_second.min(device.write_bytes_per_second);

@@ -26,8 +26,9 @@ pub(crate) struct Pressure {
     /// read.
     pub(crate) level0_runs: u32,
     pub(crate) level0_done: u64,
-    /// Bytes that deep compactions are behind.
+    /// Bytes that deep compactions are behind, and how many of them may wait.
     pub(crate) debt: u64,
+    pub(crate) debt_tolerated: u64,
 }
 
 /// What drains the resources, in bytes of clients a second.
@@ -58,8 +59,10 @@ const AMPLE: u64 = 4;
 /// Debt is looked at once it would take so long to drain, and must not take longer than that.
 const DEBT_SECONDS_SOFT: u64 = 60;
 const DEBT_SECONDS_HARD: u64 = 600;
-/// Less debt than this is none, however slow the device is believed to be.
+/// Less debt than this is none, however slow the device is believed to be; nor less than so many
+/// times what may wait.
 const DEBT_MIN: u64 = 4 << 30;
+const DEBT_TOLERATED_TIMES: u64 = 2;
 
 /// Debt alone slows writers down to half of what drains, no further: then it shrinks.
 const DEBT_PART_MAX: u64 = 666;
@@ -116,8 +119,10 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
     let seconds = |seconds: u64| drains.deep_bandwidth.saturating_mul(seconds);
     let limit = |limit: u64, by_time: u64| if limit == 0 { by_time } else { limit.min(by_time) };
     let (soft, hard) = (seconds(DEBT_SECONDS_SOFT), seconds(DEBT_SECONDS_HARD));
-    let soft = limit(options.soft_pending_compaction_bytes_limit, soft.max(DEBT_MIN));
-    let hard = limit(options.hard_pending_compaction_bytes_limit, hard.max(2 * DEBT_MIN));
+    let least = DEBT_MIN.max(DEBT_TOLERATED_TIMES.saturating_mul(now.debt_tolerated));
+    let soft = limit(options.soft_pending_compaction_bytes_limit, soft.max(least));
+    let hard =
+        limit(options.hard_pending_compaction_bytes_limit, hard.max(least.saturating_mul(2)));
     let unlimited = options.soft_pending_compaction_bytes_limit == 0
         && options.hard_pending_compaction_bytes_limit == 0;
     [

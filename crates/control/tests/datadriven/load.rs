@@ -29,6 +29,15 @@ pub(crate) struct Load {
     pub(crate) device: u64,
 }
 
+fn is_told(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::Note(Note::Paused { .. } | Note::Resumed { .. })
+            | Action::Admit(_)
+            | Action::AdmitFamily { .. }
+    )
+}
+
 /// The device, and which job does what.
 #[derive(Default)]
 pub(crate) struct Device {
@@ -49,7 +58,8 @@ impl Device {
         }
     }
 
-    /// Goes on for `periods` of 10 ms. Says what was paused and resumed, then how many bytes a
+    /// Goes on for `periods` of 10 ms. Says what was paused and resumed, how
+    /// writers were admitted, then how many bytes a
     /// second each class moved in the last second, or less if it was shorter.
     pub(crate) fn run(
         &mut self,
@@ -75,11 +85,9 @@ impl Device {
                 {
                     self.note(&action);
                     let Action::Grant { job, bytes } = action else {
-                        if let Action::Note(note @ (Note::Paused { .. } | Note::Resumed { .. })) =
-                            action
-                        {
+                        if is_told(&action) {
                             let when = PERIOD * u32::try_from(period).unwrap();
-                            writeln!(out, "after {when:?}: {note}").unwrap();
+                            writeln!(out, "after {when:?}: {action}").unwrap();
                         }
                         continue;
                     };

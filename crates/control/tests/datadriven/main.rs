@@ -14,7 +14,8 @@ use sateen_control::compaction::{
     scores,
 };
 use sateen_control::options::{
-    BottommostLevelCompaction, CompactionPri, CompressionCode, Preemption, RateLimiterMode,
+    AdmissionPolicy, BottommostLevelCompaction, CompactionPri, CompressionCode, Preemption,
+    RateLimiterMode,
 };
 use sateen_control::version::{AddedTable, Placement, RemovedTable};
 use sateen_control::{
@@ -150,6 +151,12 @@ fn set_control(options: &mut ControlOptions, key: &str, value: &str) {
         "device" => options.scheduler.device_bytes_per_second = Some(number(value)),
         "floor" => options.scheduler.floor_bytes_per_second = Some(number(value)),
         "drain" => options.scheduler.drain_time = duration(value),
+        "admission" => {
+            options.admission = match value {
+                "smooth" => AdmissionPolicy::Smooth,
+                _ => AdmissionPolicy::Triggers,
+            }
+        }
         "delayed-rate" => options.delayed_write_rate = number(value),
         "retry" => options.retry_delay = duration(value),
         _ => panic!("unknown option {key}"),
@@ -216,7 +223,7 @@ impl World {
     /// - `plane key=value…`: starts over; `set key=value…`: changes its options
     /// - `cf N [profile] key=value…`: adds a column family, or changes its options
     /// - `version cf=N` + lines as above: a version is installed
-    /// - `memtables cf=N sealed=N bytes=N`, `flush cf=N`, `drop cf=N`
+    /// - `memtables cf=N sealed=N bytes=N active=N`, `flush cf=N`, `drop cf=N`
     /// - `stepped j1 r=N w=N`, `finished j1 done|failed|cancelled`, `pause on|off`
     /// - `manual q1 cf=N [begin=K] [end=K] [bottommost=skip|force]`, `cancel q1`
     /// - `advance 50ms`
@@ -224,6 +231,7 @@ impl World {
     /// - `busy N`: N times 100 ms in which every grant is used up at once; `slow N`: one in each
     /// - `load 2s [reads=N] [puts=N] [device=N]`: clients read and put so many bytes a second, the
     ///   device reads so many; says what background work moved
+    /// - `outlook N`: what lies ahead of the writers of a column family
     /// - `believed`: what is believed of the device
     /// - `poll`: all that is to do, and when to ask again; `poll no-grants`: without grants, which
     ///   are given all the same
@@ -259,6 +267,14 @@ impl World {
             }
             "limit" => format!("{:?}\n", self.plane.as_ref().expect("a plane").rate_limit()),
             "load" => self.load(&line),
+            "outlook" => {
+                let plane = self.plane.as_ref().expect("a plane");
+                let cf = ColumnFamilyId(number(line.word(1)) as u32);
+                let outlook = plane.outlook(cf).expect("a smooth admission");
+                let stall = outlook.time_to_stall_ns.map(Duration::from_nanos);
+                format!("stall in {stall:?}, {} MB/s for ever\n",
+                    outlook.sustainable_write_rate / 1_000_000)
+            }
             "believed" => {
                 let profile = self.plane.as_ref().expect("a plane").device();
                 format!("reads {} MB/s\n", profile.read_bytes_per_second / 1_000_000)
@@ -469,7 +485,7 @@ fn event(line: &Line<'_>) -> Event {
             cf,
             sealed: line.number("sealed") as u32,
             sealed_bytes: line.number("bytes"),
-            active_bytes: 0,
+            active_bytes: line.number("active"),
         },
         "flush" => Event::FlushRequested { cf },
         "drop" => Event::ColumnFamilyDropped { cf },
