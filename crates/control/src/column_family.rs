@@ -17,6 +17,9 @@ use crate::write_controller::{Load, Pressure};
 /// rewrite, and the excess that they would rewrite it for is less by the multiplier of levels.
 const DEBT_PART_TOLERATED: u64 = 16;
 
+/// A base level that is so many times as large as level 0, and as its target, goes first.
+const BASE_TO_LEVEL0_MAX: u64 = 2;
+
 /// What a look for work found.
 #[derive(Debug)]
 pub(crate) enum Pick {
@@ -208,11 +211,25 @@ impl ColumnFamily {
         !self.options.disable_auto_compactions && self.level0_runs() > 2 * trigger
     }
 
-    /// Whether level 0 should go down, and is not on its way.
+    /// Whether the base level is so large that merging level 0 into it would rewrite much for
+    /// little: what goes down from there first makes it cheaper. Not where level 0 is about to slow
+    /// writers down for long.
+    fn base_goes_first(&self) -> bool {
+        let base = self.version.level(self.targets.base_level).bytes();
+        let target = self.targets.bytes_max(self.targets.base_level);
+        let level0 = self.version.level(0).bytes();
+        let deepest = usize::from(self.targets.base_level) + 1 >= self.options.levels();
+        !deepest
+            && base > target.max(level0).saturating_mul(BASE_TO_LEVEL0_MAX)
+            && self.level0_runs() < self.options.level0_slowdown_writes_trigger
+    }
+
+    /// Whether level 0 should go down before all else, and is not on its way.
     fn level0_wanted(&mut self, in_flight: &InFlight) -> bool {
         if self.options.disable_auto_compactions
             || self.version.level(0).is_empty()
             || in_flight.level0_running(self.version.column_family())
+            || self.base_goes_first()
         {
             return false;
         }

@@ -298,6 +298,7 @@ impl ControlPlane {
                 let runs = plan.rewrite.iter().filter(|input| input.level == 0).count() as u64;
                 let bytes = plan.rewrite.iter().map(Input::bytes).sum::<u64>().max(1);
                 now.level0_done = (runs * 1000).min(scale(moved, runs * 1000, bytes));
+                now.level0_left = bytes.saturating_sub(moved);
             }
             let drains =
                 self.drains.of(device, family.level0_amplification(), self.scheduler.fill());

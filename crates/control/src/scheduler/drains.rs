@@ -74,6 +74,7 @@ impl MeasuredDrains {
         Drains {
             flush: self.uncompressed(flush),
             level0: level0 / level0_amplification.max(1),
+            level0_bandwidth: level0,
             deep: (deep / deep_amplification).max(1),
             deep_bandwidth: deep,
             fill,

@@ -26,6 +26,8 @@ pub(crate) struct Pressure {
     /// read.
     pub(crate) level0_runs: u32,
     pub(crate) level0_done: u64,
+    /// Bytes that compaction has yet to move.
+    pub(crate) level0_left: u64,
     /// Bytes that deep compactions are behind, and how many of them may wait.
     pub(crate) debt: u64,
     pub(crate) debt_tolerated: u64,
@@ -36,6 +38,8 @@ pub(crate) struct Pressure {
 pub(crate) struct Drains {
     pub(crate) flush: u64,
     pub(crate) level0: u64,
+    /// Bytes that the compaction out of level 0 writes for that.
+    pub(crate) level0_bandwidth: u64,
     pub(crate) deep: u64,
     /// Bytes that deep compactions write for that.
     pub(crate) deep_bandwidth: u64,
@@ -57,8 +61,8 @@ const RATE_MIN: u64 = 64 << 10;
 /// A rate that is so many times what clients write is no limit.
 const AMPLE: u64 = 4;
 /// Debt is looked at once it would take so long to drain, and must not take longer than that.
-const DEBT_SECONDS_SOFT: u64 = 60;
-const DEBT_SECONDS_HARD: u64 = 600;
+const DEBT_SECONDS_SOFT: u64 = 300;
+const DEBT_SECONDS_HARD: u64 = 1200;
 /// Less debt than this is none, however slow the device is believed to be; nor less than so many
 /// times what may wait.
 const DEBT_MIN: u64 = 4 << 30;
@@ -97,7 +101,7 @@ fn part(used: u64, from: u64, to: u64) -> u64 {
     scale(used - from, THOUSAND, to - from).clamp(1, THOUSAND)
 }
 
-fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource; 3] {
+fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource; 4] {
     let memtable = options.write_buffer_size.max(1);
     let memtables_max = u64::from(options.max_write_buffer_number.max(1));
     let in_memory = u64::from(now.sealed) * memtable + now.active_bytes.min(memtable);
@@ -112,9 +116,13 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
     // From twice the trigger on, or where RocksDB begins if that is earlier.
     let from = (2 * trigger).min(u64::from(options.level0_slowdown_writes_trigger)).min(stop - 1);
     let filling = scale(now.active_bytes.min(memtable), THOUSAND, memtable);
-    let runs = u64::from(now.level0_runs) * THOUSAND + filling;
-    let runs = runs.saturating_sub(now.level0_done);
+    let runs_now = u64::from(now.level0_runs) * THOUSAND + filling;
+    let runs = runs_now.saturating_sub(now.level0_done);
     let level0_room = scale(memtable, (stop * THOUSAND).saturating_sub(runs), THOUSAND);
+
+    // Its runs stay until the compaction has ended: by then no more may have come than there is
+    // room for, as with memtables and their flush.
+    let coming = scale(memtable, (stop * THOUSAND).saturating_sub(runs_now), THOUSAND);
 
     let seconds = |seconds: u64| drains.deep_bandwidth.saturating_mul(seconds);
     let limit = |limit: u64, by_time: u64| if limit == 0 { by_time } else { limit.min(by_time) };
@@ -137,6 +145,12 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
             used: part(runs, from * THOUSAND, stop.saturating_mul(THOUSAND)),
             drain: drains.level0,
             room: level0_room,
+        },
+        Resource {
+            cause: StallCause::Level0Runs,
+            used: part(now.level0_left, 0, now.level0_left + coming),
+            drain: drains.level0_bandwidth,
+            room: coming,
         },
         Resource {
             cause: StallCause::PendingCompactionBytes,
