@@ -22,6 +22,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
 
 use rustix::io::Errno;
 
@@ -179,11 +180,21 @@ impl Faults {
         chosen
     }
 
-    /// Lets a call fail or wait, if that is all there is to its fault; gives other faults back.
-    fn strike(&self, chosen: Option<Chosen>) -> io::Result<Option<Chosen>> {
+    /// Lets a call of so many bytes fail or wait, if that is all there is to its fault; gives other
+    /// faults back.
+    fn strike(&self, chosen: Option<Chosen>, bytes: usize) -> io::Result<Option<Chosen>> {
         let Some(chosen) = chosen else { return Ok(None) };
         match chosen.fault {
             Fault::Delay(delay) => std::thread::sleep(delay),
+            Fault::Bandwidth(bytes_per_second) => {
+                let mut state = lock(&self.state);
+                let rule = state.rules.get_mut(&chosen.id);
+                let done = rule.map(|rule| rule.transfer(bytes as u64, bytes_per_second));
+                drop(state);
+                if let Some(done) = done {
+                    std::thread::sleep(done.saturating_duration_since(Instant::now()));
+                }
+            }
             Fault::Hang => {
                 let state = lock(&self.state);
                 let stands = |state: &mut FaultState| state.rules.contains_key(&chosen.id);
@@ -198,7 +209,7 @@ impl Faults {
 
     /// For calls to which nothing subtler can happen than to fail or wait.
     fn pass(&self, operation: VfsOperation, paths: &[&Path]) -> io::Result<()> {
-        self.strike(self.choose(operation, paths, None)).map(drop)
+        self.strike(self.choose(operation, paths, None), 0).map(drop)
     }
 
     fn breach(&self, what: String) -> ! {
@@ -237,8 +248,9 @@ impl FaultFile {
         &self,
         operation: VfsOperation,
         class: Option<IoClass>,
+        bytes: usize,
     ) -> io::Result<Option<Chosen>> {
-        self.faults.strike(self.faults.choose(operation, &[&self.path], class))
+        self.faults.strike(self.faults.choose(operation, &[&self.path], class), bytes)
     }
 
     fn check_poison(&self, what: &str) {
@@ -256,7 +268,7 @@ impl fmt::Debug for FaultFile {
 
 impl VfsFile for FaultFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize> {
-        let Some(chosen) = self.choose(VfsOperation::Read, Some(class))? else {
+        let Some(chosen) = self.choose(VfsOperation::Read, Some(class), buffer.len())? else {
             return self.inner.read_at(buffer, offset, class);
         };
         let misdirected =
@@ -284,7 +296,7 @@ impl VfsFile for FaultFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<()> {
         self.check_poison("write");
-        let Some(chosen) = self.choose(VfsOperation::Write, Some(class))? else {
+        let Some(chosen) = self.choose(VfsOperation::Write, Some(class), bytes.len())? else {
             return self.inner.write_at(bytes, offset, class);
         };
         let mut altered = super::AlignedBuffer::with_capacity(bytes.len());
@@ -306,7 +318,7 @@ impl VfsFile for FaultFile {
 
     fn sync_data(&self, class: IoClass) -> io::Result<()> {
         self.check_poison("sync");
-        match self.choose(VfsOperation::Sync, Some(class)) {
+        match self.choose(VfsOperation::Sync, Some(class), 0) {
             Ok(_) => self.inner.sync_data(class).inspect_err(|_| {
                 self.poisoned.store(true, Ordering::Relaxed);
             }),
@@ -318,32 +330,32 @@ impl VfsFile for FaultFile {
     }
 
     fn start_writeback(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.choose(VfsOperation::StartWriteback, None)?;
+        self.choose(VfsOperation::StartWriteback, None, 0)?;
         self.inner.start_writeback(offset, length)
     }
 
     fn punch_hole(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
-        match self.choose(VfsOperation::PunchHole, Some(class))? {
+        match self.choose(VfsOperation::PunchHole, Some(class), 0)? {
             Some(_) => Ok(()),
             None => self.inner.punch_hole(offset, length, class),
         }
     }
 
     fn preallocate(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.choose(VfsOperation::Preallocate, None)?;
+        self.choose(VfsOperation::Preallocate, None, 0)?;
         self.inner.preallocate(offset, length)
     }
 
     fn truncate(&self, length: u64) -> io::Result<()> {
         self.check_poison("truncation");
-        match self.choose(VfsOperation::Truncate, None)? {
+        match self.choose(VfsOperation::Truncate, None, 0)? {
             Some(_) => Ok(()),
             None => self.inner.truncate(length),
         }
     }
 
     fn len(&self) -> io::Result<u64> {
-        self.choose(VfsOperation::Len, None)?;
+        self.choose(VfsOperation::Len, None, 0)?;
         self.inner.len()
     }
 

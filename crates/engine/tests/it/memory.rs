@@ -1,9 +1,14 @@
-//! The memory budget holds, by the store's own account, whatever clients do.
+//! The memory budget holds, by the store's own account, whatever clients do, and however little of
+//! it the device takes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use sateen::{ColumnFamily, ColumnFamilyOptions, Db, Options, ReadOptions, WriteOptions};
+use sateen::vfs::{Fault, FaultRule, FaultVfs, MemVfs, VfsOperation};
+use sateen::{
+    ColumnFamily, ColumnFamilyOptions, Db, Options, ReadOptions, WalMode, WriteOptions,
+};
 
 use crate::common::{Random, assert_sound};
 
@@ -87,6 +92,73 @@ fn the_memory_budget_holds_under_the_load_of_several_families() {
     let most = most.into_inner();
     assert!(most > BUDGET / 4, "the load was too small to say anything: {most}");
     assert!(most <= BUDGET + BUDGET / 10, "{most} bytes of a budget of {BUDGET}");
+    assert_sound(&db);
+    db.close().unwrap();
+}
+
+/// Writers want several times what the device takes.
+#[test]
+fn in_overload_memory_and_level0_are_bounded_and_nothing_is_lost() {
+    const DEVICE: u64 = 20_000_000;
+    const OVERLOAD_BUDGET: u64 = 32 << 20;
+    const OVERLOAD_WRITES: u64 = 30_000;
+    let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
+    let mut options =
+        Options { memory_budget: Some(OVERLOAD_BUDGET), ..Options::profile("silk").unwrap() };
+    // A log would slow writers down before admission has to.
+    options.wal = WalMode::Off;
+    let family = &mut options.column_family;
+    family.memtable_bytes = 1 << 20;
+    family.table_bytes = 1 << 20;
+    family.level_base_bytes = 4 << 20;
+    family.level0_slowdown = 6;
+    family.level0_stop = 10;
+    let (memtables_max, level0_stop) = (family.memtables_max, family.level0_stop);
+    let db = Db::open_with(Arc::new(vfs.clone()), "/db", options, &[]).unwrap();
+    for operation in [VfsOperation::Read, VfsOperation::Write] {
+        vfs.add(FaultRule::new(Fault::Bandwidth(DEVICE)).on(operation));
+    }
+    let over = AtomicBool::new(false);
+    let looks = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let (db, over, looks) = (&db, &over, &looks);
+        scope.spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                let metrics = db.metrics();
+                let memory = metrics.memory;
+                let bound = OVERLOAD_BUDGET + OVERLOAD_BUDGET / 10;
+                assert!(memory.total() <= bound, "{:?}", memory.owners());
+                let family = &metrics.column_families[0];
+                assert!(family.immutable_memtables <= u64::from(memtables_max));
+                // The flush that was under way when they were stopped may still come.
+                assert!(family.levels[0].runs <= u64::from(level0_stop) + 1);
+                looks.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let writer = |first: u64| {
+            move || {
+                for n in (first..OVERLOAD_WRITES).step_by(2) {
+                    // Incompressible, and in no order.
+                    let mut random = Random::new(n);
+                    let words = (0..128).flat_map(|_| random.next().to_le_bytes());
+                    let value: Vec<u8> = words.collect();
+                    db.put(n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes(), value).unwrap();
+                }
+            }
+        };
+        let writers = [scope.spawn(writer(0)), scope.spawn(writer(1))];
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        over.store(true, Ordering::Relaxed);
+    });
+    let metrics = db.metrics();
+    let waits: u64 = metrics.stalls.iter().map(|stall| stall.waits_ns.count()).sum();
+    assert!(waits > 0 && looks.into_inner() > 100, "the device was fast enough: {waits} waits");
+    vfs.clear();
+    for n in 0..OVERLOAD_WRITES {
+        let value = db.get(n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()).unwrap().unwrap();
+        assert_eq!(value[..8], Random::new(n).next().to_le_bytes());
+    }
     assert_sound(&db);
     db.close().unwrap();
 }

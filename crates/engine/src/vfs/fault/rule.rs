@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
@@ -58,6 +58,9 @@ pub enum Fault {
     Zeros,
     /// It takes longer by this, and then succeeds.
     Delay(Duration),
+    /// A read or write takes what a device of so many bytes a second needs for it, which serves
+    /// the calls of a rule one after the other, and then succeeds.
+    Bandwidth(u64),
     /// It does not return while the rule stands, and then succeeds.
     Hang,
 }
@@ -73,7 +76,7 @@ impl Fault {
                 operation,
                 Op::Open | Op::Read | Op::Len | Op::List | Op::Exists | Op::FreeSpace
             ),
-            Fault::Short | Fault::FlippedBit | Fault::Zeros => {
+            Fault::Short | Fault::FlippedBit | Fault::Zeros | Fault::Bandwidth(_) => {
                 matches!(operation, Op::Read | Op::Write)
             }
             Fault::StaleBlock => {
@@ -274,6 +277,8 @@ pub(super) struct ActiveRule {
     matched: u64,
     pub(super) happened: u64,
     random: u64,
+    /// When a device of limited bandwidth is done with what it was asked for.
+    free_at: Option<Instant>,
 }
 
 impl ActiveRule {
@@ -282,7 +287,7 @@ impl ActiveRule {
             When::Probability { seed, .. } => seed,
             _ => salt,
         };
-        ActiveRule { rule, matched: 0, happened: 0, random }
+        ActiveRule { rule, matched: 0, happened: 0, random, free_at: None }
     }
 
     /// A random number if it happens to this call.
@@ -302,6 +307,15 @@ impl ActiveRule {
         };
         self.happened += u64::from(happens);
         happens.then(|| self.next_random())
+    }
+
+    /// When the transfer of so many bytes is done, which begins when those before it are.
+    pub(super) fn transfer(&mut self, bytes: u64, bytes_per_second: u64) -> Instant {
+        let now = Instant::now();
+        let begin = self.free_at.map_or(now, |free_at| free_at.max(now));
+        let end = begin + Duration::from_secs_f64(bytes as f64 / bytes_per_second.max(1) as f64);
+        self.free_at = Some(end);
+        end
     }
 
     /// splitmix64.

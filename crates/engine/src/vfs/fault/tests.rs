@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::vfs::{CrashChoice, MemVfs};
@@ -141,6 +141,22 @@ fn reads_are_short_flipped_stale_or_zero() {
     let differing: u32 = flipped.iter().map(|byte| (byte ^ 3).count_ones()).sum();
     assert_eq!(differing, 1);
     assert_eq!(read(Fault::Delay(Duration::ZERO), 8192), [3; 4096]);
+    assert_eq!(read(Fault::Bandwidth(u64::MAX), 8192), [3; 4096]);
+}
+
+#[test]
+fn transfers_follow_each_other() {
+    let (vfs, _) = vfs();
+    let file = create(&vfs, "f");
+    vfs.add(FaultRule::new(Fault::Bandwidth(400 << 10)).on(VfsOperation::Write));
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for at in 0..4 {
+            let file = &file;
+            scope.spawn(move || file.write_at(&[1; 4096], at * 4096, CLASS).unwrap());
+        }
+    });
+    assert!(start.elapsed() >= Duration::from_millis(40));
 }
 
 #[test]

@@ -1,0 +1,143 @@
+//! The simulator says what the engine does: the same load, options and device, and write
+//! amplification and stalls agree within a tenth. The device decides how long everything takes,
+//! and it is slow; that the engine sleeps for it in real time changes nothing of what is counted.
+#![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
+
+use std::sync::Arc;
+
+use sateen::vfs::{Fault, FaultRule, FaultVfs, IoClass, MemVfs, VfsOperation};
+use sateen::metrics::Metrics;
+use sateen::{Compression, Db, Options, WalMode};
+use sateen_control::options::CompressionCode;
+use sateen_sim::{Bandwidth, SimConfig, Simulation};
+use sateen_workload::{ArrivalSpec, Rng, ValueSize};
+
+const KEYS: u64 = 40_000;
+const KEY_BYTES: u64 = 16;
+const VALUE_BYTES: u64 = 1000;
+const WRITES: u64 = 60_000;
+/// Of the device, in bytes a second, reads and writes each.
+const BANDWIDTH: u64 = 20_000_000;
+const MEMTABLE: u64 = 1 << 20;
+const TABLE: u64 = 1 << 20;
+const BASE: u64 = 4 << 20;
+/// Writers are stopped at so many runs of level 0, and not slowed down before: that would be a
+/// stall for each write.
+const LEVEL0_STOP: u32 = 12;
+
+/// What is compared.
+#[derive(Debug)]
+struct Outcome {
+    write_amplification: f64,
+    /// For each megabyte of keys and values.
+    stalls: f64,
+}
+
+impl Outcome {
+    fn new(written: u64, stalls: u64, user_bytes: u64) -> Outcome {
+        let user_bytes = user_bytes as f64;
+        Outcome {
+            write_amplification: written as f64 / user_bytes,
+            stalls: stalls as f64 / user_bytes * 1e6,
+        }
+    }
+}
+
+fn key(n: u64) -> [u8; KEY_BYTES as usize] {
+    let mut key = [b'k'; KEY_BYTES as usize];
+    key[8..].copy_from_slice(&n.to_be_bytes());
+    key
+}
+
+fn written(metrics: &Metrics) -> u64 {
+    let classes = [IoClass::Flush, IoClass::L0, IoClass::Deep(1)];
+    classes.iter().map(|class| metrics.io[class.index()].totals.write_bytes).sum()
+}
+
+fn stalls(metrics: &Metrics) -> u64 {
+    metrics.stalls.iter().map(|stall| stall.waits_ns.count()).sum()
+}
+
+/// One writer that writes as fast as it can, on keys drawn at random.
+fn engine(profile: &str) -> Outcome {
+    let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
+    let mut options = Options::profile(profile).unwrap();
+    options.wal = WalMode::Off;
+    options.background_threads = 4;
+    options.max_background_flushes = 1;
+    options.max_background_compactions = 3;
+    let family = &mut options.column_family;
+    family.compression = vec![Compression::None];
+    family.memtable_bytes = MEMTABLE;
+    family.table_bytes = TABLE;
+    family.level_base_bytes = BASE;
+    (family.level0_slowdown, family.level0_stop) = (LEVEL0_STOP, LEVEL0_STOP);
+    let db = Db::open_with(Arc::new(vfs.clone()), "/db", options, &[]).unwrap();
+    let value = [7; VALUE_BYTES as usize];
+    let mut rng = Rng::new(7);
+    for n in 0..KEYS {
+        db.put(key(n), value).unwrap();
+    }
+    for _ in 0..KEYS {
+        db.put(key(rng.below(KEYS)), value).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    let before = db.metrics();
+    for operation in [VfsOperation::Read, VfsOperation::Write] {
+        vfs.add(FaultRule::new(Fault::Bandwidth(BANDWIDTH)).on(operation));
+    }
+    for _ in 0..WRITES {
+        db.put(key(rng.below(KEYS)), value).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    let after = db.metrics();
+    assert!(db.get(key(0)).unwrap().is_some());
+    let user_bytes = WRITES * (KEY_BYTES + VALUE_BYTES);
+    Outcome::new(written(&after) - written(&before), stalls(&after) - stalls(&before), user_bytes)
+}
+
+fn simulator(profile: &str) -> Outcome {
+    let mut config = SimConfig::standard(profile, 1.0).unwrap();
+    config.policy.control = config.policy.control.with_max_background_jobs(4);
+    let family = &mut config.policy.family;
+    family.write_buffer_size = MEMTABLE;
+    family.target_file_size_base = TABLE;
+    family.max_bytes_for_level_base = BASE;
+    family.level0_slowdown_writes_trigger = LEVEL0_STOP;
+    family.level0_stop_writes_trigger = LEVEL0_STOP;
+    family.compression_per_level = vec![CompressionCode(0)];
+    config.device.bandwidth = Bandwidth { read: BANDWIDTH, write: BANDWIDTH };
+    (config.device.latency_ns, config.device.barrier_ns, config.device.burst_ns) = (0, 0, 0);
+    config.load.threads = 1;
+    config.load.spec.mix.read = 0;
+    config.load.sizes = ValueSize::Fixed(VALUE_BYTES as u32);
+    // As fast as it can.
+    config.load.spec.arrivals = ArrivalSpec::Steady { rate: 500_000.0 };
+    config.duration_ns = 600_000_000_000;
+    config.db_bytes = KEYS * (KEY_BYTES + VALUE_BYTES);
+    let mut simulation = Simulation::new(config).unwrap();
+    let mut now = 0;
+    while simulation.report().user_bytes < WRITES * (KEY_BYTES + VALUE_BYTES) {
+        now += 100_000_000;
+        simulation.run_until(now).unwrap();
+    }
+    simulation.quiesce().unwrap();
+    let report = simulation.report();
+    let written = report.write_amplification * report.user_bytes as f64;
+    Outcome::new(written as u64, report.stall_count(), report.user_bytes)
+}
+
+#[test]
+fn write_amplification_and_stalls_agree() {
+    let (engine, simulator) = (engine("rocksdb"), simulator("rocksdb"));
+    println!("{engine:?} {simulator:?}");
+    let agree = |one: f64, other: f64| (one - other).abs() <= 0.1 * one.max(other);
+    assert!(
+        agree(engine.write_amplification, simulator.write_amplification)
+            && agree(engine.stalls, simulator.stalls)
+            && engine.stalls > 0.5,
+        "{engine:?} {simulator:?}"
+    );
+}
