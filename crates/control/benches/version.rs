@@ -143,7 +143,7 @@ fn picks(c: &mut Criterion, version: &Version) {
     group.bench_function("step-and-grant", |b| {
         b.iter(|| {
             let job = JobId(1);
-            let event = Event::JobStepped { job, read_bytes: MIB, written_bytes: MIB };
+            let event = Event::JobStepped { job, read_bytes: MIB, written_bytes: MIB, cpu_ns: 0 };
             plane.handle(Instant(0), event);
             while plane.poll(Instant(0)).is_some() {}
         });

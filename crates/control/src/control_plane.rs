@@ -79,8 +79,8 @@ impl ControlPlane {
     /// Takes note of an event. Decides nothing yet: cheap. `now` never goes back.
     pub fn handle(&mut self, now: Instant, event: Event) {
         match event {
-            Event::JobStepped { job, read_bytes, written_bytes } => {
-                self.scheduler.stepped(job, read_bytes, written_bytes);
+            Event::JobStepped { job, read_bytes, written_bytes, cpu_ns } => {
+                self.scheduler.stepped(job, read_bytes, written_bytes, cpu_ns);
                 return;
             }
             // How full the active memtable is matters to writers alone, who are judged at samples.

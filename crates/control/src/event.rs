@@ -57,6 +57,8 @@ pub enum Event {
         read_bytes: u64,
         /// Bytes it wrote in this step.
         written_bytes: u64,
+        /// Nanoseconds that the step took a processor; 0: not measured.
+        cpu_ns: u64,
     },
     /// A job is over. Its last step has been reported with `JobStepped`, unless it did nothing.
     JobFinished {

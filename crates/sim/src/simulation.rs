@@ -336,7 +336,7 @@ impl Simulation {
 
     fn stepped(&mut self, job: JobId, moved: Moved) {
         let Moved { read, written } = moved;
-        let event = Event::JobStepped { job, read_bytes: read, written_bytes: written };
+        let event = Event::JobStepped { job, read_bytes: read, written_bytes: written, cpu_ns: 0 };
         self.plane.handle(Instant(self.now), event);
     }
 

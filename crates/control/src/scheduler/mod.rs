@@ -11,6 +11,7 @@ mod device;
 mod drains;
 mod monitor;
 mod rate_limiter;
+mod slice;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +28,7 @@ use device::{BANDWIDTH_MIN, DeviceModel, without};
 pub(crate) use drains::MeasuredDrains;
 use monitor::Monitor;
 use rate_limiter::RateLimiter;
+use slice::Slices;
 
 /// The lanes: flushes, compactions out of level 0, all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,9 +82,6 @@ enum State {
 /// A place in the queue: rank, the share that was had, first come, first served.
 type Place = (u8, u64, u64, JobId);
 
-/// While clients use the device, a slice takes it no longer than this.
-const SLICE_NS_MAX: u64 = 1_250_000;
-const SLICE_BYTES_MIN: u64 = 64 << 10;
 /// So much may collect for the next grants.
 const BURST_NS: u64 = 10_000_000;
 /// While clients use the device, so many steps of compactions are under way at a time.
@@ -109,7 +108,7 @@ const LOOK_NS_MAX: u64 = 10_000_000;
 #[derive(Clone, Debug)]
 pub(crate) struct IoScheduler {
     options: SchedulerOptions,
-    slice_bytes_max: u64,
+    slices: Slices,
     limiter: RateLimiter,
     device: DeviceModel,
     monitor: Monitor,
@@ -132,7 +131,7 @@ impl IoScheduler {
     pub(crate) fn new(options: &ControlOptions) -> IoScheduler {
         let mut scheduler = IoScheduler {
             options: options.scheduler.clone(),
-            slice_bytes_max: options.slice_bytes_max.max(1),
+            slices: Slices::new(options.slice_bytes_max),
             limiter: RateLimiter::new(options.rate_limiter.clone()),
             device: DeviceModel::new(options.scheduler.hint),
             monitor: Monitor::default(),
@@ -154,7 +153,7 @@ impl IoScheduler {
 
     pub(crate) fn set_options(&mut self, options: &ControlOptions) {
         self.limiter.set_options(options.rate_limiter.clone());
-        self.slice_bytes_max = options.slice_bytes_max.max(1);
+        self.slices.set_bytes_max(options.slice_bytes_max);
         // What was learned outlives a change of what was hinted.
         self.options = options.scheduler.clone();
         self.allocation = self.due();
@@ -183,10 +182,12 @@ impl IoScheduler {
         self.wait(job, running);
     }
 
-    /// A job has used its grant and waits for the next. Unknown jobs are ignored.
-    pub(crate) fn stepped(&mut self, job: JobId, read: u64, written: u64) {
+    /// A job has used its grant and waits for the next; its step took a processor so long. Unknown
+    /// jobs are ignored.
+    pub(crate) fn stepped(&mut self, job: JobId, read: u64, written: u64, cpu_ns: u64) {
         let Some(mut running) = self.jobs.get(&job).copied() else { return };
         let moved = read.max(written);
+        self.slices.observe(running.lane, moved, cpu_ns);
         running.moved = running.moved.saturating_add(moved);
         running.share = running.share.saturating_add(scale(moved, 1000, running.urgency));
         match running.state {
@@ -386,7 +387,7 @@ impl IoScheduler {
         } else {
             *waiting().next()?
         };
-        let bytes = self.limiter.take(self.slice_bytes_max)?;
+        let bytes = self.limiter.take(self.slices.bytes_max())?;
         self.give(next, bytes, Source::Limiter);
         Some((next.3, bytes))
     }
@@ -396,7 +397,7 @@ impl IoScheduler {
     fn grant_leftover(&mut self, now: Instant) -> Option<(JobId, u64)> {
         self.queue.first()?;
         self.refill(now);
-        let slice = self.slice_bytes();
+        let slice = self.slice_bytes(Lane::Level0);
         let beside = self.monitor.clients_active();
         let steps_max = if beside { STEPS_BESIDE_CLIENTS_MAX } else { usize::MAX };
         let granted = self.jobs.values();
@@ -436,24 +437,20 @@ impl IoScheduler {
         let urgent = late || !self.monitor.clients_active();
         self.device.wanted(lacking.0 && !paced.0, lacking.1 && !paced.1, urgent);
         let (place, source) = found?;
+        let lane = self.jobs.get(&place.3)?.lane;
+        let slice = self.slice_bytes(lane);
         self.give(place, slice, source);
         Some((place.3, slice))
     }
 
-    fn slice_bytes(&self) -> u64 {
-        if !self.monitor.clients_active() {
-            return self.slice_bytes_max;
-        }
-        let device = self.device();
-        let slowest = device.read_bytes_per_second.min(device.write_bytes_per_second);
-        let pages = scale(slowest, SLICE_NS_MAX, NS_PER_SECOND) / SLICE_BYTES_MIN;
-        (pages * SLICE_BYTES_MIN).clamp(SLICE_BYTES_MIN, self.slice_bytes_max.max(SLICE_BYTES_MIN))
+    fn slice_bytes(&self, lane: Lane) -> u64 {
+        self.slices.bytes(lane, self.device(), self.monitor.clients_active())
     }
 
     fn refill(&mut self, now: Instant) {
         let over_ns = now.0.saturating_sub(self.last_refill.0);
         self.last_refill = now;
-        let slice = self.slice_bytes();
+        let slice = self.slice_bytes(Lane::Flush).max(self.slice_bytes(Lane::Level0));
         let burst = |rate: u64| scale(rate, BURST_NS, NS_PER_SECOND).max(2 * slice);
         let Allocation { read, write, floor_read, floor_write, .. } = self.allocation;
         self.main.refill(over_ns, (read, burst(read)), (write, burst(write)));
@@ -486,7 +483,7 @@ impl IoScheduler {
         let slowest = device.read_bytes_per_second.min(device.write_bytes_per_second);
         let due = share.saturating_mul(self.monitor.deep_amplification());
         let earned = due.min(scale(slowest / CREDIT_PART, over_ns, NS_PER_SECOND));
-        let most = to_i64(self.slice_bytes_max.saturating_mul(CREDIT_SLICES_MAX));
+        let most = to_i64(self.slices.bytes_max().saturating_mul(CREDIT_SLICES_MAX));
         self.credit = self.credit.saturating_add(to_i64(earned)).min(most);
     }
 

@@ -29,6 +29,11 @@ pub(crate) struct Load {
     pub(crate) device: u64,
 }
 
+/// A step of a job that took no time.
+pub(crate) fn stepped(job: JobId, read_bytes: u64, written_bytes: u64) -> Event {
+    Event::JobStepped { job, read_bytes, written_bytes, cpu_ns: 0 }
+}
+
 fn is_told(action: &Action) -> bool {
     matches!(
         action,
@@ -101,8 +106,7 @@ impl Device {
                     at = at + Duration::from_nanos(1);
                     self.owed += read.saturating_sub(left);
                     left = left.saturating_sub(read);
-                    let (read_bytes, written_bytes) = (read, bytes);
-                    plane.handle(at, Event::JobStepped { job, read_bytes, written_bytes });
+                    plane.handle(at, stepped(job, read, bytes));
                     if period >= periods - counted {
                         *moved.entry(class.to_string()).or_default() += bytes;
                     }

@@ -25,7 +25,7 @@ use sateen_control::{
 
 mod load;
 
-use load::{Device, Load};
+use load::{Device, Load, stepped};
 
 /// The words of a command line: plain ones, and `key=value`.
 struct Line<'a> {
@@ -224,7 +224,8 @@ impl World {
     /// - `cf N [profile] key=value…`: adds a column family, or changes its options
     /// - `version cf=N` + lines as above: a version is installed
     /// - `memtables cf=N sealed=N bytes=N active=N`, `flush cf=N`, `drop cf=N`
-    /// - `stepped j1 r=N w=N`, `finished j1 done|failed|cancelled`, `pause on|off`
+    /// - `stepped j1 r=N w=N [cpu=N]` (microseconds), `finished j1 done|failed|cancelled`, `pause
+    ///   on|off`
     /// - `manual q1 cf=N [begin=K] [end=K] [bottommost=skip|force]`, `cancel q1`
     /// - `advance 50ms`
     /// - `limit`: the rate limit in force
@@ -443,7 +444,7 @@ impl World {
             while let Some(action) = plane.poll(self.now) {
                 if let Action::Grant { job, bytes } = action {
                     granted += bytes;
-                    let event = Event::JobStepped { job, read_bytes: 0, written_bytes: bytes };
+                    let event = stepped(job, 0, bytes);
                     if slow {
                         later.push(event);
                     } else {
@@ -493,6 +494,7 @@ fn event(line: &Line<'_>) -> Event {
             job: job(),
             read_bytes: line.number("r"),
             written_bytes: line.number("w"),
+            cpu_ns: line.number("cpu") * 1000,
         },
         "finished" => Event::JobFinished {
             job: job(),

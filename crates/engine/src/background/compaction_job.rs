@@ -175,7 +175,7 @@ impl CompactionJob {
         let read = input.stats().bytes_in - start_in;
         self.read_reported = Some(input.stats().bytes_in);
         self.input = Some(input);
-        Ok(Step::More(StepBytes { read, written: self.output.bytes_written() - start }))
+        Ok(Step::More(StepBytes { read, written: self.output.bytes_written() - start, cpu_ns: 0 }))
     }
 
     /// To be brought to an end where what is written by then can stand by itself. Not out of level
@@ -209,7 +209,7 @@ impl CompactionJob {
         let mut edit = self.plan.edit();
         let (level, epoch) = (self.plan.output_level, self.plan.output_epoch);
         edit.added.extend(tables.into_iter().map(|table| AddedTable { level, epoch, table }));
-        let moved = StepBytes { read, written: self.output.bytes_written() - start };
+        let moved = StepBytes { read, written: self.output.bytes_written() - start, cpu_ns: 0 };
         Ok(Step::Done(moved, Box::new(edit)))
     }
 

@@ -110,7 +110,8 @@ impl FlushJob {
             }
         }
         self.input = Some(input);
-        Ok(Step::More(StepBytes { read: 0, written: self.output.bytes_written() - start }))
+        let written = self.output.bytes_written() - start;
+        Ok(Step::More(StepBytes { read: 0, written, cpu_ns: 0 }))
     }
 
     fn finish(&mut self, counters: &Counters, start: u64) -> Result<Step> {
@@ -126,7 +127,7 @@ impl FlushJob {
             flushed_seqno: Some(self.last_seqno()),
             ..VersionEdit::default()
         };
-        let moved = StepBytes { read: 0, written: self.output.bytes_written() - start };
+        let moved = StepBytes { read: 0, written: self.output.bytes_written() - start, cpu_ns: 0 };
         Ok(Step::Done(moved, Box::new(edit)))
     }
 

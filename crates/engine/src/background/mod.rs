@@ -34,12 +34,16 @@ use crate::write::admission::AdmissionGate;
 
 use compaction_job::CompactionJob;
 use flush_job::FlushJob;
+pub(crate) use observe::memtables_event;
+use observe::{finished, stepped_event};
 
 /// Bytes that a step moved.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StepBytes {
     pub(crate) read: u64,
     pub(crate) written: u64,
+    /// What the step took a processor.
+    pub(crate) cpu_ns: u64,
 }
 
 /// How a step ended.
@@ -57,10 +61,17 @@ enum Job {
 
 impl Job {
     fn step(&mut self, bytes: u64, core: &DbCore) -> Result<Step> {
-        match self {
-            Job::Flush(job) => job.step(bytes, &core.versions.counters),
-            Job::Compaction(job) => job.step(bytes, &core.versions.counters),
+        let counters = &core.versions.counters;
+        let begin = observe::cpu_time();
+        let mut stepped = match self {
+            Job::Flush(job) => job.step(bytes, counters),
+            Job::Compaction(job) => job.step(bytes, counters),
+        };
+        if let Ok(Step::More(moved) | Step::Done(moved, _)) = &mut stepped {
+            moved.cpu_ns = observe::cpu_time().saturating_sub(begin);
+            core.metrics.stepped(moved.cpu_ns);
         }
+        stepped
     }
 
     fn family(&self) -> &ColumnFamilyData {
@@ -575,24 +586,6 @@ impl DbCore {
                 self.step_here()?;
             }
         }
-    }
-}
-
-fn stepped_event(job: JobId, moved: StepBytes) -> Event {
-    Event::JobStepped { job, read_bytes: moved.read, written_bytes: moved.written }
-}
-
-fn finished(job: JobId, result: JobResult) -> Event {
-    Event::JobFinished { job, result }
-}
-
-pub(crate) fn memtables_event(family: &ColumnFamilyData) -> Event {
-    let (sealed, sealed_bytes) = family.sealed_usage();
-    Event::MemtablesChanged {
-        cf: family.id(),
-        sealed: u32::try_from(sealed).unwrap_or(u32::MAX),
-        sealed_bytes,
-        active_bytes: family.active_memtable().memory_bytes() as u64,
     }
 }
 

@@ -1,8 +1,9 @@
 //! What others are told of jobs: scheduling, memory, the timeline.
 
-use sateen_control::{IoClass, JobId};
+use sateen_control::{Event, IoClass, JobId, JobResult};
 
-use super::{Job, Step, output};
+use super::{Job, Step, StepBytes, output};
+use crate::column_family::ColumnFamilyData;
 use crate::error::Result;
 use crate::timeline::JobInfo;
 
@@ -55,5 +56,35 @@ pub(super) fn moved(stepped: &Result<Step>) -> (u64, u64) {
     match stepped {
         Ok(Step::More(moved) | Step::Done(moved, _)) => (moved.read, moved.written),
         Err(_) => (0, 0),
+    }
+}
+
+/// Nanoseconds that the calling thread has been on a processor.
+pub(super) fn cpu_time() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+pub(super) fn stepped_event(job: JobId, moved: StepBytes) -> Event {
+    Event::JobStepped {
+        job,
+        read_bytes: moved.read,
+        written_bytes: moved.written,
+        cpu_ns: moved.cpu_ns,
+    }
+}
+
+pub(super) fn finished(job: JobId, result: JobResult) -> Event {
+    Event::JobFinished { job, result }
+}
+
+pub(crate) fn memtables_event(family: &ColumnFamilyData) -> Event {
+    let (sealed, sealed_bytes) = family.sealed_usage();
+    Event::MemtablesChanged {
+        cf: family.id(),
+        sealed: u32::try_from(sealed).unwrap_or(u32::MAX),
+        sealed_bytes,
+        active_bytes: family.active_memtable().memory_bytes() as u64,
     }
 }

@@ -171,6 +171,7 @@ pub(crate) struct EngineMetrics {
     one_in: [AtomicU32; Operation::ALL.len()],
     latencies: [WindowedHistogram; Operation::ALL.len()],
     stalls: [StallMeter; StallCause::ALL.len()],
+    steps_cpu_ns: Histogram,
     flushes: FlushMeter,
     compactions: [CompactionMeter; LEVELS_MAX],
     background_errors: AtomicU64,
@@ -186,6 +187,7 @@ impl EngineMetrics {
             one_in: Default::default(),
             latencies: std::array::from_fn(|_| WindowedHistogram::new(WINDOWS, second)),
             stalls: Default::default(),
+            steps_cpu_ns: Histogram::default(),
             flushes: FlushMeter::default(),
             compactions: Default::default(),
             background_errors: AtomicU64::new(0),
@@ -304,6 +306,11 @@ impl EngineMetrics {
         StallGuard { meter, timeline: &self.timeline, cause, started: Instant::now() }
     }
 
+    /// A step of a flush or compaction took a processor so long.
+    pub(crate) fn stepped(&self, cpu_ns: u64) {
+        self.steps_cpu_ns.record(cpu_ns);
+    }
+
     /// A flush is installed.
     pub(crate) fn flush_done(&self, done: &FlushDone) {
         let meter = &self.flushes;
@@ -358,6 +365,7 @@ impl EngineMetrics {
             counts: self.counts(),
             latencies: Operation::ALL.into_iter().map(latency).collect(),
             stalls: StallCause::ALL.into_iter().map(stall).collect(),
+            steps_cpu_ns: self.steps_cpu_ns.snapshot(),
             flushes: self.flushes.totals(),
             compactions: self.compaction_totals(),
             background_errors: get(&self.background_errors),

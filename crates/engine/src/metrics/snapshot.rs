@@ -225,6 +225,8 @@ pub struct Metrics {
     pub latencies: Vec<OperationLatency>,
     /// Waiting writers, one entry for each cause.
     pub stalls: Vec<StallTotals>,
+    /// Nanoseconds that steps of flushes and compactions took a processor, each.
+    pub steps_cpu_ns: HistogramSnapshot,
     /// Flushes.
     pub flushes: FlushTotals,
     /// Compactions by the level that they wrote to, from 0.

@@ -261,6 +261,14 @@ const BACKGROUND: &[Family] = &[
     counter("sateen_flush_tables_total", "tables", "Tables written by flushes.", |m, s| {
         s.number(m.flushes.tables_out);
     }),
+    histogram(
+        "sateen_step_cpu_seconds",
+        "Processor time of steps of flushes and compactions: the longest that work beside them \
+         waits for one.",
+        |m, s| {
+            s.histogram(&[], &m.steps_cpu_ns);
+        },
+    ),
     histogram("sateen_flush_seconds", "Flushes, from start to installed.", |m, s| {
         s.histogram(&[], &m.flushes.durations_ns);
     }),
