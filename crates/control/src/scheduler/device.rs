@@ -97,8 +97,12 @@ const AVERAGE_NS: u64 = 500_000_000;
 /// what was saved up in the device or in a throttle before it says nothing.
 const PROBE: u64 = 16;
 const PROBE_WINDOWS: u32 = 10;
-/// It has shown that there is more if so many thousandths of what was asked were delivered.
+/// It has shown that there is more if so many thousandths of what was asked were delivered, and
+/// that there is not if after so many windows it were fewer than this: what is asked and not
+/// delivered waits in the device's queue, and clients behind it.
 const PROVEN: u64 = 970;
+const DISPROVEN: u64 = 955;
+const PROBE_WINDOWS_MIN: u32 = 4;
 /// After so many probes that did no harm each asks twice as much more as the one before, up to so
 /// many times as much: the device has become another.
 const SHORT_PROBES: u32 = 2;
@@ -323,14 +327,16 @@ impl Direction {
         }
         let bytes = probe.bytes + if first { 0 } else { self.bytes };
         let over_ns = probe.over_ns + if first { 0 } else { window.ns };
-        if windows < PROBE_WINDOWS {
+        let shown = per_second(bytes, over_ns).min(probe.asked);
+        let over = windows >= PROBE_WINDOWS;
+        let least = if over { PROVEN } else { DISPROVEN };
+        let proven = shown >= scale(probe.asked, least, 1000);
+        if !proven && !elsewhere && windows >= PROBE_WINDOWS_MIN {
+            return self.end_probe(now);
+        }
+        if !over {
             self.probe = Some(Probe { windows, bytes, over_ns, ..probe });
             return;
-        }
-        let shown = per_second(bytes, over_ns).min(probe.asked);
-        let proven = shown >= scale(probe.asked, PROVEN, 1000);
-        if !proven && !elsewhere {
-            return self.end_probe(now);
         }
         self.probe = None;
         self.bandwidth = self.bandwidth.max(shown);
