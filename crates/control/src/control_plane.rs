@@ -290,15 +290,24 @@ impl ControlPlane {
             if let Some(flush) = family.flush_job() {
                 now.flushed_bytes = self.drains.uncompressed(self.scheduler.moved(flush));
             }
-            let level0 = self.jobs.iter().find_map(|(id, job)| {
-                let plan = job.plan.as_ref().filter(|plan| plan.class == IoClass::L0)?;
-                (job.cf == *cf).then(|| (self.scheduler.moved(*id), plan.clone()))
-            });
-            if let Some((moved, plan)) = level0 {
+            // What makes room in level 0, and how much is left until the first of it does: they share
+            // what there is.
+            let (mut level0_jobs, mut least_left) = (0, u64::MAX);
+            for (id, job) in &self.jobs {
+                let Some(plan) = &job.plan else { continue };
+                if job.cf != *cf || plan.class != IoClass::L0 {
+                    continue;
+                }
+                let moved = self.scheduler.moved(*id);
                 let runs = plan.rewrite.iter().filter(|input| input.level == 0).count() as u64;
                 let bytes = plan.rewrite.iter().map(Input::bytes).sum::<u64>().max(1);
-                now.level0_done = (runs * 1000).min(scale(moved, runs * 1000, bytes));
-                now.level0_left = bytes.saturating_sub(moved);
+                let freed = runs.saturating_sub(u64::from(plan.output_level == 0)) * 1000;
+                now.level0_done += freed.min(scale(moved, freed, bytes));
+                least_left = least_left.min(bytes.saturating_sub(moved));
+                level0_jobs += 1;
+            }
+            if level0_jobs > 0 {
+                now.level0_left = least_left.saturating_mul(level0_jobs);
             }
             let drains =
                 self.drains.of(device, family.level0_amplification(), self.scheduler.fill());

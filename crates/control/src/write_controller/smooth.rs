@@ -22,11 +22,11 @@ pub(crate) struct Pressure {
     pub(crate) flushed_bytes: u64,
     /// Bytes of the memtable that takes writes.
     pub(crate) active_bytes: u64,
-    /// Runs of level 0, and what part of them, in thousandths of a run, the running compaction has
+    /// Runs of level 0, and what part of them, in thousandths of a run, running compactions have
     /// read.
     pub(crate) level0_runs: u32,
     pub(crate) level0_done: u64,
-    /// Bytes that compaction has yet to move.
+    /// Bytes that level 0's compactions have yet to move until one of them has ended.
     pub(crate) level0_left: u64,
     /// Bytes that deep compactions are behind, and how many of them may wait.
     pub(crate) debt: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Pressure {
 pub(crate) struct Drains {
     pub(crate) flush: u64,
     pub(crate) level0: u64,
-    /// Bytes that the compaction out of level 0 writes for that.
+    /// Bytes that level 0's compactions write for that.
     pub(crate) level0_bandwidth: u64,
     pub(crate) deep: u64,
     /// Bytes that deep compactions write for that.
@@ -120,7 +120,7 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
     let runs = runs_now.saturating_sub(now.level0_done);
     let level0_room = scale(memtable, (stop * THOUSAND).saturating_sub(runs), THOUSAND);
 
-    // Its runs stay until the compaction has ended: by then no more may have come than there is
+    // Runs stay until their compaction has ended: by then no more may have come than there is
     // room for, as with memtables and their flush.
     let coming = scale(memtable, (stop * THOUSAND).saturating_sub(runs_now), THOUSAND);
 
