@@ -290,8 +290,8 @@ impl ControlPlane {
             if let Some(flush) = family.flush_job() {
                 now.flushed_bytes = self.drains.uncompressed(self.scheduler.moved(flush));
             }
-            // What makes room in level 0, and how much is left until the first of it does: they share
-            // what there is.
+            // What makes room in level 0, and how much is left until the first of it does: they
+            // share what there is.
             let (mut level0_jobs, mut least_left) = (0, u64::MAX);
             for (id, job) in &self.jobs {
                 let Some(plan) = &job.plan else { continue };

@@ -69,9 +69,11 @@ const USED_MIN: u64 = 150;
 /// fewer of a thousand nanoseconds than so many.
 const REST_BUSY_MAX: u64 = 200;
 /// It is held up by the device when it has a request under way for so many of a thousand
-/// nanoseconds, by the belief when it uses so many thousandths of that.
+/// nanoseconds in which it is not held, over so many samples.
 const BUSY_MIN: u64 = 500;
-const LIMITED_MIN: u64 = 700;
+const BUSY_SAMPLES: u64 = 16;
+/// A sample that took so long came late.
+const LATE_NS: u64 = 20_000_000;
 /// The device is near to what is believed of it when it delivers so many thousandths of that.
 const NEAR: u64 = 800;
 /// The least and the most that a cut takes away, in thousandths, and the time between two.
@@ -143,6 +145,8 @@ struct Direction {
     background: u64,
     /// For how many of a thousand nanoseconds of that window it had a request under way.
     busy: u64,
+    /// The same over some samples.
+    busy_lately: u64,
     /// Background work wanted more than it was granted, and could not wait for it.
     wanted: bool,
     urgent: bool,
@@ -152,6 +156,8 @@ struct Direction {
 #[derive(Clone, Copy, Debug)]
 struct Window {
     ns: u64,
+    /// How many of a thousand samples lately deep work was not held.
+    free: u64,
     /// Some sample showed clients harmed.
     harmed: bool,
 }
@@ -185,7 +191,10 @@ pub(crate) struct DeviceModel {
     rests_since: Option<Instant>,
     /// Until when deep work is held.
     brake_until: Instant,
+    /// How many of a thousand samples lately deep work was not held.
+    free: u64,
     window_start: Option<Instant>,
+    last_sample: Instant,
 }
 
 /// What clients wait for.
@@ -247,6 +256,7 @@ impl Direction {
             background_bytes: 0,
             background_ns: 0,
             busy: 0,
+            busy_lately: 0,
             delivered: 0,
             background: 0,
             wanted: false,
@@ -262,10 +272,17 @@ impl Direction {
         }
     }
 
-    /// Whether background work is held up by the device or by what is believed of it. If it is not,
-    /// what is delivered says nothing of what could be.
-    fn is_limited(&self, window_ns: u64) -> bool {
-        self.busy_part(window_ns) >= BUSY_MIN || self.used(window_ns) >= LIMITED_MIN
+    /// Background work waited for the device so long in a sample. One wait, however long, is not
+    /// what a device does that is asked for too much.
+    fn note_busy(&mut self, waited_ns: u64, over_ns: u64) {
+        let now = scale(waited_ns.min(2 * over_ns), 1000, over_ns);
+        self.busy_lately = (self.busy_lately * (BUSY_SAMPLES - 1) + now) / BUSY_SAMPLES;
+    }
+
+    /// Whether background work is held up by the device. If it is not, what is delivered says
+    /// nothing of what could be.
+    fn is_limited(&self, free: u64) -> bool {
+        self.busy_lately >= scale(BUSY_MIN, free, 1000)
     }
 
     /// For how many of a thousand nanoseconds background work has a request under way.
@@ -285,20 +302,15 @@ impl Direction {
     }
 
     /// Clients wait behind background work: the device does not do what was believed.
-    fn cut(&mut self, now: Instant, window_ns: u64, held: bool) {
+    fn cut(&mut self, now: Instant, window_ns: u64, free: u64) {
         let paused = self.cut_at.is_some_and(|at| now.0 - at.0 < CUT_PAUSE_NS);
-        let limited = self.is_limited(window_ns);
         // A probe that does harm ends with its window.
-        if paused || self.probe.is_some() || !limited && !held {
+        if paused || self.probe.is_some() || !self.is_limited(free) {
             return;
         }
         let most = |thousandths: u64| scale(self.bandwidth, 1000 - thousandths, 1000);
         let lately = per_second(self.bytes, window_ns.max(WINDOW_NS / 2));
-        let found = match limited {
-            // What it delivers while deep work is held is not what it can.
-            false => most(CUT_MIN),
-            true => lately.max(self.delivered).max(most(CUT_MAX)).min(most(CUT_MIN)),
-        };
+        let found = lately.max(self.delivered).max(most(CUT_MAX)).min(most(CUT_MIN));
         self.cut_to(now, found);
     }
 
@@ -403,7 +415,7 @@ impl Direction {
         }
         self.judge_trial(now, strained);
         let may_try = self.trial.is_none() && now >= self.no_trial_before;
-        if strained && may_try && self.is_near() {
+        if strained && may_try && self.is_near() && self.is_limited(window.free) {
             let before = self.bandwidth;
             let less = before.min(self.average.max(scale(before, 1000 - CUT_MAX, 1000)));
             self.cut_to(now, scale(less, 1000 - CUT_MIN, 1000));
@@ -432,7 +444,9 @@ impl DeviceModel {
             noise: 0,
             rests_since: None,
             brake_until: Instant::default(),
+            free: 1000,
             window_start: None,
+            last_sample: Instant::default(),
         }
     }
 
@@ -465,21 +479,36 @@ impl DeviceModel {
 
     /// Takes note of a sample; learns when a window is over.
     pub(crate) fn observe(&mut self, now: Instant, sample: &Sample) {
+        let over_ns = now.0.saturating_sub(self.last_sample.0).max(1);
+        self.last_sample = now;
+        let (mut waited_read, mut waited_write) = (0, 0);
         for (class, counts) in IoClass::ALL.into_iter().zip(&sample.classes) {
             self.read.add(class, counts.read_bytes, counts.read_ns);
             self.write.add(class, counts.write_bytes, counts.write_ns);
+            if is_background(class) {
+                waited_read += counts.read_ns;
+                waited_write += counts.write_ns;
+            }
             if let Some(mean) = counts.sync_ns.checked_div(counts.syncs) {
                 self.barrier_ns = (self.barrier_ns / 8 * 7 + mean / 8).max(1);
             }
         }
         let start = *self.window_start.get_or_insert(now);
         let window_ns = now.0.saturating_sub(start.0);
-        self.look_for_harm(now, window_ns, sample);
+        self.read.note_busy(waited_read, over_ns);
+        self.write.note_busy(waited_write, over_ns);
+        let free = if self.is_braked(now) { 0 } else { 1000 };
+        self.free = (self.free * (BUSY_SAMPLES - 1) + free) / BUSY_SAMPLES;
+        // Who samples is never slow by itself: the processor was away, and clients waited for that.
+        if over_ns < LATE_NS {
+            self.look_for_harm(now, window_ns, sample);
+        }
         if window_ns < WINDOW_NS {
             return;
         }
         self.window_start = Some(now);
-        let window = Window { ns: window_ns, harmed: std::mem::take(&mut self.harmed) };
+        let harmed = std::mem::take(&mut self.harmed);
+        let window = Window { ns: window_ns, free: self.free, harmed };
         let (read, write) = (&mut self.read, &mut self.write);
         read.learn(now, &window, self.client_reads.strained(), write.wanted);
         write.learn(now, &window, self.client_writes.strained(), read.wanted);
@@ -534,10 +563,10 @@ impl DeviceModel {
         self.sure = 0;
         // Reads wait behind reads first of all; behind writes if there are hardly any reads.
         if reads && !no_reads {
-            self.read.cut(now, window_ns, held);
+            self.read.cut(now, window_ns, self.free);
         }
         if !no_writes && (writes || no_reads) {
-            self.write.cut(now, window_ns, held);
+            self.write.cut(now, window_ns, self.free);
         }
     }
 }
