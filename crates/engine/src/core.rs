@@ -167,18 +167,22 @@ impl DbCore {
         let of_families = families.values().filter(|family| closed(&&family.gate)).filter(written);
         let of_families = of_families.map(|family| &family.gate);
         let mut gates = of_families.chain([&self.driver.gate]).filter(closed);
+        let deadline = if options.no_slowdown { Some(Duration::ZERO) } else { options.deadline };
+        let deadline = deadline.map(|within| std::time::Instant::now() + within);
         if !self.has_threads() {
             // Nobody else would ever open the gate.
-            while gates.clone().any(AdmissionGate::is_stopped) {
+            while let Some(stopped) = gates.clone().find(|gate| gate.is_stopped()) {
+                if deadline.is_some_and(|deadline| std::time::Instant::now() >= deadline) {
+                    return Err(stopped.would_stall());
+                }
                 self.health.check()?;
                 self.step_here()?;
             }
             return Ok(());
         }
-        let deadline = if options.no_slowdown { Some(Duration::ZERO) } else { options.deadline };
         let writer = Writer {
             bytes,
-            deadline: deadline.map(|within| std::time::Instant::now() + within),
+            deadline,
             low_priority: options.low_priority,
             metrics: &self.metrics,
             give_up: &|| {

@@ -152,6 +152,12 @@ impl AdmissionGate {
         }
     }
 
+    /// What a write hears that must not wait for this gate while it is closed.
+    pub(crate) fn would_stall(&self) -> Error {
+        let cause = lock(&self.gate).admission().cause;
+        would_stall(WAIT_MAX, cause.unwrap_or(StallCause::BackgroundError))
+    }
+
     /// Waits, for `most` at most, until control decides anew.
     fn wait_for_change(&self, gate: MutexGuard<'_, Gate>, most: Duration) {
         let waited = self.changed.wait_timeout(gate, most);
