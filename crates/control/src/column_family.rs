@@ -149,13 +149,11 @@ impl ColumnFamily {
 
     /// What writers depend on, if it has changed since the last call.
     pub(crate) fn take_load(&mut self) -> Option<Load> {
-        std::mem::take(&mut self.load_changed).then(|| {
-            Load {
-                sealed: self.sealed,
-                level0_runs: self.level0_runs(),
-                pending_bytes: self.pending_bytes,
-                bottommost_bytes: self.bottommost_bytes(),
-            }
+        std::mem::take(&mut self.load_changed).then(|| Load {
+            sealed: self.sealed,
+            level0_runs: self.level0_runs(),
+            pending_bytes: self.pending_bytes,
+            bottommost_bytes: self.bottommost_bytes(),
         })
     }
 

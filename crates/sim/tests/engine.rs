@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use sateen::vfs::{IoClass, MemVfs};
 use sateen::metrics::Metrics;
+use sateen::vfs::{IoClass, MemVfs};
 use sateen::{Compression, Db, Error, Options, WalMode, WriteOptions};
 use sateen_control::options::CompressionCode;
 use sateen_sim::{Bandwidth, SimConfig, Simulation};

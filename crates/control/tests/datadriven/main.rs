@@ -273,8 +273,10 @@ impl World {
                 let cf = ColumnFamilyId(number(line.word(1)) as u32);
                 let outlook = plane.outlook(cf).expect("a smooth admission");
                 let stall = outlook.time_to_stall_ns.map(Duration::from_nanos);
-                format!("stall in {stall:?}, {} MB/s for ever\n",
-                    outlook.sustainable_write_rate / 1_000_000)
+                format!(
+                    "stall in {stall:?}, {} MB/s for ever\n",
+                    outlook.sustainable_write_rate / 1_000_000
+                )
             }
             "believed" => {
                 let profile = self.plane.as_ref().expect("a plane").device();

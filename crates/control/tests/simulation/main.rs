@@ -359,12 +359,8 @@ impl World {
         job.steps_left -= 1;
         let over = job.steps_left == 0 || job.discarded;
         let moved = bytes + bytes / 8;
-        let stepped = Event::JobStepped {
-            job: id,
-            read_bytes: moved,
-            written_bytes: moved,
-            cpu_ns: 0,
-        };
+        let stepped =
+            Event::JobStepped { job: id, read_bytes: moved, written_bytes: moved, cpu_ns: 0 };
         self.plane.handle(self.now, stepped);
         if !over {
             return true;

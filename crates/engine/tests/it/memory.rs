@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use sateen::vfs::{Fault, FaultRule, FaultVfs, MemVfs, VfsOperation};
-use sateen::{
-    ColumnFamily, ColumnFamilyOptions, Db, Options, ReadOptions, WalMode, WriteOptions,
-};
+use sateen::{ColumnFamily, ColumnFamilyOptions, Db, Options, ReadOptions, WalMode, WriteOptions};
 
 use crate::common::{Random, assert_sound};
 
