@@ -76,16 +76,16 @@ impl Policy {
         let scheduler = &mut control.scheduler;
         let some = |bytes: u64| Some(bytes).filter(|bytes| *bytes > 0);
         match name {
-            "scheduler_bandwidth" => scheduler.bandwidth = number(name, value)?,
-            "scheduler_priority" => scheduler.priority = number(name, value)?,
+            "scheduler_bandwidth" => scheduler.bandwidth = flag(name, value)?,
+            "scheduler_priority" => scheduler.priority = flag(name, value)?,
             "scheduler_floor" => scheduler.floor_bytes_per_second = some(bytes(name, value)?),
             "scheduler_headroom" => scheduler.headroom = number(name, value)?,
             "scheduler_change_threshold" => scheduler.change_threshold = number(name, value)?,
-            "debt_floor" => scheduler.debt_floor = number(name, value)?,
+            "debt_floor" => scheduler.debt_floor = flag(name, value)?,
             "scheduler_drain_time" => {
                 scheduler.drain_time = Duration::from_millis(number(name, value)?);
             }
-            "preempt_discard" => scheduler.discard_preempted = number(name, value)?,
+            "preempt_discard" => scheduler.discard_preempted = flag(name, value)?,
             "device_bandwidth" => scheduler.device_bytes_per_second = some(bytes(name, value)?),
             "preemption" => {
                 scheduler.preemption = match value {
@@ -111,13 +111,13 @@ impl Policy {
             }
             "l0_slots_reserved" => control.l0_slots_reserved = number(name, value)?,
             "parallel_only_under_pressure" => {
-                control.parallel_only_under_pressure = number(name, value)?;
+                control.parallel_only_under_pressure = flag(name, value)?;
             }
             "slice_bytes_max" => control.slice_bytes_max = bytes(name, value)?.max(4096),
             "rate_limiter_bytes_per_second" => {
                 limiter.bytes_per_second = some(bytes(name, value)?);
             }
-            "rate_limiter_auto_tuned" => limiter.auto_tuned = number(name, value)?,
+            "rate_limiter_auto_tuned" => limiter.auto_tuned = flag(name, value)?,
             "rate_limiter_mode" => {
                 limiter.mode = match value {
                     "reads-only" => RateLimiterMode::ReadsOnly,
@@ -164,7 +164,7 @@ impl Policy {
                 family.max_bytes_for_level_multiplier = number(name, value)?;
             }
             "level_compaction_dynamic_level_bytes" => {
-                family.level_compaction_dynamic_level_bytes = number(name, value)?;
+                family.level_compaction_dynamic_level_bytes = flag(name, value)?;
             }
             "target_file_size_base" => family.target_file_size_base = bytes(name, value)?,
             "target_file_size_multiplier" => {
@@ -180,11 +180,11 @@ impl Policy {
                     _ => return wrong(name, value, "such as min-overlapping-ratio, round-robin"),
                 };
             }
-            "intra_level0_compaction" => family.intra_level0_compaction = number(name, value)?,
+            "intra_level0_compaction" => family.intra_level0_compaction = flag(name, value)?,
             "level_compaction_dynamic_file_size" => {
-                family.level_compaction_dynamic_file_size = number(name, value)?;
+                family.level_compaction_dynamic_file_size = flag(name, value)?;
             }
-            "disable_auto_compactions" => family.disable_auto_compactions = number(name, value)?,
+            "disable_auto_compactions" => family.disable_auto_compactions = flag(name, value)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -195,9 +195,16 @@ fn wrong<T>(name: &str, value: &str, expected: &str) -> Result<T> {
     Err(Error::usage(format!("{name}={value}: expected {expected}")))
 }
 
-/// A number, or true and false.
 fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T> {
-    value.parse().or_else(|_| wrong(name, value, "a number, or true or false"))
+    value.parse().or_else(|_| wrong(name, value, "a number"))
+}
+
+fn flag(name: &str, value: &str) -> Result<bool> {
+    match value {
+        "true" | "on" => Ok(true),
+        "false" | "off" => Ok(false),
+        _ => wrong(name, value, "true or false"),
+    }
 }
 
 fn bytes(name: &str, value: &str) -> Result<u64> {
