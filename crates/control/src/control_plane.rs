@@ -306,9 +306,7 @@ impl ControlPlane {
                 least_left = least_left.min(bytes.saturating_sub(moved));
                 level0_jobs += 1;
             }
-            if level0_jobs > 0 {
-                now.level0_left = least_left.saturating_mul(level0_jobs);
-            }
+            now.level0_left = least_left.saturating_mul(level0_jobs);
             let drains =
                 self.drains.of(device, family.level0_amplification(), self.scheduler.fill());
             let (admission, outlook) = judge_smoothly(*cf, family.options(), &now, &drains);

@@ -29,6 +29,13 @@ pub struct DeviceProfile {
     pub barrier_ns: u64,
 }
 
+impl DeviceProfile {
+    /// Bytes a second of the slower direction: what moves data through both goes no faster.
+    pub(crate) fn slowest(&self) -> u64 {
+        self.read_bytes_per_second.min(self.write_bytes_per_second)
+    }
+}
+
 impl Default for DeviceProfile {
     fn default() -> DeviceProfile {
         DeviceProfile {
@@ -194,7 +201,6 @@ pub(crate) struct DeviceModel {
     /// How many of a thousand samples lately deep work was not held.
     free: u64,
     window_start: Option<Instant>,
-    last_sample: Instant,
 }
 
 /// What clients wait for.
@@ -272,9 +278,10 @@ impl Direction {
         }
     }
 
-    /// Background work waited for the device so long in a sample. One wait, however long, is not
-    /// what a device does that is asked for too much.
-    fn note_busy(&mut self, waited_ns: u64, over_ns: u64) {
+    /// A sample was added; before it background work had waited for the device so long. One wait,
+    /// however long, is not what a device does that is asked for too much.
+    fn note_busy(&mut self, before_ns: u64, over_ns: u64) {
+        let waited_ns = self.background_ns - before_ns;
         let now = scale(waited_ns.min(2 * over_ns), 1000, over_ns);
         self.busy_lately = (self.busy_lately * (BUSY_SAMPLES - 1) + now) / BUSY_SAMPLES;
     }
@@ -446,7 +453,6 @@ impl DeviceModel {
             brake_until: Instant::default(),
             free: 1000,
             window_start: None,
-            last_sample: Instant::default(),
         }
     }
 
@@ -477,26 +483,20 @@ impl DeviceModel {
         now < self.brake_until
     }
 
-    /// Takes note of a sample; learns when a window is over.
-    pub(crate) fn observe(&mut self, now: Instant, sample: &Sample) {
-        let over_ns = now.0.saturating_sub(self.last_sample.0).max(1);
-        self.last_sample = now;
-        let (mut waited_read, mut waited_write) = (0, 0);
+    /// Takes note of a sample of so long; learns when a window is over.
+    pub(crate) fn observe(&mut self, now: Instant, over_ns: u64, sample: &Sample) {
+        let before = (self.read.background_ns, self.write.background_ns);
         for (class, counts) in IoClass::ALL.into_iter().zip(&sample.classes) {
             self.read.add(class, counts.read_bytes, counts.read_ns);
             self.write.add(class, counts.write_bytes, counts.write_ns);
-            if is_background(class) {
-                waited_read += counts.read_ns;
-                waited_write += counts.write_ns;
-            }
             if let Some(mean) = counts.sync_ns.checked_div(counts.syncs) {
                 self.barrier_ns = (self.barrier_ns / 8 * 7 + mean / 8).max(1);
             }
         }
         let start = *self.window_start.get_or_insert(now);
         let window_ns = now.0.saturating_sub(start.0);
-        self.read.note_busy(waited_read, over_ns);
-        self.write.note_busy(waited_write, over_ns);
+        self.read.note_busy(before.0, over_ns);
+        self.write.note_busy(before.1, over_ns);
         let free = if self.is_braked(now) { 0 } else { 1000 };
         self.free = (self.free * (BUSY_SAMPLES - 1) + free) / BUSY_SAMPLES;
         // Who samples is never slow by itself: the processor was away, and clients waited for that.

@@ -280,21 +280,20 @@ impl IoScheduler {
     }
 
     fn drain_ns(&self, debt: u64) -> u64 {
-        let device = self.device();
-        let least = device.read_bytes_per_second.min(device.write_bytes_per_second) / 3;
+        let least = self.device().slowest() / 3;
         let rate = self.allocation.read.min(self.allocation.write).max(least);
         scale(debt, NS_PER_SECOND, rate)
     }
 
     /// What has happened: learns, and allocates anew if it matters.
     pub(crate) fn sample(&mut self, now: Instant, sample: &Sample) {
-        let over_ns = now.0.saturating_sub(self.last_sample.0);
+        let over_ns = now.0.saturating_sub(self.last_sample.0).max(1);
         self.last_sample = now;
         self.monitor.observe(now, sample);
         if !self.options.bandwidth {
             return;
         }
-        self.device.observe(now, sample);
+        self.device.observe(now, over_ns, sample);
         self.refill(now);
         let due = self.due();
         if due.is_news(&self.allocation, self.device(), &self.options) {
@@ -479,10 +478,9 @@ impl IoScheduler {
         }
         let late = self.overdue_ns().saturating_sub(DEBT_NS_MIN).min(DEBT_NS_MAX - DEBT_NS_MIN);
         let share = scale(user_bytes, late, DEBT_NS_MAX - DEBT_NS_MIN);
-        let device = self.device();
-        let slowest = device.read_bytes_per_second.min(device.write_bytes_per_second);
+        let most = scale(self.device().slowest() / CREDIT_PART, over_ns, NS_PER_SECOND);
         let due = share.saturating_mul(self.monitor.deep_amplification());
-        let earned = due.min(scale(slowest / CREDIT_PART, over_ns, NS_PER_SECOND));
+        let earned = due.min(most);
         let most = to_i64(self.slices.bytes_max().saturating_mul(CREDIT_SLICES_MAX));
         self.credit = self.credit.saturating_add(to_i64(earned)).min(most);
     }

@@ -53,8 +53,7 @@ impl Slices {
         if !beside_clients {
             return self.bytes_max;
         }
-        let slowest = device.read_bytes_per_second.min(device.write_bytes_per_second);
-        let by_device = scale(slowest, DEVICE_NS_MAX, NS_PER_SECOND);
+        let by_device = scale(device.slowest(), DEVICE_NS_MAX, NS_PER_SECOND);
         let by_cpu = match self.cpu_ns[usize::from(lane != Lane::Flush)] {
             0 => u64::MAX,
             ns => scale(1 << 20, CPU_NS_MAX, ns),
