@@ -253,6 +253,10 @@ pub struct CfOptions {
     pub level_compaction_dynamic_level_bytes: bool,
     /// The size of a table in the base level.
     pub target_file_size_base: u64,
+    /// The size at which a flush begins another table of its run; 0: it writes one table.
+    pub level0_file_size: u64,
+    /// Tables may end early at gaps between keys that are far wider than what they span.
+    pub cut_at_gaps: bool,
     /// How many times larger tables of the level below are.
     pub target_file_size_multiplier: u64,
     /// The most that one compaction takes in when it has a choice; 0: 25 times the table size.
@@ -300,6 +304,8 @@ impl CfOptions {
             max_bytes_for_level_multiplier: 10.0,
             level_compaction_dynamic_level_bytes: true,
             target_file_size_base: 64 * MIB,
+            level0_file_size: 0,
+            cut_at_gaps: false,
             target_file_size_multiplier: 1,
             max_compaction_bytes: 0,
             max_grandparent_overlap_bytes: 0,

@@ -187,6 +187,14 @@ option_struct! {
         dynamic_level_bytes: bool = true, Flag, fixed, "level_compaction_dynamic_level_bytes";
         /// The size at which a compaction begins another table in level 1.
         table_bytes: u64 = 64 * MIB, Bytes, mutable, "target_file_size_base";
+        /// The size at which a flush begins another table of its run, if less than `table_bytes`:
+        /// what is smaller hangs together with less when it leaves level 0, and what hangs together
+        /// with nothing is not rewritten. 0: a flush writes one table.
+        flush_table_bytes: u64 = 8 * MIB, Bytes, mutable, none;
+        /// Tables may end early at gaps between keys that are far wider than what they span, as
+        /// several streams of ascending keys leave them, so that they do not overlap what is
+        /// written between them later.
+        cut_tables_at_gaps: bool = true, Flag, mutable, none;
         /// How many times larger the tables of each deeper level are.
         table_multiplier: u32 = 1, Count, mutable, "target_file_size_multiplier";
         /// Bytes that one compaction takes in, about. 0: twenty-five tables.

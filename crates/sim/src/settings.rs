@@ -50,6 +50,8 @@ pub const SETTING_NAMES: &[&str] = &[
     "compaction_pri",
     "intra_level0_compaction",
     "level_compaction_dynamic_file_size",
+    "level0_file_size",
+    "cut_at_gaps",
     "disable_auto_compactions",
 ];
 
@@ -181,6 +183,8 @@ impl Policy {
                 };
             }
             "intra_level0_compaction" => family.intra_level0_compaction = flag(name, value)?,
+            "level0_file_size" => family.level0_file_size = bytes(name, value)?,
+            "cut_at_gaps" => family.cut_at_gaps = flag(name, value)?,
             "level_compaction_dynamic_file_size" => {
                 family.level_compaction_dynamic_file_size = flag(name, value)?;
             }

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
+use super::gap::GapFinder;
 use super::plan::{CompactionPlan, OutputSplit};
+use crate::options::CfOptions;
 use crate::version::{Run, TableMeta};
 
 /// Tables may end this much before their target to end where a table below ends, in percent of the
@@ -11,6 +13,8 @@ use crate::version::{Run, TableMeta};
 const EARLY_PERCENT: u64 = 50;
 const EARLY_PERCENT_PER_BOUNDARY: u64 = 5;
 const EARLY_PERCENT_MAX: u64 = 90;
+/// This part of the target is enough for a table to end at a gap.
+const GAP_PART: u64 = 16;
 
 /// Decides for ascending user keys whether the current output table ends before one.
 #[derive(Clone, Debug)]
@@ -29,6 +33,8 @@ pub struct OutputCutter {
     crossings: u64,
     /// The first guard that is above the last key seen.
     guard: usize,
+    /// If tables end at gaps.
+    gaps: Option<GapFinder>,
 }
 
 /// What lies between the last key and the next.
@@ -41,14 +47,36 @@ struct Crossed {
 }
 
 impl OutputCutter {
+    /// For the run of level 0 that a flush writes.
+    #[must_use]
+    pub fn of_flush(options: &CfOptions) -> OutputCutter {
+        let target_bytes = match options.level0_file_size {
+            0 => u64::MAX,
+            bytes => bytes.min(options.target_file_size_base).max(1),
+        };
+        let split = OutputSplit::BySize {
+            target_bytes,
+            grandparent_overlap_bytes_max: u64::MAX,
+            at_grandparent_boundaries: false,
+            at_gaps: options.cut_at_gaps,
+        };
+        OutputCutter::over(split, Run::default(), 0)
+    }
+
     pub(super) fn new(plan: &CompactionPlan) -> OutputCutter {
         let level = plan.output_level;
         // What is below level 0 is not cut for: those tables are merged with all of the base level.
         let below = plan.below.iter().find(|below| level > 0 && below.level == level + 1);
         let run = below.map(|below| below.run.clone()).unwrap_or_default();
         let rank = below.map_or(0, |below| below.overlap.start);
+        OutputCutter::over(plan.split.clone(), run, rank)
+    }
+
+    /// Over the tables of `run` from `rank` on, which lie below.
+    fn over(split: OutputSplit, run: Run, rank: usize) -> OutputCutter {
+        let at_gaps = matches!(split, OutputSplit::BySize { at_gaps: true, .. });
         OutputCutter {
-            split: plan.split.clone(),
+            split,
             current: run.get(rank).cloned(),
             grandparents: run,
             rank,
@@ -56,6 +84,7 @@ impl OutputCutter {
             overlap_bytes: 0,
             crossings: 0,
             guard: 0,
+            gaps: at_gaps.then(GapFinder::default),
         }
     }
 
@@ -70,7 +99,13 @@ impl OutputCutter {
             let inside = self.current.as_ref().filter(|_| self.inside);
             self.overlap_bytes = inside.map_or(0, |table| table.size_bytes);
             self.crossings = 0;
+            if let Some(gaps) = &mut self.gaps {
+                gaps.begin(user_key);
+            }
         } else {
+            if let Some(gaps) = &mut self.gaps {
+                gaps.add(user_key);
+            }
             self.overlap_bytes += crossed.bytes;
             self.crossings += u64::from(crossed.boundaries > 0);
         }
@@ -88,9 +123,14 @@ impl OutputCutter {
                 target_bytes,
                 grandparent_overlap_bytes_max,
                 at_grandparent_boundaries,
+                at_gaps: _,
             } => {
                 let aligned = *at_grandparent_boundaries && !self.grandparents.is_empty();
                 if bytes >= if aligned { target_bytes.saturating_mul(2) } else { *target_bytes } {
+                    return true;
+                }
+                let gaps = self.gaps.as_ref().filter(|_| bytes >= target_bytes / GAP_PART);
+                if gaps.is_some_and(|gaps| gaps.is_before(user_key)) {
                     return true;
                 }
                 if crossed.boundaries == 0 {

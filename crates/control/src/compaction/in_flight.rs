@@ -148,6 +148,13 @@ impl InFlight {
         self.of(cf).any(|(_, claim)| claim.inputs.iter().any(|input| input.0 == 0))
     }
 
+    /// Whether a compaction out of level 0 into a deeper level is running.
+    #[must_use]
+    pub fn level0_going_down(&self, cf: ColumnFamilyId) -> bool {
+        let from_level0 = |claim: &Claim| claim.inputs.iter().any(|input| input.0 == 0);
+        self.of(cf).any(|(_, claim)| claim.output_level > 0 && from_level0(claim))
+    }
+
     /// The bytes of `level` that are being compacted.
     #[must_use]
     pub fn bytes(&self, cf: ColumnFamilyId, level: u8) -> u64 {

@@ -1,13 +1,14 @@
-//! The leveled shape as RocksDB compacts it: level 0 down to the base level all at once, deeper
-//! levels a few tables at a time, level 0 into itself when its way down is blocked, and tables that
-//! touch nothing below change level without being read. LevelDB is the same with other values.
+//! The leveled shape as RocksDB compacts it: level 0 down to the base level, all that hangs together
+//! at once; deeper levels a few tables at a time; level 0 into itself when its way down is blocked;
+//! and tables that touch nothing change level without being read. LevelDB is the same with other
+//! values.
 
 use std::ops::Range;
 
 use super::plan::{CompactionPlan, CompactionReason};
 use super::{Bounds, CompactionPicker, PickContext, Span, hull, union};
 use crate::options::CompactionPri;
-use crate::types::{Epoch, JobId};
+use crate::types::{Epoch, JobId, UserKey};
 use crate::version::{Run, TableMeta};
 
 /// Fewer runs than this are not worth a compaction within level 0.
@@ -61,9 +62,9 @@ impl CompactionPicker for LeveledPicker {
     fn level0_blockers(&self, context: &PickContext<'_>) -> Vec<JobId> {
         let base = context.targets.base_level;
         let Some(oldest) = context.version.level(0).runs().last() else { return Vec::new() };
-        let seed = Span { level: 0, run: oldest, ranks: 0..oldest.len() };
+        let seed = Span { level: 0, run: oldest, ranks: 0..1 };
         let Some(bounds) = seed.bounds() else { return Vec::new() };
-        let inputs = level0_closure(context, bounds);
+        let inputs = level0_closure(context.version.level(0).runs(), bounds);
         let Some(bounds) = hull(&inputs) else { return Vec::new() };
         let below = context.overlap(base, bounds);
         let bounds = union(bounds, below.as_ref().and_then(Span::bounds));
@@ -74,50 +75,56 @@ impl CompactionPicker for LeveledPicker {
 }
 
 fn pick_level0(context: &PickContext<'_>) -> Option<CompactionPlan> {
-    if !context.in_flight.level0_running(context.cf()) {
-        let plan = settle_level0(context)
-            .or_else(|| intra_level0_by_size(context))
-            .or_else(|| level0_to_base(context));
-        if plan.is_some() {
-            return plan;
-        }
-    }
-    intra_level0_when_blocked(context)
+    settle_level0(context)
+        .or_else(|| intra_level0_by_size(context))
+        .or_else(|| level0_to_base(context))
+        .or_else(|| intra_level0_when_blocked(context))
 }
 
-/// The oldest runs that touch nothing in the base level, nor each other, go there as they are.
+/// Tables of level 0 that share keys with nothing else in level 0, nor in the base level, go there
+/// as they are, whatever their run. What shares keys with newer runs only could go, too, but merging
+/// it with them now is cheaper than merging them into it later.
 fn settle_level0(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let base = context.targets.base_level;
     if !context.same_compression(0, base) {
         return None;
     }
     let runs = context.version.level(0).runs();
-    let mut settle: Vec<Span<'_>> = Vec::new();
-    for (at, run) in runs.iter().enumerate().rev() {
-        let span = Span { level: 0, run, ranks: 0..run.len() };
-        let Some(bounds) = span.bounds() else { break };
-        let hull = hull(&settle).map_or(bounds, |hull| union(hull, Some(bounds)));
-        let apart = settle.iter().all(|other| {
-            other.bounds().is_none_or(|other| other.1 < bounds.0 || bounds.1 < other.0)
-        });
-        // Into an empty level the oldest run could always move; merging it with those above it now
-        // is cheaper than merging them into it later.
-        let waits = context.version.level(base).is_empty()
-            && runs[..at].iter().any(|newer| !newer.overlap(bounds.0, bounds.1).is_empty());
-        if !apart
-            || waits
-            || !context.may_write(base, hull)
-            || !span.tables().all(|table| {
-                let bounds = (&table.smallest, &table.largest);
-                context.overlap(base, bounds).is_none() && context.may_settle(table, base)
-            })
+    let mut tables: Vec<_> = (runs.iter().enumerate())
+        .flat_map(|(run, tables)| (0..tables.len()).map(move |rank| (run, rank)))
+        .filter_map(|(run, rank)| Some((runs.get(run)?.get(rank)?, run, rank)))
+        .collect();
+    tables.sort_unstable_by(|a, b| a.0.smallest.cmp(&b.0.smallest));
+    let mut apart: Vec<(usize, usize)> = Vec::new();
+    let mut hull: Option<Bounds<'_>> = None;
+    let mut reached: Option<&UserKey> = None;
+    for (at, &(table, run, rank)) in tables.iter().enumerate() {
+        let alone = reached.is_none_or(|reached| *reached < table.smallest)
+            && tables.get(at + 1).is_none_or(|(next, ..)| table.largest < next.smallest);
+        reached = reached.max(Some(&table.largest));
+        let bounds = (&table.smallest, &table.largest);
+        let wider = hull.map_or(bounds, |hull| union(hull, Some(bounds)));
+        if alone
+            && !context.in_flight.is_claimed(table)
+            && context.overlap(base, bounds).is_none()
+            && context.may_settle(table, base)
+            && context.may_write(base, wider)
         {
-            break;
+            apart.push((run, rank));
+            hull = Some(wider);
         }
-        settle.push(span);
     }
-    // Newest data first.
-    settle.reverse();
+    // Newest data first, neighbours together.
+    apart.sort_unstable();
+    let mut settle: Vec<Span<'_>> = Vec::new();
+    let mut last = None;
+    for (run, rank) in apart {
+        match settle.last_mut() {
+            Some(span) if last == Some(run) && span.ranks.end == rank => span.ranks.end += 1,
+            _ => settle.push(Span { level: 0, run: runs.get(run)?, ranks: rank..rank + 1 }),
+        }
+        last = Some(run);
+    }
     context.plan(CompactionReason::Level0Runs, &[], &settle, (base, Epoch(0)))
 }
 
@@ -128,6 +135,7 @@ fn intra_level0_by_size(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let runs_min = context.options.level0_file_num_compaction_trigger.max(2) as usize;
     let base_bytes = context.version.level(context.targets.base_level).bytes();
     if !context.options.intra_level0_compaction
+        || context.in_flight.level0_running(context.cf())
         || level0.runs().len() < runs_min
         || base_bytes <= level0.bytes().saturating_mul(base_to_level0_max(context))
     {
@@ -151,17 +159,29 @@ fn is_free(context: &PickContext<'_>, run: &Run) -> bool {
     !run.iter().any(|table| context.in_flight.is_claimed(table))
 }
 
-/// All of level 0 that hangs together with its oldest run, and what it overlaps in the base level.
+/// All of level 0 that hangs together with the first table of its oldest run, and what it overlaps
+/// in the base level.
+/// Newer runs that are being merged within level 0 stay, and all above them; what is older waits
+/// for them if it would rewrite more of the base level than it brings.
 fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
+    if context.in_flight.level0_going_down(context.cf()) {
+        return None;
+    }
     let base = context.targets.base_level;
-    let oldest = context.version.level(0).runs().last()?;
-    let seed = Span { level: 0, run: oldest, ranks: 0..oldest.len() };
-    let mut inputs = level0_closure(context, seed.bounds()?);
+    let level0 = context.version.level(0);
+    let free = level0.runs().iter().rev().take_while(|run| is_free(context, run)).count();
+    let runs = &level0.runs()[level0.runs().len() - free..];
+    let seed = Span { level: 0, run: runs.last()?, ranks: 0..1 };
+    let mut inputs = level0_closure(runs, seed.bounds()?);
     let mut bounds = hull(&inputs)?;
     let below = context.overlap(base, bounds);
+    let taken = inputs.iter().map(Span::bytes).sum::<u64>();
+    if free < level0.runs().len() && taken < below.as_ref().map_or(0, Span::bytes) {
+        return None;
+    }
     if let Some(below) = &below {
         // More of level 0 may go along if it rewrites no more of the base level.
-        let wider = level0_closure(context, union(bounds, below.bounds()));
+        let wider = level0_closure(runs, union(bounds, below.bounds()));
         let bytes = wider.iter().map(Span::bytes).sum::<u64>() + below.bytes();
         let wider_bounds = hull(&wider)?;
         let same =
@@ -174,24 +194,18 @@ fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
         }
     }
     let bounds = union(bounds, below.as_ref().and_then(Span::bounds));
-    if !context.may_write(base, bounds) || inputs.iter().any(|span| context.any_claimed(span)) {
+    if !context.may_write(base, bounds) {
         return None;
     }
     inputs.extend(below);
     context.plan(CompactionReason::Level0Runs, &inputs, &[], (base, Epoch(0)))
 }
 
-/// The tables of level 0 that share keys with `bounds`, and those that share keys with them, and so
-/// on; newest run first.
-pub(super) fn level0_closure<'a>(
-    context: &PickContext<'a>,
-    mut bounds: Bounds<'a>,
-) -> Vec<Span<'a>> {
+/// The tables of `runs`, of level 0, that share keys with `bounds`, and those that share keys with
+/// them, and so on; newest run first.
+pub(super) fn level0_closure<'a>(runs: &'a [Run], mut bounds: Bounds<'a>) -> Vec<Span<'a>> {
     loop {
-        let spans: Vec<Span<'a>> = context
-            .version
-            .level(0)
-            .runs()
+        let spans: Vec<Span<'a>> = runs
             .iter()
             .map(|run| Span { level: 0, run, ranks: run.overlap(bounds.0, bounds.1) })
             .filter(|span| !span.ranks.is_empty())

@@ -117,7 +117,7 @@ impl ManualCompaction {
         if context.in_flight.level0_running(context.cf()) {
             return Some(ManualStep::Blocked);
         }
-        let mut inputs = level0_closure(context, bounds);
+        let mut inputs = level0_closure(context.version.level(0).runs(), bounds);
         let below = context.overlap(base, hull(&inputs)?);
         let bounds = union(hull(&inputs)?, below.as_ref().and_then(Span::bounds));
         inputs.extend(below);

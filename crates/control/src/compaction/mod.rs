@@ -2,6 +2,7 @@
 //! what it must remember (a round-robin cursor) is part of the version.
 
 mod cutter;
+mod gap;
 mod in_flight;
 mod leveled;
 mod manual;
@@ -168,6 +169,7 @@ impl<'a> PickContext<'a> {
                 target_bytes: self.options.target_file_size(output_level, base_level),
                 grandparent_overlap_bytes_max: self.options.grandparent_overlap_bytes_max(),
                 at_grandparent_boundaries: self.options.level_compaction_dynamic_file_size,
+                at_gaps: self.options.cut_at_gaps,
             },
             compression: self.options.compression(output_level, base_level),
             class: if start_level == 0 { IoClass::L0 } else { IoClass::Deep(start_level) },

@@ -73,6 +73,9 @@ pub enum OutputSplit {
         grandparent_overlap_bytes_max: u64,
         /// Tables may become larger or smaller than the target to end where a table below ends.
         at_grandparent_boundaries: bool,
+        /// A sixteenth of the target is enough to end at a gap between keys that is far wider than
+        /// what the table spans.
+        at_gaps: bool,
     },
     /// At these keys: a new table begins at or after each.
     AtGuards(Arc<[UserKey]>),

@@ -58,6 +58,7 @@ fn by_size(target_bytes: u64, overlap_max: u64, aligned: bool) -> OutputSplit {
         target_bytes,
         grandparent_overlap_bytes_max: overlap_max,
         at_grandparent_boundaries: aligned,
+        at_gaps: false,
     }
 }
 
@@ -113,6 +114,29 @@ fn a_table_below_that_is_jumped_over_is_left_untouched() {
     assert_eq!(cuts(&plan, [1, 2, 3, 41, 42]), [1, 41]);
     // Not when a key falls into it.
     assert_eq!(cuts(&plan, [1, 2, 3, 25, 41, 42]), [1]);
+}
+
+#[test]
+fn tables_end_at_gaps_once_they_are_large_enough() {
+    let OutputSplit::BySize { target_bytes, grandparent_overlap_bytes_max, .. } =
+        by_size(1600, u64::MAX, false)
+    else {
+        unreachable!()
+    };
+    let split = OutputSplit::BySize {
+        target_bytes,
+        grandparent_overlap_bytes_max,
+        at_grandparent_boundaries: false,
+        at_gaps: true,
+    };
+    let with_gaps = plan(vec![table(1, 0, 99, 1)], vec![], split);
+    let without = plan(vec![table(1, 0, 99, 1)], vec![], by_size(1600, u64::MAX, false));
+    // Two streams, and a third that is too short to end a table.
+    let keys = || (0..50).chain(1_000_000..1_000_005).chain(2_000_000..2_000_050);
+    assert_eq!(cuts(&with_gaps, keys()), [0, 1_000_000]);
+    assert_eq!(cuts(&without, keys()), [0]);
+    // What is evenly spread has no gaps.
+    assert_eq!(cuts(&with_gaps, (0..100).map(|n| n * 1000)), [0]);
 }
 
 #[test]

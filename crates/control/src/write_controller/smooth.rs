@@ -121,7 +121,8 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
     let level0_room = scale(memtable, (stop * THOUSAND).saturating_sub(runs), THOUSAND);
 
     // Runs stay until their compaction has ended: by then no more may have come than there is
-    // room for, as with memtables and their flush.
+    // room for, as with memtables and their flush. In the first half of the way there is so much
+    // room that the forecast is not worth a slower writer: merges within level 0 make more.
     let coming = scale(memtable, (stop * THOUSAND).saturating_sub(runs_now), THOUSAND);
 
     let seconds = |seconds: u64| drains.deep_bandwidth.saturating_mul(seconds);
@@ -148,7 +149,11 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
         },
         Resource {
             cause: StallCause::Level0Runs,
-            used: part(now.level0_left, 0, now.level0_left + coming),
+            used: part(now.level0_left, 0, now.level0_left + coming).min(part(
+                runs_now,
+                (from + stop) * THOUSAND / 2,
+                stop * THOUSAND,
+            )),
             drain: drains.level0_bandwidth,
             room: coming,
         },

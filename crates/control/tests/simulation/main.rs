@@ -260,7 +260,12 @@ impl World {
                 let job = self.jobs.get_mut(&job).expect("a grant for a running job");
                 assert_eq!(job.granted.replace(bytes), None, "two grants at a time");
             }
-            Action::Discard { job } => self.jobs.get_mut(&job).unwrap().discarded = true,
+            Action::Discard { job } => {
+                // It may have ended when its family was dropped.
+                if let Some(job) = self.jobs.get_mut(&job) {
+                    job.discarded = true;
+                }
+            }
             Action::AdmitFamily { .. } | Action::FinishEarly { .. } | Action::Note(_) => {
                 unreachable!("{action}: not with these options")
             }
@@ -366,7 +371,12 @@ impl World {
             return true;
         }
         let job = self.jobs.remove(&id).unwrap();
-        let result = if job.discarded {
+        let cf = match &job.work {
+            Work::Flush { cf, .. } => *cf,
+            Work::Compaction(plan) => plan.cf,
+        };
+        // A family may be gone before its jobs are told.
+        let result = if job.discarded || !self.families.contains_key(&cf) {
             JobResult::Cancelled
         } else if faults && self.random.one_in(8) {
             if self.random.one_in(2) { JobResult::Failed } else { JobResult::Cancelled }

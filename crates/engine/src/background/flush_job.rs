@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sateen_control::compaction::OutputCutter;
 use sateen_control::version::{AddedTable, VersionEdit};
 use sateen_control::{FileId, SeqNo};
 
@@ -10,9 +11,11 @@ use super::output::{Output, OutputContext};
 use super::{Step, StepBytes};
 use crate::column_family::{ColumnFamilyData, Sealed};
 use crate::error::Result;
+use crate::key;
 use crate::manifest::version_set::Counters;
 use crate::memtable::MemTableIter;
 use crate::metrics::FlushDone;
+use crate::options::control;
 use crate::read::bounds::IterBounds;
 use crate::read::merging_iter::MergingIter;
 
@@ -25,7 +28,7 @@ pub(crate) struct FlushJob {
     input: Option<Input>,
     snapshots: Vec<SeqNo>,
     output: Output,
-    table_bytes_max: u64,
+    cutter: OutputCutter,
     started: std::time::Instant,
     done: FlushDone,
 }
@@ -39,8 +42,8 @@ impl FlushJob {
         snapshots: Vec<SeqNo>,
         context: OutputContext,
     ) -> FlushJob {
-        // A run of level 0 is cut into tables no larger than those below it.
-        let table_bytes_max = context.family_options.table_bytes.max(1);
+        let options = control::column_family(&context.options, &context.family_options);
+        let cutter = OutputCutter::of_flush(&options);
         let output = Output::new(context);
         FlushJob {
             family,
@@ -48,7 +51,7 @@ impl FlushJob {
             input: None,
             snapshots,
             output,
-            table_bytes_max,
+            cutter,
             started: std::time::Instant::now(),
             done: FlushDone::default(),
         }
@@ -93,9 +96,11 @@ impl FlushJob {
             match input.pull(bytes - moved)? {
                 Pulled::Entry => {
                     let (key, value) = (input.key(), input.value());
-                    if self.output.table_bytes() >= self.table_bytes_max && input.starts_user_key()
-                    {
-                        self.output.end_table()?;
+                    if input.starts_user_key() {
+                        let open_bytes = self.output.table_bytes();
+                        if self.cutter.cut_before(key::user_key(key), open_bytes) {
+                            self.output.end_table()?;
+                        }
                     }
                     self.output.add(counters, key, value)?;
                     moved += (key.len() + value.len()) as u64;

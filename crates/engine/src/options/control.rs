@@ -100,6 +100,8 @@ fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
         max_bytes_for_level_multiplier: options.level_multiplier,
         level_compaction_dynamic_level_bytes: options.dynamic_level_bytes,
         target_file_size_base: options.table_bytes,
+        level0_file_size: options.flush_table_bytes,
+        cut_at_gaps: options.cut_tables_at_gaps,
         target_file_size_multiplier: u64::from(options.table_multiplier),
         max_compaction_bytes: options.compaction_bytes_max,
         compaction_pri: match options.compaction_priority {

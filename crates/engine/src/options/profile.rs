@@ -48,6 +48,8 @@ fn rocksdb() -> Options {
     };
     let family = &mut options.column_family;
     family.compression = vec![Compression::Lz4];
+    family.flush_table_bytes = 0;
+    family.cut_tables_at_gaps = false;
     options
 }
 

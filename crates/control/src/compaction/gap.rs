@@ -1,0 +1,84 @@
+//! Gaps between keys: several streams of ascending keys written side by side leave runs whose keys
+//! lie in clumps. A table that ends where a clump ends touches nothing that is written between the
+//! clumps later.
+
+/// A gap is so many times wider than all that the table spans. Keys spread at random leave none in
+/// any table of more than a few hundred.
+const GAP_TO_SPAN: u64 = 64;
+
+/// Finds gaps between ascending user keys.
+#[derive(Clone, Debug, Default)]
+pub(super) struct GapFinder {
+    first: Vec<u8>,
+    last: Vec<u8>,
+}
+
+impl GapFinder {
+    /// A table begins with `key`.
+    pub(super) fn begin(&mut self, key: &[u8]) {
+        set(&mut self.first, key);
+        set(&mut self.last, key);
+    }
+
+    /// `key` joins the table.
+    #[inline]
+    pub(super) fn add(&mut self, key: &[u8]) {
+        set(&mut self.last, key);
+    }
+
+    /// Whether a gap lies between the table and `next`.
+    #[inline]
+    pub(super) fn is_before(&self, next: &[u8]) -> bool {
+        let shared = self.first.iter().zip(next).take_while(|(a, b)| a == b).count();
+        let [first, last, next] = [&self.first, &self.last, next].map(|key| window(key, shared));
+        (next - last) / GAP_TO_SPAN > last - first
+    }
+}
+
+fn set(to: &mut Vec<u8>, key: &[u8]) {
+    to.clear();
+    to.extend_from_slice(key);
+}
+
+/// Eight bytes from `at` on as a number, ordered as the keys are.
+#[inline]
+fn window(key: &[u8], at: usize) -> u64 {
+    let mut bytes = [0; 8];
+    let rest = key.get(at..).unwrap_or_default();
+    let len = rest.len().min(bytes.len());
+    bytes[..len].copy_from_slice(&rest[..len]);
+    u64::from_be_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finder(keys: &[&[u8]]) -> GapFinder {
+        let mut gaps = GapFinder::default();
+        gaps.begin(keys[0]);
+        keys.iter().for_each(|key| gaps.add(key));
+        gaps
+    }
+
+    #[test]
+    fn a_gap_is_wide_for_what_the_table_spans() {
+        let gaps = finder(&[b"stream-1/0000100", b"stream-1/0000228"]);
+        assert!(!gaps.is_before(b"stream-1/0000229"));
+        assert!(gaps.is_before(b"stream-2/0000100"));
+        let numbers = |to: u64| finder(&[&1000u64.to_be_bytes(), &to.to_be_bytes()]);
+        assert!(numbers(1100).is_before(&7501u64.to_be_bytes()));
+        assert!(!numbers(1100).is_before(&7500u64.to_be_bytes()));
+    }
+
+    #[test]
+    fn keys_of_any_length_are_looked_at() {
+        let gaps = finder(&[b"", b"a"]);
+        assert!(!gaps.is_before(b"b"));
+        let gaps = finder(&[b"a", b"a\0"]);
+        assert!(gaps.is_before(b"aa"));
+        // Prefixes of one another are as close as can be.
+        let gaps = finder(&[b"a"]);
+        assert!(!gaps.is_before(b"a\0"));
+    }
+}
