@@ -1,4 +1,4 @@
-//! The leveled shape as RocksDB compacts it: level 0 down to the base level, all that hangs together
+//! The leveled shape as RocksDB compacts it: level 0 down to the base level, what hangs together
 //! at once; deeper levels a few tables at a time; level 0 into itself when its way down is blocked;
 //! and tables that touch nothing change level without being read. LevelDB is the same with other
 //! values.
@@ -82,8 +82,8 @@ fn pick_level0(context: &PickContext<'_>) -> Option<CompactionPlan> {
 }
 
 /// Tables of level 0 that share keys with nothing else in level 0, nor in the base level, go there
-/// as they are, whatever their run. What shares keys with newer runs only could go, too, but merging
-/// it with them now is cheaper than merging them into it later.
+/// as they are, whatever their run. What shares keys with newer runs only could go, too, but
+/// merging it with them now is cheaper than merging them into it later.
 fn settle_level0(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let base = context.targets.base_level;
     if !context.same_compression(0, base) {
