@@ -37,6 +37,7 @@ pub(super) fn random_options(random: &mut Random) -> CfOptions {
     options.max_write_buffer_number = 2 + random.below(4) as u32;
     options.min_write_buffer_number_to_merge = 1 + random.below(2) as u32;
     options.level_compaction_dynamic_file_size = random.one_in(2);
+    options.cut_at_gaps = random.one_in(2);
     options.intra_level0_compaction = !random.one_in(3);
     options.victim_candidates_max = 1 + random.below(20) as usize;
     options.compaction_pri = match random.below(5) {

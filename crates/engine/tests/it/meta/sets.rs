@@ -10,7 +10,7 @@ use sateen::{
 use crate::common::{Random, tiny};
 
 /// How many fixed sets there are.
-pub(crate) const FIXED: usize = 36;
+pub(crate) const FIXED: usize = 37;
 
 /// The fixed set of that number, with its name.
 #[expect(clippy::too_many_lines, reason = "a table, easiest read in one piece")]
@@ -178,6 +178,12 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
             family.level0_stop = 2;
             "many jobs, level0_stop 2"
         }
+        35 => {
+            family.flush_table_bytes = 256;
+            family.table_bytes = 2048;
+            family.cut_tables_at_gaps = true;
+            "small tables of level 0, ends at gaps"
+        }
         _ => {
             options = Options { background_threads: 0, ..Options::default() };
             "defaults"
@@ -222,6 +228,8 @@ pub(crate) fn random(random: &mut Random) -> Options {
     let family = &mut options.column_family;
     family.memtable_bytes = 1 << random.below(15);
     family.memtables_max = 2 + random.below(4) as u32;
+    family.flush_table_bytes = random.below(3) << 10;
+    family.cut_tables_at_gaps = random.one_in(2);
     family.memtables_to_flush_min = 1 + random.below(u64::from(family.memtables_max) - 1) as u32;
     family.level0_trigger = 1 + random.below(5) as u32;
     family.level0_slowdown = family.level0_trigger + random.below(8) as u32;
