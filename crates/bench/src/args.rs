@@ -212,6 +212,10 @@ pub struct BenchArgs {
     #[arg(long, requires = "peer", value_name = "\"A=B;C=D\"")]
     pub peer_options: Option<String>,
 
+    /// The upper end of the peer's auto-tuned rate limiter for flushes and compactions, a second
+    #[arg(long, requires = "peer", value_name = "SIZE", value_parser = parse_bytes)]
+    pub peer_rate_limit: Option<u64>,
+
     /// The peer's block cache
     #[arg(long, default_value = "hyper-clock")]
     pub peer_cache: PeerCache,
@@ -334,6 +338,7 @@ impl BenchArgs {
             profile: self.profile.clone(),
             set: set.collect::<Result<_>>()?,
             peer_options: self.peer_options.clone(),
+            peer_rate_limit: self.peer_rate_limit,
             peer_cache: self.peer_cache,
         })
     }

@@ -70,6 +70,10 @@ pub struct StoreConfig {
     pub set: Vec<(String, String)>,
     /// RocksDB: an options string, applied last.
     pub peer_options: Option<String>,
+    /// RocksDB: the upper end of its auto-tuned rate limiter for flushes and compactions, in bytes
+    /// a second; none if absent.
+    #[serde(default)]
+    pub peer_rate_limit: Option<u64>,
     /// RocksDB: its block cache.
     pub peer_cache: PeerCache,
 }

@@ -170,6 +170,9 @@ declare! {
     optional {
         cache_create_hyper_clock: unsafe extern "C" fn(usize, usize) -> Handle,
         get_into_buffer: GetIntoBuffer,
+        ratelimiter_create_auto_tuned: unsafe extern "C" fn(i64, i64, i32) -> Handle,
+        ratelimiter_destroy: Free,
+        options_set_ratelimiter: SetHandle,
         iter_key_slice: unsafe extern "C" fn(Handle) -> Slice,
         iter_value_slice: unsafe extern "C" fn(Handle) -> Slice,
         wait_for_compact: unsafe extern "C" fn(Handle, Handle, ErrorSlot),

@@ -52,6 +52,9 @@ pub(crate) fn open(
             (bytes, _) => (api.cache_create_lru)(size(bytes)),
         };
         let options = build_options(&api, config, cache)?;
+        if let Some(rate) = config.peer_rate_limit {
+            set_rate_limit(&api, options, rate)?;
+        }
         let opened = call(&api, |error| (api.open)(options, name.as_ptr(), error));
         (api.options_destroy)(options);
         let db = opened
@@ -106,6 +109,32 @@ unsafe fn build_options(api: &Api, config: &StoreConfig, cache: Handle) -> Resul
         result.map_err(|error| Error::Usage(format!("--peer-options {text:?}: {error}")))?;
         Ok(parsed)
     }
+}
+
+/// What RocksDB's documentation names as usual: a refill of 100 ms, one request in ten unfair.
+const LIMITER_REFILL_US: i64 = 100_000;
+const LIMITER_FAIRNESS: i32 = 10;
+
+/// Flushes and compactions share a limiter that tunes itself between a twentieth of `rate` and
+/// `rate` bytes a second.
+///
+/// # Safety
+/// `options` are options of `api`.
+unsafe fn set_rate_limit(api: &Api, options: Handle, rate: u64) -> Result<()> {
+    let (Some(create), Some(set), Some(destroy)) =
+        (api.ratelimiter_create_auto_tuned, api.options_set_ratelimiter, api.ratelimiter_destroy)
+    else {
+        let text = "--peer-rate-limit: the library has no auto-tuned rate limiter";
+        return Err(Error::Usage(text.to_owned()));
+    };
+    let rate = i64::try_from(rate).unwrap_or(i64::MAX);
+    // SAFETY: the limiter is fresh; the options keep it alive by a reference count.
+    unsafe {
+        let limiter = create(rate, LIMITER_REFILL_US, LIMITER_FAIRNESS);
+        set(options, limiter);
+        destroy(limiter);
+    }
+    Ok(())
 }
 
 impl RocksDb {
