@@ -341,6 +341,15 @@ impl CfOptions {
         }
     }
 
+    /// The bytes at which a flush begins another table of its run; `u64::MAX`: it writes one.
+    #[must_use]
+    pub fn flush_file_size(&self) -> u64 {
+        match self.level0_file_size {
+            0 => u64::MAX,
+            bytes => bytes.min(self.target_file_size_base).max(1),
+        }
+    }
+
     /// The size of a table in `level`, when level 0 is compacted into `base_level`.
     #[must_use]
     pub fn target_file_size(&self, level: u8, base_level: u8) -> u64 {

@@ -261,11 +261,7 @@ impl Simulation {
         let taken: Vec<_> = self.data.sealed.range(..memtables).copied().collect();
         let writes = taken.iter().map(|memtable| memtable.entries).sum();
         let (keys, entry_bytes) = (self.tree.keys, self.tree.entry_bytes);
-        let family = &self.config.policy.family;
-        let table_bytes = match family.level0_file_size {
-            0 => family.write_buffer_size,
-            bytes => bytes.min(family.target_file_size_base),
-        };
+        let table_bytes = self.config.policy.family.flush_file_size();
         let outputs = spread(keys, distinct(keys, writes), entry_bytes, table_bytes);
         self.start(id, Work::Flush(taken), 0, outputs)
     }

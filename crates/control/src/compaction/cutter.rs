@@ -50,12 +50,8 @@ impl OutputCutter {
     /// For the run of level 0 that a flush writes.
     #[must_use]
     pub fn of_flush(options: &CfOptions) -> OutputCutter {
-        let target_bytes = match options.level0_file_size {
-            0 => u64::MAX,
-            bytes => bytes.min(options.target_file_size_base).max(1),
-        };
         let split = OutputSplit::BySize {
-            target_bytes,
+            target_bytes: options.flush_file_size(),
             grandparent_overlap_bytes_max: u64::MAX,
             at_grandparent_boundaries: false,
             at_gaps: options.cut_at_gaps,

@@ -19,6 +19,12 @@ struct Claim {
     largest: UserKey,
 }
 
+impl Claim {
+    fn takes_from_level0(&self) -> bool {
+        self.inputs.iter().any(|input| input.0 == 0)
+    }
+}
+
 /// A plan that wants what another job holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimError {
@@ -145,14 +151,13 @@ impl InFlight {
     /// Whether a compaction that takes tables out of level 0 is running.
     #[must_use]
     pub fn level0_running(&self, cf: ColumnFamilyId) -> bool {
-        self.of(cf).any(|(_, claim)| claim.inputs.iter().any(|input| input.0 == 0))
+        self.of(cf).any(|(_, claim)| claim.takes_from_level0())
     }
 
     /// Whether a compaction out of level 0 into a deeper level is running.
     #[must_use]
     pub fn level0_going_down(&self, cf: ColumnFamilyId) -> bool {
-        let from_level0 = |claim: &Claim| claim.inputs.iter().any(|input| input.0 == 0);
-        self.of(cf).any(|(_, claim)| claim.output_level > 0 && from_level0(claim))
+        self.of(cf).any(|(_, claim)| claim.output_level > 0 && claim.takes_from_level0())
     }
 
     /// The bytes of `level` that are being compacted.
