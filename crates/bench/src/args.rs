@@ -111,9 +111,10 @@ pub struct BenchArgs {
     #[arg(long)]
     pub mode: Option<Mode>,
 
-    /// Operations a second offered, all threads together; the peak's where there are bursts
-    #[arg(long, value_parser = parse_count)]
-    pub rate: Option<u64>,
+    /// Operations a second offered, all threads together; the peak's where there are bursts. Of
+    /// several, separated by commas, each has a run of its own
+    #[arg(long, value_parser = parse_count, value_delimiter = ',')]
+    pub rate: Vec<u64>,
 
     /// Operations a second in a valley [default: the workload's part of the peak]
     #[arg(long, value_parser = parse_count)]
@@ -273,6 +274,8 @@ Examples:
   sateen bench                                     fill one million keys at random
   sateen bench -w readrandom -n 8M --direct        random reads of eight million keys
   sateen bench -w bursts --rate 20k -d 60 --html report.html --timeline trace.json
+  sateen bench -w bursts --rate 5k,10k,20k --html rates.html
+                                                   p99 against rate, a run for each
   sateen bench -w fillseq,readrandom --compare --peer \"$(scripts/fetch-rocksdb)\"";
 
 fn parse_value_size(text: &str) -> std::result::Result<String, String> {
@@ -364,10 +367,10 @@ impl BenchArgs {
         if self.duration.is_some_and(|seconds| !(seconds > 0.0 && seconds < 1e7)) {
             return usage("--duration must be a positive number of seconds");
         }
-        if self.rate == Some(0) {
+        if self.rate.contains(&0) {
             return usage("--rate must be at least 1");
         }
-        if self.mode == Some(Mode::Closed) && self.rate.is_some() {
+        if self.mode == Some(Mode::Closed) && !self.rate.is_empty() {
             return usage("--rate has no meaning with --mode closed");
         }
         for name in &self.workload {
@@ -448,9 +451,9 @@ impl BenchArgs {
         if let ArrivalSpec::Bursts { peak_seconds, valley_seconds, .. } = &mut spec.arrivals {
             (*peak_seconds, *valley_seconds) = (self.peak_seconds, self.valley_seconds);
         }
-        match (self.mode, self.rate) {
+        match (self.mode, self.rate.first()) {
             (Some(Mode::Closed), _) => spec.arrivals = ArrivalSpec::Closed,
-            (_, Some(rate)) => spec.arrivals = spec.arrivals.scaled_to(rate as f64),
+            (_, Some(rate)) => spec.arrivals = spec.arrivals.scaled_to(*rate as f64),
             (Some(Mode::Open), None) if spec.arrivals == ArrivalSpec::Closed => {
                 return Err(Error::Usage(format!("--mode open: {} needs a --rate", spec.name)));
             }

@@ -59,7 +59,9 @@ fn measure(task: &ChildTask) -> Result<RunResult> {
     let config = args.store_config()?;
     let replay = plan.replay.as_deref().map(read_replay).transpose()?;
     let engine = args.label.as_deref().unwrap_or(task.engine.name());
-    let label = format!("{engine:<8} {:<11} #{}", plan.spec.name, task.round);
+    let rate = args.rate.first().copied();
+    let workload = crate::summary::workload_at(plan.spec.name, rate);
+    let label = format!("{engine:<8} {workload:<11} #{}", task.round);
     let size_max = plan.sizes.max().max(replay.iter().flatten().map(|e| e.size).max().unwrap_or(0));
     let values = ValueSource::new(args.seed, args.compression_ratio, size_max);
     let directory = &task.directory;
@@ -104,6 +106,7 @@ fn measure(task: &ChildTask) -> Result<RunResult> {
         engine: engine.to_owned(),
         version,
         workload: plan.spec.name.to_owned(),
+        rate,
         round: task.round,
         config: StoreConfig { ..config },
         load,

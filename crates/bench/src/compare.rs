@@ -110,7 +110,7 @@ pub fn measure(args: &BenchArgs, reexec: &Reexec) -> Result<Report> {
     })
 }
 
-/// Every round of every workload, engines in turn.
+/// Every round of every workload at every rate, engines in turn.
 fn run_children(
     args: &BenchArgs,
     engines: &[Engine],
@@ -118,21 +118,30 @@ fn run_children(
     reexec: &Reexec,
 ) -> Result<Vec<RunResult>> {
     let rounds = args.rounds.unwrap_or(if args.compare { 3 } else { 1 });
+    let rates: Vec<Vec<u64>> = match args.rate.as_slice() {
+        [] => vec![Vec::new()],
+        rates => rates.iter().map(|rate| vec![*rate]).collect(),
+    };
+    let several = args.workload.len() > 1 || rates.len() > 1 || rounds > 1;
     let mut runs = Vec::new();
     for workload in &args.workload {
-        for round in 1..=rounds {
-            for engine in engines {
-                let directory = base.join(engine.name());
-                let several = args.workload.len() > 1 || rounds > 1;
-                let task = ChildTask {
-                    trace: trace_path(args, engine, workload, several.then_some(round)),
-                    engine: engine.clone(),
-                    workload: workload.clone(),
-                    round,
-                    directory,
-                    args: args.clone(),
-                };
-                runs.push(run_child(&task, reexec)?);
+        for rate in &rates {
+            for round in 1..=rounds {
+                for engine in engines {
+                    let name = match (rates.len(), rate.first()) {
+                        (2.., Some(rate)) => format!("{workload}-{rate}"),
+                        _ => workload.clone(),
+                    };
+                    let task = ChildTask {
+                        trace: trace_path(args, engine, &name, several.then_some(round)),
+                        engine: engine.clone(),
+                        workload: workload.clone(),
+                        round,
+                        directory: base.join(engine.name()),
+                        args: BenchArgs { rate: rate.clone(), ..args.clone() },
+                    };
+                    runs.push(run_child(&task, reexec)?);
+                }
             }
         }
     }

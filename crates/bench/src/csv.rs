@@ -6,7 +6,7 @@ use crate::result::{KINDS, Report};
 
 /// All runs of a report.
 pub(crate) fn render(report: &Report) -> String {
-    let mut out = String::from("workload,engine,round,second,offered");
+    let mut out = String::from("workload,rate,engine,round,second,offered");
     // Writing to a String cannot fail.
     let mut put = |text: std::fmt::Arguments<'_>| {
         let _ = out.write_fmt(text);
@@ -20,7 +20,8 @@ pub(crate) fn render(report: &Report) -> String {
     for run in &report.runs {
         for (number, second) in run.measured.timeline.iter().enumerate() {
             let (workload, engine, round) = (&run.workload, &run.engine, run.round);
-            put(format_args!("{workload},{engine},{round},{number},{}", second.offered));
+            let rate = run.rate.map(|rate| rate.to_string()).unwrap_or_default();
+            put(format_args!("{workload},{rate},{engine},{round},{number},{}", second.offered));
             for (done, latency) in second.done.iter().zip(&second.latency) {
                 match latency {
                     None => put(format_args!(",{done},,,,")),
@@ -73,6 +74,6 @@ mod tests {
         assert_eq!(lines.len(), 1 + 2 * 4);
         let fields = lines[0].split(',').count();
         assert!(lines.iter().all(|line| line.split(',').count() == fields), "{text}");
-        assert!(lines[3].starts_with("overwrite,sateen,1,2,100,50,900,5000,70000,2000000"));
+        assert!(lines[3].starts_with("overwrite,,sateen,1,2,100,50,900,5000,70000,2000000"));
     }
 }

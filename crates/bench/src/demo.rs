@@ -121,6 +121,6 @@ mod tests {
         assert!(!like_rocksdb.compare && like_rocksdb.profile.as_deref() == Some("rocksdb"));
         let bench = bench_args(&args, None).unwrap();
         bench.check().unwrap();
-        assert!(bench.compare && bench.duration == Some(30.0) && bench.rate == Some(8_000));
+        assert!(bench.compare && bench.duration == Some(30.0) && bench.rate == [8_000]);
     }
 }

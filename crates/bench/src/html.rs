@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::Result;
 use crate::result::{KINDS, Report};
-use crate::summary::{Section, sections};
+use crate::summary::{Section, Sweep, sections, sweeps};
 
 const PAGE: &str = include_str!("report/page.html");
 const STYLE: &str = include_str!("report/report.css");
@@ -14,6 +14,7 @@ const SCRIPT: &str = include_str!("report/report.js");
 struct Data<'a> {
     report: &'a Report,
     sections: Vec<Section>,
+    sweeps: Vec<Sweep>,
     kinds: [&'static str; 3],
 }
 
@@ -22,7 +23,7 @@ struct Data<'a> {
 /// # Errors
 /// If the figures cannot be written as JSON.
 pub(crate) fn render(report: &Report) -> Result<String> {
-    let data = Data { report, sections: sections(report), kinds: KINDS };
+    let data = Data { report, sections: sections(report), sweeps: sweeps(report), kinds: KINDS };
     // In a script element only "<" can end the element; it never needs to stand in JSON.
     let json = serde_json::to_string(&data)?.replace('<', "\\u003c");
     Ok(PAGE

@@ -230,6 +230,9 @@ pub struct RunResult {
     pub version: String,
     /// The workload.
     pub workload: String,
+    /// Operations a second offered, the peak's where there are bursts, if the command said so.
+    #[serde(default)]
+    pub rate: Option<u64>,
     /// Which repetition, from 1.
     pub round: u32,
     /// The settings.

@@ -71,14 +71,19 @@ pub(crate) struct Row {
     pub(crate) ratio: Option<Spread>,
 }
 
-/// The table of one workload.
+/// The table of one workload, at one rate.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Section {
+    pub(crate) title: String,
     pub(crate) workload: String,
+    pub(crate) rate: Option<u64>,
     pub(crate) engines: Vec<String>,
     pub(crate) rounds: usize,
     pub(crate) rows: Vec<Row>,
 }
+
+/// A second whose 99th percentile is above this is counted.
+const BAD_NS: f64 = 10e6;
 
 type Get = Box<dyn Fn(&RunResult) -> Option<f64>>;
 
@@ -116,6 +121,7 @@ fn metrics() -> Vec<Metric> {
             all.push(metric("worst second's read p99", Unit::Time, |run| worst_second(run, 0)));
         }
     }
+    all.push(metric("seconds with a p99 above 10 ms", Unit::Count, bad_seconds));
     let nonzero = |value: u64| (value > 0).then_some(value as f64);
     all.extend([
         metric("not served in time", Unit::Count, move |run| nonzero(run.measured.unserved)),
@@ -143,33 +149,99 @@ fn metrics() -> Vec<Metric> {
     all
 }
 
-/// Over the seconds with enough operations for a 99th percentile; the broken second at the end
-/// of a run often has a handful.
+/// With enough operations for a 99th percentile; the broken second at the end of a run often has
+/// a handful.
+const COUNT_MIN: u64 = 100;
+
 fn worst_second(run: &RunResult, kind: usize) -> Option<f64> {
-    const COUNT_MIN: u64 = 100;
     let seconds = run.measured.timeline.iter().filter_map(|second| second.latency[kind]);
     seconds.filter(|q| q.count >= COUNT_MIN).map(|q| q.p99 as f64).reduce(f64::max)
 }
 
-/// The tables of a report, one for each workload.
-pub(crate) fn sections(report: &Report) -> Vec<Section> {
-    let mut workloads: Vec<&str> = Vec::new();
-    for run in &report.runs {
-        if !workloads.contains(&run.workload.as_str()) {
-            workloads.push(&run.workload);
-        }
-    }
-    workloads.into_iter().map(|workload| section(report, workload)).collect()
+/// Of every second the 99th percentile of its slowest kind of operation.
+fn seconds_p99(run: &RunResult) -> impl Iterator<Item = f64> {
+    run.measured.timeline.iter().filter_map(|second| {
+        let kinds = second.latency.iter().flatten().filter(|q| q.count >= COUNT_MIN);
+        kinds.map(|q| q.p99 as f64).reduce(f64::max)
+    })
 }
 
-fn section(report: &Report, workload: &str) -> Section {
-    let runs: Vec<&RunResult> = report.runs.iter().filter(|run| run.workload == workload).collect();
-    let mut engines: Vec<String> = Vec::new();
-    for run in &runs {
-        if !engines.contains(&run.engine) {
-            engines.push(run.engine.clone());
+/// Seconds in which clients were harmed: a 99th percentile above 10 ms.
+fn bad_seconds(run: &RunResult) -> Option<f64> {
+    let bad = seconds_p99(run).filter(|p99| *p99 > BAD_NS).count();
+    run.measured.open_loop.then_some(bad as f64)
+}
+
+/// The tables of a report, one for each workload.
+pub(crate) fn sections(report: &Report) -> Vec<Section> {
+    let parts = distinct(report.runs.iter().map(|run| (run.workload.as_str(), run.rate)));
+    parts.into_iter().map(|(workload, rate)| section(report, workload, rate)).collect()
+}
+
+/// How a workload at a rate is called.
+pub(crate) fn workload_at(workload: &str, rate: Option<u64>) -> String {
+    match rate {
+        Some(rate) => format!("{workload} {}", Unit::Rate.write(rate as f64)),
+        None => workload.to_owned(),
+    }
+}
+
+/// In the order in which they first come.
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut once = Vec::new();
+    for one in all {
+        if !once.contains(&one) {
+            once.push(one);
         }
     }
+    once
+}
+
+/// The latencies of one workload against the rate at which operations arrive (vLSM's Fig. 8).
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Sweep {
+    pub(crate) workload: String,
+    pub(crate) engines: Vec<String>,
+    /// Ascending.
+    pub(crate) rates: Vec<u64>,
+    /// The 99th percentile of the slower kind of operation, by engine and rate.
+    pub(crate) p99: Vec<Vec<Option<f64>>>,
+    /// The worst second's, by engine and rate.
+    pub(crate) worst: Vec<Vec<Option<f64>>>,
+}
+
+/// A sweep for each workload that ran at several rates.
+pub(crate) fn sweeps(report: &Report) -> Vec<Sweep> {
+    let workloads = distinct(report.runs.iter().map(|run| run.workload.as_str()));
+    workloads.into_iter().filter_map(|workload| sweep(report, workload)).collect()
+}
+
+fn sweep(report: &Report, workload: &str) -> Option<Sweep> {
+    let runs: Vec<_> = report.runs.iter().filter(|run| run.workload == workload).collect();
+    let engines = distinct(runs.iter().map(|run| run.engine.clone()));
+    let mut rates = distinct(runs.iter().filter_map(|run| run.rate));
+    rates.sort_unstable();
+    let curves = |get: fn(&RunResult) -> Option<f64>| -> Vec<Vec<Option<f64>>> {
+        let point = |engine: &str, rate| {
+            let of = runs.iter().filter(|run| run.engine == engine && run.rate == Some(rate));
+            Spread::of(of.filter_map(|run| get(run)).collect()).map(|spread| spread.median)
+        };
+        let curve =
+            |engine: &String| rates.iter().map(|rate| point(engine.as_str(), *rate)).collect();
+        engines.iter().map(curve).collect()
+    };
+    let p99 = curves(|run| {
+        let kinds = run.measured.kinds.values();
+        kinds.map(|kind| kind.latency.p99 as f64).reduce(f64::max)
+    });
+    let worst = curves(|run| seconds_p99(run).reduce(f64::max));
+    (rates.len() > 1).then_some(Sweep { workload: workload.to_owned(), engines, rates, p99, worst })
+}
+
+fn section(report: &Report, workload: &str, rate: Option<u64>) -> Section {
+    let of = |run: &&RunResult| run.workload == workload && run.rate == rate;
+    let runs: Vec<&RunResult> = report.runs.iter().filter(of).collect();
+    let engines = distinct(runs.iter().map(|run| run.engine.clone()));
     let values = |engine: &str, metric: &Metric| -> Vec<f64> {
         let of_engine = runs.iter().filter(|run| run.engine == engine);
         of_engine.filter_map(|run| (metric.get)(run)).collect()
@@ -193,7 +265,8 @@ fn section(report: &Report, workload: &str) -> Section {
     });
     let rows = rows.collect();
     let rounds = runs.iter().map(|run| run.round as usize).max().unwrap_or(0);
-    Section { workload: workload.to_owned(), engines, rounds, rows }
+    let title = workload_at(workload, rate);
+    Section { title, workload: workload.to_owned(), rate, engines, rounds, rows }
 }
 
 /// The ratio of the medians, with the extremes of the ratios round by round.
@@ -246,6 +319,7 @@ pub(crate) mod tests {
             engine: engine.to_owned(),
             version: format!("{engine} 1.0 </script><b>"),
             workload: workload.to_owned(),
+            rate: None,
             round,
             config: parse("").store_config().unwrap(),
             load: None,
@@ -289,6 +363,35 @@ pub(crate) mod tests {
         assert!(row.higher_is_better);
         let worst = sections[0].rows.iter().find(|row| row.label.starts_with("worst")).unwrap();
         assert_eq!(worst.cells[0].unwrap().median, 5_000.0);
+    }
+
+    #[test]
+    fn latencies_stand_against_the_rate() {
+        let mut runs = vec![run("sateen", "fillseq", 1, 5.0)];
+        for (rate, p99) in [(12_000, 7_000), (6_000, 900), (12_000, 9_000), (12_000, 8_000)] {
+            let mut run = run("sateen", "bursts", 1, rate as f64);
+            run.rate = Some(rate);
+            run.measured.open_loop = true;
+            run.measured.kinds.get_mut("read").unwrap().latency.p99 = p99;
+            run.measured.kinds.get_mut("write").unwrap().latency.p99 = 800;
+            run.measured.timeline[1].latency[1].as_mut().unwrap().p99 = 1_000 * p99 + 2_000_001;
+            runs.push(run);
+        }
+        let report = report(runs);
+        let sweeps = sweeps(&report);
+        assert_eq!(sweeps.len(), 1);
+        assert_eq!(sweeps[0].rates, [6_000, 12_000]);
+        assert_eq!(sweeps[0].p99, [[Some(900.0), Some(8_000.0)]]);
+        assert_eq!(sweeps[0].worst, [[Some(2_900_001.0), Some(10_000_001.0)]]);
+        let sections = sections(&report);
+        let titles: Vec<_> = sections.iter().map(|section| section.title.as_str()).collect();
+        assert_eq!(titles, ["fillseq", "bursts 12.0k/s", "bursts 6.00k/s"]);
+        let bad = |n: usize| sections[n].rows.iter().find(|row| row.label.contains("above 10 ms"));
+        assert!(bad(0).is_none(), "a closed loop hides them");
+        assert_eq!(
+            bad(1).unwrap().cells[0].map(|spread| (spread.min, spread.max)),
+            Some((0.0, 1.0))
+        );
     }
 
     #[test]

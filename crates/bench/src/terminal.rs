@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::result::Report;
-use crate::summary::{Section, Spread, Unit, sections};
+use crate::summary::{Section, Spread, Sweep, Unit, sections, sweeps};
 
 /// The tables of all workloads.
 pub(crate) fn table(report: &Report) -> String {
@@ -12,13 +12,16 @@ pub(crate) fn table(report: &Report) -> String {
         // Writing to a String cannot fail.
         let _ = write_section(&mut out, &section);
     }
+    for sweep in sweeps(report) {
+        let _ = write_sweep(&mut out, &sweep);
+    }
     out
 }
 
 fn write_section(out: &mut String, section: &Section) -> std::fmt::Result {
     let compared = section.rows.iter().any(|row| row.ratio.is_some());
     let mut lines: Vec<Vec<String>> = Vec::new();
-    let mut head = vec![section.workload.clone()];
+    let mut head = vec![section.title.clone()];
     head.extend(section.engines.iter().cloned());
     if compared {
         head.push("ratio".to_owned());
@@ -34,6 +37,33 @@ fn write_section(out: &mut String, section: &Section) -> std::fmt::Result {
         }
         lines.push(line);
     }
+    write_lines(out, &lines)?;
+    if section.rounds > 1 {
+        writeln!(out, "medians of {} rounds, engines in turn", section.rounds)?;
+    }
+    Ok(())
+}
+
+/// What each engine does at each rate: p99, and the worst second's.
+fn write_sweep(out: &mut String, sweep: &Sweep) -> std::fmt::Result {
+    let mut head = vec![format!("{}, p99 by rate", sweep.workload)];
+    for engine in &sweep.engines {
+        head.extend([engine.clone(), "worst second".to_owned()]);
+    }
+    let mut lines = vec![head];
+    for (at, rate) in sweep.rates.iter().enumerate() {
+        let mut line = vec![Unit::Rate.write(*rate as f64)];
+        for (p99, worst) in sweep.p99.iter().zip(&sweep.worst) {
+            let time = |ns: Option<f64>| ns.map_or("–".to_owned(), |ns| Unit::Time.write(ns));
+            line.extend([time(p99[at]), time(worst[at])]);
+        }
+        lines.push(line);
+    }
+    write_lines(out, &lines)
+}
+
+/// A table: the first line is its head, the first column begins on the left.
+fn write_lines(out: &mut String, lines: &[Vec<String>]) -> std::fmt::Result {
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = lines.iter().filter_map(|line| line.get(column));
@@ -55,9 +85,6 @@ fn write_section(out: &mut String, section: &Section) -> std::fmt::Result {
         if number == 0 {
             writeln!(out, "{}", "─".repeat(widths.iter().sum::<usize>() + 2 * (columns - 1)))?;
         }
-    }
-    if section.rounds > 1 {
-        writeln!(out, "medians of {} rounds, engines in turn", section.rounds)?;
     }
     Ok(())
 }

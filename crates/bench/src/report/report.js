@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const { report, sections, kinds } = data;
+  const { report, sections, sweeps, kinds } = data;
   const NS = "http://www.w3.org/2000/svg";
   const colors = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => `var(--c${n})`);
 
@@ -147,7 +147,8 @@
   };
 
   // A chart: { title, engine, seconds, series: [{ name, color, values, area, dash, extra }],
-  //            log, unit, stacked, stalls }. Charts of a row share their axes.
+  //            log, unit, stacked, stalls, ticks }. Charts of a row share their axes. With ticks it
+  //            is drawn against these instead of seconds.
   const draw = (chart, shared, bus) => {
     const { seconds: count } = shared;
     const x = (second) => LEFT + ((W - LEFT - RIGHT) * second) / Math.max(count - 1, 1);
@@ -158,7 +159,7 @@
     const own = (series) => (series.right
       ? (v) => H - BOTTOM - (v / shared.right.max) * (H - TOP - BOTTOM) : y);
     const root = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img" });
-    const label = `${chart.title}, ${chart.engine}, by second`;
+    const label = `${chart.title}, ${chart.engine}, ${chart.ticks ? "by rate" : "by second"}`;
     root.setAttribute("aria-label", label);
 
     const stalls = chart.stalls || [];
@@ -185,11 +186,11 @@
     } else {
       for (let v = 0; v <= shared.max * 1.001; v += shared.step) grid(v, units[chart.unit](v));
     }
-    const every = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600].find((n) => count / n <= 9) || 7200;
+    const every = chart.ticks ? 1 : [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600].find((n) => count / n <= 9) || 7200;
     for (let second = 0; second < count; second += every) {
       const anchor = second === 0 ? "start" : x(second) > W - RIGHT - 16 ? "end" : "middle";
       const node = svg("text", { x: x(second), y: H - 6, "text-anchor": anchor });
-      node.textContent = `${second} s`;
+      node.textContent = chart.ticks ? chart.ticks[second] : `${second} s`;
       root.append(node);
     }
 
@@ -260,7 +261,7 @@
       cursor.setAttribute("x1", x(second));
       cursor.setAttribute("x2", x(second));
       const stalled = stalls[second] > 0 ? `, writes stalled ${units.time(stalls[second] * 1e9)}` : "";
-      at.textContent = `second ${second}${stalled}`;
+      at.textContent = chart.ticks ? `at ${chart.ticks[second]}` : `second ${second}${stalled}`;
       chart.series.forEach((series, n) => {
         const value = series.values[second];
         const shown = value === null || value === undefined ? "–" : units[series.right || chart.unit](value);
@@ -467,6 +468,19 @@
     }
   };
 
+  // Latency against the rate of arrivals, all engines in a chart (vLSM's Fig. 8).
+  const sweepCharts = (sweep) => {
+    const box = el("div", { class: "charts" });
+    box.style.gridTemplateColumns = "repeat(2, minmax(0, 1fr))";
+    const chart = (title, curves) => ({ title, engine: sweep.engines.join(", "), log: true, unit: "time",
+      seconds: sweep.rates.length, ticks: sweep.rates.map((rate) => trim(units.rate(rate))),
+      series: sweep.engines.map((name, n) => ({ name, color: colors[n], values: curves[n] })) });
+    const charts = [chart("p99 by rate", sweep.p99), chart("Worst second's p99 by rate", sweep.worst)];
+    const scale = share(charts), events = bus();
+    charts.forEach((one) => box.append(draw(one, scale, events)));
+    return box;
+  };
+
   // ---- the page ------------------------------------------------------------------------------
   const page = document.getElementById("page");
   const machine = report.machine;
@@ -476,10 +490,12 @@
     el("p", { class: "machine" }, `${machine.cpus} processors, ${machine.cpu}, ` +
       `${units.bytes(machine.memory_bytes)} of memory, Linux ${machine.kernel}`),
     el("code", {}, report.command));
+  for (const sweep of sweeps) page.append(el("h2", {}, `${sweep.workload}, by rate`), sweepCharts(sweep));
   for (const section of sections) {
-    const runs = report.runs.filter((run) => run.workload === section.workload);
+    const runs = report.runs.filter((run) =>
+      run.workload === section.workload && (run.rate ?? null) === section.rate);
     const rounds = [...new Set(runs.map((run) => run.round))];
-    const heading = el("h2", {}, section.workload);
+    const heading = el("h2", {}, section.title);
     if (rounds.length > 1) heading.append(el("small", {}, `medians of ${rounds.length} rounds, engines in turn`));
     const box = el("div", { class: "charts" });
     const bar = el("div", { class: "bar" });

@@ -20,13 +20,21 @@ fn wait_ns(bytes: u64, per_second: u64) -> u64 {
 }
 
 /// What goes on for a while.
-#[derive(Default)]
 pub(crate) struct Load {
     /// Bytes a second that clients read, and that they put.
-    pub(crate) reads: u64,
-    pub(crate) puts: u64,
+    reads: u64,
+    puts: u64,
     /// Bytes a second that the device reads; 0: no end.
-    pub(crate) device: u64,
+    device: u64,
+    /// Microseconds that every request takes longer, whatever is asked: the processor is busy.
+    busy: u64,
+}
+
+impl Load {
+    pub(crate) fn of(value: impl Fn(&str) -> u64) -> Load {
+        let [reads, puts, device, busy] = ["reads", "puts", "device", "busy"].map(value);
+        Load { reads, puts, device, busy }
+    }
 }
 
 /// A step of a job that took no time.
@@ -102,7 +110,7 @@ impl Device {
                     counts.read_bytes += read;
                     counts.write_bytes += bytes;
                     // Its requests wait like those of clients.
-                    counts.read_ns += 100_000 + wait_ns(read, load.device);
+                    counts.read_ns += READ_NS + wait_ns(read, load.device) + load.busy * 1000;
                     at = at + Duration::from_nanos(1);
                     self.owed += read.saturating_sub(left);
                     left = left.saturating_sub(read);
@@ -117,7 +125,7 @@ impl Device {
             let client = &mut sample.classes[IoClass::Client.index()];
             client.read_bytes = load.reads / 100;
             client.reads = client.read_bytes / READ_BYTES;
-            client.read_ns = client.reads * (READ_NS + waits);
+            client.read_ns = client.reads * (READ_NS + waits + load.busy * 1000);
             plane.handle(*now + PERIOD, Event::Sample(Box::new(sample)));
         }
         for (class, bytes) in moved {

@@ -230,8 +230,8 @@ impl World {
     /// - `advance 50ms`
     /// - `limit`: the rate limit in force
     /// - `busy N`: N times 100 ms in which every grant is used up at once; `slow N`: one in each
-    /// - `load 2s [reads=N] [puts=N] [device=N]`: clients read and put so many bytes a second, the
-    ///   device reads so many; says what background work moved
+    /// - `load 2s [reads=N] [puts=N] [device=N] [busy=N]`: clients read and put so many bytes a
+    ///   second, the device reads so many; `busy`: all of it takes so many microseconds longer
     /// - `outlook N`: what lies ahead of the writers of a column family
     /// - `believed`: what is believed of the device
     /// - `poll`: all that is to do, and when to ask again; `poll no-grants`: without grants, which
@@ -430,8 +430,7 @@ impl World {
     }
 
     fn load(&mut self, line: &Line<'_>) -> String {
-        let value = |name| line.values.get(name).map_or(0, |text| number(text));
-        let load = Load { reads: value("reads"), puts: value("puts"), device: value("device") };
+        let load = Load::of(|name| line.values.get(name).map_or(0, |text| number(text)));
         let periods = duration(line.word(1)).as_millis() as u64 / 10;
         let plane = self.plane.as_mut().expect("a plane");
         self.device.run(plane, &mut self.now, periods, &load)

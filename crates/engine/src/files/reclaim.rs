@@ -3,8 +3,10 @@
 //! are dead. This is the only place that deletes or punches (ARCHITECTURE.md, invariant 5).
 //!
 //! Beside clients that is done in steps: file systems and devices discard the blocks of a large
-//! file at once, and serve nobody meanwhile. A file shrinks step by step, each made durable so that
-//! its blocks are discarded with it, until the rest is unlinked.
+//! file at once, and serve nobody meanwhile. A file is emptied step by step, each made durable so
+//! that its blocks are discarded with it, until the rest is unlinked. From its begin to its end:
+//! ext4 discards what is freed together with all that is free behind it, so that a file that is cut
+//! shorter has its end discarded again with each step.
 //!
 //! What must stay true: a table becomes a zombie only after the edit that removes it is durable; a
 //! pinned table is seen by its reference count (every version, job and iterator that can reach it
@@ -48,8 +50,10 @@ struct FileState {
 #[derive(Clone, Copy)]
 struct Dead {
     file: FileId,
-    /// What it has, as far as is known.
+    /// What it has left, as far as is known.
     bytes: u64,
+    /// How much of its begin is given back.
+    emptied: u64,
     shared: bool,
 }
 
@@ -82,8 +86,9 @@ impl State {
 
 /// What became of a file that is given back.
 enum Shrunk {
-    /// It has so many bytes less.
-    By(u64),
+    /// It has so many bytes less, of its begin or of its end.
+    Begin(u64),
+    End(u64),
     /// It may be unlinked, with all its bytes.
     ToNothing(u64),
 }
@@ -226,8 +231,10 @@ impl Reclaimer {
             (std::mem::take(&mut state.unlink), coalesce(std::mem::take(&mut state.punch)))
         };
         let started = std::time::Instant::now();
-        let step =
-            rate.map_or(u64::MAX, |rate| (rate / (1_000_000_000 / STEP_NS)).max(STEP_BYTES_MIN));
+        let step = rate.map_or(u64::MAX, |rate| {
+            let bytes = (rate / (1_000_000_000 / STEP_NS)).max(STEP_BYTES_MIN);
+            bytes.next_multiple_of(PAGE_BYTES)
+        });
         let mut left = step;
         let mut kept = (Vec::new(), Vec::new());
         let mut result = Ok(());
@@ -235,10 +242,9 @@ impl Reclaimer {
             && let Some(dead) = unlink.pop()
         {
             match self.unlink(dead, left) {
-                Ok((done, gone)) => {
+                Ok((done, rest)) => {
                     left = left.saturating_sub(done);
-                    let bytes = dead.bytes.saturating_sub(done);
-                    unlink.extend((!gone).then_some(Dead { bytes, ..dead }));
+                    unlink.extend(rest);
                 }
                 Err(error) => {
                     kept.0.push(dead);
@@ -283,15 +289,20 @@ impl Reclaimer {
     }
 
     /// Gives `most` bytes of a dead file back, and the file if those are all. Returns how many
-    /// they were, and whether the file is gone.
-    fn unlink(&self, dead: Dead, most: u64) -> Result<(u64, bool)> {
+    /// they were, and what is left of the file.
+    fn unlink(&self, dead: Dead, most: u64) -> Result<(u64, Option<Dead>)> {
         self.tables.evict_file(dead.file);
         let path = table_file_name(&self.directory, dead.file);
         let mut bytes = 0;
         if most < u64::MAX && !dead.shared {
-            match self.shrink(&path, most) {
+            let left = |by: u64| dead.bytes.saturating_sub(by);
+            match self.shrink(&path, dead.emptied, most) {
                 Ok(Shrunk::ToNothing(rest)) => bytes = rest,
-                Ok(Shrunk::By(bytes)) => return Ok((bytes, false)),
+                Ok(Shrunk::Begin(by)) => {
+                    let emptied = dead.emptied + by;
+                    return Ok((by, Some(Dead { bytes: left(by), emptied, ..dead })));
+                }
+                Ok(Shrunk::End(by)) => return Ok((by, Some(Dead { bytes: left(by), ..dead }))),
                 // Then at once.
                 Err(_) => {}
             }
@@ -299,22 +310,35 @@ impl Reclaimer {
         match self.vfs.remove(&path) {
             Ok(()) => {
                 self.counters.files_unlinked.fetch_add(1, Ordering::Relaxed);
-                Ok((bytes, true))
+                Ok((bytes, None))
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok((0, true)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok((0, None)),
             Err(error) => Err(Error::io("remove", &path, error)),
         }
     }
 
-    fn shrink(&self, path: &Path, by: u64) -> std::io::Result<Shrunk> {
+    fn shrink(&self, path: &Path, emptied: u64, by: u64) -> std::io::Result<Shrunk> {
         let handle = self.vfs.open(path, OpenOptions { write: true, ..OpenOptions::READ })?;
         let length = handle.len()?;
-        if length <= by || handle.links()? > 1 {
-            return Ok(Shrunk::ToNothing(length));
+        let left = length.saturating_sub(emptied);
+        if left <= by || handle.links()? > 1 {
+            return Ok(Shrunk::ToNothing(left));
         }
-        handle.truncate(length - by)?;
+        let shrunk = if self.no_holes.load(Ordering::Relaxed) {
+            handle.truncate(length - by)?;
+            Shrunk::End(by)
+        } else {
+            match handle.punch_hole(emptied, by, IoClass::Reclaim) {
+                Ok(()) => Shrunk::Begin(by),
+                Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
+                    self.no_holes.store(true, Ordering::Relaxed);
+                    return self.shrink(path, emptied, by);
+                }
+                Err(error) => return Err(error),
+            }
+        };
         handle.sync_data(IoClass::Reclaim)?;
-        Ok(Shrunk::By(by))
+        Ok(shrunk)
     }
 
     /// Moves zombies that nobody pins to the lists of what to unlink and punch.
@@ -329,7 +353,12 @@ impl Reclaimer {
             let Some(info) = state.files.get_mut(&file) else { continue };
             info.tables = info.tables.saturating_sub(1);
             if info.tables == 0 {
-                state.unlink.push(Dead { file, bytes: info.bytes, shared: info.shared });
+                state.unlink.push(Dead {
+                    file,
+                    bytes: info.bytes,
+                    emptied: 0,
+                    shared: info.shared,
+                });
                 state.files.remove(&file);
                 state.punch.retain(|hole| hole.0 != file);
             } else if let Placement::Slice { offset, length, .. } = table.placement

@@ -87,19 +87,38 @@ fn beside_clients_a_file_goes_step_by_step() {
     let (fixture, metas) = Fixture::new(&[3 << 20, (2 << 20) + 4096]);
     fixture.reclaimer.retire(metas.into_iter());
     assert_eq!(fixture.reclaimer.obsolete_bytes(), (5 << 20) + 4096);
+    let no_holes = || fixture.reclaimer.no_holes.load(Ordering::Relaxed);
+    let mut now = Instant(0);
+    let mut sizes = Vec::new();
+    while let Some(next) = fixture.reclaimer.reclaim(now, Some(RATE)).unwrap() {
+        sizes.push(fixture.allocated());
+        assert!(next.since(now) >= Duration::from_millis(25), "{next:?}");
+        // Not before it is due.
+        assert_eq!(fixture.reclaimer.reclaim(now, Some(RATE)).unwrap(), Some(next));
+        assert_eq!(fixture.allocated(), sizes.last().copied().unwrap());
+        let content = std::fs::read(fixture.path()).unwrap();
+        assert_eq!(content.last(), Some(&1), "its end goes last");
+        assert!(no_holes() || content.first() == Some(&0));
+        now = next;
+    }
+    assert!(sizes.len() >= 4 && sizes.is_sorted_by(|a, b| a > b), "{sizes:?}");
+    assert_eq!((fixture.length(), fixture.reclaimer.obsolete_bytes()), (None, 0));
+    assert_eq!(fixture.reclaimer.counters.files_unlinked.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn where_holes_cannot_be_a_file_is_cut_shorter_step_by_step() {
+    let (fixture, metas) = Fixture::new(&[5 << 20]);
+    fixture.reclaimer.no_holes.store(true, Ordering::Relaxed);
+    fixture.reclaimer.retire(metas.into_iter());
     let mut now = Instant(0);
     let mut lengths = Vec::new();
     while let Some(next) = fixture.reclaimer.reclaim(now, Some(RATE)).unwrap() {
         lengths.push(fixture.length().unwrap());
-        assert!(next.since(now) >= Duration::from_millis(25), "{next:?}");
-        // Not before it is due.
-        assert_eq!(fixture.reclaimer.reclaim(now, Some(RATE)).unwrap(), Some(next));
-        assert_eq!(fixture.length(), lengths.last().copied());
         now = next;
     }
     assert!(lengths.len() >= 4 && lengths.is_sorted_by(|a, b| a > b), "{lengths:?}");
     assert_eq!((fixture.length(), fixture.reclaimer.obsolete_bytes()), (None, 0));
-    assert_eq!(fixture.reclaimer.counters.files_unlinked.load(Ordering::Relaxed), 1);
 }
 
 #[test]
