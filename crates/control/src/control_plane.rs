@@ -290,9 +290,8 @@ impl ControlPlane {
             if let Some(flush) = family.flush_job() {
                 now.flushed_bytes = self.drains.uncompressed(self.scheduler.moved(flush));
             }
-            // What makes room in level 0, and how much is left until the first of it does: they
-            // share what there is.
-            let (mut level0_jobs, mut least_left) = (0, u64::MAX);
+            // What makes room in level 0, and how much is left until the first of it does.
+            let (mut level0_jobs, mut least_left) = (0, [u64::MAX; 2]);
             for (id, job) in &self.jobs {
                 let Some(plan) = &job.plan else { continue };
                 if job.cf != *cf || plan.class != IoClass::L0 {
@@ -301,12 +300,17 @@ impl ControlPlane {
                 let moved = self.scheduler.moved(*id);
                 let runs = plan.rewrite.iter().filter(|input| input.level == 0).count() as u64;
                 let bytes = plan.rewrite.iter().map(Input::bytes).sum::<u64>().max(1);
-                let freed = runs.saturating_sub(u64::from(plan.output_level == 0)) * 1000;
+                let merges = plan.output_level == 0;
+                let freed = runs.saturating_sub(u64::from(merges)) * 1000;
                 now.level0_done += freed.min(scale(moved, freed, bytes));
-                least_left = least_left.min(bytes.saturating_sub(moved));
+                now.level0_merging += if merges { freed } else { 0 };
+                let left = &mut least_left[usize::from(merges)];
+                *left = (*left).min(bytes.saturating_sub(moved));
                 level0_jobs += 1;
             }
-            now.level0_left = least_left.saturating_mul(level0_jobs);
+            // They share what there is.
+            let left = |bytes: u64| if bytes == u64::MAX { 0 } else { bytes * level0_jobs };
+            [now.level0_left, now.level0_merge_left] = least_left.map(left);
             let drains =
                 self.drains.of(device, family.level0_amplification(), self.scheduler.fill());
             let (admission, outlook) = judge_smoothly(*cf, family.options(), &now, &drains);

@@ -26,8 +26,11 @@ pub(crate) struct Pressure {
     /// read.
     pub(crate) level0_runs: u32,
     pub(crate) level0_done: u64,
-    /// Bytes that level 0's compactions have yet to move until one of them has ended.
+    /// Bytes that compactions out of level 0 have yet to move until one of them has ended; the same
+    /// for merges within it, and how many thousandths of a run these free.
     pub(crate) level0_left: u64,
+    pub(crate) level0_merge_left: u64,
+    pub(crate) level0_merging: u64,
     /// Bytes that deep compactions are behind, and how many of them may wait.
     pub(crate) debt: u64,
     pub(crate) debt_tolerated: u64,
@@ -101,7 +104,7 @@ fn part(used: u64, from: u64, to: u64) -> u64 {
     scale(used - from, THOUSAND, to - from).clamp(1, THOUSAND)
 }
 
-fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource; 4] {
+fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource; 5] {
     let memtable = options.write_buffer_size.max(1);
     let memtables_max = u64::from(options.max_write_buffer_number.max(1));
     let in_memory = u64::from(now.sealed) * memtable + now.active_bytes.min(memtable);
@@ -121,9 +124,18 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
     let level0_room = scale(memtable, (stop * THOUSAND).saturating_sub(runs), THOUSAND);
 
     // Runs stay until their compaction has ended: by then no more may have come than there is
-    // room for, as with memtables and their flush. In the first half of the way there is so much
-    // room that the forecast is not worth a slower writer: merges within level 0 make more.
-    let coming = scale(memtable, (stop * THOUSAND).saturating_sub(runs_now), THOUSAND);
+    // room for, as with memtables and their flush. Far from the limit the forecast counts less:
+    // merges within level 0 make more room, before a compaction out of it has ended.
+    let until = |left: u64, runs: u64| {
+        let coming = scale(memtable, (stop * THOUSAND).saturating_sub(runs), THOUSAND);
+        let near = part(runs, from * THOUSAND, stop * THOUSAND);
+        Resource {
+            cause: StallCause::Level0Runs,
+            used: scale(part(left, 0, left + coming), near, THOUSAND),
+            drain: drains.level0_bandwidth,
+            room: coming,
+        }
+    };
 
     let seconds = |seconds: u64| drains.deep_bandwidth.saturating_mul(seconds);
     let limit = |limit: u64, by_time: u64| if limit == 0 { by_time } else { limit.min(by_time) };
@@ -147,16 +159,8 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
             drain: drains.level0,
             room: level0_room,
         },
-        Resource {
-            cause: StallCause::Level0Runs,
-            used: part(now.level0_left, 0, now.level0_left + coming).min(part(
-                runs_now,
-                (from + stop) * THOUSAND / 2,
-                stop * THOUSAND,
-            )),
-            drain: drains.level0_bandwidth,
-            room: coming,
-        },
+        until(now.level0_left, runs_now.saturating_sub(now.level0_merging)),
+        until(now.level0_merge_left, runs_now),
         Resource {
             cause: StallCause::PendingCompactionBytes,
             used: if unlimited { 0 } else { part(now.debt, soft, hard).min(DEBT_PART_MAX) },

@@ -19,7 +19,10 @@ const FAILED: u32 = 4;
 
 /// Rounds of spinning before a follower gives up its processor: a group takes a few microseconds.
 const SPINS: u32 = 100;
-const YIELDS: u32 = 8;
+/// How often it lets others run before it sleeps: to be woken costs more than the group that it
+/// waits for, unless that waits for a barrier.
+const YIELDS: u32 = 64;
+const YIELDS_SYNC: u32 = 8;
 
 /// A writer in the queue. One per thread, reused.
 pub(crate) struct Slot {
@@ -163,8 +166,9 @@ impl Slot {
     }
 
     fn wait(&self) -> u32 {
+        let yields = if self.logging() == Logging::Synced { YIELDS_SYNC } else { YIELDS };
         let mut waits = None;
-        for round in 0..SPINS + YIELDS {
+        for round in 0..SPINS + yields {
             let state = self.state.load(Ordering::Acquire);
             if state > PARKED {
                 return state;
