@@ -118,27 +118,27 @@ fn run_children(
     reexec: &Reexec,
 ) -> Result<Vec<RunResult>> {
     let rounds = args.rounds.unwrap_or(if args.compare { 3 } else { 1 });
-    let rates: Vec<Vec<u64>> = match args.rate.as_slice() {
-        [] => vec![Vec::new()],
-        rates => rates.iter().map(|rate| vec![*rate]).collect(),
+    let at_rates: Vec<BenchArgs> = match args.rate.as_slice() {
+        [] => vec![args.clone()],
+        rates => rates.iter().map(|r| BenchArgs { rate: vec![*r], ..args.clone() }).collect(),
     };
-    let several = args.workload.len() > 1 || rates.len() > 1 || rounds > 1;
+    let several = args.workload.len() > 1 || at_rates.len() > 1 || rounds > 1;
     let mut runs = Vec::new();
     for workload in &args.workload {
-        for rate in &rates {
+        for args in &at_rates {
+            let name = match args.rate.first() {
+                Some(rate) if at_rates.len() > 1 => format!("{workload}-{rate}"),
+                _ => workload.clone(),
+            };
             for round in 1..=rounds {
                 for engine in engines {
-                    let name = match (rates.len(), rate.first()) {
-                        (2.., Some(rate)) => format!("{workload}-{rate}"),
-                        _ => workload.clone(),
-                    };
                     let task = ChildTask {
                         trace: trace_path(args, engine, &name, several.then_some(round)),
                         engine: engine.clone(),
                         workload: workload.clone(),
                         round,
                         directory: base.join(engine.name()),
-                        args: BenchArgs { rate: rate.clone(), ..args.clone() },
+                        args: args.clone(),
                     };
                     runs.push(run_child(&task, reexec)?);
                 }

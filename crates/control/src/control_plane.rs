@@ -291,7 +291,7 @@ impl ControlPlane {
                 now.flushed_bytes = self.drains.uncompressed(self.scheduler.moved(flush));
             }
             // What makes room in level 0, and how much is left until the first of it does.
-            let (mut level0_jobs, mut least_left) = (0, [u64::MAX; 2]);
+            let (mut level0_jobs, mut least_left) = (0, [None; 2]);
             for (id, job) in &self.jobs {
                 let Some(plan) = &job.plan else { continue };
                 if job.cf != *cf || plan.class != IoClass::L0 {
@@ -304,13 +304,14 @@ impl ControlPlane {
                 let freed = runs.saturating_sub(u64::from(merges)) * 1000;
                 now.level0_done += freed.min(scale(moved, freed, bytes));
                 now.level0_merging += if merges { freed } else { 0 };
-                let left = &mut least_left[usize::from(merges)];
-                *left = (*left).min(bytes.saturating_sub(moved));
+                let left = bytes.saturating_sub(moved);
+                let least = &mut least_left[usize::from(merges)];
+                *least = Some(least.map_or(left, |least: u64| least.min(left)));
                 level0_jobs += 1;
             }
             // They share what there is.
-            let left = |bytes: u64| if bytes == u64::MAX { 0 } else { bytes * level0_jobs };
-            [now.level0_left, now.level0_merge_left] = least_left.map(left);
+            [now.level0_left, now.level0_merge_left] =
+                least_left.map(|left| left.unwrap_or(0) * level0_jobs);
             let drains =
                 self.drains.of(device, family.level0_amplification(), self.scheduler.fill());
             let (admission, outlook) = judge_smoothly(*cf, family.options(), &now, &drains);

@@ -58,6 +58,7 @@ const BANDWIDTH_START: u64 = 192 << 20;
 
 /// So long is looked at at a time.
 const WINDOW_NS: u64 = 50_000_000;
+/// Over so many samples it is averaged how often clients are harmed while background work rests.
 const NOISE_SAMPLES: u64 = 64;
 /// A sample that took so long came late.
 const LATE_NS: u64 = 20_000_000;

@@ -27,7 +27,7 @@ use super::table_file_name;
 use crate::error::{Error, Result};
 use crate::read::table_cache::TableCache;
 use crate::sync::lock;
-use crate::vfs::{OpenOptions, Vfs};
+use crate::vfs::{OpenOptions, Vfs, VfsFile};
 
 const PAGE_BYTES: u64 = 4096;
 /// Beside clients at least so much is given back at a time, and what is due within so long.
@@ -82,15 +82,6 @@ impl State {
         let unlink = self.unlink.iter().map(|dead| dead.bytes).sum::<u64>();
         unlink + self.punch.iter().map(|hole| hole.2).sum::<u64>()
     }
-}
-
-/// What became of a file that is given back.
-enum Shrunk {
-    /// It has so many bytes less, of its begin or of its end.
-    Begin(u64),
-    End(u64),
-    /// It may be unlinked, with all its bytes.
-    ToNothing(u64),
 }
 
 /// Bytes and counts given back so far, for metrics.
@@ -295,14 +286,9 @@ impl Reclaimer {
         let path = table_file_name(&self.directory, dead.file);
         let mut bytes = 0;
         if most < u64::MAX && !dead.shared {
-            let left = |by: u64| dead.bytes.saturating_sub(by);
-            match self.shrink(&path, dead.emptied, most) {
-                Ok(Shrunk::ToNothing(rest)) => bytes = rest,
-                Ok(Shrunk::Begin(by)) => {
-                    let emptied = dead.emptied + by;
-                    return Ok((by, Some(Dead { bytes: left(by), emptied, ..dead })));
-                }
-                Ok(Shrunk::End(by)) => return Ok((by, Some(Dead { bytes: left(by), ..dead }))),
+            match self.shrink(&path, dead, most) {
+                Ok((by, Some(rest))) => return Ok((by, Some(rest))),
+                Ok((all, None)) => bytes = all,
                 // Then at once.
                 Err(_) => {}
             }
@@ -317,28 +303,37 @@ impl Reclaimer {
         }
     }
 
-    fn shrink(&self, path: &Path, emptied: u64, by: u64) -> std::io::Result<Shrunk> {
+    /// Gives `by` bytes of a dead file back, unless it may be unlinked with all that it has.
+    /// Returns how many bytes it is about, and what is left of the file.
+    fn shrink(&self, path: &Path, dead: Dead, by: u64) -> std::io::Result<(u64, Option<Dead>)> {
         let handle = self.vfs.open(path, OpenOptions { write: true, ..OpenOptions::READ })?;
         let length = handle.len()?;
-        let left = length.saturating_sub(emptied);
+        let left = length.saturating_sub(dead.emptied);
         if left <= by || handle.links()? > 1 {
-            return Ok(Shrunk::ToNothing(left));
+            return Ok((left, None));
         }
-        let shrunk = if self.no_holes.load(Ordering::Relaxed) {
-            handle.truncate(length - by)?;
-            Shrunk::End(by)
+        let mut rest = Dead { bytes: dead.bytes.saturating_sub(by), ..dead };
+        if self.try_punch(handle.as_ref(), dead.emptied, by)? {
+            rest.emptied += by;
         } else {
-            match handle.punch_hole(emptied, by, IoClass::Reclaim) {
-                Ok(()) => Shrunk::Begin(by),
-                Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
-                    self.no_holes.store(true, Ordering::Relaxed);
-                    return self.shrink(path, emptied, by);
-                }
-                Err(error) => return Err(error),
-            }
-        };
+            handle.truncate(length - by)?;
+        }
         handle.sync_data(IoClass::Reclaim)?;
-        Ok(shrunk)
+        Ok((by, Some(rest)))
+    }
+
+    /// False if the file system cannot punch.
+    fn try_punch(&self, file: &dyn VfsFile, offset: u64, length: u64) -> std::io::Result<bool> {
+        if self.no_holes.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        match file.punch_hole(offset, length, IoClass::Reclaim) {
+            Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
+                self.no_holes.store(true, Ordering::Relaxed);
+                Ok(false)
+            }
+            punched => punched.map(|()| true),
+        }
     }
 
     /// Moves zombies that nobody pins to the lists of what to unlink and punch.
@@ -374,10 +369,9 @@ impl Reclaimer {
         let path = table_file_name(&self.directory, file);
         let options = OpenOptions { write: true, ..OpenOptions::READ };
         let punched = self.vfs.open(&path, options).and_then(|handle| {
-            if handle.links()? > 1 {
+            if handle.links()? > 1 || !self.try_punch(handle.as_ref(), offset, length)? {
                 return Ok(false);
             }
-            handle.punch_hole(offset, length, IoClass::Reclaim)?;
             if sync {
                 handle.sync_data(IoClass::Reclaim)?;
             }
@@ -388,10 +382,6 @@ impl Reclaimer {
             Ok(true) => {
                 self.counters.bytes_punched.fetch_add(length, Ordering::Relaxed);
                 self.counters.holes_punched.fetch_add(1, Ordering::Relaxed);
-                Ok(())
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
-                self.no_holes.store(true, Ordering::Relaxed);
                 Ok(())
             }
             Err(error) => Err(Error::io("punch", &path, error)),

@@ -46,7 +46,8 @@ const PROBE_WINDOWS_MIN: u32 = 4;
 const SHORT_PROBES: u32 = 2;
 const PROBE_DOUBLED_MAX: u32 = 4;
 /// How long the belief is cut to see whether that helps clients, and how long after a cut that did
-/// not the next is, at first and at most.
+/// not the next is, at first and at most. A trial ends after so long even if the device never came
+/// near to what is believed of it.
 const TRIAL_NS: u64 = 500_000_000;
 const TRIAL_NS_MAX: u64 = 4_000_000_000;
 const TRIAL_PAUSE_NS: u64 = 5_000_000_000;
@@ -272,10 +273,11 @@ impl Direction {
         reads: &mut Requests,
         writes: &mut Requests,
     ) {
+        let near = self.is_near();
         let Some(trial) = &mut self.trial else { return };
         let requests = if trial.for_writes { writes } else { reads };
         trial.worst_ns = trial.worst_ns.max(requests.recent_ns);
-        if self.delivered < scale(self.bandwidth, NEAR, 1000) {
+        if !near {
             trial.since = now;
         }
         let over = now.0 - trial.began.0 >= TRIAL_NS_MAX;
