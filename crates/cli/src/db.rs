@@ -40,6 +40,8 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
                 Some(value) => argument_bytes(value, *encoding)?,
                 None => standard_input(*encoding)?,
             };
+            let limits = store::Limits::of(&store::options(&family.place)?);
+            limits.check(&key, &value).map_err(Failure::failed)?;
             let (db, family) = store::open_family(family, Access::Create, *create_cf)?;
             let options = WriteOptions { sync: *sync, ..WriteOptions::default() };
             db.put_cf(&family, &key, &value, &options)?;
@@ -161,14 +163,23 @@ fn load_file(arguments: &Load, json: bool, output: &mut dyn Write) -> Result<()>
     // The file comes first: a wrong name must not leave an empty database behind.
     let interrupted = interrupt::watch()?;
     let (input, length) = input(arguments, name, &interrupted)?;
-    let mut reader = RecordReader::new(input, format, arguments.encoding);
-    if arguments.no_escapes {
-        reader = reader.without_escapes();
+    let records = |input| {
+        let reader = RecordReader::new(input, format, arguments.encoding);
+        if arguments.no_escapes { reader.without_escapes() } else { reader }
+    };
+    let mut nowhere = Nowhere(store::Limits::of(&store::options(&arguments.family.place)?));
+    // Nor may a file of which not even the first record is one.
+    if length.is_some() && arguments.family.place.db.try_exists().is_ok_and(|exists| !exists) {
+        let mut first = records(self::input(arguments, name, &interrupted)?.0);
+        if let Err(error) = first_record(&mut first, arguments.header, &mut nowhere) {
+            let dry_run = arguments.dry_run;
+            return Err(load_failure(&error, name, Loaded::default(), dry_run));
+        }
     }
+    let mut reader = records(input);
     let began = Instant::now();
     let progress = Progress::bytes("loading", length);
     let (loaded, ended) = if arguments.dry_run {
-        let mut nowhere = Nowhere;
         load_records(&mut reader, arguments.header, &mut nowhere, &progress)
     } else {
         let (db, family) =
@@ -235,12 +246,25 @@ fn load_records(
     load(reader, sink, |bytes| progress.at(bytes))
 }
 
+fn first_record(
+    reader: &mut RecordReader<Input>,
+    header: bool,
+    sink: &mut Nowhere,
+) -> std::result::Result<(), LoadError> {
+    if header {
+        reader.next()?;
+    }
+    let Some(record) = reader.next()? else { return Ok(()) };
+    let line = record.line;
+    sink.put(record.key, record.value).map_err(|what| LoadError::Line { line, what })
+}
+
 /// Takes records for a rehearsal.
-struct Nowhere;
+struct Nowhere(store::Limits);
 
 impl Sink for Nowhere {
-    fn put(&mut self, _key: &[u8], _value: &[u8]) -> std::result::Result<(), String> {
-        Ok(())
+    fn put(&mut self, key: &[u8], value: &[u8]) -> std::result::Result<(), String> {
+        self.0.check(key, value)
     }
     fn commit(&mut self) -> std::result::Result<(), String> {
         Ok(())
@@ -342,10 +366,16 @@ fn repair(place: &Place, json: bool, output: &mut dyn Write) -> Result<()> {
     let (done, lost) = store::repair(place)?;
     drop(spinner);
     if json {
-        return Ok(writeln!(output, "{}", json!({ "done": done, "lost": lost }))?);
+        writeln!(output, "{}", json!({ "done": done, "lost": lost }))?;
+    } else {
+        done.iter().try_for_each(|line| writeln!(output, "{line}"))?;
+        lost.iter().try_for_each(|line| writeln!(output, "lost: {line}"))?;
     }
-    done.iter().try_for_each(|line| writeln!(output, "{line}"))?;
-    Ok(lost.iter().try_for_each(|line| writeln!(output, "lost: {line}"))?)
+    match lost.len() {
+        0 => Ok(()),
+        1 => Err(Failure::failed("repaired, but one thing is lost")),
+        count => Err(Failure::failed(format!("repaired, but {count} things are lost"))),
+    }
 }
 
 fn properties(

@@ -1,13 +1,13 @@
 //! The seam to the engine: all that the command asks of it, in one place.
 
-use sateen::{ColumnFamily, Db, Options, PROPERTIES, WriteBatch, WriteOptions};
+use sateen::{
+    ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, KEY_BYTES_MAX, Options, PROPERTIES, WriteBatch,
+    WriteOptions,
+};
 
 use crate::args::{Family, Place};
 use crate::failure::{Failure, Result};
 use crate::load::Sink;
-
-/// Keys are shorter than this (format rule F11).
-const KEY_BYTES_END: usize = 64 << 10;
 
 /// How a command means to use a database.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,6 +54,9 @@ pub(crate) fn open_family(
     access: Access,
     create_family: bool,
 ) -> Result<(Db, ColumnFamily)> {
+    // One that has to be made has no other column family.
+    let made = create_family || family.cf == DEFAULT_COLUMN_FAMILY;
+    let access = if access == Access::Create && !made { Access::Write } else { access };
     let db = open(&family.place, access)?;
     let found = match db.column_family(&family.cf) {
         Some(found) => found,
@@ -72,33 +75,51 @@ pub(crate) fn open_family(
     Ok((db, found))
 }
 
+/// What a database takes. Asked before one is made that is not there.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    value_bytes_max: u64,
+}
+
+impl Limits {
+    pub(crate) fn of(options: &Options) -> Limits {
+        Limits { value_bytes_max: options.value_bytes_max }
+    }
+
+    /// Says what is too large.
+    pub(crate) fn check(self, key: &[u8], value: &[u8]) -> std::result::Result<(), String> {
+        if key.len() > KEY_BYTES_MAX {
+            return Err(format!("a key of {} bytes; the limit is {KEY_BYTES_MAX}", key.len()));
+        }
+        if value.len() as u64 > self.value_bytes_max {
+            let (length, limit) = (value.len(), self.value_bytes_max);
+            return Err(format!("a value of {length} bytes; value_bytes_max is {limit}"));
+        }
+        Ok(())
+    }
+}
+
 /// Batches of a load. They are not logged: flushing at the end makes them durable for half the
 /// writing, and a crash before that leaves a prefix of the file.
 pub(crate) struct Loader<'a> {
     db: &'a Db,
     family: &'a ColumnFamily,
     batch: WriteBatch,
-    value_bytes_max: u64,
+    limits: Limits,
 }
 
 impl<'a> Loader<'a> {
     pub(crate) fn new(db: &'a Db, family: &'a ColumnFamily) -> Loader<'a> {
-        let value_bytes_max = db.options().value_bytes_max;
-        let limit = usize::try_from(value_bytes_max).unwrap_or(usize::MAX);
+        let limits = Limits::of(&db.options());
+        let limit = usize::try_from(limits.value_bytes_max).unwrap_or(usize::MAX);
         let batch = WriteBatch::with_value_bytes_max(limit);
-        Loader { db, family, batch, value_bytes_max }
+        Loader { db, family, batch, limits }
     }
 }
 
 impl Sink for Loader<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> std::result::Result<(), String> {
-        if key.len() >= KEY_BYTES_END {
-            return Err(format!("a key of {} bytes; the limit is 65535", key.len()));
-        }
-        if value.len() as u64 > self.value_bytes_max {
-            let (length, limit) = (value.len(), self.value_bytes_max);
-            return Err(format!("a value of {length} bytes; value_bytes_max is {limit}"));
-        }
+        self.limits.check(key, value)?;
         self.batch.put_cf(self.family, key, value).map_err(|error| error.to_string())
     }
 

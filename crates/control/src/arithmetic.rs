@@ -28,3 +28,9 @@ pub(crate) fn nanoseconds(time: Duration) -> u64 {
 pub(crate) fn to_i64(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
+
+/// Spreads numbers that follow each other: a choice that is random enough, and the same each time.
+pub(crate) fn mix(n: u64) -> u64 {
+    let n = (n ^ (n >> 31)).wrapping_mul(0x7FB5_D329_728E_A185);
+    (n ^ (n >> 27)).wrapping_mul(0x81DA_DEF4_BC2D_D44D)
+}

@@ -257,12 +257,15 @@ impl ColumnFamily {
         self.flush_requested = self.sealed;
     }
 
-    /// The bytes that a flush would free, if one may and should start.
-    pub(crate) fn wants_flush(&self, now: Instant) -> Option<u64> {
+    /// Whether writers wait for a flush and the bytes that it would free, if one may and should
+    /// start.
+    pub(crate) fn wants_flush(&self, now: Instant) -> Option<(bool, u64)> {
         let enough = self.sealed >= self.options.min_write_buffer_number_to_merge.max(1)
             || self.flush_requested > 0;
         let waits = self.flush_retry_at.is_some_and(|at| now < at);
-        (self.flush.is_none() && self.sealed > 0 && enough && !waits).then_some(self.sealed_bytes)
+        let full = self.sealed >= self.options.max_write_buffer_number.max(1);
+        let due = self.flush.is_none() && self.sealed > 0 && enough && !waits;
+        due.then_some((full, self.sealed_bytes))
     }
 
     /// All that is sealed goes into one flush.

@@ -329,12 +329,12 @@ impl ControlPlane {
     fn start_flushes(&mut self, now: Instant) {
         let mut running = self.scheduler.running(Lane::Flush);
         while running < self.options.max_background_flushes.max(1) {
-            // The most bytes first: their memory is needed most.
+            // Where writers wait first; then the most bytes, whose memory is needed most.
             let next = self
                 .families
                 .iter()
                 .filter_map(|(cf, family)| Some((family.wants_flush(now)?, *cf)))
-                .max_by_key(|(bytes, cf)| (*bytes, std::cmp::Reverse(*cf)));
+                .max_by_key(|(urgency, cf)| (*urgency, std::cmp::Reverse(*cf)));
             let Some((_, cf)) = next else { return };
             let job = self.next_job();
             let Some(family) = self.families.get_mut(&cf) else { return };

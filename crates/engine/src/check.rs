@@ -68,7 +68,10 @@ impl Db {
                 }
                 progress(report.bytes, total);
             }
-            if let Err(error) = check_depth_order(core, version) {
+            // It reads the same tables: what is damaged was told already.
+            if let Err(error) = check_depth_order(core, version)
+                && report.problems.iter().all(|told| told.to_string() != error.to_string())
+            {
                 report.problems.push(error);
             }
         }

@@ -62,6 +62,9 @@ fn make(core: &DbCore, path: &Path) -> Result<()> {
     let shared = link_tables(core, path, &files)?;
     // Between two groups: every log ends with a whole record here.
     let mut logs = core.pipeline.exclusive(|_| core.pipeline.live_logs());
+    // Those that no version needs may be on their way out.
+    let needed = families.values().map(|family| family.version.log_number()).min();
+    logs.retain(|(number, _)| Some(*number) >= needed);
     logs.extend(other_logs(core, &logs)?);
     for (number, bytes) in logs {
         let from = wal_file_name(&core.wal_directory(), number);

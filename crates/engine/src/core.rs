@@ -168,7 +168,8 @@ impl DbCore {
         let of_families = of_families.map(|family| &family.gate);
         let mut gates = of_families.chain([&self.driver.gate]).filter(closed);
         let deadline = if options.no_slowdown { Some(Duration::ZERO) } else { options.deadline };
-        let deadline = deadline.map(|within| std::time::Instant::now() + within);
+        // So late that the clock cannot tell: no deadline.
+        let deadline = deadline.and_then(|within| std::time::Instant::now().checked_add(within));
         if !self.has_threads() {
             // Nobody else would ever open the gate.
             while let Some(stopped) = gates.clone().find(|gate| gate.is_stopped()) {
@@ -409,12 +410,8 @@ impl DbCore {
         let bottommost = control::bottommost(options.rewrite_last_level);
         let key = |bound: Option<&[u8]>| bound.map(UserKey::from);
         let (begin, end, cf) = (key(begin), key(end), family.id());
-        let request = self.driver.request(self.now(), |request| Event::CompactRange {
-            request,
-            cf,
-            begin,
-            end,
-            bottommost,
+        let request = self.driver.request(self.now(), options.wait, |request| {
+            Event::CompactRange { request, cf, begin, end, bottommost }
         });
         if !options.wait {
             return Ok(());
@@ -455,21 +452,23 @@ impl DbCore {
         self.check_writable("changing options")?;
         let _catalogue = lock(&self.catalogue);
         let mut options = (*self.options.load_full()).clone();
-        for (name, value) in changes {
-            options.set_at_run_time(name, value)?;
-        }
-        self.blocks.set_capacity(options.block_cache_bytes);
-        self.metrics.set_sampling(sampling(&options));
-        self.driver
-            .report(self.now(), Event::OptionsChanged { options: control::database(&options) });
-        self.options.store(Arc::new(options));
+        options.set_at_run_time(changes)?;
         // Options of column families that are set here are the default one's, too.
         let of_family =
             |(name, _): &&(&str, &str)| Options::info(name).is_ok_and(|info| info.column_family);
         let own: Vec<(&str, &str)> = changes.iter().filter(of_family).copied().collect();
+        let mut default_family: ColumnFamilyOptions = (*self.default_family.options()).clone();
+        default_family.set_at_run_time(&own)?;
+        self.blocks.set_capacity(options.block_cache_bytes);
+        self.tables.set_limits(open_tables_max(&options));
+        self.metrics.set_sampling(sampling(&options));
+        self.driver
+            .report(self.now(), Event::OptionsChanged { options: control::database(&options) });
+        self.options.store(Arc::new(options));
         for family in self.families().values() {
             let is_default = family.id() == self.default_family.id();
-            self.change_family_options(family, if is_default { &own } else { &[] })?;
+            let same = || (*family.options()).clone();
+            self.put_options(family, if is_default { default_family.clone() } else { same() });
         }
         Ok(())
     }
@@ -481,18 +480,13 @@ impl DbCore {
     ) -> Result<()> {
         self.check_writable("changing options")?;
         let _catalogue = lock(&self.catalogue);
-        self.change_family_options(family, changes)
+        let mut options: ColumnFamilyOptions = (*family.options()).clone();
+        options.set_at_run_time(changes)?;
+        self.put_options(family, options);
+        Ok(())
     }
 
-    fn change_family_options(
-        &self,
-        family: &ColumnFamilyData,
-        changes: &[(&str, &str)],
-    ) -> Result<()> {
-        let mut options: ColumnFamilyOptions = (*family.options()).clone();
-        for (name, value) in changes {
-            options.set_at_run_time(name, value)?;
-        }
+    fn put_options(&self, family: &ColumnFamilyData, options: ColumnFamilyOptions) {
         let event = Event::CfOptionsChanged {
             cf: family.id(),
             options: Arc::new(control::column_family(&self.options.load(), &options)),
@@ -500,7 +494,6 @@ impl DbCore {
         family.set_options(options);
         self.pipeline.want_switch();
         self.driver.report(self.now(), event);
-        Ok(())
     }
 
     // ---- closing -------------------------------------------------------------------------------
@@ -527,7 +520,7 @@ impl DbCore {
             self.remove_unused_wal();
             // What stays is found as an orphan at the next open; that is no reason to fail.
             let _orphans = self.remove_old_logs();
-            let _orphans = self.reclaimer.reclaim(self.now(), None);
+            while let Ok(Some(_more)) = self.reclaimer.reclaim(self.now(), None) {}
         }
         *lock(&self.lock) = None;
         stored
@@ -539,13 +532,19 @@ impl DbCore {
         if self.options.load().wal == WalMode::Off || self.unlogged_writes.load(Ordering::Relaxed) {
             self.flush_inner(&families, true)
         } else {
-            self.pipeline.sync_wal()
+            self.pipeline.close_wal()
         }
     }
 
     pub(crate) fn sync_directory(&self, directory: &Path) -> Result<()> {
         self.vfs.sync_dir(directory).map_err(|error| Error::io("sync directory", directory, error))
     }
+}
+
+/// How many files may be open, and how much memory their indexes and filters may take.
+pub(crate) fn open_tables_max(options: &Options) -> (usize, u64) {
+    let memory = options.memory_budget.map_or(u64::MAX, |budget| budget / 2);
+    (options.max_open_files.max(1) as usize, memory)
 }
 
 /// Which operations are timed.

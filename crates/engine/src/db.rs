@@ -108,8 +108,9 @@ impl Db {
     }
 
     /// Opens the database for reading: nothing in the directory is changed, not even by recovery,
-    /// which stays in memory. Any number of readers may do so, also while a writer has it open;
-    /// they see it as it was when they opened it.
+    /// which stays in memory. Any number of readers may do so, also while a writer has it open:
+    /// they see it as it was when they opened it, and reads fail that need what the writer has
+    /// given back since. For a view that lasts make a checkpoint and open that.
     ///
     /// # Errors
     /// As [`Db::open`].

@@ -100,7 +100,7 @@ option_struct! {
         /// corruption; `absolute` takes only a log without any.
         wal_recovery: WalRecovery = WalRecovery::Prefix, Choice, fixed, none;
         /// Bytes of writes that one leader puts into the log together, at most.
-        commit_group_bytes_max: u64 = MIB, Bytes, mutable, "max_write_batch_group_size_bytes";
+        commit_group_bytes_max: u64 = MIB, Bytes, fixed, "max_write_batch_group_size_bytes";
         /// The largest value that a write takes; at most 1 GiB.
         value_bytes_max: u64 = 64 * MIB, Bytes, mutable, none;
 
@@ -327,18 +327,20 @@ impl Options {
         if self.set_field(info, value.trim()) { Ok(()) } else { Err(bad_value(info, value)) }
     }
 
-    /// Sets an option of a running database.
+    /// Sets options of a running database: names and values, all or none of them.
     ///
     /// # Errors
-    /// As [`Options::set`]; also if the option is fixed when a database is opened, or the result
+    /// As [`Options::set`]; also if an option is fixed when a database is opened, or the result
     /// contradicts itself. Then nothing is changed.
-    pub fn set_at_run_time(&mut self, name: &str, value: &str) -> Result<()> {
-        let info = Options::info(name)?;
-        if !info.mutable {
-            return Err(fixed(info));
-        }
+    pub fn set_at_run_time(&mut self, changes: &[(&str, &str)]) -> Result<()> {
         let mut changed = self.clone();
-        changed.set(name, value)?;
+        for (name, value) in changes {
+            let info = Options::info(name)?;
+            if !info.mutable {
+                return Err(fixed(info));
+            }
+            changed.set(name, value)?;
+        }
         changed.validate()?;
         *self = changed;
         Ok(())
@@ -389,17 +391,19 @@ impl ColumnFamilyOptions {
         if self.set_field(info, value.trim()) { Ok(()) } else { Err(bad_value(info, value)) }
     }
 
-    /// Sets an option of a running database, as [`Options::set_at_run_time`].
+    /// Sets options of a running database, as [`Options::set_at_run_time`].
     ///
     /// # Errors
     /// As [`Options::set_at_run_time`].
-    pub fn set_at_run_time(&mut self, name: &str, value: &str) -> Result<()> {
-        let info = find(ColumnFamilyOptions::INFO.iter(), name)?;
-        if !info.mutable {
-            return Err(fixed(info));
-        }
+    pub fn set_at_run_time(&mut self, changes: &[(&str, &str)]) -> Result<()> {
         let mut changed = self.clone();
-        changed.set(name, value)?;
+        for (name, value) in changes {
+            let info = find(ColumnFamilyOptions::INFO.iter(), name)?;
+            if !info.mutable {
+                return Err(fixed(info));
+            }
+            changed.set(name, value)?;
+        }
         changed.validate()?;
         *self = changed;
         Ok(())

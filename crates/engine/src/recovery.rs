@@ -19,7 +19,7 @@ use crate::background::pool::Pool;
 use crate::background::state::HealthState;
 use crate::background::{Driver, Step};
 use crate::column_family::ColumnFamilyData;
-use crate::core::{DbCore, Families};
+use crate::core::{DbCore, Families, open_tables_max};
 use crate::db::create_family;
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::reclaim::Reclaimer;
@@ -200,13 +200,14 @@ impl Opening {
         let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
         let options = Arc::new(options);
         let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
+        let (open_files_max, memory_bytes_max) = open_tables_max(&options);
         let tables = Arc::new(TableCache::new(TableCacheOptions {
             vfs: dyn_vfs.clone(),
             directory: directory.clone(),
             db_uid: catalogue.db_uid,
             direct: options.direct_reads,
-            open_files_max: options.max_open_files.max(1) as usize,
-            memory_bytes_max: options.memory_budget.map_or(u64::MAX, |budget| budget / 2),
+            open_files_max,
+            memory_bytes_max,
         }));
         let pool = Arc::new(ArenaPool::new(arena_pool_bytes(&options)));
         let reclaimer = Reclaimer::new(directory.clone(), dyn_vfs.clone(), tables.clone());

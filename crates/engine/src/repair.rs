@@ -1,33 +1,42 @@
 //! Making a database readable again whose catalogue is lost or damaged, or some of whose tables
 //! are.
 //!
-//! If a manifest can be read to its end it is believed, and only tables that are gone or unreadable
-//! are given up. Otherwise the tables describe themselves: everything readable is merged into one
-//! new run, of each key the entry that stands highest: first what was written for level 0, newest
-//! first, then level by level, in each the younger file first. A table that a compaction had
-//! replaced and that was not removed yet can bring a deleted key back; nothing else can.
+//! If a manifest can be read to its end it is believed, and only tables that are gone and blocks
+//! that cannot be read are given up: what else is in a damaged table is written anew in its place.
+//! Otherwise the tables describe themselves: everything readable is merged into one new run, of
+//! each key the newest entry; where two have lost their sequence numbers, that of the younger file.
+//! A table that a compaction had replaced and that was not removed yet can bring a deleted key
+//! back; nothing else can. Logs that the next open can replay stay; others see `repair/logs.rs`.
 //!
 //! What must stay true: no file is destroyed. What the repaired database does not use is moved into
-//! the directory `lost`. The logs stay, the next open replays them.
+//! the directory `lost` beside it.
+
+mod logs;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sateen_control::version::{AddedTable, TableMeta, Version, VersionEdit};
-use sateen_control::{ColumnFamilyId, Epoch, FileId, IoClass, SeqNo, TableId, ValueKind};
+use sateen_control::version::{
+    AddedTable, LEVELS_MAX, RemovedTable, TableMeta, Version, VersionEdit,
+};
+use sateen_control::{
+    ColumnFamilyId, Epoch, FileId, IoClass, LogNumber, SeqNo, TableId, ValueKind,
+};
 
 use crate::background::output::{Output, OutputContext};
 use crate::error::{CorruptionKind, Error, Result};
-use crate::files::{CompactionFile, DirectoryEntry, FileName, manifest_file_name, table_file_name};
+use crate::files::{
+    CompactionFile, DirectoryEntry, FileName, manifest_file_name, table_file_name, wal_file_name,
+};
 use crate::key;
 use crate::manifest::version_set::{Counters, FamilyState, VersionSet, next_family_state};
-use crate::manifest::{ManifestReader, read_current};
+use crate::manifest::{ManifestReader, foreign, read_current};
 use crate::options::Options;
 use crate::read::InternalIterator;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
-use crate::table::{TableIter, TableIterOptions};
+use crate::table::{Table, TableIter, TableIterOptions};
 use crate::vfs::{OpenOptions, PosixVfs, Vfs};
 
 /// What a repair did.
@@ -52,6 +61,10 @@ struct Repair {
     report: RepairReport,
     tables: Vec<FileId>,
     manifests: Vec<FileId>,
+    /// Ascending.
+    logs: Vec<LogNumber>,
+    /// What they hold is in tables: they are moved away.
+    logs_are_stored: bool,
     numbers_seen: u64,
 }
 
@@ -84,12 +97,14 @@ pub fn repair_with(
     options.validate()?;
     let directory = path.as_ref().to_owned();
     let listing = vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
-    if !holds_tables_or_manifests(&listing) {
-        // Before the lock: its file has no business in a directory that is no database.
-        return Err(Error::IncompatibleDirectory {
-            path: directory,
-            reason: "there is nothing of a database here".into(),
-        });
+    // Before the lock: its file has no business in a directory that is no database.
+    let refused = match foreign(vfs.as_ref(), &directory, &listing) {
+        Some(what) => Some(format!("it is {what}")),
+        None if holds_tables_or_manifests(&listing) => None,
+        None => Some("there is nothing of a database here".to_owned()),
+    };
+    if let Some(reason) = refused {
+        return Err(Error::IncompatibleDirectory { path: directory, reason });
     }
     let lock_path = directory.join("LOCK");
     let _lock = vfs.lock(&lock_path).map_err(|error| match error.kind() {
@@ -103,13 +118,16 @@ pub fn repair_with(
         report: RepairReport::default(),
         tables: Vec::new(),
         manifests: Vec::new(),
+        logs: Vec::new(),
+        logs_are_stored: false,
         numbers_seen: 0,
     };
     repair.list()?;
-    let catalogue = match repair.believe_a_manifest() {
-        Some(catalogue) => repair.without_lost_tables(catalogue),
+    let mut catalogue = match repair.believe_a_manifest() {
+        Some(catalogue) => repair.without_lost_tables(catalogue)?,
         None => repair.salvage()?,
     };
+    repair.take_in_logs(&mut catalogue)?;
     repair.install(catalogue)?;
     Ok(repair.report)
 }
@@ -123,20 +141,25 @@ fn holds_tables_or_manifests(listing: &[PathBuf]) -> bool {
 
 impl Repair {
     fn list(&mut self) -> Result<()> {
-        let directory = &self.directory;
-        let names = self.vfs.list(directory).map_err(|e| Error::io("list", directory, e))?;
-        for path in names {
-            let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
-            let Some(name) = name else { continue };
-            self.numbers_seen = self.numbers_seen.max(name.number().unwrap_or(0));
-            match name {
-                FileName::Table(file) => self.tables.push(file),
-                FileName::Manifest(file) => self.manifests.push(file),
-                _ => {}
+        for directory in BTreeSet::from([self.directory.clone(), self.wal_directory()]) {
+            let names = self.vfs.list(&directory);
+            for path in names.map_err(|error| Error::io("list", &directory, error))? {
+                let name = path.file_name().and_then(|name| name.to_str());
+                let Some(name) = name.and_then(FileName::parse) else { continue };
+                self.numbers_seen = self.numbers_seen.max(name.number().unwrap_or(0));
+                match name {
+                    FileName::Wal(log) if directory == self.wal_directory() => self.logs.push(log),
+                    FileName::Table(file) if directory == self.directory => self.tables.push(file),
+                    FileName::Manifest(file) if directory == self.directory => {
+                        self.manifests.push(file);
+                    }
+                    _ => {}
+                }
             }
         }
         self.manifests.sort_unstable();
         self.tables.sort_unstable();
+        self.logs.sort_unstable();
         Ok(())
     }
 
@@ -208,31 +231,105 @@ impl Repair {
         })
     }
 
-    /// Takes out of the versions what cannot be opened.
-    fn without_lost_tables(&mut self, mut catalogue: Catalogue) -> Catalogue {
+    /// Puts in the place of tables that cannot be read what of them can.
+    fn without_lost_tables(&mut self, mut catalogue: Catalogue) -> Result<Catalogue> {
         let cache = self.table_cache(catalogue.db_uid);
+        catalogue.counters.file_seen(self.numbers_seen);
         for family in catalogue.families.values_mut() {
-            let mut edit =
-                VersionEdit { column_family: family.version.column_family(), ..Default::default() };
+            let id = family.version.column_family();
+            let mut edit = VersionEdit { column_family: id, ..Default::default() };
             for (level, epoch, table) in family.version.tables() {
-                match cache.get(table, IoClass::Client) {
-                    Ok(_) => self.report.tables_kept += 1,
-                    Err(error) => {
-                        self.report.losses.push(error);
-                        edit.removed.push(sateen_control::version::RemovedTable {
-                            level,
-                            epoch,
-                            smallest: table.smallest.clone(),
-                            id: table.id,
-                        });
+                let mut output = self.output(id, level, catalogue.db_uid);
+                let opened = cache.get(table, IoClass::Client);
+                let read = match opened.and_then(|table| read_whole(&table).map(|()| table)) {
+                    Ok(_) => {
+                        self.report.tables_kept += 1;
+                        continue;
                     }
+                    Err(error) => error,
+                };
+                self.report.losses.push(read);
+                if let Ok(table) = cache.get(table, IoClass::Client) {
+                    self.salvage_blocks(&table, &mut output, &catalogue.counters)?;
                 }
+                let written = output.finish()?;
+                self.report.tables_kept += written.len() as u64;
+                let added = written.into_iter().map(|table| AddedTable { level, epoch, table });
+                edit.added.extend(added);
+                edit.removed.push(RemovedTable {
+                    level,
+                    epoch,
+                    smallest: table.smallest.clone(),
+                    id: table.id,
+                });
             }
-            if let Ok(version) = family.version.apply(&edit) {
-                family.version = Arc::new(version);
+            family.version = Arc::new(self.apply(&family.version, &edit)?);
+        }
+        Ok(catalogue)
+    }
+
+    /// Writes the entries of all blocks that can be read.
+    fn salvage_blocks(
+        &mut self,
+        table: &Arc<Table>,
+        output: &mut Output,
+        counters: &Counters,
+    ) -> Result<()> {
+        // Block by block: one that is damaged must not take its neighbours with it.
+        let mut iter = table.iter(TableIterOptions::compaction(IoClass::Client, 1));
+        let mut moved = iter.seek_to_first();
+        loop {
+            if moved.is_err() {
+                moved = match iter.skip_block() {
+                    Ok(false) => return Ok(()),
+                    skipped => skipped.map(drop),
+                };
+            } else if iter.valid() {
+                output.add(counters, iter.key(), iter.value())?;
+                self.report.entries_salvaged += 1;
+                moved = iter.next();
+            } else {
+                return Ok(());
             }
         }
-        catalogue
+    }
+
+    fn apply(&self, version: &Version, edit: &VersionEdit) -> Result<Version> {
+        version.apply(edit).map_err(|error| Error::InconsistentEdit {
+            path: self.directory.clone(),
+            reason: error.to_string(),
+        })
+    }
+
+    /// What new tables of a column family's level are written with.
+    fn output(&self, family: ColumnFamilyId, level: u8, db_uid: u64) -> Output {
+        let family_options = Arc::new(self.options.column_family.clone());
+        Output::new(OutputContext {
+            vfs: self.vfs.clone(),
+            directory: self.directory.clone(),
+            db_uid,
+            options: self.options.clone(),
+            compression: family_options.compression_of(usize::from(level)),
+            family_options,
+            family,
+            level,
+            class: IoClass::Flush,
+        })
+    }
+
+    /// Writes an entry of another key than the one before.
+    fn add(
+        &mut self,
+        output: &mut Output,
+        counters: &Counters,
+        internal: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        if output.table_bytes() >= self.options.column_family.table_bytes {
+            output.end_table()?;
+        }
+        self.report.entries_salvaged += 1;
+        output.add(counters, internal, value)
     }
 
     /// Builds a catalogue from the tables alone.
@@ -273,10 +370,7 @@ impl Repair {
             let newest = tables.iter().map(|(_, entry)| entry.seqno_max).max();
             catalogue.last_seqno = catalogue.last_seqno.max(newest.unwrap_or_default());
             let version = self.merge(id, tables, &catalogue)?;
-            let name = match id {
-                ColumnFamilyId(0) => crate::DEFAULT_COLUMN_FAMILY.to_owned(),
-                other => format!("recovered-{}", other.0),
-            };
+            let name = recovered_name(id);
             let stored = newest.unwrap_or_default();
             let family = FamilyState { name, version: Arc::new(version), stored, data: None };
             catalogue.families.insert(id, family);
@@ -291,58 +385,54 @@ impl Repair {
         CompactionFile::open(&handle, &path, file)
     }
 
-    /// Writes what stands highest of each key into one run of the last level.
+    /// Whether a table was dead, and its place in the file was given back: nothing is lost with it.
+    fn was_given_back(&self, file: FileId, entry: &DirectoryEntry) -> bool {
+        let path = table_file_name(&self.directory, file);
+        let mut tail = [1; 64];
+        let from = (entry.offset + entry.length).saturating_sub(tail.len() as u64);
+        let handle = self.vfs.open(&path, OpenOptions::READ);
+        handle.and_then(|handle| handle.read_at(&mut tail, from, IoClass::Client)).is_ok()
+            && tail.iter().all(|byte| *byte == 0)
+    }
+
+    /// Writes the newest entry of each key into one run of the last level.
     fn merge(
         &mut self,
         id: ColumnFamilyId,
         mut tables: Vec<(FileId, DirectoryEntry)>,
         catalogue: &Catalogue,
     ) -> Result<Version> {
-        // Highest first, see the module.
-        tables.sort_by_key(|(file, entry)| {
-            let newest_first = if entry.level == 0 { entry.seqno_max.0 } else { file.0 };
-            (entry.level, Reverse(newest_first))
-        });
+        tables.sort_by_key(|(file, _)| Reverse(*file));
         let cache = self.table_cache(catalogue.db_uid);
         let mut sources = Sources { heap: BinaryHeap::new(), iters: Vec::new() };
         for (file, entry) in &tables {
             let meta = Arc::new(meta_of(*file, entry));
-            let opened = cache.get(&meta, IoClass::Client).and_then(|table| {
-                let mut iter = table.iter(TableIterOptions::compaction(IoClass::Client, 256 << 10));
-                iter.seek_to_first()?;
-                Ok(iter)
-            });
-            match opened {
-                Ok(iter) => sources.add(iter),
+            match cache.get(&meta, IoClass::Client) {
+                Ok(table) => {
+                    let options = TableIterOptions::compaction(IoClass::Client, 64 << 10);
+                    let mut iter = table.iter(options);
+                    if let Err(error) = iter.seek_to_first() {
+                        self.report.losses.push(error);
+                        while iter.skip_block().is_err() {}
+                    }
+                    sources.add(iter);
+                }
+                Err(_) if self.was_given_back(*file, entry) => {}
                 Err(error) => self.report.losses.push(error),
             }
         }
-        let family_options = Arc::new(self.options.column_family.clone());
-        let level = u8::try_from(family_options.levels.saturating_sub(1)).unwrap_or(u8::MAX);
-        let table_bytes_max = family_options.table_bytes;
-        let mut output = Output::new(OutputContext {
-            vfs: self.vfs.clone(),
-            directory: self.directory.clone(),
-            db_uid: catalogue.db_uid,
-            options: self.options.clone(),
-            compression: family_options.compression_of(usize::from(level)),
-            family_options,
-            family: id,
-            level,
-            class: IoClass::Flush,
-        });
+        let levels = self.options.column_family.levels;
+        let level = u8::try_from(levels.saturating_sub(1)).unwrap_or(u8::MAX);
+        let mut output = self.output(id, level, catalogue.db_uid);
         let mut last: Option<Vec<u8>> = None;
-        while let Some(source) = sources.highest() {
+        while let Some(source) = sources.newest() {
             let internal = sources.iters[source].key();
             let user_key = key::user_key(internal);
             if last.as_deref() != Some(user_key) {
                 last = Some(user_key.to_vec());
                 if key::kind(internal) == Some(ValueKind::Put) {
-                    if output.table_bytes() >= table_bytes_max {
-                        output.end_table()?;
-                    }
-                    output.add(&catalogue.counters, internal, sources.iters[source].value())?;
-                    self.report.entries_salvaged += 1;
+                    let value = sources.iters[source].value();
+                    self.add(&mut output, &catalogue.counters, internal, value)?;
                 }
             }
             if let Err(error) = sources.advance(source) {
@@ -354,11 +444,7 @@ impl Repair {
         let added =
             written.into_iter().map(|table| AddedTable { level, epoch: Epoch(0), table }).collect();
         let edit = VersionEdit { column_family: id, added, ..VersionEdit::default() };
-        let empty = Version::new(id, sateen_control::version::LEVELS_MAX);
-        empty.apply(&edit).map_err(|error| Error::InconsistentEdit {
-            path: self.directory.clone(),
-            reason: error.to_string(),
-        })
+        self.apply(&Version::new(id, LEVELS_MAX), &edit)
     }
 
     /// Makes the catalogue durable, then moves away what it does not name.
@@ -379,21 +465,33 @@ impl Repair {
             catalogue.last_seqno,
         );
         versions.roll()?;
-        let lost = self.directory.join("lost");
+        let directory = self.directory.clone();
         let unused = self.tables.iter().filter(|file| !live.contains(file));
         let mut away: Vec<PathBuf> =
-            unused.map(|file| table_file_name(&self.directory, *file)).collect();
-        away.extend(self.manifests.iter().map(|file| manifest_file_name(&self.directory, *file)));
-        if away.is_empty() {
+            unused.map(|file| table_file_name(&directory, *file)).collect();
+        away.extend(self.manifests.iter().map(|file| manifest_file_name(&directory, *file)));
+        self.move_away(&directory, away)?;
+        if self.logs_are_stored {
+            let directory = self.wal_directory();
+            let logs = self.logs.iter().map(|log| wal_file_name(&directory, *log)).collect();
+            self.move_away(&directory, logs)?;
+        }
+        Ok(())
+    }
+
+    /// Moves files of `directory` into `lost` there.
+    fn move_away(&mut self, directory: &Path, files: Vec<PathBuf>) -> Result<()> {
+        if files.is_empty() {
             return Ok(());
         }
+        let lost = directory.join("lost");
         self.vfs.create_dir_all(&lost).map_err(|e| Error::io("create", &lost, e))?;
-        for path in away {
+        for path in files {
             let to = lost.join(path.file_name().unwrap_or_default());
             self.vfs.rename(&path, &to).map_err(|e| Error::io("move", &path, e))?;
             self.report.moved.push(to);
         }
-        for directory in [&self.directory, &lost] {
+        for directory in [directory, &lost] {
             self.vfs
                 .sync_dir(directory)
                 .map_err(|error| Error::io("sync directory", directory, error))?;
@@ -402,35 +500,60 @@ impl Repair {
     }
 }
 
-/// Tables being merged; the place in `iters` is the rank, the first the highest.
+fn recovered_name(id: ColumnFamilyId) -> String {
+    match id {
+        ColumnFamilyId(0) => crate::DEFAULT_COLUMN_FAMILY.to_owned(),
+        other => format!("recovered-{}", other.0),
+    }
+}
+
+fn read_whole(table: &Arc<Table>) -> Result<()> {
+    let mut iter = table.iter(TableIterOptions::compaction(IoClass::Client, 256 << 10));
+    iter.seek_to_first()?;
+    while iter.valid() {
+        iter.next()?;
+    }
+    Ok(())
+}
+
+/// A user key, its seqno, the newest first, and the source.
+type Place = Reverse<(Vec<u8>, Reverse<SeqNo>, usize)>;
+
+/// Tables being merged, those of younger files first.
 struct Sources {
-    heap: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
+    heap: BinaryHeap<Place>,
     iters: Vec<TableIter>,
 }
 
 impl Sources {
     fn add(&mut self, iter: TableIter) {
+        self.iters.push(iter);
+        self.place(self.iters.len() - 1);
+    }
+
+    fn place(&mut self, source: usize) {
+        let iter = &self.iters[source];
         if iter.valid() {
-            let key = key::user_key(iter.key()).to_vec();
-            self.heap.push(Reverse((key, self.iters.len())));
-            self.iters.push(iter);
+            let (key, seqno) = (key::user_key(iter.key()).to_vec(), key::seqno(iter.key()));
+            self.heap.push(Reverse((key, Reverse(seqno), source)));
         }
     }
 
-    /// Who has the smallest key, of those the highest.
-    fn highest(&mut self) -> Option<usize> {
-        self.heap.peek().map(|Reverse((_, rank))| *rank)
+    /// Who has the smallest key, of those the newest entry.
+    fn newest(&mut self) -> Option<usize> {
+        self.heap.peek().map(|Reverse((_, _, source))| *source)
     }
 
-    /// Moves on; a source that fails has ended.
+    /// Moves on; of a source that fails, behind the damage.
     fn advance(&mut self, source: usize) -> Result<()> {
         self.heap.pop();
-        let iter = &mut self.iters[source];
-        iter.next()?;
-        if iter.valid() {
-            self.heap.push(Reverse((key::user_key(iter.key()).to_vec(), source)));
+        let moved = self.iters[source].next();
+        if moved.is_err() {
+            // What is behind the damage is still good.
+            while self.iters[source].skip_block().is_err() {}
         }
-        Ok(())
+        self.place(source);
+        moved
     }
 }
 

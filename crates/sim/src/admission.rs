@@ -30,7 +30,7 @@ fn pass(gate: &mut Gate, now: u64, bytes: u64, place: &mut Option<u64>) -> Passa
         Some(0) => return Passage::Never,
         Some(_) => {}
     }
-    let place = *place.get_or_insert_with(|| gate.book(clock, bytes));
+    let place = *place.get_or_insert_with(|| gate.book(clock, bytes, 1));
     let wait = gate.wait(clock, place);
     if wait.is_zero() {
         return Passage::Now;

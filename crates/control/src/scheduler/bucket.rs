@@ -22,9 +22,10 @@ impl Tokens {
         self.bytes = self.bytes.saturating_add(bytes).min(most);
     }
 
-    /// How long until there is a byte, at `rate`.
-    fn wait_ns(&self, rate: u64) -> u64 {
-        let missing = u64::try_from(1i64.saturating_sub(self.bytes)).unwrap_or(0);
+    /// How long until there is a byte more than `reserve`, at `rate`.
+    fn wait_ns(&self, rate: u64, reserve: u64) -> u64 {
+        let needed = to_i64(reserve).saturating_add(1);
+        let missing = u64::try_from(needed.saturating_sub(self.bytes)).unwrap_or(0);
         if missing == 0 { 0 } else { scale(missing, NS_PER_SECOND, rate) }
     }
 }
@@ -58,8 +59,9 @@ impl Bucket {
         (reads && self.read.bytes <= reserve, self.write.bytes <= reserve)
     }
 
-    /// How long until there are bytes of both kinds.
-    pub(crate) fn wait_ns(&self, read: u64, write: u64) -> u64 {
-        self.read.wait_ns(read).max(self.write.wait_ns(write))
+    /// How long until it has, at these rates, what [`Self::lacks`] asks for.
+    pub(crate) fn wait_ns(&self, (read, write): (u64, u64), reads: bool, reserve: u64) -> u64 {
+        let read = if reads { self.read.wait_ns(read, reserve) } else { 0 };
+        read.max(self.write.wait_ns(write, reserve))
     }
 }

@@ -11,7 +11,7 @@
 //! how often that deceives counts against it, no cut goes below what was delivered lately without
 //! harm, and one that does not help is taken back.
 //!
-//! What must stay true: a belief is never below [`BANDWIDTH_MIN`], and follows a device that became
+//! What must stay true: a belief is never below `BANDWIDTH_MIN`, and follows a device that became
 //! faster or slower within ten seconds of demand.
 
 mod direction;
@@ -20,7 +20,7 @@ mod requests;
 use crate::arithmetic::scale;
 use crate::event::Sample;
 use crate::types::{Instant, IoClass};
-pub(crate) use direction::BANDWIDTH_MIN;
+
 use direction::{BUSY_SAMPLES, Direction, Window};
 use requests::Requests;
 
@@ -136,9 +136,9 @@ impl DeviceModel {
         }
     }
 
-    /// Whether clients wait behind background work just now.
-    pub(crate) fn is_braked(&self, now: Instant) -> bool {
-        now < self.brake_until
+    /// For how long deep work is held because clients wait behind background work just now.
+    pub(crate) fn braked_for_ns(&self, now: Instant) -> u64 {
+        self.brake_until.0.saturating_sub(now.0)
     }
 
     /// Takes note of a sample of so long; learns when a window is over.
@@ -155,7 +155,7 @@ impl DeviceModel {
         let window_ns = now.0.saturating_sub(start.0);
         self.read.note_busy(before.0, over_ns);
         self.write.note_busy(before.1, over_ns);
-        let free = if self.is_braked(now) { 0 } else { 1000 };
+        let free = if self.braked_for_ns(now) > 0 { 0 } else { 1000 };
         self.free = (self.free * (BUSY_SAMPLES - 1) + free) / BUSY_SAMPLES;
         // Who samples is never slow by itself: the processor was away, and clients waited for that.
         if over_ns < LATE_NS {
@@ -217,7 +217,7 @@ impl DeviceModel {
         self.sure = (self.sure + 1000).min(SURE_MAX);
         self.harmed = true;
         self.brake_until = Instant(now.0 + BRAKE_NS);
-        if self.sure < SURE + 8 * self.noise {
+        if self.sure < (SURE + 8 * self.noise).min(SURE_MAX) {
             return;
         }
         self.sure = 0;

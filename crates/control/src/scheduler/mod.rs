@@ -11,12 +11,13 @@ mod device;
 mod drains;
 mod monitor;
 mod rate_limiter;
+mod running;
 mod slice;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::arithmetic::{NS_PER_SECOND, per_second, scale, to_i64};
+use crate::arithmetic::{NS_PER_SECOND, mix, per_second, scale, to_i64};
 use crate::event::{Note, PauseReason, Sample};
 use crate::options::{ControlOptions, Preemption, SchedulerOptions};
 use crate::types::{Instant, IoClass, JobId};
@@ -24,60 +25,13 @@ use allocator::Allocation;
 pub(crate) use allocator::Demand;
 use bucket::Bucket;
 pub use device::DeviceProfile;
-use device::{BANDWIDTH_MIN, DeviceModel, without};
+use device::{DeviceModel, without};
 pub(crate) use drains::MeasuredDrains;
 use monitor::Monitor;
 use rate_limiter::RateLimiter;
+pub(crate) use running::Lane;
+use running::{Running, Source, State, thousandths};
 use slice::Slices;
-
-/// The lanes: flushes, compactions out of level 0, all others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Lane {
-    Flush,
-    Level0,
-    Deep,
-}
-
-impl Lane {
-    pub(crate) fn of(class: IoClass) -> Lane {
-        match class {
-            IoClass::Flush => Lane::Flush,
-            IoClass::L0 => Lane::Level0,
-            _ => Lane::Deep,
-        }
-    }
-}
-
-/// From where the bytes of a grant are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    Limiter,
-    Main,
-    Floor,
-    Credit,
-}
-
-/// A job between its start and its end.
-#[derive(Clone, Copy, Debug)]
-struct Running {
-    lane: Lane,
-    /// In thousandths: how far its level is over its target.
-    urgency: u64,
-    state: State,
-    paused: Option<PauseReason>,
-    /// Bytes that it has moved.
-    moved: u64,
-    /// The same, divided by its urgency: deep jobs get shares of the device by it.
-    share: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum State {
-    /// In the queue, at this place.
-    Waiting(u64),
-    /// It has this many bytes to use.
-    Granted(u64, Source),
-}
 
 /// A place in the queue: rank, the share that was had, first come, first served.
 type Place = (u8, u64, u64, JobId);
@@ -127,6 +81,16 @@ pub(crate) struct IoScheduler {
     notes: Vec<Note>,
 }
 
+/// What bounds compactions just now.
+struct Limits {
+    /// As many steps are under way as may be.
+    no_step: bool,
+    /// While clients wait behind background work, only what must goes on: for so long.
+    brake_ns: u64,
+    /// What deep work leaves to what is above it: its next slice.
+    reserve: u64,
+}
+
 impl IoScheduler {
     pub(crate) fn new(options: &ControlOptions) -> IoScheduler {
         let mut scheduler = IoScheduler {
@@ -157,6 +121,11 @@ impl IoScheduler {
         // What was learned outlives a change of what was hinted.
         self.options = options.scheduler.clone();
         self.allocation = self.due();
+        if !self.options.bandwidth {
+            // Nobody looks for the end of a peak any more.
+            self.credit = 0;
+            self.pause_for_peak(false);
+        }
         self.queue = self
             .jobs
             .iter()
@@ -187,7 +156,8 @@ impl IoScheduler {
     pub(crate) fn stepped(&mut self, job: JobId, read: u64, written: u64, cpu_ns: u64) {
         let Some(mut running) = self.jobs.get(&job).copied() else { return };
         let moved = read.max(written);
-        self.slices.observe(running.lane, moved, cpu_ns);
+        let granted = if let State::Granted(bytes, _) = running.state { bytes } else { 0 };
+        self.slices.observe(running.lane, granted, moved, cpu_ns);
         running.moved = running.moved.saturating_add(moved);
         running.share = running.share.saturating_add(scale(moved, 1000, running.urgency));
         match running.state {
@@ -224,14 +194,24 @@ impl IoScheduler {
             self.queue.first()?;
             return self.limiter.next_refill();
         }
-        let waiting = || self.queue.iter().filter(|place| !self.is_paused(place.3));
-        waiting().next()?;
-        let (read, write) = (self.allocation.read, self.allocation.write);
-        let by_floor = self.floor.wait_ns(self.allocation.floor_read, self.allocation.floor_write);
-        let high =
-            waiting().any(|place| self.jobs.get(&place.3).is_some_and(|j| j.lane != Lane::Deep));
-        let wait_ns = self.main.wait_ns(read, write).min(if high { by_floor } else { u64::MAX });
-        Some(Instant(self.last_refill.0 + wait_ns.clamp(LOOK_NS_MIN, LOOK_NS_MAX)))
+        let now = self.last_refill;
+        let Allocation { read, write, floor_read, floor_write, .. } = self.allocation;
+        let limits = self.limits(now);
+        let wait = |place: &Place| {
+            let lane = self.jobs.get(&place.3).filter(|job| job.paused.is_none())?.lane;
+            // A step that ends is an event of its own.
+            if lane != Lane::Flush && limits.no_step {
+                return None;
+            }
+            let reads = lane != Lane::Flush;
+            let reserve = if lane == Lane::Deep { limits.reserve } else { 0 };
+            let main = self.main.wait_ns((read, write), reads, reserve);
+            let main = if reads { main.max(limits.brake_ns) } else { main };
+            let floor = self.floor.wait_ns((floor_read, floor_write), reads, 0);
+            Some(if lane == Lane::Deep { main } else { main.min(floor) })
+        };
+        let wait_ns = self.queue.iter().filter_map(wait).min()?;
+        Some(Instant(now.0 + wait_ns.clamp(LOOK_NS_MIN, LOOK_NS_MAX)))
     }
 
     /// How many jobs run in `lane`; paused ones do not.
@@ -252,7 +232,7 @@ impl IoScheduler {
     pub(crate) fn device(&self) -> DeviceProfile {
         match self.options.device_bytes_per_second {
             Some(bytes) => {
-                let bytes = bytes.max(BANDWIDTH_MIN);
+                let bytes = bytes.max(1);
                 let learned = self.device.profile();
                 DeviceProfile {
                     read_bytes_per_second: bytes,
@@ -396,24 +376,18 @@ impl IoScheduler {
     fn grant_leftover(&mut self, now: Instant) -> Option<(JobId, u64)> {
         self.queue.first()?;
         self.refill(now);
-        let slice = self.slice_bytes(Lane::Level0);
-        let beside = self.monitor.clients_active();
-        let steps_max = if beside { STEPS_BESIDE_CLIENTS_MAX } else { usize::MAX };
-        let granted = self.jobs.values();
-        let steps = granted.filter(|j| j.lane != Lane::Flush && j.is_granted()).count();
-        let high = self.jobs.values().any(|job| job.lane != Lane::Deep);
-        // While clients wait behind background work, only what must goes on.
-        let braked = self.device.is_braked(now) && beside;
+        let limits = self.limits(now);
+        let braked = limits.brake_ns > 0;
         let mut found = None;
         let mut lacking = (false, false);
         for place in &self.queue {
             let Some(job) = self.jobs.get(&place.3) else { continue };
-            if job.paused.is_some() || job.lane != Lane::Flush && steps >= steps_max {
+            if job.paused.is_some() || job.lane != Lane::Flush && limits.no_step {
                 continue;
             }
-            // Flushes read nothing. Deep work leaves the next slice to what is above it.
+            // Flushes read nothing.
             let reads = job.lane != Lane::Flush;
-            let reserve = if high && job.lane == Lane::Deep { slice } else { 0 };
+            let reserve = if job.lane == Lane::Deep { limits.reserve } else { 0 };
             let short = self.main.lacks(reads, reserve);
             let source = match (short, job.lane) {
                 (_, Lane::Deep) if braked => None,
@@ -440,6 +414,17 @@ impl IoScheduler {
         let slice = self.slice_bytes(lane);
         self.give(place, slice, source);
         Some((place.3, slice))
+    }
+
+    fn limits(&self, now: Instant) -> Limits {
+        let beside = self.monitor.clients_active();
+        let steps = self.jobs.values().filter(|j| j.lane != Lane::Flush && j.is_granted()).count();
+        let high = self.jobs.values().any(|job| job.lane != Lane::Deep);
+        Limits {
+            no_step: beside && steps >= STEPS_BESIDE_CLIENTS_MAX,
+            brake_ns: if beside { self.device.braked_for_ns(now) } else { 0 },
+            reserve: if high { self.slice_bytes(Lane::Level0) } else { 0 },
+        }
     }
 
     fn slice_bytes(&self, lane: Lane) -> u64 {
@@ -487,16 +472,21 @@ impl IoScheduler {
 
     /// When clients leave nothing, all deep jobs are paused; that is told.
     fn note_peaks(&mut self) {
-        let nothing_left = self.allocation.read.min(self.allocation.write) == 0 && self.credit <= 0;
+        let nothing_left = self.allocation.read.min(self.allocation.write) == 0;
+        self.pause_for_peak(nothing_left && self.credit <= 0);
+    }
+
+    /// Pauses all deep jobs that are not preempted, or lets them go on.
+    fn pause_for_peak(&mut self, pause: bool) {
         let changed: Vec<JobId> = self
             .jobs
             .iter()
             .filter(|(_, job)| job.lane == Lane::Deep && !job.is_preempted())
-            .filter(|(_, job)| job.paused.is_some() != nothing_left)
+            .filter(|(_, job)| job.paused.is_some() != pause)
             .map(|(id, _)| *id)
             .collect();
         for job in changed {
-            self.pause(job, nothing_left.then_some(PauseReason::Peak));
+            self.pause(job, pause.then_some(PauseReason::Peak));
         }
     }
 
@@ -566,29 +556,4 @@ impl IoScheduler {
         let deep = self.options.priority && running.lane == Lane::Deep;
         (rank, if deep { running.share } else { 0 }, place, job)
     }
-}
-
-impl Running {
-    fn is_granted(&self) -> bool {
-        matches!(self.state, State::Granted(..))
-    }
-
-    fn is_preempted(&self) -> bool {
-        matches!(self.paused, Some(PauseReason::Preempted { .. }))
-    }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "clamped to what fits before"
-)]
-fn thousandths(score: f64) -> u64 {
-    (score.clamp(0.0, 1e9) * 1000.0) as u64
-}
-
-/// Spreads numbers that follow each other: a choice that is random enough, and the same each time.
-fn mix(n: u64) -> u64 {
-    let n = (n ^ (n >> 31)).wrapping_mul(0x7FB5_D329_728E_A185);
-    (n ^ (n >> 27)).wrapping_mul(0x81DA_DEF4_BC2D_D44D)
 }

@@ -24,6 +24,8 @@ pub struct Gate {
     since: Instant,
     /// The next place.
     booked: u64,
+    /// The next place of those that get a part of the rate only, all together.
+    booked_slower: u64,
 }
 
 impl Gate {
@@ -62,18 +64,23 @@ impl Gate {
     }
 
     /// The next place for who comes now: not further back than what may pass at once.
-    #[must_use]
-    pub fn next_place(&self, now: Instant) -> u64 {
+    fn next_place(&self, now: Instant) -> u64 {
         let burst = scale(self.rate().unwrap_or(0), BURST_NS, NS_PER_SECOND);
         self.booked.max(self.passed_at(now).saturating_sub(burst))
     }
 
-    /// Takes the next place, for `bytes`, and says what place to wait for.
-    pub fn book(&mut self, now: Instant, bytes: u64) -> u64 {
+    /// Takes the next place, for `bytes`, and says what place to wait for. `slower`: who books so
+    /// gets this part of the rate, together with all others that do; 1 for the whole of it.
+    pub fn book(&mut self, now: Instant, bytes: u64, slower: u64) -> u64 {
         let place = self.next_place(now);
         self.booked = place.saturating_add(bytes);
         let passed = self.passed_at(now);
         let ahead = scale(self.rate().unwrap_or(0), AHEAD_NS, NS_PER_SECOND);
+        if slower > 1 {
+            let from = self.booked_slower.max(passed);
+            self.booked_slower = from.saturating_add(bytes.saturating_mul(slower));
+            return place.max(self.booked_slower);
+        }
         if place <= passed.saturating_add(ahead) { passed } else { place }
     }
 

@@ -201,7 +201,7 @@ pub(crate) fn judge(
             cause: Some(cause),
             column_family: Some(cf),
         };
-        return (admission, outlook);
+        return (admission, Outlook { time_to_stall_ns: Some(0), ..outlook });
     }
     let Some(worst) = all.iter().min_by_key(|resource| resource.rate()) else {
         return (Admission::default(), outlook);

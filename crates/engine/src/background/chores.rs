@@ -1,6 +1,8 @@
 //! What has to be done now and then, off the client path and beside the jobs: the next log, syncs
 //! by interval, logs and tables that nobody needs, a new manifest, mending what failed.
 
+mod memory;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,9 +29,6 @@ const ROUND: Duration = Duration::from_millis(100);
 /// How long after a failure the first attempt to mend it is made; doubled up to the maximum.
 const MEND_AFTER: Duration = Duration::from_millis(500);
 const MEND_AFTER_MAX: Duration = Duration::from_secs(5);
-
-/// How long after the last memtable was sealed the memory kept for the next is given back.
-const IDLE_MEMORY_AFTER: Duration = Duration::from_secs(2);
 
 /// How many tables a round of chores opens, and how long after it is the next: clients that begin
 /// right after the database was opened open tables, too, and should find a device to do it.
@@ -337,10 +336,12 @@ impl DbCore {
     }
 
     pub(crate) fn remove_old_logs(&self) -> Result<bool> {
+        // First: a checkpoint that begins after the second look needs none of those before it.
+        let oldest = self.versions.oldest_log();
         if self.reclaimer.is_held() {
             return Ok(false);
         }
-        let retired = self.pipeline.retire_logs_below(self.versions.oldest_log());
+        let retired = self.pipeline.retire_logs_below(oldest);
         let directory = self.wal_directory();
         let any = !retired.is_empty();
         for number in retired {
@@ -447,14 +448,20 @@ impl DbCore {
     fn leave_dead_logs(self: &Arc<Self>) -> Result<()> {
         let writer = self.create_wal()?;
         let number = writer.number();
-        if let Err(error) = self.store_everything(number) {
-            drop(writer);
-            if !self.driver.chores.manifest_is_dead() {
-                let _orphan = self.vfs.remove(&wal_file_name(&self.wal_directory(), number));
+        let mut fresh = Some(writer);
+        let dead = loop {
+            if let Err(error) = self.store_everything(number) {
+                drop(fresh);
+                if !self.driver.chores.manifest_is_dead() {
+                    let _orphan = self.vfs.remove(&wal_file_name(&self.wal_directory(), number));
+                }
+                return Err(error);
             }
-            return Err(error);
-        }
-        let dead = self.pipeline.exclusive(|stage| self.pipeline.replace_wal(stage, writer))?;
+            let replace = |stage: &mut _| self.pipeline.replace_wal(stage, &mut fresh);
+            if let Some(dead) = self.pipeline.exclusive(replace)? {
+                break dead;
+            }
+        };
         if !self.reclaimer.is_held() {
             for number in dead {
                 // A log that stays is removed as an orphan at the next open.
@@ -462,27 +469,6 @@ impl DbCore {
             }
         }
         Ok(())
-    }
-
-    /// Memory kept for the next memtable is given back when none was needed for a while.
-    fn give_back_idle_memory(&self) {
-        if self.pool_memory.bytes() == 0 {
-            return;
-        }
-        let now = self.now();
-        let seals = self.pipeline.seals();
-        {
-            let mut state = lock(&self.driver.chores.state);
-            if state.seals_seen.0 != seals {
-                state.seals_seen = (seals, now.0);
-            }
-            if now.since(Instant(state.seals_seen.1)) < IDLE_MEMORY_AFTER {
-                return;
-            }
-        }
-        let bytes = usize::try_from(self.options.load().column_family.memtable_bytes);
-        self.pool_memory.set_bytes_max(0);
-        self.pool_memory.set_bytes_max(bytes.unwrap_or(usize::MAX));
     }
 
     /// Stores the memtables of all families by one edit: the dead log tells nobody how far it is
@@ -533,58 +519,7 @@ impl DbCore {
             }
         }
     }
-
-    /// Divides the budget between two looks at it. What is open and under way takes what it takes;
-    /// of the rest the memtables may grow to a half, which is theirs whether or not they have grown
-    /// to it yet, and the cache has the other half and what the memtables will not need.
-    fn keep_memory_budget(&self) {
-        let options = self.options.load();
-        let Some(budget) = options.memory_budget else { return };
-        let families = self.families();
-        let cache_min = (budget / 16).min(CACHE_BYTES_MIN);
-        let left = budget.saturating_sub(self.expected_other_memory());
-        let half = (left / 2).max(budget / 8);
-        let in_use = |family: &&Arc<ColumnFamilyData>| {
-            family.active_memtable().memory_bytes() > IDLE_MEMTABLE_BYTES
-                || family.sealed_usage().0 > 0
-        };
-        // One is written while as many as may be wait for their flush.
-        let memtables =
-            |family: &Arc<ColumnFamilyData>| u64::from(family.options().memtables_max) + 1;
-        let count: u64 = families.values().filter(in_use).map(memtables).sum();
-        let mut growth = 0;
-        for family in families.values() {
-            let used = in_use(&family);
-            // One that begins to be written shares with those that are.
-            let sharers = if used { count } else { count + memtables(family) };
-            family.limit_memtable(half / sharers);
-            if used {
-                growth += family.memtable_bytes_max() as u64 * memtables(family);
-            }
-        }
-        let memtables = self.memtable_memory().max(growth);
-        let cache = left.saturating_sub(memtables).max(cache_min);
-        self.blocks.set_capacity(cache.min(options.block_cache_bytes.max(cache_min)));
-    }
-
-    /// What is open and under way takes so much, or will again soon: jobs come and go between two
-    /// looks, and the cache must not take their memory in the meantime.
-    fn expected_other_memory(&self) -> u64 {
-        let now = self.other_memory();
-        let mut state = lock(&self.driver.chores.state);
-        let fading = state.other_memory - state.other_memory / OTHER_MEMORY_FADES_IN;
-        state.other_memory = now.max(fading);
-        state.other_memory
-    }
 }
-
-/// Memory of jobs that are over is expected for about so many looks more.
-const OTHER_MEMORY_FADES_IN: u64 = 64;
-
-/// What the memory budget leaves the cache in any case, if it is not tiny.
-const CACHE_BYTES_MIN: u64 = 8 << 20;
-/// A memtable that holds no more is not being filled.
-const IDLE_MEMTABLE_BYTES: usize = 64 << 10;
 
 /// Bytes of a step of a flush that nobody waits behind.
 const STEP_BYTES: u64 = 8 << 20;

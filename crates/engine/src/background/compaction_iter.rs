@@ -23,6 +23,7 @@ use crate::key::{self, TRAILER_BYTES};
 use crate::read::InternalIterator;
 use crate::read::bounds::IterBounds;
 use crate::read::db_iter::{malformed, unreadable_kind};
+use crate::read::merging_iter::MergingIter;
 
 #[cfg(test)]
 mod tests;
@@ -117,6 +118,15 @@ pub(crate) struct CompactionIter<I, B> {
     emitting_delete: bool,
     failed: Option<Error>,
     stats: CompactionStats,
+}
+
+impl<R: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<MergingIter<R>, B> {
+    /// Instead of [`Self::start`], where opening all runs takes long: stands run `index` on its
+    /// first entry. False if there is no such run: then all are merged.
+    pub(crate) fn open_run(&mut self, index: usize) -> Result<bool> {
+        let opened = self.input.open_child(index);
+        opened.map_err(|error| self.fail(error))
+    }
 }
 
 impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {

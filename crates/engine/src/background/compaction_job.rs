@@ -23,6 +23,7 @@ use crate::read::level_iter::{LevelIter, OpenTable, SortedRun};
 use crate::read::merging_iter::MergingIter;
 use crate::read::table_cache::TableCache;
 use crate::table::{TableIter, TableIterOptions};
+use crate::timeline::local::step_read_bytes;
 
 /// The tables of one input run.
 pub(crate) struct InputRun(Vec<Arc<TableMeta>>);
@@ -67,8 +68,8 @@ pub(crate) struct CompactionJob {
     /// Where it may end before its time, once it is to.
     finish_early: Option<EarlyEnd>,
     output: Output,
-    /// Input bytes that earlier steps have reported; None before the first step.
-    read_reported: Option<u64>,
+    /// The next input run to be opened; None once all are.
+    to_open: Option<usize>,
     stats: CompactionStats,
     buffer_bytes: u64,
     bytes_out: u64,
@@ -117,7 +118,7 @@ impl CompactionJob {
             input,
             finish_early: None,
             output: Output::new(context.output),
-            read_reported: None,
+            to_open: Some(0),
             stats: CompactionStats::default(),
             buffer_bytes,
             bytes_out: 0,
@@ -135,10 +136,15 @@ impl CompactionJob {
         let Some(mut input) = self.input.take() else {
             return self.finish(0);
         };
-        if self.read_reported.is_none() {
-            input.start()?;
-        }
         let start = self.output.bytes_written();
+        // Each reads a chunk: many are too much for one step.
+        while let Some(next) = self.to_open {
+            self.to_open = input.open_run(next)?.then_some(next + 1);
+            if self.to_open.is_some() && step_read_bytes() >= bytes {
+                self.input = Some(input);
+                return Ok(Step::More(StepBytes::default()));
+            }
+        }
         let start_in = input.stats().bytes_in;
         loop {
             let moved = input.stats().bytes_in - start_in;
@@ -172,10 +178,8 @@ impl CompactionJob {
                 }
             }
         }
-        let read = input.stats().bytes_in - start_in;
-        self.read_reported = Some(input.stats().bytes_in);
         self.input = Some(input);
-        Ok(Step::More(StepBytes { read, written: self.output.bytes_written() - start, cpu_ns: 0 }))
+        Ok(Step::More(StepBytes::written(self.output.bytes_written() - start)))
     }
 
     /// To be brought to an end where what is written by then can stand by itself. Not out of level
@@ -203,13 +207,12 @@ impl CompactionJob {
     }
 
     fn finish(&mut self, start: u64) -> Result<Step> {
-        let read = self.stats.bytes_in - self.read_reported.unwrap_or(0);
         let tables = self.output.finish()?;
         self.bytes_out = tables.iter().map(|table| table.size_bytes).sum();
         let mut edit = self.plan.edit();
         let (level, epoch) = (self.plan.output_level, self.plan.output_epoch);
         edit.added.extend(tables.into_iter().map(|table| AddedTable { level, epoch, table }));
-        let moved = StepBytes { read, written: self.output.bytes_written() - start, cpu_ns: 0 };
+        let moved = StepBytes::written(self.output.bytes_written() - start);
         Ok(Step::Done(moved, Box::new(edit)))
     }
 

@@ -115,8 +115,7 @@ impl FlushJob {
             }
         }
         self.input = Some(input);
-        let written = self.output.bytes_written() - start;
-        Ok(Step::More(StepBytes { read: 0, written, cpu_ns: 0 }))
+        Ok(Step::More(StepBytes::written(self.output.bytes_written() - start)))
     }
 
     fn finish(&mut self, counters: &Counters, start: u64) -> Result<Step> {
@@ -132,7 +131,7 @@ impl FlushJob {
             flushed_seqno: Some(self.last_seqno()),
             ..VersionEdit::default()
         };
-        let moved = StepBytes { read: 0, written: self.output.bytes_written() - start, cpu_ns: 0 };
+        let moved = StepBytes::written(self.output.bytes_written() - start);
         Ok(Step::Done(moved, Box::new(edit)))
     }
 

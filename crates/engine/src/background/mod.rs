@@ -14,6 +14,7 @@ pub(crate) mod output;
 pub(crate) mod pool;
 mod sampler;
 pub(crate) mod state;
+mod step;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,29 +31,14 @@ use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{Error, Result};
 use crate::sync::lock;
+use crate::timeline::local::step_read_bytes;
 use crate::write::admission::AdmissionGate;
 
 use compaction_job::CompactionJob;
 use flush_job::FlushJob;
 pub(crate) use observe::memtables_event;
 use observe::{finished, stepped_event};
-
-/// Bytes that a step moved.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct StepBytes {
-    pub(crate) read: u64,
-    pub(crate) written: u64,
-    /// What the step took a processor.
-    pub(crate) cpu_ns: u64,
-}
-
-/// How a step ended.
-pub(crate) enum Step {
-    /// The grant is used up.
-    More(StepBytes),
-    /// Nothing is left to do but to install this edit.
-    Done(StepBytes, Box<VersionEdit>),
-}
+pub(crate) use step::{Step, StepBytes};
 
 enum Job {
     Flush(FlushJob),
@@ -68,6 +54,7 @@ impl Job {
             Job::Compaction(job) => job.step(bytes, counters),
         };
         if let Ok(Step::More(moved) | Step::Done(moved, _)) = &mut stepped {
+            moved.read = step_read_bytes();
             moved.cpu_ns = observe::cpu_time().saturating_sub(begin);
             core.metrics.stepped(moved.cpu_ns);
         }
@@ -180,16 +167,19 @@ impl Driver {
         self.wake.notify_one();
     }
 
-    /// Starts a manual compaction; [`DbCore::wait_request`] ends it.
+    /// Starts a manual compaction; if somebody will wait for it, [`DbCore::wait_request`] ends it.
     pub(crate) fn request(
         &self,
         now: Instant,
+        wait: bool,
         event: impl FnOnce(RequestId) -> Event,
     ) -> RequestId {
         let mut shared = lock(&self.shared);
         let request = RequestId(shared.next_request);
         shared.next_request += 1;
-        shared.requests.insert(request, None);
+        if wait {
+            shared.requests.insert(request, None);
+        }
         shared.plane.handle(now, event(request));
         drop(shared);
         self.wake.notify_one();

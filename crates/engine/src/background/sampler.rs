@@ -35,10 +35,11 @@ impl DbCore {
             sample.classes.iter_mut().zip(totals.iter().zip(&sampler.totals))
         {
             let delta = now.since(then);
+            // What the page cache answers takes nothing of the device, and says nothing of it.
             *class = ClassSample {
-                read_bytes: delta.read_bytes,
-                reads: delta.reads,
-                read_ns: delta.read_ns,
+                read_bytes: delta.device_read_bytes,
+                reads: delta.device_reads,
+                read_ns: delta.device_read_ns,
                 write_bytes: delta.write_bytes,
                 writes: delta.writes,
                 write_ns: delta.write_ns,

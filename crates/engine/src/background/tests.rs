@@ -78,7 +78,8 @@ fn an_early_end_at_every_slice_loses_nothing() {
             iter.seek_to_first();
             while iter.valid() {
                 let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-                found.insert(text(iter.key()), text(iter.value()));
+                let twice = found.insert(text(iter.key()), text(iter.value()));
+                assert!(twice.is_none(), "every {every}: {:?}", iter.key());
                 iter.next();
             }
             iter.status().unwrap();
@@ -93,4 +94,31 @@ fn an_early_end_at_every_slice_loses_nothing() {
         let shared = lock(&db.core().driver.shared);
         assert!(shared.jobs.is_empty() && shared.plane.in_flight().is_empty());
     }
+}
+
+#[test]
+fn steps_tell_the_bytes_of_files_not_of_what_is_in_them() {
+    let mut options = tiny();
+    options.column_family.compression = vec![crate::Compression::Lz4];
+    options.column_family.memtable_bytes = 256 << 10;
+    options.column_family.table_bytes = 64 << 10;
+    let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
+    let before = db.core().vfs.totals();
+    let mut written = 0;
+    for i in 0..4_000_u64 {
+        let random = (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let value = format!("{random:016x}{}", "x".repeat(400));
+        written += value.len() as u64;
+        db.put(format!("key{:04}", i * 7 % 2000), value).unwrap();
+        if i % 50 == 49 {
+            work(&db, usize::MAX, &mut 0);
+        }
+    }
+    let after = db.core().vfs.totals();
+    let classes = IoClass::ALL.into_iter().map(IoClass::index);
+    let on_disk: u64 = classes.map(|at| after[at].read_bytes - before[at].read_bytes).sum();
+    let jobs = db.timeline().jobs();
+    let told: u64 = jobs.iter().map(|job| job.read_bytes).sum();
+    // Opening what was made is in no step; what is in the inputs would be several times as much.
+    assert!(told > written / 20 && told <= on_disk, "{told} of {on_disk}, {written} written");
 }

@@ -33,6 +33,8 @@ const PAGE_BYTES: u64 = 4096;
 /// Beside clients at least so much is given back at a time, and what is due within so long.
 const STEP_BYTES_MIN: u64 = 1 << 20;
 const STEP_NS: u64 = 30_000_000;
+/// Where no client is there so much is given back at a time.
+const UNPACED_STEP_BYTES: u64 = 128 << 20;
 /// After a step it rests so many times as long as the step took, at least.
 const STEP_REST: u32 = 4;
 
@@ -206,8 +208,9 @@ impl Reclaimer {
         ReclaimHold(self)
     }
 
-    /// Gives back what nobody pins any more: all of it, or in steps if there is a `rate`, in bytes
-    /// a second. Returns when the next step is due. What fails is kept for another call.
+    /// Gives back what nobody pins any more, in steps: small ones and at `rate`, in bytes a second,
+    /// if there is one, else one that is as large as a client who comes meanwhile may find under
+    /// way. Returns when the next step is due. What fails is kept for another call.
     pub(crate) fn reclaim(&self, now: Instant, rate: Option<u64>) -> Result<Option<Instant>> {
         let (mut unlink, mut punch) = {
             let mut state = lock(&self.state);
@@ -222,7 +225,7 @@ impl Reclaimer {
             (std::mem::take(&mut state.unlink), coalesce(std::mem::take(&mut state.punch)))
         };
         let started = std::time::Instant::now();
-        let step = rate.map_or(u64::MAX, |rate| {
+        let step = rate.map_or(UNPACED_STEP_BYTES, |rate| {
             let bytes = (rate / (1_000_000_000 / STEP_NS)).max(STEP_BYTES_MIN);
             bytes.next_multiple_of(PAGE_BYTES)
         });
@@ -232,7 +235,7 @@ impl Reclaimer {
         while left > 0
             && let Some(dead) = unlink.pop()
         {
-            match self.unlink(dead, left) {
+            match self.unlink(dead, rate.map_or(u64::MAX, |_| left)) {
                 Ok((done, rest)) => {
                     left = left.saturating_sub(done);
                     unlink.extend(rest);
@@ -284,7 +287,7 @@ impl Reclaimer {
     fn unlink(&self, dead: Dead, most: u64) -> Result<(u64, Option<Dead>)> {
         self.tables.evict_file(dead.file);
         let path = table_file_name(&self.directory, dead.file);
-        let mut bytes = 0;
+        let mut bytes = if dead.shared { 0 } else { dead.bytes };
         if most < u64::MAX && !dead.shared {
             match self.shrink(&path, dead, most) {
                 Ok((by, Some(rest))) => return Ok((by, Some(rest))),

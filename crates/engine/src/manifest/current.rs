@@ -90,6 +90,16 @@ pub(crate) fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Cur
     Err(Error::corruption(&path, 0, CorruptionKind::Checksum))
 }
 
+/// Which other program's database a directory is whose CURRENT can be read.
+pub(crate) fn foreign(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    listing: &[PathBuf],
+) -> Option<&'static str> {
+    let bytes = checked_text::read(vfs, &directory.join(NAME)).ok()?;
+    recognise_foreign(listing, Some(&bytes))
+}
+
 /// Which other program's database a directory is, by its file names and what its CURRENT says.
 pub(crate) fn recognise_foreign(
     listing: &[PathBuf],

@@ -66,8 +66,8 @@ pub struct WriteOptions {
     pub deadline: Option<Duration>,
     /// The same as a `deadline` of zero. Default: false. RocksDB: `no_slowdown`.
     pub no_slowdown: bool,
-    /// While writers are slowed down, this one gets an eighth of the rate: for bulk work beside
-    /// clients. Default: false. RocksDB: `low_pri`.
+    /// While writers are slowed down, all writes like this one together get an eighth of the rate:
+    /// for bulk work beside clients. Default: false. RocksDB: `low_pri`.
     pub low_priority: bool,
 }
 

@@ -58,6 +58,8 @@ fn silk() -> Options {
     Options {
         background_threads: 4,
         max_background_compactions: 3,
+        // The scheduler learns the device from what it delivers: the page cache says nothing of it.
+        direct_io_for_flush_and_compaction: true,
         scheduler_bandwidth: true,
         scheduler_priority: true,
         preemption: Preemption::LeastLoss,

@@ -140,10 +140,10 @@ fn only_mutable_options_change_at_run_time_and_only_to_valid_values() {
     let mut options = Options::default();
     let before = options.clone();
     assert!(!Options::is_mutable("levels").unwrap());
-    assert!(message(options.set_at_run_time("levels", "5")).contains("levels"));
-    assert!(message(options.set_at_run_time("level0_stop", "1")).contains("level0_stop 1"));
+    assert!(message(options.set_at_run_time(&[("levels", "5")])).contains("levels"));
+    assert!(message(options.set_at_run_time(&[("level0_stop", "1")])).contains("level0_stop 1"));
     assert_eq!(options, before);
-    options.set_at_run_time("level0_stop", "100").unwrap();
+    options.set_at_run_time(&[("level0_stop", "100")]).unwrap();
     assert_eq!(options.column_family.level0_stop, 100);
 }
 

@@ -39,6 +39,11 @@ pub(super) fn database(options: &Options) -> Result<()> {
         options.delayed_write_bytes_per_second >= 1,
         "at least 1",
     )?;
+    check(
+        "device_bandwidth",
+        options.device_bandwidth.is_none_or(|bytes| bytes >= MIB),
+        "at least 1MiB, or none",
+    )?;
     if options.rate_limit_auto_tune && options.rate_limit_bytes_per_second == 0 {
         return contradiction(
             "rate_limit_auto_tune needs rate_limit_bytes_per_second, the upper end of its range",

@@ -188,16 +188,12 @@ impl<I: InternalIterator> DbIter<I> {
             self.iter.seek(&self.seek_key)?;
             return self.find_next(true);
         }
-        let entry = self.iter.key();
-        // Seqno 0 is given by a compaction that saw the last of the key's versions, and to the
-        // very first write: nothing older can follow, so nothing need be compared with the key.
-        let more_versions = key::seqno(entry) > SeqNo(0);
-        if more_versions {
-            self.saved_key.clear();
-            self.saved_key.extend_from_slice(key::user_key(entry));
-        }
+        // Even of an entry with seqno 0 there may be another: a compaction that ended early leaves
+        // a copy of it in the level above.
+        self.saved_key.clear();
+        self.saved_key.extend_from_slice(key::user_key(self.iter.key()));
         self.iter.next()?;
-        self.find_next(more_versions)
+        self.find_next(true)
     }
 
     fn retreat(&mut self) -> Result<()> {

@@ -64,6 +64,19 @@ impl<I: InternalIterator> MergingIter<I> {
         Ok(())
     }
 
+    /// Seeks to the first entry child by child: stands `index` on its first one; false behind the
+    /// last child, and then the merge stands on its first entry. To be called for 0 and up.
+    pub(crate) fn open_child(&mut self, index: usize) -> Result<bool> {
+        self.heap.clear();
+        self.reverse = FORWARD;
+        if let Some(child) = self.children.get_mut(index) {
+            child.seek_to_first()?;
+            return Ok(true);
+        }
+        self.build_heap::<FORWARD>();
+        Ok(false)
+    }
+
     fn build_heap<const REVERSED: bool>(&mut self) {
         self.heap.clear();
         self.runner_up = 0;

@@ -11,7 +11,7 @@ use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use sateen_control::version::{Placement, TableMeta};
@@ -93,6 +93,9 @@ struct Files {
 #[derive(Debug)]
 pub(crate) struct TableCache {
     options: TableCacheOptions,
+    /// The bounds in force: files, and bytes of memory.
+    open_files_max: AtomicUsize,
+    memory_bytes_max: AtomicU64,
     shards: Box<[Shard]>,
     files: Mutex<Files>,
     memory_bytes: AtomicU64,
@@ -103,6 +106,8 @@ impl TableCache {
     /// An empty cache.
     pub(crate) fn new(options: TableCacheOptions) -> TableCache {
         TableCache {
+            open_files_max: AtomicUsize::new(options.open_files_max),
+            memory_bytes_max: AtomicU64::new(options.memory_bytes_max),
             options,
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             files: Mutex::default(),
@@ -160,11 +165,18 @@ impl TableCache {
         self.memory_bytes.load(Ordering::Relaxed)
     }
 
+    /// Other bounds: files that may be open, and their memory. What is above them goes when the
+    /// next file is opened.
+    pub(crate) fn set_limits(&self, (files, memory_bytes): (usize, u64)) {
+        self.open_files_max.store(files, Ordering::Relaxed);
+        self.memory_bytes_max.store(memory_bytes, Ordering::Relaxed);
+    }
+
     /// False if a further table would put out another.
     pub(crate) fn has_room(&self) -> bool {
-        let memory_left = self.options.memory_bytes_max / 8 * 7;
+        let memory_left = self.memory_bytes_max.load(Ordering::Relaxed) / 8 * 7;
         self.memory_bytes() < memory_left
-            && lock(&self.files).open.len() < self.options.open_files_max
+            && lock(&self.files).open.len() < self.open_files_max.load(Ordering::Relaxed)
     }
 
     /// How many files are open.
@@ -275,10 +287,9 @@ impl TableCache {
         let mut evicted = Vec::new();
         // Each file is passed over at most once for having been used.
         let mut looks = files.clock.len() * 2;
-        while looks > 0
-            && (files.open.len() > self.options.open_files_max.max(1)
-                || self.memory_bytes() > self.options.memory_bytes_max)
-        {
+        let files_max = self.open_files_max.load(Ordering::Relaxed).max(1);
+        let memory_max = self.memory_bytes_max.load(Ordering::Relaxed);
+        while looks > 0 && (files.open.len() > files_max || self.memory_bytes() > memory_max) {
             looks -= 1;
             let Some(id) = files.clock.pop_front() else { break };
             if id == keep || self.was_used(files.open.get(&id)) {

@@ -293,6 +293,17 @@ impl TableIter {
         Ok(())
     }
 
+    /// Moves to the first entry behind the block under the cursor, which may be one that cannot be
+    /// read; after an error again behind the next. False behind the last block.
+    pub(crate) fn skip_block(&mut self) -> Result<bool> {
+        if !self.load(self.block + 1)? {
+            return Ok(false);
+        }
+        self.on_block(Cursor::seek_to_first)?;
+        self.skip_forward()?;
+        Ok(true)
+    }
+
     /// Moves to the first entry of the next block that has one, if the cursor fell off its block.
     fn skip_forward(&mut self) -> Result<()> {
         while !self.cursor.valid() && self.load(self.block + 1)? {

@@ -54,6 +54,8 @@ pub(crate) struct Waited {
 pub(crate) struct StepIo {
     /// Reads and writes, nanoseconds.
     pub(crate) device_ns: u64,
+    /// Bytes read.
+    pub(crate) read_bytes: u64,
     /// Syncs, nanoseconds.
     pub(crate) sync_ns: u64,
     /// Syncs.
@@ -120,7 +122,7 @@ thread_local! {
             first: Cell::new(None),
             span_ns: Cell::new(0),
             gap: Cell::new(None),
-            step: Cell::new(StepIo { device_ns: 0, sync_ns: 0, syncs: 0 }),
+            step: Cell::new(StepIo { device_ns: 0, read_bytes: 0, sync_ns: 0, syncs: 0 }),
             alone: Cell::new(None),
             worker: Cell::new(CLIENT),
             thread: Cell::new(0),
@@ -247,27 +249,31 @@ pub(crate) fn cache_missed() {
     });
 }
 
-/// What a client's call of the file system must take to be noted: one that the page cache answers
-/// is not what made an operation slow.
-const NOTED_NS: u64 = 4_000;
+/// What a call of the file system takes at least that a device had to answer, not the page cache:
+/// no other is what made an operation slow.
+pub(crate) const NOTED_NS: u64 = 4_000;
 
-/// A call of the file system is over.
+/// A call of the file system is over that moved so many bytes.
 #[inline]
-pub(crate) fn io_done(class: IoClass, call: IoCall, started: Instant, ns: u64) {
+pub(crate) fn io_done(class: IoClass, call: IoCall, started: Instant, ns: u64, bytes: u64) {
     if ns >= NOTED_NS || !matches!(class, IoClass::Client | IoClass::Wal) {
-        note_io(class, call, started, ns);
+        note_io(class, call, started, ns, bytes);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn note_io(class: IoClass, call: IoCall, started: Instant, ns: u64) {
+fn note_io(class: IoClass, call: IoCall, started: Instant, ns: u64, bytes: u64) {
     LOCAL.with(|local| match local.state.get() {
         _ if local.within.get() => {}
         STEP => {
             let mut step = local.step.get();
             match call {
-                IoCall::Read | IoCall::Write => step.device_ns += ns,
+                IoCall::Read => {
+                    step.device_ns += ns;
+                    step.read_bytes += bytes;
+                }
+                IoCall::Write => step.device_ns += ns,
                 IoCall::Sync => {
                     step.sync_ns += ns;
                     step.syncs += 1;
@@ -293,6 +299,11 @@ fn note_io(class: IoClass, call: IoCall, started: Instant, ns: u64) {
             local.device_reads.set(local.device_reads.get() + read);
         }
     });
+}
+
+/// Bytes that the step which runs on this thread has read so far.
+pub(crate) fn step_read_bytes() -> u64 {
+    LOCAL.with(|local| local.step.get().read_bytes)
 }
 
 /// The longest read outside of any operation since this was last asked.
@@ -380,7 +391,7 @@ mod tests {
     fn what_the_page_cache_answers_is_not_a_wait() {
         begin();
         for class in [IoClass::Client, IoClass::Wal] {
-            io_done(class, IoCall::Write, Instant::now(), NOTED_NS - 1);
+            io_done(class, IoCall::Write, Instant::now(), NOTED_NS - 1, 1);
         }
         assert!(!end());
     }
@@ -389,10 +400,10 @@ mod tests {
     fn waits_are_summed_by_what_they_were_for_and_gaps_go_to_what_was_said() {
         let start = Instant::now();
         begin();
-        io_done(IoClass::Wal, IoCall::Write, start, 10_000);
+        io_done(IoClass::Wal, IoCall::Write, start, 10_000, 1);
         inserting();
-        io_done(IoClass::Wal, IoCall::Sync, after(start, 15), 20_000);
-        io_done(IoClass::Manifest, IoCall::Sync, after(start, 40), 1_000);
+        io_done(IoClass::Wal, IoCall::Sync, after(start, 15), 20_000, 1);
+        io_done(IoClass::Manifest, IoCall::Sync, after(start, 40), 1_000, 1);
         assert!(end());
         let mut found = waits();
         assert_eq!(found.first, Some(start));
@@ -410,7 +421,7 @@ mod tests {
         begin();
         let outer = wait(Part::Queue);
         let inner = wait(Part::Sync);
-        io_done(IoClass::Wal, IoCall::Sync, Instant::now(), 1 << 40);
+        io_done(IoClass::Wal, IoCall::Sync, Instant::now(), 1 << 40, 1);
         drop(inner);
         drop(outer);
         assert!(end());
@@ -423,13 +434,13 @@ mod tests {
     fn a_step_within_an_operation_keeps_its_calls_to_itself() {
         let start = Instant::now();
         begin();
-        io_done(IoClass::Client, IoCall::Read, start, 7_000);
+        io_done(IoClass::Client, IoCall::Read, start, 7_000, 1);
         let watch = Watch::begin();
-        io_done(IoClass::Flush, IoCall::Write, start, 100);
-        io_done(IoClass::Wal, IoCall::Write, start, 10_000);
-        io_done(IoClass::Flush, IoCall::Sync, start, 1_000);
+        io_done(IoClass::Flush, IoCall::Write, start, 100, 1);
+        io_done(IoClass::Wal, IoCall::Write, start, 10_000, 1);
+        io_done(IoClass::Flush, IoCall::Sync, start, 1_000, 1);
         let (_, io) = watch.end();
-        assert_eq!(io, StepIo { device_ns: 10_100, sync_ns: 1_000, syncs: 1 });
+        assert_eq!(io, StepIo { device_ns: 10_100, read_bytes: 0, sync_ns: 1_000, syncs: 1 });
         assert!(end());
         assert_eq!(waits().waited.parts_ns[Part::DeviceRead as usize], 7_000);
         assert_eq!(waits().waited.parts_ns[Part::WalAppend as usize], 0);
@@ -441,9 +452,9 @@ mod tests {
         let start = Instant::now();
         assert!(take_alone().is_none());
         for ns in [5_000, 9_000, 4_000] {
-            io_done(IoClass::Client, IoCall::Read, start, ns);
+            io_done(IoClass::Client, IoCall::Read, start, ns, 1);
         }
-        io_done(IoClass::Flush, IoCall::Read, start, 10_000);
+        io_done(IoClass::Flush, IoCall::Read, start, 10_000, 1);
         assert_eq!(take_alone(), Some((start, 9_000)));
         assert!(take_alone().is_none());
     }

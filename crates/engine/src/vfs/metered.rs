@@ -15,7 +15,7 @@ use sateen_control::IO_CLASSES;
 
 use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};
 use crate::metrics::{Histogram, HistogramSnapshot};
-use crate::timeline::local::{IoCall, io_done};
+use crate::timeline::local::{IoCall, NOTED_NS, io_done};
 
 /// A file system that counts the calls made to another.
 #[derive(Clone, Debug)]
@@ -53,6 +53,12 @@ pub struct ClassTotals {
     pub reads: u64,
     /// Time spent in reads, nanoseconds.
     pub read_ns: u64,
+    /// Bytes of those reads that took so long that the page cache cannot have answered them.
+    pub device_read_bytes: u64,
+    /// Those reads.
+    pub device_reads: u64,
+    /// Time spent in them, nanoseconds.
+    pub device_read_ns: u64,
     /// Bytes written.
     pub write_bytes: u64,
     /// Writes done.
@@ -79,6 +85,9 @@ impl ClassTotals {
             read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
             reads: self.reads.saturating_sub(earlier.reads),
             read_ns: self.read_ns.saturating_sub(earlier.read_ns),
+            device_read_bytes: self.device_read_bytes.saturating_sub(earlier.device_read_bytes),
+            device_reads: self.device_reads.saturating_sub(earlier.device_reads),
+            device_read_ns: self.device_read_ns.saturating_sub(earlier.device_read_ns),
             write_bytes: self.write_bytes.saturating_sub(earlier.write_bytes),
             writes: self.writes.saturating_sub(earlier.writes),
             write_ns: self.write_ns.saturating_sub(earlier.write_ns),
@@ -145,6 +154,7 @@ struct Meter {
 #[repr(align(128))]
 struct ClassMeter {
     read: OpMeter,
+    device_read: SlowMeter,
     write: OpMeter,
     sync: OpMeter,
     punch_bytes: AtomicU64,
@@ -179,12 +189,31 @@ impl OpMeter {
     }
 }
 
+/// Of some operations their number, bytes and time.
+#[derive(Debug, Default)]
+struct SlowMeter {
+    operations: AtomicU64,
+    bytes: AtomicU64,
+    ns: AtomicU64,
+}
+
+impl SlowMeter {
+    fn record(&self, bytes: u64, ns: u64) {
+        self.operations.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.ns.fetch_add(ns, Ordering::Relaxed);
+    }
+}
+
 impl ClassMeter {
     fn totals(&self) -> ClassTotals {
         ClassTotals {
             read_bytes: self.read.bytes(),
             reads: self.read.operations(),
             read_ns: self.read.latency_ns.sum(),
+            device_read_bytes: self.device_read.bytes.load(Ordering::Relaxed),
+            device_reads: self.device_read.operations.load(Ordering::Relaxed),
+            device_read_ns: self.device_read.ns.load(Ordering::Relaxed),
             write_bytes: self.write.bytes(),
             writes: self.write.operations(),
             write_ns: self.write.latency_ns.sum(),
@@ -234,7 +263,11 @@ impl VfsFile for MeteredFile {
         let meter = self.class(class);
         let started = Instant::now();
         let read = meter.note(self.inner.read_at(buffer, offset, class))?;
-        io_done(class, IoCall::Read, started, meter.read.record(read as u64, started));
+        let ns = meter.read.record(read as u64, started);
+        if ns >= NOTED_NS {
+            meter.device_read.record(read as u64, ns);
+        }
+        io_done(class, IoCall::Read, started, ns, read as u64);
         Ok(read)
     }
 
@@ -244,7 +277,7 @@ impl VfsFile for MeteredFile {
         let started = Instant::now();
         meter.note(self.inner.write_at(bytes, offset, class))?;
         let ns = meter.write.record(bytes.len() as u64, started);
-        io_done(class, IoCall::Write, started, ns);
+        io_done(class, IoCall::Write, started, ns, bytes.len() as u64);
         Ok(())
     }
 
@@ -252,7 +285,7 @@ impl VfsFile for MeteredFile {
         let meter = self.class(class);
         let started = Instant::now();
         meter.note(self.inner.sync_data(class))?;
-        io_done(class, IoCall::Sync, started, meter.sync.record(0, started));
+        io_done(class, IoCall::Sync, started, meter.sync.record(0, started), 0);
         Ok(())
     }
 
@@ -332,7 +365,7 @@ impl Vfs for MeteredVfs {
         let meter = &self.meter.classes[IoClass::Manifest.index()];
         let started = Instant::now();
         meter.note(self.inner.sync_dir(directory))?;
-        io_done(IoClass::Manifest, IoCall::Sync, started, meter.sync.record(0, started));
+        io_done(IoClass::Manifest, IoCall::Sync, started, meter.sync.record(0, started), 0);
         Ok(())
     }
 

@@ -19,7 +19,7 @@ use crate::sync::lock;
 const WAIT_MAX: Duration = Duration::from_millis(10);
 /// A write takes its places in pieces of so many bytes.
 const PIECE_BYTES: u64 = 64 << 10;
-/// Writes of low priority get this part of the rate.
+/// All writes of low priority together get this part of the rate.
 const LOW_PRIORITY_PART: u64 = 8;
 
 /// What a writer brings to a gate.
@@ -130,25 +130,28 @@ impl AdmissionGate {
                 Some(place) => place,
                 None => {
                     let slower = if writer.low_priority { LOW_PRIORITY_PART } else { 1 };
-                    let passed = gate.passed_at(clock);
-                    let ahead = gate.next_place(clock).saturating_sub(passed) + (left - piece);
-                    let wait =
-                        gate.wait(clock, passed.saturating_add(ahead.saturating_mul(slower)));
-                    if writer.deadline.is_some_and(|deadline| now + wait > deadline) {
+                    let mut booked = *gate;
+                    let next = booked.book(clock, piece, slower);
+                    let rest = (left - piece).saturating_mul(slower);
+                    let wait = booked.wait(clock, next.saturating_add(rest));
+                    if !wait.is_zero() && writer.deadline.is_some_and(|until| now + wait > until) {
                         return Err(would_stall(wait, cause));
                     }
-                    let booked = gate.book(clock, piece);
-                    // Who is slower waits for its own bytes, too, as often as it is slower.
-                    let own = if writer.low_priority { piece.saturating_mul(slower) } else { 0 };
-                    *place.insert(booked.max(passed).saturating_add(own))
+                    *gate = booked;
+                    *place.insert(next)
                 }
             };
             let wait = gate.wait(clock, place);
             if wait.is_zero() {
                 return Ok(());
             }
+            // The rate may have fallen since the place was booked.
+            if writer.deadline.is_some_and(|deadline| now >= deadline) {
+                return Err(would_stall(wait, cause));
+            }
             waiting.get_or_insert_with(|| writer.metrics.stall_begin(cause));
-            self.wait_for_change(gate, wait.min(WAIT_MAX));
+            let left = writer.deadline.map_or(WAIT_MAX, |deadline| deadline - now);
+            self.wait_for_change(gate, wait.min(WAIT_MAX).min(left));
         }
     }
 
@@ -185,12 +188,21 @@ mod tests {
     }
 
     fn pass(gate: &AdmissionGate, bytes: u64, deadline: Option<Duration>) -> Result<Duration> {
+        pass_with(gate, bytes, deadline, false)
+    }
+
+    fn pass_with(
+        gate: &AdmissionGate,
+        bytes: u64,
+        deadline: Option<Duration>,
+        low_priority: bool,
+    ) -> Result<Duration> {
         let metrics = EngineMetrics::new(LatencySampling::default(), 0);
         let start = Instant::now();
         let deadline = deadline.map(|within| start + within);
         let give_up = || Ok(());
         let (metrics, give_up) = (&metrics, &give_up);
-        gate.wait(&Writer { bytes, deadline, low_priority: false, metrics, give_up })?;
+        gate.wait(&Writer { bytes, deadline, low_priority, metrics, give_up })?;
         Ok(start.elapsed())
     }
 
@@ -237,6 +249,48 @@ mod tests {
         gate.publish(stopped());
         let stalled = pass(&gate, 1, Some(Duration::from_millis(1)));
         assert!(matches!(stalled, Err(Error::WouldStall { .. })));
+    }
+
+    #[test]
+    fn a_deadline_is_kept_although_the_rate_falls() {
+        let gate = AdmissionGate::default();
+        gate.publish(delayed(1_000_000));
+        pass(&gate, 64_000, None).unwrap();
+        std::thread::scope(|scope| {
+            // 64 ms at this rate, hours at the next.
+            let waiter = scope.spawn(|| pass(&gate, 10, Some(Duration::from_millis(400))));
+            std::thread::sleep(Duration::from_millis(5));
+            gate.publish(delayed(1));
+            let passed = waiter.join().unwrap();
+            assert!(matches!(passed, Err(Error::WouldStall { .. })), "{passed:?}");
+        });
+    }
+
+    #[test]
+    fn who_need_not_wait_keeps_any_deadline() {
+        let gate = AdmissionGate::default();
+        gate.publish(delayed(1_000_000));
+        pass(&gate, 1, Some(Duration::ZERO)).unwrap();
+        gate.publish(stopped());
+        gate.publish(Admission::default());
+        pass(&gate, 1, Some(Duration::MAX / 4)).unwrap();
+    }
+
+    #[test]
+    fn writes_of_low_priority_share_their_part_of_the_rate() {
+        let gate = AdmissionGate::default();
+        gate.publish(delayed(8_000_000));
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| pass_with(&gate, 10_000, None, true).unwrap());
+            }
+        });
+        assert!(start.elapsed() >= Duration::from_millis(39));
+        let late = pass_with(&gate, 10_000, Some(Duration::ZERO), true);
+        assert!(matches!(late, Err(Error::WouldStall { .. })), "{late:?}");
+        // It does not keep others from theirs.
+        pass(&gate, 1, Some(Duration::from_secs(1))).unwrap();
     }
 
     #[test]

@@ -172,7 +172,7 @@ impl CommitPipeline {
         lock(&self.next_wal).is_none()
     }
 
-    /// Takes back the successor log that nobody used, at close.
+    /// Takes back the successor log that nobody used.
     pub(crate) fn take_next_wal(&self) -> Option<LogNumber> {
         lock(&self.next_wal).take().map(|writer| writer.number())
     }
@@ -201,7 +201,7 @@ impl CommitPipeline {
         // Published even if applying failed: the sequence numbers are given out, and those behind
         // them must not wait. Applying fails only for a column family that was dropped since it was
         // looked for.
-        self.publisher.publish(assignment.ticket, last);
+        self.publisher.publish(assignment.ticket, last, logging != Logging::None);
         applied?;
         if logging == Logging::Synced
             && let Some(log) = &assignment.log
@@ -391,7 +391,10 @@ impl CommitPipeline {
 
     fn take_up_next_wal(&self, stage: &mut Stage) {
         let Some(previous) = stage.wal.take() else { return };
-        let Some(mut writer) = lock(&self.next_wal).take() else {
+        // One that was made before the log in use replaced a dead one would not be replayed: its
+        // number is too low. It stays as an orphan.
+        let next = lock(&self.next_wal).take().filter(|writer| writer.number() > previous.number());
+        let Some(mut writer) = next else {
             stage.wal = Some(previous);
             return;
         };
@@ -401,21 +404,39 @@ impl CommitPipeline {
         }
     }
 
-    /// Replaces a dead log by a fresh one (format rule F4). The caller leads, and everything that
-    /// was written to the logs before is in tables. Returns those logs, which can be removed.
+    /// Replaces a dead log by `fresh` (format rule F4). The caller leads, and everything that was
+    /// written to the logs before it sealed is in tables. Returns those logs, which can be removed;
+    /// `None`, and `fresh` is left, if something has been written since.
     pub(crate) fn replace_wal(
         &self,
         stage: &mut Stage,
-        mut writer: WalWriter,
-    ) -> Result<Vec<LogNumber>> {
+        fresh: &mut Option<WalWriter>,
+    ) -> Result<Option<Vec<LogNumber>>> {
+        // A writer that found all well before the log died may have come to its turn only now.
+        self.publisher.wait_applied(stage.next_ticket);
+        if stage.active.members.iter().any(|(_, _, memtable)| !memtable.is_empty()) {
+            return Ok(None);
+        }
+        let Some(mut writer) = fresh.take() else { return Ok(None) };
         writer.follow(None)?;
         let dead: Vec<_> = lock(&self.logs).drain(..).collect();
         dead.iter().for_each(|(_, log)| log.retire());
+        let unused = self.take_next_wal();
         self.start_log(stage, writer);
         for (_, family, _) in &stage.active.members {
             family.set_active_log(stage.wal_number);
         }
-        Ok(dead.into_iter().map(|(number, _)| number).collect())
+        Ok(Some(dead.into_iter().map(|(number, _)| number).chain(unused).collect()))
+    }
+
+    /// Syncs what was written to the logs, and says so in the last of them: from then on damage is
+    /// told from a torn tail. For a close.
+    pub(crate) fn close_wal(&self) -> Result<()> {
+        self.sync_wal()?;
+        self.exclusive(|stage| match &mut stage.wal {
+            Some(wal) => wal.append_mark().map(drop),
+            None => Ok(()),
+        })
     }
 
     fn start_log(&self, stage: &mut Stage, writer: WalWriter) {

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use sateen_control::SeqNo;
 
+use crate::sync::processors;
 use crate::timeline::local::{self, Part, Wait};
 
 /// Writes that may be between ordering and publishing at once.
-const IN_FLIGHT_MAX: usize = 1024;
+pub(super) const IN_FLIGHT_MAX: usize = 1024;
 
 #[derive(Default)]
 struct Finished {
@@ -52,7 +53,7 @@ impl Publisher {
     pub(crate) fn wait_for_room(&self, ticket: u64) {
         let full = || ticket.saturating_sub(self.next_ticket()) > IN_FLIGHT_MAX as u64 / 2;
         if full() {
-            wait_while(full);
+            wait_while(false, full);
         }
     }
 
@@ -66,16 +67,18 @@ impl Publisher {
     }
 
     /// Says that `ticket` is applied up to `last_seqno`, and returns when readers see it.
-    pub(crate) fn publish(&self, ticket: u64, last_seqno: u64) {
+    /// `logged`: it may take a while until those before it are, whose group was written to a log.
+    pub(crate) fn publish(&self, ticket: u64, last_seqno: u64, logged: bool) {
         let own = self.slot(ticket);
-        own.last_seqno.store(last_seqno, Ordering::Relaxed);
+        own.last_seqno.store(last_seqno, Ordering::Release);
         own.ticket_plus_one.store(ticket + 1, Ordering::SeqCst);
         let hidden = || {
             self.advance();
             self.visible.load(Ordering::Acquire) < last_seqno
         };
         if hidden() {
-            wait_while(hidden);
+            let ahead = ticket.saturating_sub(self.next_ticket());
+            wait_while(!logged || ahead < processors() as u64, hidden);
         }
     }
 
@@ -88,7 +91,11 @@ impl Publisher {
             if head.ticket_plus_one.load(Ordering::SeqCst) != ticket + 1 {
                 return;
             }
-            let seqno = head.last_seqno.load(Ordering::Relaxed);
+            let seqno = head.last_seqno.load(Ordering::Acquire);
+            // Nobody has the place in the ring for another ticket before this one is behind us.
+            if self.next.load(Ordering::SeqCst) != ticket {
+                continue;
+            }
             let before = self.visible.fetch_max(seqno, Ordering::AcqRel);
             debug_assert!(before <= seqno || self.next.load(Ordering::SeqCst) > ticket);
             let _lost =
@@ -97,11 +104,12 @@ impl Publisher {
     }
 }
 
-/// Returns when `wait` says no. Apart, so that those who need not wait do not pay for it.
+/// Returns when `wait` says no. `spin`: those that it waits for may all be on processors. Apart, so
+/// that those who need not wait do not pay for it.
 #[cold]
 #[inline(never)]
-fn wait_while(wait: impl Fn() -> bool) {
-    let mut backoff = Backoff::default();
+fn wait_while(spin: bool, wait: impl Fn() -> bool) {
+    let mut backoff = Backoff { rounds: if spin { 0 } else { Backoff::SPINS }, waits: None };
     while wait() {
         backoff.pause();
     }
@@ -141,12 +149,12 @@ mod tests {
     fn visible_only_after_all_earlier_tickets() {
         let publisher = Publisher::new(SeqNo(10));
         std::thread::scope(|scope| {
-            let late = scope.spawn(|| publisher.publish(1, 15));
+            let late = scope.spawn(|| publisher.publish(1, 15, false));
             // Ticket 1 alone publishes nothing, however long it waits.
             for _ in 0..1000 {
                 assert_eq!(publisher.visible(), SeqNo(10));
             }
-            publisher.publish(0, 12);
+            publisher.publish(0, 12, false);
             late.join().unwrap();
         });
         assert_eq!(publisher.visible(), SeqNo(15));
@@ -163,7 +171,7 @@ mod tests {
                     for _ in 0..20_000 {
                         let ticket = tickets.fetch_add(1, Ordering::SeqCst);
                         publisher.wait_for_room(ticket);
-                        publisher.publish(ticket, ticket + 1);
+                        publisher.publish(ticket, ticket + 1, ticket.is_multiple_of(2));
                         assert!(publisher.visible().0 > ticket);
                     }
                 });

@@ -8,7 +8,7 @@ use std::thread::Thread;
 
 use super::{Assignment, Logging, Payload, batch};
 use crate::error::Error;
-use crate::sync::lock;
+use crate::sync::{lock, processors};
 use crate::timeline::local::{self, Part};
 
 const WAITING: u32 = 0;
@@ -18,11 +18,17 @@ const ASSIGNED: u32 = 3;
 const FAILED: u32 = 4;
 
 /// Rounds of spinning before a follower gives up its processor: a group takes a few microseconds.
+/// None if the group is written to a log and there are more writers than processors: who it waits
+/// for may need the one it spins on.
 const SPINS: u32 = 100;
 /// How often it lets others run before it sleeps: to be woken costs more than the group that it
 /// waits for, unless that waits for a barrier.
 const YIELDS: u32 = 64;
 const YIELDS_SYNC: u32 = 8;
+
+/// No more writers than this follow one leader: with a group of its own it must not fill the ring
+/// that finished writes are published through, for it wakes them only when all have their place.
+const FOLLOWERS_MAX: usize = super::publish::IN_FLIGHT_MAX / 4;
 
 /// A writer in the queue. One per thread, reused.
 pub(crate) struct Slot {
@@ -165,15 +171,15 @@ impl Slot {
         }
     }
 
-    fn wait(&self) -> u32 {
+    fn wait(&self, spins: u32) -> u32 {
         let yields = if self.logging() == Logging::Synced { YIELDS_SYNC } else { YIELDS };
         let mut waits = None;
-        for round in 0..SPINS + yields {
+        for round in 0..spins + yields {
             let state = self.state.load(Ordering::Acquire);
             if state > PARKED {
                 return state;
             }
-            if round < SPINS {
+            if round < spins {
                 std::hint::spin_loop();
             } else {
                 // By now a look at the clock is short against the wait.
@@ -199,15 +205,17 @@ impl Slot {
 impl CommitQueue {
     /// Joins the queue and returns when the caller leads or another has done its part.
     pub(crate) fn enter(&self, slot: &Arc<Slot>) -> Turn {
-        {
+        let spins = {
             let mut state = lock(&self.state);
             if !state.led {
                 state.led = true;
                 return Turn::Lead;
             }
             state.waiting.push_back(slot.clone());
-        }
-        match slot.wait() {
+            let few = state.waiting.len() < processors();
+            if few || slot.logging() == Logging::None { SPINS } else { 0 }
+        };
+        match slot.wait(spins) {
             LEAD => Turn::Lead,
             ASSIGNED => Turn::Assigned,
             _ => Turn::Failed(lock(&slot.inner).error.take().unwrap_or(Error::Closed)),
@@ -224,7 +232,8 @@ impl CommitQueue {
             bytes += inner.bytes_len;
             !inner.exclusive && bytes <= bytes_max
         };
-        let taken = state.waiting.iter().map(fits).take_while(|fits| *fits).count();
+        let waiting = state.waiting.iter().take(FOLLOWERS_MAX);
+        let taken = waiting.map(fits).take_while(|fits| *fits).count();
         state.waiting.drain(..taken).collect()
     }
 
@@ -239,5 +248,48 @@ impl CommitQueue {
         if let Some(slot) = next {
             slot.wake(LEAD);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vfs::MemVfs;
+    use crate::{Db, Options};
+
+    #[test]
+    fn a_group_leaves_room_in_the_ring() {
+        let queue = CommitQueue::default();
+        let more = (0..FOLLOWERS_MAX + 10).map(|_| Arc::new(Slot::new()));
+        lock(&queue.state).waiting.extend(more);
+        assert_eq!(queue.gather(usize::MAX).len(), FOLLOWERS_MAX);
+        assert_eq!(queue.gather(usize::MAX).len(), 10);
+    }
+
+    #[test]
+    fn more_writers_at_once_than_the_ring_has_places_all_go_on() {
+        const WRITERS: usize = 1100;
+        let options = Options::default();
+        let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
+        let pipeline = &db.core().pipeline;
+        std::thread::scope(|scope| {
+            pipeline.exclusive(|_| {
+                for i in 0..WRITERS {
+                    let db = &db;
+                    scope.spawn(move || db.put(format!("key{i:04}"), "value").unwrap());
+                }
+                while lock(&pipeline.queue.state).waiting.len() < WRITERS {
+                    std::thread::yield_now();
+                }
+            });
+        });
+        let mut iter = db.iter(&crate::ReadOptions::default()).unwrap();
+        iter.seek_to_first();
+        let mut found = 0;
+        while iter.valid() {
+            found += 1;
+            iter.next();
+        }
+        assert_eq!(found, WRITERS);
     }
 }

@@ -14,3 +14,4 @@ mod measure;
 mod memory;
 mod meta;
 mod repair;
+mod resume;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sateen::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
-use sateen::{Db, Options, ReadOptions, repair_with};
+use sateen::{CompactRangeOptions, Db, Options, ReadOptions, WriteOptions, repair_with};
 
 use crate::common::{Contents, as_vfs, assert_sound, read_all, tiny};
 
@@ -95,4 +95,166 @@ fn what_is_open_or_no_database_is_refused() {
     vfs.create_dir_all(Path::new("/empty")).unwrap();
     let nothing = repair_with(Arc::new(vfs), "/empty", &Options::default()).unwrap_err();
     assert!(nothing.to_string().contains("/empty"), "{nothing}");
+}
+
+fn flip(vfs: &MemVfs, path: &Path, at: u64) {
+    let options = OpenOptions { write: true, ..OpenOptions::READ };
+    let file = vfs.open(path, options).unwrap();
+    let mut byte = [0];
+    assert_eq!(file.read_at(&mut byte, at, IoClass::Manifest).unwrap(), 1);
+    file.write_at(&[!byte[0]], at, IoClass::Manifest).unwrap();
+}
+
+#[test]
+fn of_a_key_the_newest_value_is_kept_wherever_it_was() {
+    for seed in 0..40_u64 {
+        let vfs = MemVfs::new();
+        let db = Db::open_with(as_vfs(&vfs), "/db", tiny(), &[]).unwrap();
+        let family = db.default_column_family();
+        let mut state = seed;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(seed | 1);
+            (state >> 33) % below
+        };
+        for i in 0..300 {
+            let key = format!("key{:02}", random(40));
+            db.put(&key, format!("value {i} {}", "x".repeat(50))).unwrap();
+            match random(12) {
+                0 => db.flush().unwrap(),
+                1 => db.wait_idle().unwrap(),
+                2 => db
+                    .compact_range(&family, None, Some(key.as_bytes()), &Default::default())
+                    .unwrap(),
+                _ => {}
+            }
+        }
+        let contents = read_all(&db, &family, &ReadOptions::default());
+        db.close().unwrap();
+        for path in files(&vfs, "MANIFEST") {
+            vfs.remove(&path).unwrap();
+        }
+        let report = repair_with(as_vfs(&vfs), "/db", &tiny()).unwrap();
+        assert!(report.losses.is_empty(), "seed {seed}: {report:?}");
+        let (db, repaired) = open_repaired(&vfs);
+        assert_eq!(repaired, contents, "seed {seed}");
+        db.put("after", "repair").unwrap();
+    }
+}
+
+/// A table that goes down unread still says that it was written for level 0.
+#[test]
+fn a_table_that_was_moved_down_does_not_hide_what_is_above_it() {
+    let vfs = MemVfs::new();
+    let mut options = tiny();
+    options.column_family.dynamic_level_bytes = true;
+    let db = Db::open_with(as_vfs(&vfs), "/db", options.clone(), &[]).unwrap();
+    db.put("k", "old").unwrap();
+    db.flush().unwrap();
+    let family = db.default_column_family();
+    db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap();
+    db.close().unwrap();
+    // From here on the first level is the next one, far above.
+    options.column_family.dynamic_level_bytes = false;
+    let db = Db::open_with(as_vfs(&vfs), "/db", options.clone(), &[]).unwrap();
+    for value in ["new", "newest"] {
+        db.put("k", value).unwrap();
+        db.flush().unwrap();
+    }
+    db.wait_idle().unwrap();
+    let tables = db.property("sateen.levelstats").unwrap_or_default();
+    db.close().unwrap();
+    files(&vfs, "MANIFEST").iter().for_each(|path| vfs.remove(path).unwrap());
+    repair_with(as_vfs(&vfs), "/db", &options).unwrap();
+    let (db, _) = open_repaired(&vfs);
+    assert_eq!(db.get("k").unwrap().as_deref(), Some(&b"newest"[..]), "{tables}");
+}
+
+#[test]
+fn a_damaged_block_costs_no_more_than_itself() {
+    for with_manifest in [true, false] {
+        let (vfs, contents) = golden();
+        let size = |path: &std::path::PathBuf| vfs.contents(path).unwrap().len();
+        let Some(path) = files(&vfs, ".sat").into_iter().max_by_key(size) else {
+            panic!("there are tables")
+        };
+        flip(&vfs, &path, 4096 + 700);
+        if !with_manifest {
+            files(&vfs, "MANIFEST").iter().for_each(|path| vfs.remove(path).unwrap());
+        }
+        let report = repair_with(as_vfs(&vfs), "/db", &tiny()).unwrap();
+        assert!(!report.losses.is_empty());
+        let (db, repaired) = open_repaired(&vfs);
+        let lost = contents.len() - repaired.len();
+        // A block of 512 bytes holds no more.
+        assert!(lost > 0 && lost <= 12, "{lost} of {}: {report:?}", contents.len());
+        for (key, value) in &repaired {
+            assert_eq!(contents.get(key), Some(value));
+        }
+        let options = CompactRangeOptions { rewrite_last_level: true, ..Default::default() };
+        db.compact_range(&db.default_column_family(), None, None, &options).unwrap();
+        db.put("after", "repair").unwrap();
+        assert_sound(&db);
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_replayed_costs_what_is_behind_the_damage() {
+    let (vfs, _) = golden();
+    {
+        let db = Db::open_with(as_vfs(&vfs), "/db", tiny(), &[]).unwrap();
+        for i in 0..9 {
+            db.put(format!("logged{i}"), "x".repeat(60)).unwrap();
+        }
+        db.close().unwrap();
+    }
+    let logs = files(&vfs, ".wal");
+    let [log] = &logs[..] else { panic!("one log: {logs:?}") };
+    let length = vfs.contents(log).unwrap().len() as u64;
+    flip(&vfs, log, length / 2);
+    assert!(Db::open_with(as_vfs(&vfs), "/db", tiny(), &[]).is_err());
+    let report = repair_with(as_vfs(&vfs), "/db", &tiny()).unwrap();
+    assert_eq!(report.losses.len(), 1, "{report:?}");
+    assert!(vfs.exists(&Path::new("/db/lost").join(log.file_name().unwrap())).unwrap());
+    let (db, repaired) = open_repaired(&vfs);
+    assert!(repaired.contains_key(&b"logged0"[..]) && !repaired.contains_key(&b"logged8"[..]));
+    db.put("after", "repair").unwrap();
+    db.close().unwrap();
+    let (_, again) = open_repaired(&vfs);
+    assert_eq!(again.len(), repaired.len() + 1);
+}
+
+#[test]
+fn a_log_that_is_missing_is_told_and_left() {
+    let (vfs, contents) = golden();
+    files(&vfs, ".wal").iter().for_each(|path| vfs.remove(path).unwrap());
+    assert!(Db::open_with(as_vfs(&vfs), "/db", tiny(), &[]).is_err());
+    let report = repair_with(as_vfs(&vfs), "/db", &tiny()).unwrap();
+    assert!(report.losses.iter().any(|loss| loss.to_string().contains(".wal")), "{report:?}");
+    let (db, repaired) = open_repaired(&vfs);
+    assert_eq!(repaired.len() + 1, contents.len());
+    db.put("after", "repair").unwrap();
+}
+
+#[test]
+fn a_column_family_that_only_the_log_knows_is_found() {
+    let (vfs, contents) = golden();
+    {
+        let db = Db::open_with(as_vfs(&vfs), "/db", tiny(), &[]).unwrap();
+        let family = db.create_column_family("users", tiny().column_family).unwrap();
+        db.put_cf(&family, "x", "1", &WriteOptions::default()).unwrap();
+        db.close().unwrap();
+    }
+    files(&vfs, "MANIFEST").iter().for_each(|path| vfs.remove(path).unwrap());
+    repair_with(as_vfs(&vfs), "/db", &tiny()).unwrap();
+    let (db, repaired) = open_repaired(&vfs);
+    assert_eq!(repaired, contents);
+    let names = db.column_families();
+    let Some(name) = names.iter().find(|name| name.starts_with("recovered-")) else {
+        panic!("not found: {names:?}")
+    };
+    let family = db.column_family(name).unwrap();
+    assert_eq!(
+        db.get_cf(&family, "x", &ReadOptions::default()).unwrap().as_deref(),
+        Some(&b"1"[..])
+    );
 }

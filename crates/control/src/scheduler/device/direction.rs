@@ -7,7 +7,7 @@ use crate::arithmetic::{follow, per_second, scale};
 use crate::types::{Instant, IoClass};
 
 /// Nothing slower is believed: background work must end.
-pub(crate) const BANDWIDTH_MIN: u64 = 16 << 20;
+const BANDWIDTH_MIN: u64 = 16 << 20;
 const BANDWIDTH_MAX: u64 = 64 << 30;
 
 /// Background work that uses less than this part of what is believed, in thousandths, is not what

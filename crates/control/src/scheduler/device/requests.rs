@@ -9,7 +9,8 @@ const HARM_NS: u64 = 100_000;
 /// They are strained when it is so many thousandths of that over some samples.
 const STRAIN: u64 = 1_500;
 const RECENT_SAMPLES: u64 = 16;
-/// Fewer requests of clients in a sample say nothing.
+/// Fewer requests of clients say nothing: they are put together with those of the next samples, for
+/// the longer they take the fewer of them end in one.
 const REQUESTS_MIN: u64 = 2;
 /// So many samples find out what is usual, and deep work rests meanwhile.
 const FIRST_SAMPLES: u64 = 10;
@@ -27,6 +28,10 @@ pub(super) struct Requests {
     pub(super) recent_ns: u64,
     /// Samples seen, up to those that find out what is usual.
     seen: u64,
+    /// Whether the last sample was one of these.
+    is_new: bool,
+    /// Requests that were too few to say anything yet, and what they took together.
+    pending: (u64, u64),
 }
 
 impl Requests {
@@ -41,9 +46,9 @@ impl Requests {
         self.usual_ns = self.recent_ns;
     }
 
-    /// What is usual is being found out.
+    /// The last sample was looked at to find out what is usual.
     pub(super) fn is_new(&self) -> bool {
-        (1..FIRST_SAMPLES).contains(&self.seen)
+        self.is_new
     }
 
     /// Whether what was done since they took `worst_ns` has helped.
@@ -53,13 +58,18 @@ impl Requests {
 
     /// Whether those of a sample took long.
     pub(super) fn harmed(&mut self, count: u64, ns: u64, rests: bool) -> bool {
+        self.is_new = false;
+        let (count, ns) = (self.pending.0 + count, self.pending.1.saturating_add(ns));
         if count < REQUESTS_MIN {
+            self.pending = (count, ns);
             return false;
         }
+        self.pending = (0, 0);
         let mean = (ns / count).max(1);
         self.recent_ns = (self.recent_ns * (RECENT_SAMPLES - 1) + mean) / RECENT_SAMPLES;
         if self.seen < FIRST_SAMPLES {
             self.seen += 1;
+            self.is_new = true;
             self.usual_ns = if self.usual_ns == 0 { mean } else { mean.min(self.usual_ns) };
             return false;
         }

@@ -11,12 +11,14 @@ use super::*;
 use crate::read::merging_iter::MergingIter;
 use crate::read::vec_iter::{Fault, VecIter, internal};
 
-/// One write: key, value or deletion, and the child in which it is found.
+/// One write: key, value or deletion, and the child in which it is found; the next child has a copy
+/// of it if it is `copied`, as after a compaction that ended early.
 #[derive(Clone, Debug)]
 struct Write {
     key: Vec<u8>,
     put: bool,
     child: usize,
+    copied: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -37,13 +39,13 @@ fn any_key() -> impl Strategy<Value = Vec<u8>> {
 
 /// Writes in commit order, often many to one key.
 fn any_history() -> impl Strategy<Value = Vec<Write>> {
-    let write =
-        (any_key(), 0_u8..4, 0..CHILDREN, prop_oneof![4 => Just(1_usize), 1 => 5_usize..25]);
+    let times = prop_oneof![4 => Just(1_usize), 1 => 5_usize..25];
+    let write = (any_key(), 0_u8..4, 0..CHILDREN, times, proptest::bool::weighted(0.25));
     vec(write, 0..25).prop_map(|writes| {
         let mut history = Vec::new();
-        for (key, put, child, times) in writes {
+        for (key, put, child, times, copied) in writes {
             for _ in 0..times {
-                history.push(Write { key: key.clone(), put: put > 0, child });
+                history.push(Write { key: key.clone(), put: put > 0, child, copied });
             }
         }
         history
@@ -94,7 +96,11 @@ fn build(
         let kind = if write.put { ValueKind::Put } else { ValueKind::Delete };
         let value = if write.put { value_of(seqno) } else { Vec::new() };
         let stored = if zero { 0 } else { seqno };
-        lists[write.child].push((internal(&write.key, stored, kind), value.clone()));
+        let children = if write.copied { 2 } else { 1 };
+        for child in (write.child..).take(children) {
+            let list = &mut lists[child % CHILDREN];
+            list.push((internal(&write.key, stored, kind), value.clone()));
+        }
         if seqno <= snapshot {
             if write.put {
                 model.insert(write.key.clone(), value);

@@ -1,0 +1,72 @@
+//! A job as the scheduler knows it.
+
+use crate::event::PauseReason;
+use crate::types::IoClass;
+
+/// The lanes: flushes, compactions out of level 0, all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Lane {
+    Flush,
+    Level0,
+    Deep,
+}
+
+impl Lane {
+    pub(crate) fn of(class: IoClass) -> Lane {
+        match class {
+            IoClass::Flush => Lane::Flush,
+            IoClass::L0 => Lane::Level0,
+            _ => Lane::Deep,
+        }
+    }
+}
+
+/// From where the bytes of a grant are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Limiter,
+    Main,
+    Floor,
+    Credit,
+}
+
+/// A job between its start and its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Running {
+    pub(super) lane: Lane,
+    /// In thousandths: how far its level is over its target.
+    pub(super) urgency: u64,
+    pub(super) state: State,
+    pub(super) paused: Option<PauseReason>,
+    /// Bytes that it has moved.
+    pub(super) moved: u64,
+    /// The same, divided by its urgency: deep jobs get shares of the device by it.
+    pub(super) share: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum State {
+    /// In the queue, at this place.
+    Waiting(u64),
+    /// It has this many bytes to use.
+    Granted(u64, Source),
+}
+
+impl Running {
+    pub(super) fn is_granted(&self) -> bool {
+        matches!(self.state, State::Granted(..))
+    }
+
+    pub(super) fn is_preempted(&self) -> bool {
+        matches!(self.paused, Some(PauseReason::Preempted { .. }))
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "clamped to what fits before"
+)]
+pub(super) fn thousandths(score: f64) -> u64 {
+    (score.clamp(0.0, 1e9) * 1000.0) as u64
+}

@@ -1,0 +1,26 @@
+//! What a step of a job tells: what it moved, and whether the job is done.
+
+use sateen_control::version::VersionEdit;
+
+/// What a step moved, in bytes of files. A job says what it wrote; the rest is measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StepBytes {
+    pub(crate) read: u64,
+    pub(crate) written: u64,
+    /// What the step took a processor.
+    pub(crate) cpu_ns: u64,
+}
+
+impl StepBytes {
+    pub(super) fn written(written: u64) -> StepBytes {
+        StepBytes { written, ..StepBytes::default() }
+    }
+}
+
+/// How a step ended.
+pub(crate) enum Step {
+    /// The grant is used up.
+    More(StepBytes),
+    /// Nothing is left to do but to install this edit.
+    Done(StepBytes, Box<VersionEdit>),
+}

@@ -1,0 +1,144 @@
+//! What the logs hold and the next open could not replay: where a log is damaged or missing, or no
+//! manifest says what of them is needed. It goes into tables, up to the first damage; the logs are
+//! moved away, an empty one takes their place.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sateen_control::version::{AddedTable, LEVELS_MAX, Version, VersionEdit};
+use sateen_control::{ColumnFamilyId, LogNumber, SeqNo, ValueKind};
+
+use super::{Catalogue, Repair, recovered_name};
+use crate::error::{CorruptionKind, Error, Result};
+use crate::files::wal_file_name;
+use crate::key;
+use crate::manifest::version_set::FamilyState;
+use crate::wal::{WalChain, WalWriter};
+use crate::write::batch::BatchReader;
+
+/// Of each key the newest entry.
+type Entries = BTreeMap<Vec<u8>, (SeqNo, ValueKind, Vec<u8>)>;
+
+impl Repair {
+    pub(super) fn wal_directory(&self) -> PathBuf {
+        self.options.wal_dir.clone().unwrap_or_else(|| self.directory.clone())
+    }
+
+    /// See the head of this file. Leaves the logs to the next open if it can replay them all.
+    pub(super) fn take_in_logs(&mut self, catalogue: &mut Catalogue) -> Result<()> {
+        let families = catalogue.families.values();
+        let needed = families.map(|family| family.version.log_number()).min().unwrap_or_default();
+        let believed = self.report.manifest.is_some();
+        let oldest = self.logs.first().copied();
+        let first = if believed { Some(needed) } else { oldest };
+        let mut found = BTreeMap::new();
+        let read = self.read_logs(catalogue, first.unwrap_or_default(), &mut found);
+        let missing = needed > LogNumber(0) && !self.logs.contains(&needed);
+        let path = wal_file_name(&self.wal_directory(), needed);
+        let loss = match read {
+            Err(error) if !error.is_corruption() => return Err(error),
+            Err(error) => Some(error),
+            Ok(()) => missing.then(|| Error::corruption(&path, 0, CorruptionKind::MissingFile)),
+        };
+        if loss.is_none() && (believed || oldest.is_none()) {
+            return Ok(());
+        }
+        self.report.losses.extend(loss);
+        self.store(catalogue, found)
+    }
+
+    fn read_logs(
+        &self,
+        catalogue: &Catalogue,
+        first: LogNumber,
+        found: &mut BTreeMap<ColumnFamilyId, Entries>,
+    ) -> Result<()> {
+        let directory = self.wal_directory();
+        let logs = self.logs.iter().copied();
+        let believed = self.report.manifest.is_some();
+        let uid = catalogue.db_uid;
+        let mut chain = WalChain::open(self.vfs.clone(), &directory, logs, uid, first)?;
+        while let Some(record) = chain.next()? {
+            let mut reader = BatchReader::new(record.payload);
+            let mut seqno = record.first_seqno;
+            loop {
+                let entry = reader.next().map_err(|error| {
+                    let path = wal_file_name(&directory, record.log);
+                    let kind = CorruptionKind::Malformed(error.as_text());
+                    Error::corruption(&path, record.offset, kind)
+                })?;
+                let Some(entry) = entry else { break };
+                let stored = match catalogue.families.get(&entry.column_family) {
+                    Some(family) => family.stored,
+                    // Dropped, if that is known; or all of it is in the logs.
+                    None if believed => SeqNo::MAX,
+                    None => SeqNo(0),
+                };
+                if seqno > stored {
+                    let newest = (seqno, entry.kind, entry.value.to_vec());
+                    let family = found.entry(entry.column_family).or_default();
+                    family.insert(entry.key.to_vec(), newest);
+                }
+                seqno = SeqNo(seqno.0 + 1);
+            }
+        }
+        Ok(())
+    }
+
+    fn store(
+        &mut self,
+        catalogue: &mut Catalogue,
+        mut found: BTreeMap<ColumnFamilyId, Entries>,
+    ) -> Result<()> {
+        catalogue.counters.file_seen(self.numbers_seen);
+        for id in found.keys() {
+            if let Entry::Vacant(place) = catalogue.families.entry(*id) {
+                let next_column_family = Some(ColumnFamilyId(id.0 + 1));
+                catalogue
+                    .counters
+                    .absorb(&VersionEdit { next_column_family, ..VersionEdit::default() });
+                let version = Arc::new(Version::new(*id, LEVELS_MAX));
+                let name = recovered_name(*id);
+                place.insert(FamilyState { name, version, stored: SeqNo(0), data: None });
+            }
+        }
+        let log = self.create_log(catalogue)?;
+        let mut internal = Vec::new();
+        for (id, family) in &mut catalogue.families {
+            let entries = found.remove(id).unwrap_or_default();
+            let epoch = catalogue.counters.epoch();
+            let mut output = self.output(*id, 0, catalogue.db_uid);
+            for (user_key, (seqno, kind, value)) in entries {
+                family.stored = family.stored.max(seqno);
+                internal.clear();
+                key::append(&mut internal, &user_key, seqno, kind);
+                self.add(&mut output, &catalogue.counters, &internal, &value)?;
+            }
+            catalogue.last_seqno = catalogue.last_seqno.max(family.stored);
+            let written = output.finish()?;
+            self.report.tables_kept += written.len() as u64;
+            let added = written.into_iter().map(|table| AddedTable { level: 0, epoch, table });
+            let edit = VersionEdit {
+                column_family: *id,
+                added: added.collect(),
+                log_number: Some(log),
+                ..VersionEdit::default()
+            };
+            family.version = Arc::new(self.apply(&family.version, &edit)?);
+        }
+        self.logs_are_stored = true;
+        Ok(())
+    }
+
+    fn create_log(&self, catalogue: &Catalogue) -> Result<LogNumber> {
+        let number = catalogue.counters.log();
+        let directory = self.wal_directory();
+        let path = wal_file_name(&directory, number);
+        WalWriter::create(self.vfs.as_ref(), &path, number, catalogue.db_uid, 0)?;
+        let synced = self.vfs.sync_dir(&directory);
+        synced.map_err(|error| Error::io("sync directory", &directory, error))?;
+        Ok(number)
+    }
+}
