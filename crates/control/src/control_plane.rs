@@ -213,7 +213,7 @@ impl ControlPlane {
     }
 
     /// Bytes a second that dead tables are given back at while `backlog` bytes of them wait;
-    /// `None`: at once, as no client is there to mind.
+    /// `None`: as fast as they can be, as no client is there to mind.
     #[must_use]
     pub fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
         self.scheduler.reclaim_rate(backlog)

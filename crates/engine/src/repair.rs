@@ -5,11 +5,12 @@
 //! that cannot be read are given up: what else is in a damaged table is written anew in its place.
 //! Otherwise the tables describe themselves: everything readable is merged into one new run, of
 //! each key the newest entry; where two have lost their sequence numbers, that of the younger file.
-//! A table that a compaction had replaced and that was not removed yet can bring a deleted key
-//! back; nothing else can. Logs that the next open can replay stay; others see `repair/logs.rs`.
+//! A table that a compaction had replaced and that was not given back yet, for other tables of its
+//! file are live, can bring a deleted key or an older value back; dropped column families come back
+//! from logs. Logs that the next open can replay stay; others see `repair/logs.rs`.
 //!
-//! What must stay true: no file is destroyed. What the repaired database does not use is moved into
-//! the directory `lost` beside it.
+//! What must stay true: no file is destroyed, unless the repair is interrupted after its manifest
+//! is there. What the repaired database does not use is moved into the directory `lost` beside it.
 
 mod logs;
 
@@ -80,7 +81,7 @@ struct Catalogue {
 ///
 /// # Errors
 /// `Locked` if it is open, `IncompatibleDirectory` if there is nothing of a database, `Io` if the
-/// directory cannot be read or written: then it is as it was.
+/// directory cannot be read or written.
 pub fn repair(path: impl AsRef<Path>, options: &Options) -> Result<RepairReport> {
     repair_with(Arc::new(PosixVfs::new()), path, options)
 }

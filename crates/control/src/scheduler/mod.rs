@@ -157,7 +157,7 @@ impl IoScheduler {
         let Some(mut running) = self.jobs.get(&job).copied() else { return };
         let moved = read.max(written);
         let granted = if let State::Granted(bytes, _) = running.state { bytes } else { 0 };
-        self.slices.observe(running.lane, granted, moved, cpu_ns);
+        self.slices.observe(running.lane, granted, cpu_ns);
         running.moved = running.moved.saturating_add(moved);
         running.share = running.share.saturating_add(scale(moved, 1000, running.urgency));
         match running.state {
@@ -289,7 +289,7 @@ impl IoScheduler {
     }
 
     /// Bytes a second that dead tables are given back at while `backlog` bytes of them wait;
-    /// `None`: at once.
+    /// `None`: as fast as they can be.
     pub(crate) fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
         let paced = self.options.bandwidth && self.monitor.clients_active();
         paced.then(|| per_second(backlog, RECLAIM_NS).max(RECLAIM_MIN))

@@ -37,14 +37,14 @@ impl Slices {
         self.bytes_max
     }
 
-    /// A step that was granted so much and moved `moved` bytes took a processor so long. A grant
-    /// counts bytes as they are in memory; moved are fewer of those that are compressed.
-    pub(crate) fn observe(&mut self, lane: Lane, granted: u64, moved: u64, cpu_ns: u64) {
-        // The last step of a job may do much for few bytes: it ends what others began.
-        if moved < BYTES_MIN || cpu_ns == 0 {
+    /// A step that was granted so much took a processor so long. What counts is the grant: it bounds
+    /// the entries that a step goes through, while files are read and written in larger pieces, and
+    /// fewer bytes of them if they are compressed.
+    pub(crate) fn observe(&mut self, lane: Lane, granted: u64, cpu_ns: u64) {
+        if granted < BYTES_MIN || cpu_ns == 0 {
             return;
         }
-        let now = scale(cpu_ns, 1 << 20, moved.max(granted));
+        let now = scale(cpu_ns, 1 << 20, granted);
         let mean = &mut self.cpu_ns[usize::from(lane != Lane::Flush)];
         *mean = if *mean == 0 { now } else { (*mean * (STEPS - 1) + now) / STEPS };
     }

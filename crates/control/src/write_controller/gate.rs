@@ -36,6 +36,7 @@ impl Gate {
         self.since = now;
         if self.rate().is_none() {
             self.booked = self.passed;
+            self.booked_slower = self.passed;
         }
         self.admission = admission;
     }

@@ -449,7 +449,9 @@ impl DbCore {
         let writer = self.create_wal()?;
         let number = writer.number();
         let mut fresh = Some(writer);
+        let mut tries = 0;
         let dead = loop {
+            tries += 1;
             if let Err(error) = self.store_everything(number) {
                 drop(fresh);
                 if !self.driver.chores.manifest_is_dead() {
@@ -460,6 +462,10 @@ impl DbCore {
             let replace = |stage: &mut _| self.pipeline.replace_wal(stage, &mut fresh);
             if let Some(dead) = self.pipeline.exclusive(replace)? {
                 break dead;
+            }
+            // Writers are refused by now: soon there is none left that was not.
+            if tries == STORE_TRIES {
+                self.health.check()?;
             }
         };
         if !self.reclaimer.is_held() {
@@ -521,6 +527,8 @@ impl DbCore {
     }
 }
 
+/// How often all is stored before a dead log is given up on for now.
+const STORE_TRIES: u32 = 100;
 /// Bytes of a step of a flush that nobody waits behind.
 const STEP_BYTES: u64 = 8 << 20;
 

@@ -11,8 +11,7 @@
 //! Snapshots cut the seqnos into strata. Within a stratum no reader can tell two versions of a key
 //! apart from the newer alone, so the newest entry of each stratum is kept and hides the others.
 //! Where nothing older exists below (the oracle says so), a deletion that hides nothing is dropped
-//! and a value that everybody sees gets seqno 0, which compresses better and lets iterators skip a
-//! comparison.
+//! and a value that everybody sees gets seqno 0, which compresses better.
 
 use std::cmp::Ordering;
 

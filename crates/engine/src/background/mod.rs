@@ -237,7 +237,7 @@ impl Driver {
         lock(&self.shared).plane.device()
     }
 
-    /// Bytes a second that dead tables are given back at; `None`: at once.
+    /// Bytes a second that dead tables are given back at; `None`: as fast as they can be.
     pub(crate) fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
         lock(&self.shared).plane.reclaim_rate(backlog)
     }

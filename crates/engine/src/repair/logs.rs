@@ -1,6 +1,6 @@
 //! What the logs hold and the next open could not replay: where a log is damaged or missing, or no
-//! manifest says what of them is needed. It goes into tables, up to the first damage; the logs are
-//! moved away, an empty one takes their place.
+//! manifest says what of them is needed. It goes into tables, of each log what stands before its
+//! first damage; the logs are moved away, an empty one takes their place.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,11 +15,13 @@ use crate::error::{CorruptionKind, Error, Result};
 use crate::files::wal_file_name;
 use crate::key;
 use crate::manifest::version_set::FamilyState;
-use crate::wal::{WalChain, WalWriter};
+use crate::wal::reader::WalRecord;
+use crate::wal::{WalChain, WalReader, WalWriter};
 use crate::write::batch::BatchReader;
 
 /// Of each key the newest entry.
 type Entries = BTreeMap<Vec<u8>, (SeqNo, ValueKind, Vec<u8>)>;
+type Found = BTreeMap<ColumnFamilyId, Entries>;
 
 impl Repair {
     pub(super) fn wal_directory(&self) -> PathBuf {
@@ -32,66 +34,109 @@ impl Repair {
         let needed = families.map(|family| family.version.log_number()).min().unwrap_or_default();
         let believed = self.report.manifest.is_some();
         let oldest = self.logs.first().copied();
-        let first = if believed { Some(needed) } else { oldest };
-        let mut found = BTreeMap::new();
-        let read = self.read_logs(catalogue, first.unwrap_or_default(), &mut found);
         let missing = needed > LogNumber(0) && !self.logs.contains(&needed);
         let path = wal_file_name(&self.wal_directory(), needed);
-        let loss = match read {
+        if missing && oldest.is_none() {
+            // To go on would give up logs that may be somewhere else.
+            return Err(Error::IncompatibleDirectory {
+                path: self.wal_directory(),
+                reason: format!(
+                    "there is no log here, and {} is needed: give the option wal_dir if the logs \
+                     are elsewhere; to give up what they hold, make an empty file of that name",
+                    path.display()
+                ),
+            });
+        }
+        let first = if believed { Some(needed) } else { oldest }.unwrap_or_default();
+        let mut found = BTreeMap::new();
+        let whole = match self.replay(catalogue, first, &mut found) {
             Err(error) if !error.is_corruption() => return Err(error),
-            Err(error) => Some(error),
-            Ok(()) => missing.then(|| Error::corruption(&path, 0, CorruptionKind::MissingFile)),
+            Err(error) => {
+                self.report.losses.push(error);
+                found.clear();
+                self.read_each(catalogue, first, &mut found)?;
+                false
+            }
+            Ok(()) if missing => {
+                self.report.losses.push(Error::corruption(&path, 0, CorruptionKind::MissingFile));
+                false
+            }
+            Ok(()) => true,
         };
-        if loss.is_none() && (believed || oldest.is_none()) {
+        if whole && (believed || oldest.is_none()) {
             return Ok(());
         }
-        self.report.losses.extend(loss);
         self.store(catalogue, found)
     }
 
-    fn read_logs(
-        &self,
-        catalogue: &Catalogue,
-        first: LogNumber,
-        found: &mut BTreeMap<ColumnFamilyId, Entries>,
-    ) -> Result<()> {
-        let directory = self.wal_directory();
-        let logs = self.logs.iter().copied();
-        let believed = self.report.manifest.is_some();
+    /// Reads the logs as the next open would.
+    fn replay(&self, catalogue: &Catalogue, first: LogNumber, found: &mut Found) -> Result<()> {
+        let (directory, logs) = (self.wal_directory(), self.logs.iter().copied());
         let uid = catalogue.db_uid;
         let mut chain = WalChain::open(self.vfs.clone(), &directory, logs, uid, first)?;
         while let Some(record) = chain.next()? {
-            let mut reader = BatchReader::new(record.payload);
-            let mut seqno = record.first_seqno;
-            loop {
-                let entry = reader.next().map_err(|error| {
-                    let path = wal_file_name(&directory, record.log);
-                    let kind = CorruptionKind::Malformed(error.as_text());
-                    Error::corruption(&path, record.offset, kind)
-                })?;
-                let Some(entry) = entry else { break };
-                let stored = match catalogue.families.get(&entry.column_family) {
-                    Some(family) => family.stored,
-                    // Dropped, if that is known; or all of it is in the logs.
-                    None if believed => SeqNo::MAX,
-                    None => SeqNo(0),
-                };
-                if seqno > stored {
-                    let newest = (seqno, entry.kind, entry.value.to_vec());
-                    let family = found.entry(entry.column_family).or_default();
-                    family.insert(entry.key.to_vec(), newest);
+            self.take(catalogue, &record, found)?;
+        }
+        Ok(())
+    }
+
+    /// Reads each log for itself, to its end or its first damage, whatever became of the others.
+    fn read_each(
+        &mut self,
+        catalogue: &Catalogue,
+        first: LogNumber,
+        found: &mut Found,
+    ) -> Result<()> {
+        for number in self.logs.clone().into_iter().filter(|number| *number >= first) {
+            let path = wal_file_name(&self.wal_directory(), number);
+            let uid = Some(catalogue.db_uid);
+            let opened = WalReader::open(self.vfs.as_ref(), &path, number, uid, 0);
+            let read = opened.and_then(|mut reader| {
+                while let Some(record) = reader.next()? {
+                    self.take(catalogue, &record, found)?;
                 }
-                seqno = SeqNo(seqno.0 + 1);
+                Ok(())
+            });
+            match read {
+                Err(error) if !error.is_corruption() => return Err(error),
+                Err(error) => {
+                    let told = |loss: &Error| loss.to_string() == error.to_string();
+                    if !self.report.losses.iter().any(told) {
+                        self.report.losses.push(error);
+                    }
+                }
+                Ok(()) => {}
             }
         }
         Ok(())
     }
 
-    fn store(
-        &mut self,
-        catalogue: &mut Catalogue,
-        mut found: BTreeMap<ColumnFamilyId, Entries>,
-    ) -> Result<()> {
+    fn take(&self, catalogue: &Catalogue, record: &WalRecord<'_>, found: &mut Found) -> Result<()> {
+        let mut reader = BatchReader::new(record.payload);
+        let mut seqno = record.first_seqno;
+        loop {
+            let entry = reader.next().map_err(|error| {
+                let path = wal_file_name(&self.wal_directory(), record.log);
+                let kind = CorruptionKind::Malformed(error.as_text());
+                Error::corruption(&path, record.offset, kind)
+            })?;
+            let Some(entry) = entry else { return Ok(()) };
+            let stored = match catalogue.families.get(&entry.column_family) {
+                Some(family) => family.stored,
+                // Dropped, if that is known; or all of it is in the logs.
+                None if self.report.manifest.is_some() => SeqNo::MAX,
+                None => SeqNo(0),
+            };
+            if seqno > stored {
+                let newest = (seqno, entry.kind, entry.value.to_vec());
+                let family = found.entry(entry.column_family).or_default();
+                family.insert(entry.key.to_vec(), newest);
+            }
+            seqno = SeqNo(seqno.0 + 1);
+        }
+    }
+
+    fn store(&mut self, catalogue: &mut Catalogue, mut found: Found) -> Result<()> {
         catalogue.counters.file_seen(self.numbers_seen);
         for id in found.keys() {
             if let Entry::Vacant(place) = catalogue.families.entry(*id) {

@@ -239,7 +239,7 @@ impl WalWriter {
     }
 
     /// Writes an empty record that says how much of this log is synced. After it, damage of any
-    /// record below that is told from a torn tail: for a close, or a pause after a sync.
+    /// record below that is told from a torn tail: for a close.
     pub(crate) fn append_mark(&mut self) -> Result<u64> {
         let sync = self.records.sync_handle();
         sync.check_alive()?;

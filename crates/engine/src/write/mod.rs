@@ -414,7 +414,10 @@ impl CommitPipeline {
     ) -> Result<Option<Vec<LogNumber>>> {
         // A writer that found all well before the log died may have come to its turn only now.
         self.publisher.wait_applied(stage.next_ticket);
-        if stage.active.members.iter().any(|(_, _, memtable)| !memtable.is_empty()) {
+        let holds = |(_, family, memtable): &(_, Arc<ColumnFamilyData>, Arc<MemTable>)| {
+            !memtable.is_empty() || family.sealed_usage().0 > 0
+        };
+        if stage.active.members.iter().any(holds) {
             return Ok(None);
         }
         let Some(mut writer) = fresh.take() else { return Ok(None) };
@@ -429,14 +432,13 @@ impl CommitPipeline {
         Ok(Some(dead.into_iter().map(|(number, _)| number).chain(unused).collect()))
     }
 
-    /// Syncs what was written to the logs, and says so in the last of them: from then on damage is
-    /// told from a torn tail. For a close.
+    /// Syncs what was written to the logs, and says so in the last of them, if it has a record: from
+    /// then on damage is told from a torn tail. For a close.
     pub(crate) fn close_wal(&self) -> Result<()> {
         self.sync_wal()?;
-        self.exclusive(|stage| match &mut stage.wal {
-            Some(wal) => wal.append_mark().map(drop),
-            None => Ok(()),
-        })
+        // Best effort: all is durable without it.
+        let _unmarked = self.exclusive(|stage| stage.wal.as_mut().map(WalWriter::append_mark));
+        Ok(())
     }
 
     fn start_log(&self, stage: &mut Stage, writer: WalWriter) {

@@ -223,16 +223,47 @@ fn a_log_that_cannot_be_replayed_costs_what_is_behind_the_damage() {
     assert_eq!(again.len(), repaired.len() + 1);
 }
 
+/// The logs may be somewhere else: only who says so gives them up.
 #[test]
-fn a_log_that_is_missing_is_told_and_left() {
+fn without_any_log_nothing_is_given_up_unasked() {
     let (vfs, contents) = golden();
-    files(&vfs, ".wal").iter().for_each(|path| vfs.remove(path).unwrap());
+    let logs = files(&vfs, ".wal");
+    logs.iter().for_each(|path| vfs.remove(path).unwrap());
     assert!(Db::open_with(as_vfs(&vfs), "/db", tiny(), &[]).is_err());
-    let report = repair_with(as_vfs(&vfs), "/db", &tiny()).unwrap();
-    assert!(report.losses.iter().any(|loss| loss.to_string().contains(".wal")), "{report:?}");
+    let refused = repair_with(as_vfs(&vfs), "/db", &tiny()).unwrap_err().to_string();
+    assert!(refused.contains("wal_dir") && refused.contains(&logs[0].display().to_string()));
+    drop(vfs.open(&logs[0], OpenOptions::CREATE).unwrap());
     let (db, repaired) = open_repaired(&vfs);
     assert_eq!(repaired.len() + 1, contents.len());
     db.put("after", "repair").unwrap();
+}
+
+#[test]
+fn a_damaged_log_does_not_take_the_others_with_it() {
+    let vfs = MemVfs::new();
+    {
+        let db = Db::open_with(as_vfs(&vfs), "/db", tiny(), &[]).unwrap();
+        let family = db.create_column_family("users", tiny().column_family).unwrap();
+        while db.step().unwrap() {}
+        db.put_cf(&family, "x", "1", &WriteOptions::default()).unwrap();
+        db.put("a", "1").unwrap();
+        // The other family still needs the first log.
+        db.flush().unwrap();
+        db.put("b", "2").unwrap();
+        db.close().unwrap();
+    }
+    let logs = files(&vfs, ".wal");
+    let (Some(last), true) = (logs.iter().max(), logs.len() == 2) else {
+        panic!("two logs: {logs:?}")
+    };
+    flip(&vfs, last, 10);
+    assert!(Db::open_with(as_vfs(&vfs), "/db", tiny(), &[]).is_err());
+    let report = repair_with(as_vfs(&vfs), "/db", &tiny()).unwrap();
+    assert_eq!(report.losses.len(), 1, "{report:?}");
+    let (db, repaired) = open_repaired(&vfs);
+    assert!(repaired.contains_key(&b"a"[..]) && !repaired.contains_key(&b"b"[..]));
+    let family = db.column_family("users").unwrap();
+    assert!(db.get_cf(&family, "x", &ReadOptions::default()).unwrap().is_some());
 }
 
 #[test]
