@@ -37,9 +37,9 @@ impl Slices {
         self.bytes_max
     }
 
-    /// A step that was granted so much took a processor so long. What counts is the grant: it bounds
-    /// the entries that a step goes through, while files are read and written in larger pieces, and
-    /// fewer bytes of them if they are compressed.
+    /// A step that was granted so much took a processor so long. What counts is the grant: it
+    /// bounds the entries that a step goes through, while files are read and written in larger
+    /// pieces, and fewer bytes of them if they are compressed.
     pub(crate) fn observe(&mut self, lane: Lane, granted: u64, cpu_ns: u64) {
         if granted < BYTES_MIN || cpu_ns == 0 {
             return;

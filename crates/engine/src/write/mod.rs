@@ -432,8 +432,8 @@ impl CommitPipeline {
         Ok(Some(dead.into_iter().map(|(number, _)| number).chain(unused).collect()))
     }
 
-    /// Syncs what was written to the logs, and says so in the last of them, if it has a record: from
-    /// then on damage is told from a torn tail. For a close.
+    /// Syncs what was written to the logs, and says so in the last of them, if it has a record:
+    /// from then on damage is told from a torn tail. For a close.
     pub(crate) fn close_wal(&self) -> Result<()> {
         self.sync_wal()?;
         // Best effort: all is durable without it.
