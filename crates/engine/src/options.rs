@@ -16,7 +16,7 @@ mod validate;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::choices::WalUnit;
@@ -373,6 +373,11 @@ impl Options {
     /// `InvalidArgument` that names the option, its value and what it must be.
     pub fn validate(&self) -> Result<()> {
         validate::database(self)
+    }
+
+    /// Where the logs of a database in `directory` are.
+    pub(crate) fn wal_directory(&self, directory: &Path) -> PathBuf {
+        self.wal_dir.clone().unwrap_or_else(|| directory.to_owned())
     }
 
     /// How many bytes a new log gets at once: what a memtable holds, or none if no log is written.

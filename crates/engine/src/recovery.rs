@@ -34,7 +34,6 @@ use crate::snapshot::SnapshotList;
 use crate::timeline::Recorder;
 use crate::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock};
 use crate::wal::{Tail, WalChain, WalWriter};
-use crate::write::batch::BatchReader;
 use crate::write::{CommitPipeline, PipelineStart};
 
 use catalogue::{Catalogue, look_first, missing, new_catalogue, no_catalogue, read_catalogue};
@@ -249,7 +248,7 @@ impl Opening {
     }
 
     fn wal_directory(&self) -> PathBuf {
-        self.options.wal_dir.clone().unwrap_or_else(|| self.directory.clone())
+        self.options.wal_directory(&self.directory)
     }
 
     /// Looks at what is in the directory: every file that the catalogue names must be there.
@@ -324,17 +323,8 @@ impl Opening {
                 self.flush_full()?;
             }
             let Some(record) = chain.next()? else { break };
-            let log = record.log;
-            let mut reader = BatchReader::new(record.payload);
-            let mut seqno = record.first_seqno;
             full = false;
-            loop {
-                let entry = reader.next().map_err(|error| {
-                    let path = crate::files::wal_file_name(&directory, log);
-                    let kind = CorruptionKind::Malformed(error.as_text());
-                    Error::corruption(&path, record.offset, kind)
-                })?;
-                let Some(entry) = entry else { break };
+            record.for_each_entry(&directory, |seqno, entry| {
                 full |= self.replay_entry(
                     entry.column_family,
                     seqno,
@@ -343,8 +333,7 @@ impl Opening {
                     entry.value,
                 );
                 self.last_seqno = self.last_seqno.max(seqno);
-                seqno = SeqNo(seqno.0 + 1);
-            }
+            })?;
         }
         let end = chain.into_end();
         if self.options.wal_recovery == WalRecovery::Absolute

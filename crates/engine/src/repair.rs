@@ -240,17 +240,15 @@ impl Repair {
             let id = family.version.column_family();
             let mut edit = VersionEdit { column_family: id, ..Default::default() };
             for (level, epoch, table) in family.version.tables() {
-                let mut output = self.output(id, level, catalogue.db_uid);
                 let opened = cache.get(table, IoClass::Client);
-                let read = match opened.and_then(|table| read_whole(&table).map(|()| table)) {
-                    Ok(_) => {
-                        self.report.tables_kept += 1;
-                        continue;
-                    }
-                    Err(error) => error,
+                let read = opened.as_ref().map_err(Error::clone).and_then(read_whole);
+                let Err(error) = read else {
+                    self.report.tables_kept += 1;
+                    continue;
                 };
-                self.report.losses.push(read);
-                if let Ok(table) = cache.get(table, IoClass::Client) {
+                self.report.losses.push(error);
+                let mut output = self.output(id, level, catalogue.db_uid);
+                if let Ok(table) = opened {
                     self.salvage_blocks(&table, &mut output, &catalogue.counters)?;
                 }
                 let written = output.finish()?;

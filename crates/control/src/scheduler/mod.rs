@@ -156,12 +156,11 @@ impl IoScheduler {
     pub(crate) fn stepped(&mut self, job: JobId, read: u64, written: u64, cpu_ns: u64) {
         let Some(mut running) = self.jobs.get(&job).copied() else { return };
         let moved = read.max(written);
-        let granted = if let State::Granted(bytes, _) = running.state { bytes } else { 0 };
-        self.slices.observe(running.lane, granted, cpu_ns);
         running.moved = running.moved.saturating_add(moved);
         running.share = running.share.saturating_add(scale(moved, 1000, running.urgency));
         match running.state {
             State::Granted(bytes, source) => {
+                self.slices.observe(running.lane, bytes, cpu_ns);
                 self.settle(&running, bytes, source, read, written);
                 self.wait(job, running);
             }

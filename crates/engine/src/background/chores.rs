@@ -251,7 +251,7 @@ impl DbCore {
     }
 
     pub(crate) fn wal_directory(&self) -> std::path::PathBuf {
-        self.options.load().wal_dir.clone().unwrap_or_else(|| self.directory.clone())
+        self.options.load().wal_directory(&self.directory)
     }
 
     fn provide_next_wal(&self) -> Result<bool> {

@@ -17,7 +17,6 @@ use crate::key;
 use crate::manifest::version_set::FamilyState;
 use crate::wal::reader::WalRecord;
 use crate::wal::{WalChain, WalReader, WalWriter};
-use crate::write::batch::BatchReader;
 
 /// Of each key the newest entry.
 type Entries = BTreeMap<Vec<u8>, (SeqNo, ValueKind, Vec<u8>)>;
@@ -25,7 +24,7 @@ type Found = BTreeMap<ColumnFamilyId, Entries>;
 
 impl Repair {
     pub(super) fn wal_directory(&self) -> PathBuf {
-        self.options.wal_dir.clone().unwrap_or_else(|| self.directory.clone())
+        self.options.wal_directory(&self.directory)
     }
 
     /// See the head of this file. Leaves the logs to the next open if it can replay them all.
@@ -112,15 +111,7 @@ impl Repair {
     }
 
     fn take(&self, catalogue: &Catalogue, record: &WalRecord<'_>, found: &mut Found) -> Result<()> {
-        let mut reader = BatchReader::new(record.payload);
-        let mut seqno = record.first_seqno;
-        loop {
-            let entry = reader.next().map_err(|error| {
-                let path = wal_file_name(&self.wal_directory(), record.log);
-                let kind = CorruptionKind::Malformed(error.as_text());
-                Error::corruption(&path, record.offset, kind)
-            })?;
-            let Some(entry) = entry else { return Ok(()) };
+        record.for_each_entry(&self.wal_directory(), |seqno, entry| {
             let stored = match catalogue.families.get(&entry.column_family) {
                 Some(family) => family.stored,
                 // Dropped, if that is known; or all of it is in the logs.
@@ -132,8 +123,7 @@ impl Repair {
                 let family = found.entry(entry.column_family).or_default();
                 family.insert(entry.key.to_vec(), newest);
             }
-            seqno = SeqNo(seqno.0 + 1);
-        }
+        })
     }
 
     fn store(&mut self, catalogue: &mut Catalogue, mut found: Found) -> Result<()> {

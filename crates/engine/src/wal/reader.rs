@@ -21,7 +21,9 @@ use super::frame::{
 };
 use super::{WalLink, WalPosition};
 use crate::error::{CorruptionKind, Error, Result};
+use crate::files::wal_file_name;
 use crate::vfs::{IoClass, OpenOptions, Vfs, VfsFile};
+use crate::write::batch::{BatchEntry, BatchReader};
 
 const CHUNK_BYTES: usize = 1 << 20;
 const FILE_HEADER_END: u64 = FILE_HEADER_BYTES as u64;
@@ -321,6 +323,27 @@ pub(crate) struct WalRecord<'a> {
     pub(crate) count: u32,
     /// The entries, as a batch encodes them.
     pub(crate) payload: &'a [u8],
+}
+
+impl WalRecord<'_> {
+    /// Gives out its entries with their sequence numbers. An error names the log in `directory`.
+    pub(crate) fn for_each_entry(
+        &self,
+        directory: &Path,
+        mut act: impl FnMut(SeqNo, BatchEntry<'_>),
+    ) -> Result<()> {
+        let mut reader = BatchReader::new(self.payload);
+        let mut seqno = self.first_seqno;
+        loop {
+            let entry = reader.next().map_err(|error| {
+                let kind = CorruptionKind::Malformed(error.as_text());
+                Error::corruption(&wal_file_name(directory, self.log), self.offset, kind)
+            })?;
+            let Some(entry) = entry else { return Ok(()) };
+            act(seqno, entry);
+            seqno = SeqNo(seqno.0 + 1);
+        }
+    }
 }
 
 /// Reads one log.
