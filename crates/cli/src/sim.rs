@@ -18,7 +18,7 @@ Examples:
   sateen sim --policy silk,rocksdb,rocksdb-autotuned --rate 12k
   sateen sim --policy rocksdb --set level0_slowdown_writes_trigger=8
   sateen sim --workload nutanix --db-size 500G --duration 86400 --json day.json
-  sateen sim --device-bandwidth 100M,200M,500M --believed 150
+  sateen sim --workload bursts,nutanix --device-bandwidth 100M,200M,500M --believed 150
 
 Without options: the standard case, bursts of 10 s at 20k/s on 8 GB behind 200 MB/s, with memtables
 and tables of 16 MB, a base level of 64 MB and 4 job slots. Time is virtual: nothing is written, and
@@ -36,8 +36,8 @@ pub(crate) enum WalMode {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SimArgs {
-    /// Who decides; separated by commas: silk, rocksdb, rocksdb-limited, rocksdb-autotuned,
-    /// leveldb
+    /// Who decides; separated by commas: sateen, silk, rocksdb, rocksdb-limited,
+    /// rocksdb-autotuned, leveldb
     #[arg(long, visible_alias = "profile", default_value = "silk,rocksdb", value_delimiter = ',')]
     policy: Vec<String>,
 
@@ -45,9 +45,10 @@ pub(crate) struct SimArgs {
     #[arg(long = "set", value_name = "OPTION=VALUE")]
     settings: Vec<String>,
 
-    /// What clients do: bursts, nutanix, or another of the benchmark's workloads with a --rate
-    #[arg(long, short = 'w', default_value = "bursts")]
-    workload: String,
+    /// What clients do: bursts, nutanix, or another of the benchmark's workloads with a --rate;
+    /// separated by commas
+    #[arg(long, short = 'w', default_value = "bursts", value_delimiter = ',')]
+    workload: Vec<String>,
 
     /// Operations a second offered; the peak's where there are bursts [default: 20k]
     #[arg(long, value_parser = parse_count)]
@@ -176,9 +177,9 @@ fn change(text: &str) -> std::result::Result<(u64, u64), String> {
 }
 
 impl SimArgs {
-    fn load(&self) -> Result<Load> {
+    fn load(&self, workload: &str) -> Result<Load> {
         let usage = |error: sateen_workload::UnknownWorkload| Failure::usage(error.to_string());
-        let mut spec = Spec::named(&self.workload).map_err(usage)?;
+        let mut spec = Spec::named(workload).map_err(usage)?;
         if let ArrivalSpec::Bursts { peak_seconds, valley_seconds, .. } = &mut spec.arrivals {
             (*peak_seconds, *valley_seconds) = (self.peak_seconds, self.valley_seconds);
         }
@@ -257,7 +258,7 @@ impl SimArgs {
         Ok(policy)
     }
 
-    fn config(&self, policy: &str, bandwidth: u64) -> Result<SimConfig> {
+    fn config(&self, workload: &str, policy: &str, bandwidth: u64) -> Result<SimConfig> {
         if !(self.duration > 0.0 && self.duration < 1e8) {
             return Err(Failure::usage("--duration must be a positive number of seconds"));
         }
@@ -266,7 +267,7 @@ impl SimArgs {
         Ok(SimConfig {
             policy: self.policy(policy, &device)?,
             device,
-            load: self.load()?,
+            load: self.load(workload)?,
             db_bytes: self.db_size,
             cache_bytes: self.cache,
             wal: match self.wal {
@@ -289,14 +290,16 @@ impl From<sateen_sim::Error> for Failure {
     }
 }
 
-/// Runs every policy on every device.
+/// Runs every policy under every workload on every device.
 pub(crate) fn run(arguments: &SimArgs, output: &mut dyn Write) -> Result<()> {
     let mut configs = Vec::new();
-    for bandwidth in &arguments.device_bandwidth {
-        for policy in &arguments.policy {
-            let config = arguments.config(policy, *bandwidth)?;
-            config.check()?;
-            configs.push(config);
+    for workload in &arguments.workload {
+        for bandwidth in &arguments.device_bandwidth {
+            for policy in &arguments.policy {
+                let config = arguments.config(workload.trim(), policy, *bandwidth)?;
+                config.check()?;
+                configs.push(config);
+            }
         }
     }
     let reports =

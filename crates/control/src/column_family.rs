@@ -9,6 +9,7 @@ use crate::compaction::{
 };
 use crate::event::Action;
 use crate::options::{BottommostLevelCompaction, CfOptions};
+use crate::scheduler::{FILL, Smoothed};
 use crate::types::{Instant, JobId, RequestId, UserKey};
 use crate::version::Version;
 use crate::write_controller::{Load, Pressure};
@@ -50,6 +51,9 @@ pub(crate) struct ColumnFamily {
     sealed: u32,
     sealed_bytes: u64,
     active_bytes: u64,
+    /// Bytes that were written since the last sample, and bytes a second lately.
+    filled: u64,
+    fill: Smoothed,
     /// Whether what writers depend on has changed since it was last taken.
     load_changed: bool,
     /// The running flush, and the bytes of its memtables.
@@ -78,6 +82,8 @@ impl ColumnFamily {
             sealed: 0,
             sealed_bytes: 0,
             active_bytes: 0,
+            filled: 0,
+            fill: FILL,
             load_changed: true,
             flush: None,
             flush_requested: 0,
@@ -137,6 +143,10 @@ impl ColumnFamily {
         active_bytes: u64,
     ) -> bool {
         let changed = (sealed, sealed_bytes) != (self.sealed, self.sealed_bytes);
+        // What was written into the one that was sealed meanwhile, and into the new one.
+        let into_sealed = sealed_bytes.saturating_sub(self.sealed_bytes + self.active_bytes);
+        let into_active = active_bytes.checked_sub(self.active_bytes).unwrap_or(active_bytes);
+        self.filled += if sealed > self.sealed { into_sealed + active_bytes } else { into_active };
         self.active_bytes = active_bytes;
         self.load_changed |= sealed != self.sealed;
         // Flushed ones were the oldest, and those requested first.
@@ -178,6 +188,16 @@ impl ColumnFamily {
             debt_tolerated: self.debt_tolerated(),
             ..Pressure::default()
         }
+    }
+
+    /// A sample of so long is over.
+    pub(crate) fn sampled(&mut self, over_ns: u64) {
+        self.fill.add(std::mem::take(&mut self.filled), over_ns);
+    }
+
+    /// Bytes a second that clients write into its memtables.
+    pub(crate) fn fill(&self) -> u64 {
+        self.fill.per_second()
     }
 
     fn level0_runs(&self) -> u32 {

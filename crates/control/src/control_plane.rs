@@ -2,19 +2,19 @@
 //! [`ControlPlane::handle`]; [`ControlPlane::poll`] decides only about what an event has touched,
 //! so that both are cheap enough to be called at every step of every job.
 
+mod admission;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::arithmetic::scale;
+use crate::arithmetic::nanoseconds;
 use crate::column_family::{ColumnFamily, Pick};
-use crate::compaction::{CompactionPlan, InFlight, Input};
+use crate::compaction::{CompactionPlan, InFlight};
 use crate::event::{Action, Event, JobResult};
-use crate::options::{AdmissionPolicy, ControlOptions, Preemption};
-use crate::scheduler::{Demand, DeviceProfile, IoScheduler, Lane, MeasuredDrains};
+use crate::options::{ControlOptions, Preemption};
+use crate::scheduler::{DeviceProfile, IoScheduler, Lane, MeasuredDrains};
 use crate::types::{ColumnFamilyId, Instant, IoClass, JobId};
-use crate::write_controller::{
-    Admission, AdmissionState, Outlook, WriteController, judge_smoothly,
-};
+use crate::write_controller::{Admission, WriteController};
 
 /// What a running job is.
 #[derive(Clone, Debug)]
@@ -47,8 +47,9 @@ pub struct ControlPlane {
     /// A sample has arrived since writers were last judged.
     sampled: bool,
     drains: MeasuredDrains,
-    /// How the writers of each column family are admitted, and what lies ahead of them.
-    families_admitted: BTreeMap<ColumnFamilyId, (Admission, Outlook)>,
+    /// How the writers of each column family are admitted, where it is not as fast as they can.
+    families_admitted: BTreeMap<ColumnFamilyId, Admission>,
+    last_sample: Instant,
     /// When a column family that waits after a failure may be looked at again.
     retry_at: Option<Instant>,
 }
@@ -71,6 +72,7 @@ impl ControlPlane {
             sampled: false,
             drains: MeasuredDrains::default(),
             families_admitted: BTreeMap::new(),
+            last_sample: Instant::default(),
             retry_at: None,
             options,
         }
@@ -93,6 +95,9 @@ impl ControlPlane {
             Event::Sample(sample) => {
                 self.scheduler.sample(now, &sample);
                 self.drains.observe(now, &sample);
+                let over_ns = now.since(std::mem::replace(&mut self.last_sample, now));
+                let over_ns = nanoseconds(over_ns).max(1);
+                self.families.values_mut().for_each(|family| family.sampled(over_ns));
                 self.sampled = true;
                 return;
             }
@@ -200,12 +205,6 @@ impl ControlPlane {
         self.families.get(&cf).map(ColumnFamily::pending_bytes)
     }
 
-    /// What lies ahead of the writers of a column family. Only known where admission is smooth.
-    #[must_use]
-    pub fn outlook(&self, cf: ColumnFamilyId) -> Option<Outlook> {
-        self.families_admitted.get(&cf).map(|(_, outlook)| *outlook)
-    }
-
     /// What is believed of the device.
     #[must_use]
     pub fn device(&self) -> DeviceProfile {
@@ -242,88 +241,6 @@ impl ControlPlane {
     #[must_use]
     pub fn rate_limit(&self) -> Option<u64> {
         self.scheduler.bytes_per_second()
-    }
-
-    /// Looks at what has changed for the writers and says so if it matters to them.
-    fn admit(&mut self) {
-        for (cf, family) in &mut self.families {
-            if let Some(load) = family.take_load() {
-                self.write_controller.update(*cf, load, family.options());
-            }
-        }
-        let debt = self.families.values().map(ColumnFamily::pending_bytes).sum();
-        let level0 = self.families.values().map(ColumnFamily::level0_amplification).max();
-        let level0_amplification = level0.unwrap_or(1);
-        let level0_late = self.families.values().any(ColumnFamily::level0_is_late);
-        let debt_tolerated = self.families.values().map(ColumnFamily::debt_tolerated).sum();
-        self.scheduler.set_demand(Demand {
-            debt,
-            debt_tolerated,
-            level0_amplification,
-            level0_late,
-        });
-        let admission = match self.options.admission {
-            AdmissionPolicy::Triggers => self.write_controller.admission(),
-            AdmissionPolicy::Smooth => Admission::default(),
-        };
-        if admission != self.admission {
-            self.admission = admission;
-            self.actions.push_back(Action::Admit(admission));
-        }
-    }
-
-    /// Gives the writers of each column family the rate that its resources allow.
-    fn admit_smoothly(&mut self) {
-        if self.options.admission != AdmissionPolicy::Smooth {
-            // Whoever was slowed down before the policy changed is let go.
-            for (cf, (before, _)) in std::mem::take(&mut self.families_admitted) {
-                if before.cause.is_some() {
-                    let admission = Admission::default();
-                    self.actions.push_back(Action::AdmitFamily { cf, admission });
-                }
-            }
-            return;
-        }
-        let device = self.scheduler.device();
-        for (cf, family) in &self.families {
-            let mut now = family.pressure();
-            if let Some(flush) = family.flush_job() {
-                now.flushed_bytes = self.drains.uncompressed(self.scheduler.moved(flush));
-            }
-            // What makes room in level 0, and how much is left until the first of it does.
-            let (mut level0_jobs, mut least_left) = (0, [None; 2]);
-            for (id, job) in &self.jobs {
-                let Some(plan) = &job.plan else { continue };
-                if job.cf != *cf || plan.class != IoClass::L0 {
-                    continue;
-                }
-                let moved = self.scheduler.moved(*id);
-                let runs = plan.rewrite.iter().filter(|input| input.level == 0).count() as u64;
-                let bytes = plan.rewrite.iter().map(Input::bytes).sum::<u64>().max(1);
-                let merges = plan.output_level == 0;
-                let freed = runs.saturating_sub(u64::from(merges)) * 1000;
-                now.level0_done += freed.min(scale(moved, freed, bytes));
-                now.level0_merging += if merges { freed } else { 0 };
-                let left = bytes.saturating_sub(moved);
-                let least = &mut least_left[usize::from(merges)];
-                *least = Some(least.map_or(left, |least: u64| least.min(left)));
-                level0_jobs += 1;
-            }
-            // They share what there is.
-            [now.level0_left, now.level0_merge_left] =
-                least_left.map(|left| left.unwrap_or(0) * level0_jobs);
-            let drains =
-                self.drains.of(device, family.level0_amplification(), self.scheduler.fill());
-            let (admission, outlook) = judge_smoothly(*cf, family.options(), &now, &drains);
-            let before = self.families_admitted.insert(*cf, (admission, outlook));
-            let before = before.map(|(admission, _)| admission).unwrap_or_default();
-            if is_news(&before, &admission) {
-                self.actions.push_back(Action::AdmitFamily { cf: *cf, admission });
-            } else if let Some(entry) = self.families_admitted.get_mut(cf) {
-                // What was said last is what the next is compared with.
-                entry.0 = before;
-            }
-        }
     }
 
     fn start_flushes(&mut self, now: Instant) {
@@ -506,16 +423,5 @@ impl ControlPlane {
         for family in self.families.values_mut() {
             family.claims_changed();
         }
-    }
-}
-
-/// Whether writers have to hear of the difference: a rate within a twentieth is the same.
-fn is_news(before: &Admission, now: &Admission) -> bool {
-    match (before.state, now.state) {
-        (
-            AdmissionState::Delayed { bytes_per_second: before },
-            AdmissionState::Delayed { bytes_per_second: now },
-        ) => before.abs_diff(now) > before / 20,
-        (before, now) => before != now,
     }
 }

@@ -85,9 +85,9 @@ pub struct SchedulerOptions {
     pub floor_bytes_per_second: Option<u64>,
     /// What of the bandwidth stays unused, in thousandths (the paper's ε).
     pub headroom: u64,
-    /// The allocation changes when it would by more than this many thousandths of the bandwidth
-    /// (the paper: 10 MB/s of 200).
-    pub change_threshold: u64,
+    /// The allocation changes when it would by more than so many bytes a second (the paper: 10 MB/s
+    /// of 200); `None`: a twentieth of the bandwidth.
+    pub change_bytes_per_second: Option<u64>,
     /// In a long peak deep work that falls behind gets its share all the same.
     pub debt_floor: bool,
     /// Beside clients, background work takes no more than it needs to get rid of its debt in this
@@ -107,7 +107,7 @@ impl Default for SchedulerOptions {
             device_bytes_per_second: None,
             floor_bytes_per_second: None,
             headroom: 100,
-            change_threshold: 50,
+            change_bytes_per_second: None,
             debt_floor: true,
             drain_time: Duration::from_secs(10),
             hint: DeviceProfile::default(),

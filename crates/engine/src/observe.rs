@@ -1,6 +1,7 @@
 //! What the engine tells of itself: metrics in one value, and properties by name as users of
 //! RocksDB ask for them.
 
+use sateen_control::AdmissionState;
 use sateen_control::version::Version;
 
 use crate::column_family::ColumnFamilyData;
@@ -129,8 +130,10 @@ impl DbCore {
                 levels: level_shapes(&version),
                 immutable_memtables: sealed as u64,
                 compaction_debt_bytes: self.driver.pending_compaction_bytes(family.id()),
+                write_rate_limit: self.write_rate_limit(family),
             });
         }
+        metrics.scheduler = self.driver.scheduling();
         metrics.memory = MemoryUse {
             active_memtables: active,
             immutable_memtables: immutable + self.pool_memory.bytes() as u64,
@@ -152,6 +155,17 @@ impl DbCore {
         metrics.live_wal_bytes = self.pipeline.live_logs().iter().map(|(_, bytes)| bytes).sum();
         metrics
     }
+
+    /// Bytes a second that writers of the column family are slowed down to, 0 if they are stopped.
+    fn write_rate_limit(&self, family: &ColumnFamilyData) -> Option<u64> {
+        let gates = [&family.gate, &self.driver.gate];
+        let limit = |gate: &AdmissionGate| match gate.current().state {
+            AdmissionState::Open => None,
+            AdmissionState::Delayed { bytes_per_second } => Some(bytes_per_second),
+            AdmissionState::Stopped => Some(0),
+        };
+        gates.into_iter().filter_map(limit).min()
+    }
 }
 
 fn level_shapes(version: &Version) -> Vec<LevelShape> {
@@ -172,8 +186,6 @@ fn property(core: &DbCore, family: &ColumnFamilyData, name: &str) -> Option<Stri
     if let Some(level) = level_of("bytes-at-level") {
         return Some(version.level(level).bytes().to_string());
     }
-    let gates = [&family.gate, &core.driver.gate];
-    let admissions = gates.map(AdmissionGate::current);
     let active = family.active_memtable();
     let (sealed, sealed_bytes) = family.sealed_usage();
     let number: u64 = match name {
@@ -203,16 +215,8 @@ fn property(core: &DbCore, family: &ColumnFamilyData, name: &str) -> Option<Stri
         "num-deletes-active-mem-table" => active.tombstones() as u64,
         "num-snapshots" => core.snapshots.count() as u64,
         "background-errors" => core.metrics.snapshot().background_errors,
-        "is-write-stopped" => u64::from(gates.iter().any(|gate| gate.is_stopped())),
-        "actual-delayed-write-rate" => {
-            let rates = admissions.iter().filter_map(|admission| match admission.state {
-                sateen_control::AdmissionState::Delayed { bytes_per_second } => {
-                    Some(bytes_per_second)
-                }
-                _ => None,
-            });
-            rates.min().unwrap_or(0)
-        }
+        "is-write-stopped" => u64::from(core.write_rate_limit(family) == Some(0)),
+        "actual-delayed-write-rate" => core.write_rate_limit(family).unwrap_or(0),
         "device-read-bandwidth" => core.driver.device().read_bytes_per_second,
         "device-write-bandwidth" => core.driver.device().write_bytes_per_second,
         "device-barrier-nanoseconds" => core.driver.device().barrier_ns,

@@ -138,6 +138,9 @@ option_struct! {
         /// Bytes a second that flushes and compactions out of level 0 get whatever clients need.
         /// `none`: what the memtables fill up with.
         scheduler_floor: Option<u64> = None, Bytes, mutable, none;
+        /// What flushes and compactions get is changed when it would be by more than so many bytes
+        /// a second. `none`: by more than a twentieth of the device's bandwidth.
+        scheduler_change_threshold: Option<u64> = None, Bytes, mutable, none;
         /// While clients use the device, flushes and compactions take no more of what they leave
         /// than it takes to work off the debt in this time. `0`: all of it, as in the paper.
         scheduler_drain_time: Duration = Duration::from_secs(10), Span, mutable, none;

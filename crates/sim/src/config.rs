@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 /// Names that [`Policy::named`] knows.
 pub const POLICY_NAMES: &[&str] =
-    &["silk", "rocksdb", "rocksdb-limited", "rocksdb-autotuned", "leveldb"];
+    &["sateen", "silk", "rocksdb", "rocksdb-limited", "rocksdb-autotuned", "leveldb"];
 
 /// What of the device's bandwidth the fixed limiter of `rocksdb-limited` leaves to background
 /// writes, in percent: the paper's 75 MB/s of 200 (SILK §6.1), about.
@@ -48,12 +48,16 @@ impl Policy {
         let mut family = CfOptions::rocksdb();
         let mut read_request_bytes = 2 << 20;
         match name {
-            "silk" => {
+            "sateen" | "silk" => {
                 control = control.with_max_background_jobs(4);
                 control.scheduler = SchedulerOptions::silk();
                 control.admission = AdmissionPolicy::Smooth;
                 control.parallel_only_under_pressure = false;
                 read_request_bytes = 256 << 10;
+                if name == "sateen" {
+                    family.level0_file_size = 8 << 20;
+                    family.cut_at_gaps = true;
+                }
             }
             "rocksdb" => {}
             "rocksdb-limited" => {

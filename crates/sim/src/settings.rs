@@ -82,7 +82,9 @@ impl Policy {
             "scheduler_priority" => scheduler.priority = flag(name, value)?,
             "scheduler_floor" => scheduler.floor_bytes_per_second = some(bytes(name, value)?),
             "scheduler_headroom" => scheduler.headroom = number(name, value)?,
-            "scheduler_change_threshold" => scheduler.change_threshold = number(name, value)?,
+            "scheduler_change_threshold" => {
+                scheduler.change_bytes_per_second = some(bytes(name, value)?);
+            }
             "debt_floor" => scheduler.debt_floor = flag(name, value)?,
             "scheduler_drain_time" => {
                 scheduler.drain_time = Duration::from_millis(number(name, value)?);

@@ -2,6 +2,7 @@
 //! what it must remember (a round-robin cursor) is part of the version.
 
 mod cutter;
+mod early_end;
 mod gap;
 mod in_flight;
 mod leveled;
@@ -13,6 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use cutter::OutputCutter;
+pub use early_end::EarlyEnd;
 pub use in_flight::{ClaimError, InFlight};
 pub use leveled::LeveledPicker;
 pub use manual::{ManualCompaction, ManualStep};

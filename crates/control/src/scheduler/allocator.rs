@@ -3,9 +3,10 @@
 //! takes what it needs: the closer to its limit a device is, the longer every request takes, and
 //! debt that is gone in seconds harms nobody.
 
+use super::BARRIERS;
 use super::device::DeviceProfile;
 use super::monitor::Monitor;
-use crate::arithmetic::{nanoseconds, per_second, scale};
+use crate::arithmetic::{NS_PER_SECOND, nanoseconds, per_second, scale};
 use crate::options::SchedulerOptions;
 
 /// Bytes a second for background work.
@@ -34,6 +35,8 @@ pub(crate) struct Demand {
     pub(crate) level0_amplification: u64,
     /// Writers will be slowed down for level 0 soon.
     pub(crate) level0_late: bool,
+    /// Bytes of a memtable, where they are largest.
+    pub(crate) memtable_bytes: u64,
 }
 
 /// No floor is lower: memtables have to be flushed, whatever is believed of the device.
@@ -43,12 +46,22 @@ const PACE_MIN: u64 = 16 << 20;
 /// A byte that is flushed is read and written again by the compaction out of level 0, with what it
 /// overlaps below: so many times at least.
 const LEVEL0_AMPLIFICATION_MIN: u64 = 2;
+/// Without a setting, an allocation changes by more than this part of the bandwidth.
+const CHANGE_PART: u64 = 20;
+
+/// A rate for what has to be done in this time, of which it waits for barriers: however slow they
+/// are, for three quarters of it at most.
+fn beside_barriers(rate: u64, within_ns: u64, barrier_ns: u64) -> u64 {
+    let lost_ns = barrier_ns.saturating_mul(BARRIERS).min(within_ns / 4 * 3);
+    scale(rate, within_ns.max(1), within_ns - lost_ns)
+}
 
 impl Allocation {
     /// What is due now. `usable`: what may be asked of the device, reads and writes.
     pub(crate) fn due(
         options: &SchedulerOptions,
         usable: (u64, u64),
+        barrier_ns: u64,
         monitor: &Monitor,
         demand: Demand,
     ) -> Allocation {
@@ -58,7 +71,9 @@ impl Allocation {
         let down = demand.level0_amplification.max(LEVEL0_AMPLIFICATION_MIN);
         // Of the most that was written lately: who waits for a flush writes less, and must not get
         // less of the device for that.
-        let needed = monitor.fill_peak().saturating_mul(1 + down);
+        let fill = monitor.fill_peak();
+        let until_full_ns = scale(demand.memtable_bytes, NS_PER_SECOND, fill);
+        let needed = beside_barriers(fill.saturating_mul(1 + down), until_full_ns, barrier_ns);
         let floor = options.floor_bytes_per_second.unwrap_or(needed.max(FLOOR_MIN));
         let pace = if monitor.clients_active() && !options.drain_time.is_zero() {
             // At least what deep work needs in the long run, and some of it to catch up.
@@ -86,9 +101,9 @@ impl Allocation {
         options: &SchedulerOptions,
     ) -> bool {
         let differs = |now: u64, then: u64, bandwidth: u64| {
+            let threshold = options.change_bytes_per_second.unwrap_or(bandwidth / CHANGE_PART);
             // That nothing is left, or something again, pauses deep work or lets it go on.
-            (now == 0) != (then == 0)
-                || now.abs_diff(then) > scale(bandwidth, options.change_threshold, 1000)
+            (now == 0) != (then == 0) || now.abs_diff(then) > threshold
         };
         differs(self.read, before.read, device.read_bytes_per_second)
             || differs(self.write, before.write, device.write_bytes_per_second)

@@ -16,13 +16,15 @@
 
 mod direction;
 mod requests;
+#[cfg(test)]
+mod tests;
 
-use crate::arithmetic::scale;
+use crate::arithmetic::{NS_PER_SECOND, scale};
 use crate::event::Sample;
 use crate::types::{Instant, IoClass};
 
 use direction::{BUSY_SAMPLES, Direction, Window};
-use requests::Requests;
+use requests::{Awaited, Requests};
 
 /// What is believed of a device. Kept across restarts as a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +81,8 @@ pub(crate) struct DeviceModel {
     read: Direction,
     write: Direction,
     barrier_ns: u64,
-    client_reads: Requests,
-    client_writes: Requests,
+    /// What clients wait for, by [`Awaited`].
+    clients: [Requests; Awaited::COUNT],
     /// Some sample of the window showed clients harmed.
     harmed: bool,
     /// How sure it is that they wait behind background work, in thousandths of a sample.
@@ -102,8 +104,7 @@ impl DeviceModel {
             read: Direction::new(hint.read_bytes_per_second),
             write: Direction::new(hint.write_bytes_per_second),
             barrier_ns: hint.barrier_ns.max(1),
-            client_reads: Requests::default(),
-            client_writes: Requests::default(),
+            clients: [Requests::default(); Awaited::COUNT],
             harmed: false,
             sure: 0,
             noise: 0,
@@ -169,10 +170,14 @@ impl DeviceModel {
         let window = Window { ns: window_ns, free: self.free, harmed };
         let (read, write) = (&mut self.read, &mut self.write);
         for direction in [&mut *read, &mut *write] {
-            direction.judge_trial(now, &mut self.client_reads, &mut self.client_writes);
+            direction.judge_trial(now, &mut self.clients);
         }
-        read.learn(now, &window, false, self.client_reads.strained(), write.wanted);
-        write.learn(now, &window, true, self.client_writes.strained(), read.wanted);
+        let strained = |awaited: &[Awaited]| {
+            awaited.iter().copied().find(|awaited| self.clients[*awaited as usize].strained())
+        };
+        read.learn(now, &window, strained(&[Awaited::Reads]), write.wanted);
+        let of_writes = strained(&[Awaited::LogWrites, Awaited::LogSyncs]);
+        write.learn(now, &window, of_writes, read.wanted);
         // Compactions write about what they read: both at once, or the other is in the way.
         if read.wants_more(now, &window) || write.wants_more(now, &window) {
             for direction in [&mut *read, &mut *write] {
@@ -194,10 +199,17 @@ impl DeviceModel {
         let since = self.rests_since.filter(|_| rests).unwrap_or(now);
         self.rests_since = rests.then_some(since);
         let rests = rests && now.0 - since.0 >= DRAINED_NS;
-        let reads = self.client_reads.harmed(client.reads, client.read_ns, rests);
-        let writes = self.client_writes.harmed(wal.writes, wal.write_ns, rests);
+        let [of_reads, of_writes, of_syncs] = &mut self.clients;
+        let reads = of_reads.harmed(client.reads, client.read_ns, rests);
+        let writes = of_writes.harmed(wal.writes, wal.write_ns, rests);
+        // A barrier takes what the file system has to do for it, now more, now less: what counts is
+        // only whether they take longer for a while.
+        // Nor does it count how much was written to the log before it.
+        let transfer_ns = scale(wal.write_bytes, NS_PER_SECOND, self.write.bandwidth);
+        let sync_ns = wal.sync_ns.saturating_sub(transfer_ns);
+        let _one_sample = of_syncs.harmed(wal.syncs, sync_ns, rests);
         let harmed = reads || writes;
-        if self.client_reads.is_new() || self.client_writes.is_new() {
+        if of_reads.is_new() || of_writes.is_new() {
             self.brake_until = Instant(now.0 + BRAKE_NS);
         }
         if self.rests_since.is_some() && !rests {
@@ -223,10 +235,11 @@ impl DeviceModel {
         self.sure = 0;
         // Reads wait behind reads first of all; behind writes if there are hardly any reads.
         if reads && !no_reads {
-            self.read.cut(now, window_ns, self.free, false);
+            self.read.cut(now, window_ns, self.free, Awaited::Reads);
         }
         if !no_writes && (writes || no_reads) {
-            self.write.cut(now, window_ns, self.free, !reads);
+            let awaited = if reads { Awaited::Reads } else { Awaited::LogWrites };
+            self.write.cut(now, window_ns, self.free, awaited);
         }
     }
 }

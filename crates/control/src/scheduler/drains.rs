@@ -1,5 +1,6 @@
 //! How fast flushes and compactions carry off what clients write, as it was measured.
 
+use super::BARRIERS;
 use super::device::DeviceProfile;
 use crate::arithmetic::{follow, per_second, scale};
 use crate::event::Sample;
@@ -72,6 +73,7 @@ impl MeasuredDrains {
         let above = fill.saturating_mul(1 + level0_amplification);
         let deep = (write / 10 * 9).saturating_sub(above).max(write / 3);
         Drains {
+            barriers_ns: device.barrier_ns.saturating_mul(BARRIERS),
             flush: self.uncompressed(flush),
             level0: level0 / level0_amplification.max(1),
             level0_bandwidth: level0,

@@ -28,6 +28,7 @@ pub use device::DeviceProfile;
 use device::{DeviceModel, without};
 pub(crate) use drains::MeasuredDrains;
 use monitor::Monitor;
+pub(crate) use monitor::{FILL, Smoothed};
 use rate_limiter::RateLimiter;
 pub(crate) use running::Lane;
 use running::{Running, Source, State, thousandths};
@@ -36,6 +37,8 @@ use slice::Slices;
 /// A place in the queue: rank, the share that was had, first come, first served.
 type Place = (u8, u64, u64, JobId);
 
+/// What a job ends with: a barrier for its file and one for the manifest.
+pub(crate) const BARRIERS: u64 = 2;
 /// So much may collect for the next grants.
 const BURST_NS: u64 = 10_000_000;
 /// While clients use the device, so many steps of compactions are under way at a time.
@@ -125,6 +128,8 @@ impl IoScheduler {
             // Nobody looks for the end of a peak any more.
             self.credit = 0;
             self.pause_for_peak(false);
+        } else {
+            self.note_allocation();
         }
         self.queue = self
             .jobs
@@ -277,8 +282,7 @@ impl IoScheduler {
         let due = self.due();
         if due.is_news(&self.allocation, self.device(), &self.options) {
             self.allocation = due;
-            let Allocation { client, read, write, .. } = due;
-            self.notes.push(Note::Bandwidth { client, read, write });
+            self.note_allocation();
         } else {
             let Allocation { client, read, write, .. } = self.allocation;
             self.allocation = Allocation { client, read, write, ..due };
@@ -450,7 +454,8 @@ impl IoScheduler {
             }
             None => self.device.usable(headroom),
         };
-        Allocation::due(&self.options, usable, &self.monitor, self.demand)
+        let barrier_ns = self.device().barrier_ns;
+        Allocation::due(&self.options, usable, barrier_ns, &self.monitor, self.demand)
     }
 
     /// Each byte that clients write funds its share of deep work, the more of it the longer that
@@ -467,6 +472,11 @@ impl IoScheduler {
         let earned = due.min(most);
         let most = to_i64(self.slices.bytes_max().saturating_mul(CREDIT_SLICES_MAX));
         self.credit = self.credit.saturating_add(to_i64(earned)).min(most);
+    }
+
+    fn note_allocation(&mut self) {
+        let Allocation { client, read, write, .. } = self.allocation;
+        self.notes.push(Note::Bandwidth { client, read, write });
     }
 
     /// When clients leave nothing, all deep jobs are paused; that is told.

@@ -6,7 +6,7 @@ use crate::types::{Instant, IoClass};
 
 /// A rate that follows a rise within a few samples and a fall over `fall_ns`.
 #[derive(Clone, Copy, Debug)]
-struct Smoothed {
+pub(crate) struct Smoothed {
     per_second: u64,
     rise_ns: u64,
     fall_ns: u64,
@@ -17,10 +17,14 @@ impl Smoothed {
         Smoothed { per_second: 0, rise_ns, fall_ns }
     }
 
-    fn add(&mut self, amount: u64, over_ns: u64) {
+    pub(crate) fn add(&mut self, amount: u64, over_ns: u64) {
         let now = per_second(amount, over_ns);
         let time_ns = if now > self.per_second { self.rise_ns } else { self.fall_ns };
         self.per_second = follow(self.per_second, now, over_ns, time_ns);
+    }
+
+    pub(crate) fn per_second(&self) -> u64 {
+        self.per_second
     }
 }
 
@@ -28,7 +32,7 @@ impl Smoothed {
 /// that wait use less of the device, and must not get less for that.
 const CLIENT: Smoothed = Smoothed::new(20_000_000, NS_PER_SECOND);
 /// What memtables fill up with: what counts is whether a flush ends before the next one is due.
-const FILL: Smoothed = Smoothed::new(250_000_000, NS_PER_SECOND);
+pub(crate) const FILL: Smoothed = Smoothed::new(250_000_000, NS_PER_SECOND);
 /// The same as it was in the last peak.
 const FILL_PEAK: Smoothed = Smoothed::new(250_000_000, 20 * NS_PER_SECOND);
 /// What happens over a peak and a valley.

@@ -12,7 +12,7 @@ use crate::types::ColumnFamilyId;
 
 pub use gate::Gate;
 pub use smooth::Outlook;
-pub(crate) use smooth::{Drains, Pressure, judge as judge_smoothly};
+pub(crate) use smooth::{Drains, Pressure, is_at_ease, judge as judge_smoothly};
 
 /// Why writers wait. Every wait has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

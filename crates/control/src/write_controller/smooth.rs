@@ -26,10 +26,10 @@ pub(crate) struct Pressure {
     /// read.
     pub(crate) level0_runs: u32,
     pub(crate) level0_done: u64,
-    /// Bytes that compactions out of level 0 have yet to move until one of them has ended; the same
-    /// for merges within it, and how many thousandths of a run these free.
-    pub(crate) level0_left: u64,
-    pub(crate) level0_merge_left: u64,
+    /// Bytes that compactions out of level 0 have yet to move until one of them has ended, if there
+    /// are any; the same for merges within it, and how many thousandths of a run these free.
+    pub(crate) level0_left: Option<u64>,
+    pub(crate) level0_merge_left: Option<u64>,
     pub(crate) level0_merging: u64,
     /// Bytes that deep compactions are behind, and how many of them may wait.
     pub(crate) debt: u64,
@@ -48,6 +48,24 @@ pub(crate) struct Drains {
     pub(crate) deep_bandwidth: u64,
     /// What clients write now.
     pub(crate) fill: u64,
+    /// What a job waits for barriers at its end, in nanoseconds.
+    pub(crate) barriers_ns: u64,
+}
+
+impl Drains {
+    /// What a column family has of it that gets so much of so much.
+    pub(crate) fn part(self, share: u64, of: u64) -> Drains {
+        let part = |rate: u64| scale(rate, share, of).max(1);
+        Drains {
+            flush: part(self.flush),
+            level0: part(self.level0),
+            level0_bandwidth: part(self.level0_bandwidth),
+            deep: part(self.deep),
+            deep_bandwidth: part(self.deep_bandwidth),
+            fill: scale(self.fill, share, of),
+            barriers_ns: self.barriers_ns,
+        }
+    }
 }
 
 /// How things will go on.
@@ -104,20 +122,42 @@ fn part(used: u64, from: u64, to: u64) -> u64 {
     scale(used - from, THOUSAND, to - from).clamp(1, THOUSAND)
 }
 
+/// Runs of level 0 at which they begin to matter: twice the trigger, or where RocksDB slows writers
+/// down if that is earlier.
+fn level0_from(options: &CfOptions) -> u64 {
+    let trigger = u64::from(options.level0_file_num_compaction_trigger);
+    let stop = u64::from(options.level0_stop_writes_trigger.max(1));
+    (2 * trigger).min(u64::from(options.level0_slowdown_writes_trigger)).min(stop - 1)
+}
+
+/// Whether nothing is near a limit, whatever drains it: [`judge`] would find the same.
+pub(crate) fn is_at_ease(options: &CfOptions, now: &Pressure) -> bool {
+    let soft = options.soft_pending_compaction_bytes_limit;
+    let debt_max = if soft == 0 { DEBT_MIN } else { soft.min(DEBT_MIN) };
+    let compacts = !options.disable_auto_compactions;
+    let level0 = u64::from(now.level0_runs) + 1;
+    now.sealed == 0 && !(compacts && (level0 > level0_from(options) || now.debt > debt_max))
+}
+
 fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource; 5] {
     let memtable = options.write_buffer_size.max(1);
     let memtables_max = u64::from(options.max_write_buffer_number.max(1));
     let in_memory = u64::from(now.sealed) * memtable + now.active_bytes.min(memtable);
+    // What could be written while a job waits for its barriers is part of what is left of it, up to
+    // a memtable: one that took seconds does not stop writers for long.
+    let with_barriers = |left: u64, rate: u64| {
+        left.saturating_add(scale(rate, drains.barriers_ns, NS_PER_SECOND).min(memtable))
+    };
     let left = now.sealed_bytes.saturating_sub(now.flushed_bytes);
+    let left = with_barriers(left, drains.flush);
     let memory_room = (memtables_max * memtable).saturating_sub(in_memory);
     // The flush is done in time if what is left of it takes no longer than filling what is left of
     // memory: then the one drains as fast as the other fills.
-    let memory_used = if now.sealed == 0 { 0 } else { part(left, 0, left + memory_room) };
+    let memory_used =
+        if now.sealed == 0 { 0 } else { part(left, 0, left.saturating_add(memory_room)) };
 
     let stop = u64::from(options.level0_stop_writes_trigger.max(1));
-    let trigger = u64::from(options.level0_file_num_compaction_trigger);
-    // From twice the trigger on, or where RocksDB begins if that is earlier.
-    let from = (2 * trigger).min(u64::from(options.level0_slowdown_writes_trigger)).min(stop - 1);
+    let from = level0_from(options);
     let filling = scale(now.active_bytes.min(memtable), THOUSAND, memtable);
     let runs_now = u64::from(now.level0_runs) * THOUSAND + filling;
     let runs = runs_now.saturating_sub(now.level0_done);
@@ -126,12 +166,13 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
     // Runs stay until their compaction has ended: by then no more may have come than there is
     // room for, as with memtables and their flush. Far from the limit the forecast counts less:
     // merges within level 0 make more room, before a compaction out of it has ended.
-    let until = |left: u64, runs: u64| {
+    let until = |left: Option<u64>, runs: u64| {
         let coming = scale(memtable, (stop * THOUSAND).saturating_sub(runs), THOUSAND);
         let near = part(runs, from * THOUSAND, stop * THOUSAND);
+        let left = left.map_or(0, |left| with_barriers(left, drains.level0_bandwidth));
         Resource {
             cause: StallCause::Level0Runs,
-            used: scale(part(left, 0, left + coming), near, THOUSAND),
+            used: scale(part(left, 0, left.saturating_add(coming)), near, THOUSAND),
             drain: drains.level0_bandwidth,
             room: coming,
         }

@@ -13,189 +13,18 @@ use sateen_control::compaction::{
     CompactionPicker, InFlight, LevelTargets, LeveledPicker, PickContext, pending_compaction_bytes,
     scores,
 };
-use sateen_control::options::{
-    AdmissionPolicy, BottommostLevelCompaction, CompactionPri, CompressionCode, Preemption,
-    RateLimiterMode,
-};
-use sateen_control::version::{AddedTable, Placement, RemovedTable};
+use sateen_control::options::BottommostLevelCompaction;
+use sateen_control::version::{AddedTable, RemovedTable};
 use sateen_control::{
-    Action, CfOptions, ColumnFamilyId, ControlOptions, ControlPlane, Epoch, Event, FileId, Instant,
-    JobId, JobResult, RequestId, SeqNo, TableId, TableMeta, Version, VersionEdit,
+    Action, CfOptions, ColumnFamilyId, ControlOptions, ControlPlane, Epoch, Event, Instant, JobId,
+    JobResult, RequestId, Version, VersionEdit,
 };
 
 mod load;
+mod parse;
 
 use load::{Device, Load, stepped};
-
-/// The words of a command line: plain ones, and `key=value`.
-struct Line<'a> {
-    words: Vec<&'a str>,
-    values: BTreeMap<&'a str, &'a str>,
-}
-
-impl<'a> Line<'a> {
-    fn parse(line: &'a str) -> Line<'a> {
-        let mut parsed = Line { words: Vec::new(), values: BTreeMap::new() };
-        for word in line.split_whitespace() {
-            match word.split_once('=') {
-                Some((key, value)) => drop(parsed.values.insert(key, value)),
-                None => parsed.words.push(word),
-            }
-        }
-        parsed
-    }
-
-    fn word(&self, at: usize) -> &'a str {
-        self.words.get(at).copied().unwrap_or_else(|| panic!("word {at} is missing"))
-    }
-
-    fn number(&self, key: &str) -> u64 {
-        self.values.get(key).map_or(0, |value| number(value))
-    }
-}
-
-/// A number with `K`, `M` or `G` behind it.
-fn number(text: &str) -> u64 {
-    let (digits, shift) = match text.as_bytes().last() {
-        Some(b'K') => (&text[..text.len() - 1], 10),
-        Some(b'M') => (&text[..text.len() - 1], 20),
-        Some(b'G') => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    digits.parse::<u64>().unwrap_or_else(|_| panic!("not a number: {text}")) << shift
-}
-
-fn id(text: &str) -> u64 {
-    text.trim_start_matches(|c: char| c.is_alphabetic()).parse().unwrap()
-}
-
-fn duration(text: &str) -> Duration {
-    match text.strip_suffix("ms") {
-        Some(ms) => Duration::from_millis(ms.parse().unwrap()),
-        None => Duration::from_secs(text.strip_suffix('s').unwrap().parse().unwrap()),
-    }
-}
-
-fn flag(text: &str) -> bool {
-    matches!(text, "true" | "on")
-}
-
-fn set_cf(options: &mut CfOptions, key: &str, value: &str) {
-    let n = || number(value);
-    let small = || u32::try_from(number(value)).unwrap();
-    match key {
-        "levels" => options.num_levels = n() as usize,
-        "memtables" => options.max_write_buffer_number = small(),
-        "merge" => options.min_write_buffer_number_to_merge = small(),
-        "trigger" => options.level0_file_num_compaction_trigger = small(),
-        "slowdown" => options.level0_slowdown_writes_trigger = small(),
-        "stop" => options.level0_stop_writes_trigger = small(),
-        "soft" => options.soft_pending_compaction_bytes_limit = n(),
-        "hard" => options.hard_pending_compaction_bytes_limit = n(),
-        "base" => options.max_bytes_for_level_base = n(),
-        "multiplier" => options.max_bytes_for_level_multiplier = value.parse().unwrap(),
-        "dynamic" => options.level_compaction_dynamic_level_bytes = flag(value),
-        "target" => options.target_file_size_base = n(),
-        "max-compaction" => options.max_compaction_bytes = n(),
-        "max-grandparents" => options.max_grandparent_overlap_bytes = n(),
-        "candidates" => options.victim_candidates_max = n() as usize,
-        "intra" => options.intra_level0_compaction = flag(value),
-        "auto" => options.disable_auto_compactions = !flag(value),
-        "compression" => {
-            options.compression_per_level =
-                value.split(',').map(|code| CompressionCode(code.parse().unwrap())).collect();
-        }
-        "pri" => {
-            options.compaction_pri = match value {
-                "overlap" => CompactionPri::MinOverlappingRatio,
-                "round-robin" => CompactionPri::RoundRobin,
-                "size" => CompactionPri::ByCompensatedSize,
-                "oldest-largest" => CompactionPri::OldestLargestSeqFirst,
-                "oldest-smallest" => CompactionPri::OldestSmallestSeqFirst,
-                _ => panic!("unknown priority {value}"),
-            }
-        }
-        _ => panic!("unknown option {key}"),
-    }
-}
-
-fn set_control(options: &mut ControlOptions, key: &str, value: &str) {
-    match key {
-        "flushes" => options.max_background_flushes = number(value) as usize,
-        "compactions" => options.max_background_compactions = number(value) as usize,
-        "l0-reserved" => options.l0_slots_reserved = number(value) as usize,
-        "serial" => options.parallel_only_under_pressure = flag(value),
-        "priority" => options.scheduler.priority = flag(value),
-        "slice" => options.slice_bytes_max = number(value),
-        "rate" => {
-            options.rate_limiter.bytes_per_second = (value != "none").then(|| number(value));
-        }
-        "fairness" => options.rate_limiter.fairness = number(value) as u32,
-        "tuned" => options.rate_limiter.auto_tuned = flag(value),
-        "mode" => {
-            options.rate_limiter.mode = match value {
-                "reads" => RateLimiterMode::ReadsOnly,
-                "writes" => RateLimiterMode::WritesOnly,
-                _ => RateLimiterMode::AllIo,
-            }
-        }
-        "preempt" => {
-            options.scheduler.preemption = match value {
-                "off" => Preemption::Off,
-                "random" => Preemption::Random,
-                _ => Preemption::LeastLoss,
-            }
-        }
-        "discard" => options.scheduler.discard_preempted = flag(value),
-        "bandwidth" => options.scheduler.bandwidth = flag(value),
-        "device" => options.scheduler.device_bytes_per_second = Some(number(value)),
-        "floor" => options.scheduler.floor_bytes_per_second = Some(number(value)),
-        "drain" => options.scheduler.drain_time = duration(value),
-        "admission" => {
-            options.admission = match value {
-                "smooth" => AdmissionPolicy::Smooth,
-                _ => AdmissionPolicy::Triggers,
-            }
-        }
-        "delayed-rate" => options.delayed_write_rate = number(value),
-        "retry" => options.retry_delay = duration(value),
-        _ => panic!("unknown option {key}"),
-    }
-}
-
-/// `[tID=]smallest-largest:size[:dN][:sN]`: N percent tombstones, newest sequence number N.
-fn table(text: &str, next_id: &mut u64) -> Arc<TableMeta> {
-    let (id_text, rest) = match text.split_once('=') {
-        Some((id, rest)) => (Some(id), rest),
-        None => (None, text),
-    };
-    let mut parts = rest.split(':');
-    let (smallest, largest) = parts.next().unwrap().split_once('-').expect("smallest-largest");
-    let size_bytes = number(parts.next().expect("a size"));
-    let (mut tombstones, mut seqno) = (0, 0);
-    for part in parts {
-        match part.split_at(1) {
-            ("d", percent) => tombstones = percent.parse().unwrap(),
-            ("s", newest) => seqno = newest.parse().unwrap(),
-            _ => panic!("unknown: {part}"),
-        }
-    }
-    let id = id_text.map_or_else(|| *next_id + 1, id);
-    *next_id = id.max(*next_id);
-    Arc::new(TableMeta {
-        id: TableId(id),
-        placement: Placement::WholeFile(FileId(id)),
-        size_bytes,
-        smallest: smallest.as_bytes().into(),
-        largest: largest.as_bytes().into(),
-        seqno_min: SeqNo(seqno),
-        seqno_max: SeqNo(seqno),
-        entries: 100,
-        tombstones,
-        raw_bytes: size_bytes,
-        tail_bytes: 0,
-    })
-}
+use parse::{Line, duration, flag, id, number, set_cf, set_control, table};
 
 #[derive(Default)]
 struct World {
@@ -234,6 +63,7 @@ impl World {
     ///   second, the device reads so many; `busy`: all of it takes so many microseconds longer
     /// - `outlook N`: what lies ahead of the writers of a column family
     /// - `believed`: what is believed of the device
+    /// - `reclaim N`: how fast so many bytes of dead tables are given back
     /// - `poll`: all that is to do, and when to ask again; `poll no-grants`: without grants, which
     ///   are given all the same
     fn run(&mut self, command: &str, input: &[&str]) -> String {
@@ -281,6 +111,10 @@ impl World {
             "believed" => {
                 let profile = self.plane.as_ref().expect("a plane").device();
                 format!("reads {} MB/s\n", profile.read_bytes_per_second / 1_000_000)
+            }
+            "reclaim" => {
+                let plane = self.plane.as_ref().expect("a plane");
+                format!("{:?}\n", plane.reclaim_rate(number(line.word(1))))
             }
             "busy" => self.busy(number(line.word(1)), false),
             "slow" => self.busy(number(line.word(1)), true),

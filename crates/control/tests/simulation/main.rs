@@ -4,9 +4,11 @@
 //! in the end nothing is left to do and nothing is held.
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
+mod checks;
 mod random;
+mod scheduling;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sateen_control::compaction::{InFlight, LevelTargets, scores};
@@ -14,8 +16,8 @@ use sateen_control::options::BottommostLevelCompaction;
 use sateen_control::version::{AddedTable, Placement};
 use sateen_control::{
     Action, AdmissionState, CfOptions, ColumnFamilyId, CompactionPlan, ControlPlane, Epoch, Event,
-    FileId, Instant, JobId, JobResult, RequestId, SeqNo, TableId, TableMeta, UserKey, Version,
-    VersionEdit,
+    FileId, Instant, IoClass, JobId, JobResult, RequestId, Sample, SeqNo, TableId, TableMeta,
+    UserKey, Version, VersionEdit,
 };
 
 use random::{Random, random_control, random_options};
@@ -52,6 +54,7 @@ struct Job {
     granted: Option<u64>,
     steps_left: u64,
     discarded: bool,
+    finish_early: bool,
 }
 
 struct World {
@@ -62,6 +65,12 @@ struct World {
     tables: BTreeMap<TableId, Entries>,
     jobs: BTreeMap<JobId, Job>,
     requests: BTreeMap<RequestId, bool>,
+    paused: BTreeSet<JobId>,
+    /// Column families whose writers are not as fast as they can.
+    slowed_down: BTreeSet<ColumnFamilyId>,
+    /// What has happened since the last sample, and when that was.
+    sample: Sample,
+    sampled_at: Instant,
     last_seqno: u64,
     last_table: u64,
     last_epoch: u64,
@@ -79,6 +88,12 @@ struct Seen {
     manual: usize,
     delayed: usize,
     stopped: usize,
+    preempted: usize,
+    peaks: usize,
+    resumed: usize,
+    /// Compactions that were told to end early, and those that did before they were done.
+    told_to_end: usize,
+    ended_early: usize,
 }
 
 impl World {
@@ -93,6 +108,10 @@ impl World {
             tables: BTreeMap::new(),
             jobs: BTreeMap::new(),
             requests: BTreeMap::new(),
+            paused: BTreeSet::new(),
+            slowed_down: BTreeSet::new(),
+            sample: Sample::default(),
+            sampled_at: Instant(0),
             last_seqno: 0,
             last_table: 0,
             last_epoch: 0,
@@ -127,6 +146,7 @@ impl World {
         let cf = self.random_family();
         let base = self.random.below(KEYS);
         let sequential = !self.random.one_in(3);
+        self.sample.user_bytes += count * ENTRY_BYTES;
         let mut memtable = Entries::new();
         for i in 0..count {
             let key = if sequential { base + i } else { self.random.below(KEYS) };
@@ -205,7 +225,7 @@ impl World {
         self.memtables_changed(cf);
     }
 
-    fn finish_compaction(&mut self, plan: &CompactionPlan) {
+    fn finish_compaction(&mut self, plan: &CompactionPlan, early: bool) {
         let mut merged = Entries::new();
         for table in plan.rewrite.iter().flat_map(|input| &input.tables) {
             for (key, entry) in &self.tables[&table.id] {
@@ -218,14 +238,24 @@ impl World {
         merged.retain(|n, entry| entry.1 || below.may_contain(&key(*n)));
         let mut cutter = plan.output_cutter();
         let mut outputs = vec![Entries::new()];
+        let mut edit = plan.edit();
+        let mut early_end = plan.early_end().filter(|_| early);
         for (n, entry) in merged {
+            let has_written = !outputs[0].is_empty();
+            if let Some(end) = &mut early_end
+                && end.may_end_before(&key(n))
+                && has_written
+            {
+                edit = plan.edit_before(&key(n));
+                self.seen.ended_early += 1;
+                break;
+            }
             let bytes = outputs.last().unwrap().len() as u64 * ENTRY_BYTES;
             if cutter.cut_before(&key(n), bytes) {
                 outputs.push(Entries::new());
             }
             outputs.last_mut().unwrap().insert(n, entry);
         }
-        let mut edit = plan.edit();
         for output in outputs.into_iter().filter(|output| !output.is_empty()) {
             let (level, epoch) = (plan.output_level, plan.output_epoch);
             let table = self.table(output);
@@ -256,26 +286,24 @@ impl World {
                 self.seen.parallel_max = self.seen.parallel_max.max(running);
             }
             Action::Grant { job, bytes } => {
-                assert!(bytes > 0);
+                assert!(bytes > 0 && !self.paused.contains(&job), "{job} is paused");
                 let job = self.jobs.get_mut(&job).expect("a grant for a running job");
                 assert_eq!(job.granted.replace(bytes), None, "two grants at a time");
             }
-            Action::Discard { job } => {
-                // It may have ended when its family was dropped.
-                if let Some(job) = self.jobs.get_mut(&job) {
-                    job.discarded = true;
-                }
+            Action::Discard { job } => self.discard(job),
+            Action::FinishEarly { job } => {
+                self.seen.told_to_end += 1;
+                let job = self.jobs.get_mut(&job).expect("a running job ends early");
+                assert!(!std::mem::replace(&mut job.finish_early, true), "told twice");
             }
-            Action::AdmitFamily { .. } | Action::FinishEarly { .. } | Action::Note(_) => {
-                unreachable!("{action}: not with these options")
-            }
-            Action::Admit(admission) => {
-                assert_eq!(admission.cause.is_none(), admission.state == AdmissionState::Open);
+            Action::Note(note) => self.note(&note),
+            Action::Admit(admission) => self.admitted(&admission),
+            Action::AdmitFamily { cf, admission } => {
+                self.admitted(&admission);
                 match admission.state {
-                    AdmissionState::Open => {}
-                    AdmissionState::Delayed { .. } => self.seen.delayed += 1,
-                    AdmissionState::Stopped => self.seen.stopped += 1,
-                }
+                    AdmissionState::Open => self.slowed_down.remove(&cf),
+                    _ => self.slowed_down.insert(cf),
+                };
             }
             Action::ManualDone { request, complete } => {
                 self.seen.manual += usize::from(complete);
@@ -291,64 +319,9 @@ impl World {
             Work::Flush { .. } => 1 + self.random.below(3),
             Work::Compaction(_) => 1 + self.random.below(40),
         };
-        let job = Job { work, granted: None, steps_left, discarded: false };
+        let (discarded, finish_early) = (false, false);
+        let job = Job { work, granted: None, steps_left, discarded, finish_early };
         assert!(self.jobs.insert(id, job).is_none());
-    }
-
-    /// A new plan takes what is there and nothing that another has.
-    fn check_plan(&self, plan: &CompactionPlan) {
-        let version = &self.families[&plan.cf].version;
-        for input in plan.inputs() {
-            assert!(!input.tables.is_empty());
-            let run = version.level(input.level).run(input.epoch).expect("a run of the version");
-            for table in &input.tables {
-                assert!(run.locate(&table.smallest, table.id).is_some(), "{plan}");
-            }
-        }
-        let (lo, hi) = plan.bounds().unwrap();
-        let others = self.jobs.values().filter_map(|job| match &job.work {
-            Work::Compaction(other) if other.cf == plan.cf => Some(other),
-            _ => None,
-        });
-        for other in others {
-            let (other_lo, other_hi) = other.bounds().unwrap();
-            let apart = other_hi < lo || hi < other_lo;
-            assert!(
-                apart || other.output_level != plan.output_level || plan.output_level == 0,
-                "{plan} and {other} write the same range"
-            );
-            for table in other.inputs().flat_map(|input| &input.tables) {
-                let taken = plan.inputs().flat_map(|input| &input.tables).any(|t| t.id == table.id);
-                assert!(!taken, "{plan} and {other} share {}", table.id);
-            }
-        }
-        self.check_order(plan, version);
-    }
-
-    /// No key is carried past an older value of it that stays behind, nor held back from a newer.
-    fn check_order(&self, plan: &CompactionPlan, version: &Version) {
-        let moved: Vec<_> = plan.inputs().flat_map(|input| &input.tables).map(|t| t.id).collect();
-        for input in plan.inputs() {
-            for table in &input.tables {
-                for (level, epoch, other) in version.tables() {
-                    let older = level > input.level || level == input.level && epoch < input.epoch;
-                    let passed = if plan.output_level == 0 {
-                        level == 0 && epoch > plan.output_epoch
-                    } else {
-                        level <= plan.output_level
-                    };
-                    let newer = level == 0 && input.level == 0 && epoch > input.epoch;
-                    let overtaken = newer && plan.output_level == 0 && epoch < plan.output_epoch;
-                    let overlaps =
-                        other.smallest <= table.largest && table.smallest <= other.largest;
-                    assert!(
-                        !(older && passed || overtaken) || !overlaps || moved.contains(&other.id),
-                        "{plan} passes {} in level {level}",
-                        other.id
-                    );
-                }
-            }
-        }
     }
 
     /// One job that has a grant takes a step.
@@ -362,15 +335,23 @@ impl World {
         let job = self.jobs.get_mut(&id).unwrap();
         let bytes = job.granted.take().unwrap();
         job.steps_left -= 1;
-        let over = job.steps_left == 0 || job.discarded;
+        let ends = job.finish_early && self.random.one_in(3);
+        let over = job.steps_left == 0 || job.discarded || ends;
         let moved = bytes + bytes / 8;
+        let class = &mut self.sample.classes[job.work.class().index()];
+        class.write_bytes += moved;
+        class.write_ns += moved * 5;
+        if job.work.class() != IoClass::Flush {
+            class.read_bytes += moved;
+            class.read_ns += moved * 5;
+        }
         let stepped =
             Event::JobStepped { job: id, read_bytes: moved, written_bytes: moved, cpu_ns: 0 };
         self.plane.handle(self.now, stepped);
         if !over {
             return true;
         }
-        let job = self.jobs.remove(&id).unwrap();
+        let job = self.remove(id);
         let cf = match &job.work {
             Work::Flush { cf, .. } => *cf,
             Work::Compaction(plan) => plan.cf,
@@ -383,7 +364,7 @@ impl World {
         } else {
             match job.work {
                 Work::Flush { cf, memtables } => self.finish_flush(cf, memtables),
-                Work::Compaction(plan) => self.finish_compaction(&plan),
+                Work::Compaction(plan) => self.finish_compaction(&plan, ends),
             }
             JobResult::Done
         };
@@ -449,6 +430,7 @@ impl World {
             26 if self.families.len() > 1 && self.random.one_in(10) => {
                 let cf = self.random_family();
                 self.families.remove(&cf);
+                self.slowed_down.remove(&cf);
                 self.plane.handle(self.now, Event::ColumnFamilyDropped { cf });
             }
             _ => {
@@ -456,6 +438,7 @@ impl World {
             }
         }
         self.now = Instant(self.now.0 + self.random.below(20_000_000));
+        self.take_sample(true);
         if !self.random.one_in(5) {
             self.poll();
         }
@@ -468,15 +451,23 @@ impl World {
             self.plane.handle(self.now, Event::FlushRequested { cf });
         }
         for _ in 0..200_000 {
+            self.take_sample(false);
             self.poll();
             if self.step(false) {
                 continue;
             }
             match self.plane.poll_timeout() {
                 Some(at) => self.now = Instant(at.0.max(self.now.0 + 1)),
-                None => break,
+                None if self.jobs.is_empty() => break,
+                // Clients may be in the way: after some samples without any it goes on.
+                None => self.now = Instant(self.now.0 + 10_000_000),
             }
         }
+        // Nothing is in the way of writers any more: they hear of it with the next sample.
+        self.now = Instant(self.now.0 + 10_000_000_000);
+        self.take_sample(false);
+        self.poll();
+        assert!(self.slowed_down.is_empty(), "slowed down for ever: {:?}", self.slowed_down);
         assert!(self.jobs.is_empty(), "jobs hang: {:?}", self.jobs.keys());
         assert!(self.plane.is_idle() && self.plane.in_flight().is_empty());
         assert!(self.requests.values().all(|done| *done), "{:?}", self.requests);
@@ -488,26 +479,6 @@ impl World {
             assert!(scores.iter().all(|s| s.score < 1.0), "{scores:?}\n{version}");
         }
         assert_eq!(self.plane.admission().state, AdmissionState::Open);
-    }
-
-    fn check_reads(&self) {
-        for (cf, family) in &self.families {
-            let mut found = BTreeMap::new();
-            for n in 0..2 * KEYS + 200 {
-                let key = key(n);
-                let runs = family.version.levels().iter().flat_map(|level| level.runs());
-                let mut tables = runs.filter_map(|run| run.find(&key));
-                let entry = tables.find_map(|t| self.tables[&t.id].get(&n));
-                if let Some((seqno, true)) = entry {
-                    found.insert(n, *seqno);
-                }
-            }
-            assert_eq!(found, family.truth, "in {cf}:\n{}", family.version);
-            for (_, _, table) in family.version.tables() {
-                let entries = &self.tables[&table.id];
-                assert_eq!(number(&table.smallest), *entries.keys().next().unwrap());
-            }
-        }
     }
 
     /// Everything compacted at once: one level is left, and no tombstone.
@@ -553,7 +524,7 @@ fn run(seed: u64) -> World {
 #[test]
 fn comes_to_rest_and_loses_nothing() {
     let mut all = Seen::default();
-    for seed in 0..100 {
+    for seed in 0..400 {
         let world = std::panic::catch_unwind(|| run(seed)).unwrap_or_else(|panic| {
             eprintln!("REPLAY: seed {seed}");
             std::panic::resume_unwind(panic)
@@ -565,11 +536,18 @@ fn comes_to_rest_and_loses_nothing() {
         all.manual += world.seen.manual;
         all.delayed += world.seen.delayed;
         all.stopped += world.seen.stopped;
+        all.preempted += world.seen.preempted;
+        all.peaks += world.seen.peaks;
+        all.resumed += world.seen.resumed;
+        all.told_to_end += world.seen.told_to_end;
+        all.ended_early += world.seen.ended_early;
     }
     println!("{all:?}");
     // The random worlds reach what they are meant to reach.
     assert!(all.parallel_max >= 3 && all.plans > 5000 && all.moves > 500 && all.intra > 100);
     assert!(all.manual > 300 && all.delayed > 100 && all.stopped > 100);
+    assert!(all.preempted > 30 && all.peaks > 30 && all.resumed > 30);
+    assert!(all.told_to_end > 100 && all.ended_early > 3);
 }
 
 #[test]

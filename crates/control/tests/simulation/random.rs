@@ -1,6 +1,8 @@
 //! Random numbers that are the same everywhere, and options drawn from them.
 
-use sateen_control::options::CompactionPri;
+use std::time::Duration;
+
+use sateen_control::options::{AdmissionPolicy, CompactionPri, Preemption};
 use sateen_control::{CfOptions, ControlOptions};
 
 /// splitmix64: small, and the same everywhere.
@@ -57,6 +59,24 @@ pub(super) fn random_control(random: &mut Random) -> ControlOptions {
     options.l0_slots_reserved = random.below(3) as usize;
     options.scheduler.priority = random.one_in(2);
     options.slice_bytes_max = 1000;
+    let scheduler = &mut options.scheduler;
+    scheduler.bandwidth = random.one_in(2);
+    scheduler.debt_floor = !random.one_in(4);
+    scheduler.discard_preempted = random.one_in(4);
+    if random.one_in(3) {
+        scheduler.drain_time = Duration::ZERO;
+    }
+    if random.one_in(3) {
+        scheduler.device_bytes_per_second = Some(20_000_000 + random.below(200_000_000));
+    }
+    scheduler.preemption = match random.below(3) {
+        0 => Preemption::Off,
+        1 => Preemption::Random,
+        _ => Preemption::LeastLoss,
+    };
+    if random.one_in(2) {
+        options.admission = AdmissionPolicy::Smooth;
+    }
     if random.one_in(3) {
         options.rate_limiter.bytes_per_second = Some(100_000 + random.below(10_000_000));
         options.rate_limiter.auto_tuned = random.one_in(2);

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use sateen_control::compaction::{CompactionPlan, Input, OutputCutter};
-use sateen_control::version::{AddedTable, TableMeta, Version};
-use sateen_control::{FileId, SeqNo, UserKey};
+use sateen_control::compaction::{CompactionPlan, EarlyEnd, Input, OutputCutter};
+use sateen_control::version::{AddedTable, TableMeta, Version, VersionEdit};
+use sateen_control::{FileId, SeqNo};
 
 use super::compaction_iter::{CompactionIter, CompactionStats, Pulled};
 use super::output::{Output, OutputContext};
@@ -134,7 +134,7 @@ impl CompactionJob {
     /// Moves about `bytes`.
     pub(crate) fn step(&mut self, bytes: u64, counters: &Counters) -> Result<Step> {
         let Some(mut input) = self.input.take() else {
-            return self.finish(0);
+            return self.finish(0, self.plan.edit());
         };
         let start = self.output.bytes_written();
         // Each reads a chunk: many are too much for one step.
@@ -160,8 +160,8 @@ impl CompactionJob {
                             && end.may_end_before(key::user_key(key))
                         {
                             self.stats = *input.stats();
-                            let next = key::user_key(key).to_vec();
-                            return self.finish_part(start, &next);
+                            let edit = self.plan.edit_before(key::user_key(key));
+                            return self.finish(start, edit);
                         }
                         let open_bytes = self.output.table_bytes();
                         let cut = self.cutter.cut_before(key::user_key(key), open_bytes);
@@ -174,7 +174,7 @@ impl CompactionJob {
                 Pulled::Paused => break,
                 Pulled::End => {
                     self.stats = *input.stats();
-                    return self.finish(start);
+                    return self.finish(start, self.plan.edit());
                 }
             }
         }
@@ -182,34 +182,17 @@ impl CompactionJob {
         Ok(Step::More(StepBytes::written(self.output.bytes_written() - start)))
     }
 
-    /// To be brought to an end where what is written by then can stand by itself. Not out of level
-    /// 0: of two of its runs the older must not stay while the newer goes below it.
+    /// To be brought to an end where what is written by then can stand by itself.
     pub(crate) fn finish_early(&mut self) {
-        if self.finish_early.is_none() && self.plan.start_level() > 0 {
-            self.finish_early = Some(EarlyEnd::of(&self.plan));
+        if self.finish_early.is_none() {
+            self.finish_early = self.plan.early_end();
         }
     }
 
-    /// Installs what has been written. Of the inputs goes what lies wholly before `next`, the first
-    /// user key that was not; a table of a level above that reaches beyond stays, and with it a
-    /// second copy of what it holds before: it says the same as what is now below it.
-    fn finish_part(&mut self, start: u64, next: &[u8]) -> Result<Step> {
-        let mut step = self.finish(start)?;
-        if let Step::Done(_, edit) = &mut step {
-            let stays = |id| {
-                let mut rewritten = self.plan.rewrite.iter().flat_map(|input| &input.tables);
-                rewritten.any(|table| table.id == id && *table.largest >= *next)
-            };
-            edit.removed.retain(|removed| !stays(removed.id));
-            edit.compact_pointers.clear();
-        }
-        Ok(step)
-    }
-
-    fn finish(&mut self, start: u64) -> Result<Step> {
+    /// Installs what has been written.
+    fn finish(&mut self, start: u64, mut edit: VersionEdit) -> Result<Step> {
         let tables = self.output.finish()?;
         self.bytes_out = tables.iter().map(|table| table.size_bytes).sum();
-        let mut edit = self.plan.edit();
         let (level, epoch) = (self.plan.output_level, self.plan.output_epoch);
         edit.added.extend(tables.into_iter().map(|table| AddedTable { level, epoch, table }));
         let moved = StepBytes::written(self.output.bytes_written() - start);
@@ -243,39 +226,5 @@ impl CompactionJob {
     pub(crate) fn abandon(&mut self) {
         self.input = None;
         self.output.abandon();
-    }
-}
-
-/// Finds the keys before which a compaction may end early: where no table of the output level is
-/// read in part, so that what stays of that level and what was written for it do not overlap; and
-/// not before a table of a level above is read wholly, or all would have to be done again.
-struct EarlyEnd {
-    /// The least of the largest keys above.
-    above: Option<UserKey>,
-    /// The inputs in the output level, ascending.
-    below: Vec<Arc<TableMeta>>,
-    /// The first of them that reaches to the last key asked for.
-    at: usize,
-}
-
-impl EarlyEnd {
-    fn of(plan: &CompactionPlan) -> EarlyEnd {
-        let below = plan.rewrite.iter().filter(|input| input.level == plan.output_level);
-        let above = plan.rewrite.iter().filter(|input| input.level != plan.output_level);
-        let above = above.flat_map(|input| &input.tables).map(|table| &table.largest).min();
-        EarlyEnd {
-            above: above.cloned(),
-            below: below.flat_map(|input| input.tables.iter().cloned()).collect(),
-            at: 0,
-        }
-    }
-
-    /// Asked for ascending keys.
-    fn may_end_before(&mut self, user_key: &[u8]) -> bool {
-        while self.below.get(self.at).is_some_and(|table| *table.largest < *user_key) {
-            self.at += 1;
-        }
-        self.above.as_ref().is_some_and(|largest| **largest < *user_key)
-            && self.below.get(self.at).is_none_or(|table| *table.smallest >= *user_key)
     }
 }

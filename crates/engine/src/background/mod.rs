@@ -23,13 +23,14 @@ use std::time::Duration;
 
 use sateen_control::version::{Version, VersionEdit};
 use sateen_control::{
-    Action, ColumnFamilyId, ControlOptions, ControlPlane, DeviceProfile, Event, FileId, Instant,
-    IoClass, JobId, JobResult, Outlook, RequestId,
+    Action, ControlOptions, ControlPlane, Event, FileId, Instant, IoClass, JobId, JobResult,
+    RequestId,
 };
 
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{Error, Result};
+use crate::metrics::SchedulerMetrics;
 use crate::sync::lock;
 use crate::timeline::local::step_read_bytes;
 use crate::write::admission::AdmissionGate;
@@ -89,6 +90,7 @@ struct Slot {
     is_flush: bool,
     discard: bool,
     finish_early: bool,
+    paused: bool,
     buffer_bytes: u64,
 }
 
@@ -96,10 +98,22 @@ struct Shared {
     plane: ControlPlane,
     jobs: BTreeMap<JobId, Slot>,
     runnable: VecDeque<(JobId, u64)>,
+    /// Given up: what they have written is removed outside the lock.
+    abandoned: Vec<Job>,
+    /// So many of them are being removed just now.
+    abandoning: usize,
+    scheduled: SchedulerMetrics,
     /// Manual compactions under way; Some once they are over: whether all was done.
     requests: BTreeMap<RequestId, Option<bool>>,
     next_request: u64,
     stop: bool,
+}
+
+impl Shared {
+    /// Whether a thread has something to do without asking control.
+    fn has_work(&self) -> bool {
+        !self.runnable.is_empty() || !self.abandoned.is_empty()
+    }
 }
 
 /// The driver of a database's background work.
@@ -130,12 +144,17 @@ const IDLE_WAIT_MAX: Duration = Duration::from_millis(500);
 
 impl Driver {
     pub(crate) fn new(options: ControlOptions) -> Driver {
+        let hint = device_hint::DeviceHint::new(options.scheduler.hint);
+        let plane = ControlPlane::new(options);
         Driver {
-            hint: device_hint::DeviceHint::new(options.scheduler.hint),
+            hint,
             shared: Mutex::new(Shared {
-                plane: ControlPlane::new(options),
+                scheduled: observe::at_first(&plane),
+                plane,
                 jobs: BTreeMap::new(),
                 runnable: VecDeque::new(),
+                abandoned: Vec::new(),
+                abandoning: 0,
                 requests: BTreeMap::new(),
                 next_request: 1,
                 stop: false,
@@ -206,45 +225,9 @@ impl Driver {
     pub(crate) fn has_due_work(&self) -> bool {
         let shared = lock(&self.shared);
         self.memory_changed.load(Ordering::Acquire)
-            || !shared.runnable.is_empty()
+            || shared.has_work()
+            || shared.abandoning > 0
             || !shared.plane.is_idle()
-    }
-
-    /// Flushes and compactions under way.
-    pub(crate) fn running(&self) -> (u64, u64) {
-        let shared = lock(&self.shared);
-        let flushes = shared.jobs.values().filter(|slot| slot.is_flush).count();
-        (flushes as u64, (shared.jobs.len() - flushes) as u64)
-    }
-
-    /// Bytes of the buffers of what runs.
-    pub(crate) fn buffer_bytes(&self) -> u64 {
-        lock(&self.shared).jobs.values().map(|slot| slot.buffer_bytes).sum()
-    }
-
-    /// Bytes that compaction is behind in a column family.
-    pub(crate) fn pending_compaction_bytes(&self, family: ColumnFamilyId) -> u64 {
-        lock(&self.shared).plane.pending_compaction_bytes(family).unwrap_or(0)
-    }
-
-    /// What lies ahead of the writers of a column family.
-    pub(crate) fn outlook(&self, family: ColumnFamilyId) -> Option<Outlook> {
-        lock(&self.shared).plane.outlook(family)
-    }
-
-    /// What is believed of the device.
-    pub(crate) fn device(&self) -> DeviceProfile {
-        lock(&self.shared).plane.device()
-    }
-
-    /// Bytes a second that dead tables are given back at; `None`: as fast as they can be.
-    pub(crate) fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
-        lock(&self.shared).plane.reclaim_rate(backlog)
-    }
-
-    /// How long compaction would take to catch up.
-    pub(crate) fn debt(&self) -> Duration {
-        Duration::from_nanos(lock(&self.shared).plane.debt_ns())
     }
 
     /// True if flushes run.
@@ -255,12 +238,11 @@ impl Driver {
     /// Gives up every job that is left. No thread may be in the driver any more.
     pub(crate) fn abandon_all(&self) {
         let mut shared = lock(&self.shared);
-        for (_, slot) in std::mem::take(&mut shared.jobs) {
-            if let Some(mut job) = slot.job {
-                job.abandon();
-            }
-        }
         shared.runnable.clear();
+        let jobs = std::mem::take(&mut shared.jobs).into_values().filter_map(|slot| slot.job);
+        let abandoned = std::mem::take(&mut shared.abandoned);
+        drop(shared);
+        abandoned.into_iter().chain(jobs.map(|job| *job)).for_each(|mut job| job.abandon());
     }
 }
 
@@ -274,6 +256,16 @@ impl DbCore {
                 return Turn::Idle(None);
             }
             self.poll_control(&mut shared);
+            if let Some(mut job) = shared.abandoned.pop() {
+                shared.abandoning += 1;
+                if shared.has_work() {
+                    driver.wake.notify_one();
+                }
+                drop(shared);
+                job.abandon();
+                lock(&driver.shared).abandoning -= 1;
+                return Turn::Worked;
+            }
             let Some((id, bytes)) = shared.runnable.pop_front() else {
                 return Turn::Idle(shared.plane.poll_timeout());
             };
@@ -287,7 +279,7 @@ impl DbCore {
                 break (id, bytes, job);
             }
         };
-        if !shared.runnable.is_empty() {
+        if shared.has_work() {
             driver.wake.notify_one();
         }
         drop(shared);
@@ -305,7 +297,7 @@ impl DbCore {
         let wait = until.map_or(IDLE_WAIT_MAX, |at| at.since(self.now()).min(IDLE_WAIT_MAX));
         let shared = lock(&self.driver.shared);
         let changed = self.driver.memory_changed.load(Ordering::Acquire);
-        if shared.stop || !shared.runnable.is_empty() || changed || wait.is_zero() {
+        if shared.stop || shared.has_work() || changed || wait.is_zero() {
             return;
         }
         drop(self.driver.wake.wait_timeout(shared, wait));
@@ -348,11 +340,15 @@ impl DbCore {
                     }
                 }
                 Action::FinishEarly { job } => {
+                    shared.scheduled.early_ends += 1;
                     if let Some(slot) = shared.jobs.get_mut(&job) {
                         slot.finish_early = true;
                     }
                 }
-                Action::Note(note) => self.metrics.timeline.note(now, &note),
+                Action::Note(note) => {
+                    self.metrics.timeline.note(now, &note);
+                    shared.observe(&note);
+                }
                 Action::ManualDone { request, complete } => {
                     if let Some(state) = shared.requests.get_mut(&request) {
                         *state = Some(complete);
@@ -373,8 +369,8 @@ impl DbCore {
                 let is_flush = matches!(job, Job::Flush(_));
                 let buffer_bytes = job.buffer_bytes();
                 let job = Some(Box::new(job));
-                let slot =
-                    Slot { job, is_flush, discard: false, finish_early: false, buffer_bytes };
+                let (discard, finish_early, paused) = (false, false, false);
+                let slot = Slot { job, is_flush, discard, finish_early, paused, buffer_bytes };
                 shared.jobs.insert(id, slot);
             }
             // The column family is being dropped.
@@ -390,10 +386,10 @@ impl DbCore {
         let Some(slot) = shared.jobs.get_mut(&id) else { return };
         slot.discard = true;
         // A job that is being stepped is given up when the step ends.
-        let Some(mut job) = slot.job.take() else { return };
+        let Some(job) = slot.job.take() else { return };
         shared.jobs.remove(&id);
         shared.runnable.retain(|(granted, _)| *granted != id);
-        job.abandon();
+        shared.abandoned.push(*job);
         self.metrics.timeline.job_finished(now, id, JobResult::Cancelled);
         shared.plane.handle(now, Event::JobFinished { job: id, result: JobResult::Cancelled });
     }
@@ -407,7 +403,9 @@ impl DbCore {
         for id in flushes.collect::<Vec<_>>() {
             self.discard(&mut shared, self.now(), id);
         }
+        let abandoned = std::mem::take(&mut shared.abandoned);
         drop(shared);
+        abandoned.into_iter().for_each(|mut job| job.abandon());
         while self.driver.has_flushes() {
             if self.driver.is_stopping() {
                 return Err(Error::Closed);

@@ -1,11 +1,116 @@
 //! What others are told of jobs: scheduling, memory, the timeline.
 
-use sateen_control::{Event, IoClass, JobId, JobResult};
+use std::time::Duration;
 
-use super::{Job, Step, StepBytes, output};
+use sateen_control::{
+    ColumnFamilyId, ControlPlane, DeviceProfile, Event, IoClass, JobId, JobResult, Note, Outlook,
+    PauseReason,
+};
+
+use super::{Driver, Job, Shared, Step, StepBytes, output};
 use crate::column_family::ColumnFamilyData;
 use crate::error::Result;
+use crate::metrics::SchedulerMetrics;
+use crate::sync::lock;
 use crate::timeline::JobInfo;
+
+/// What there is to tell before control has told anything.
+pub(super) fn at_first(plane: &ControlPlane) -> SchedulerMetrics {
+    let limit = plane.rate_limit().unwrap_or(0);
+    SchedulerMetrics {
+        background_read_bandwidth: limit,
+        background_write_bandwidth: limit,
+        ..SchedulerMetrics::default()
+    }
+}
+
+impl Shared {
+    /// Control has told what it does.
+    pub(super) fn observe(&mut self, note: &Note) {
+        let told = &mut self.scheduled;
+        match note {
+            Note::Paused { job, reason } => {
+                match reason {
+                    PauseReason::Preempted { .. } => told.preemptions += 1,
+                    PauseReason::Peak => told.peak_pauses += 1,
+                }
+                if let Some(slot) = self.jobs.get_mut(job) {
+                    slot.paused = true;
+                }
+            }
+            Note::Resumed { job } => {
+                if let Some(slot) = self.jobs.get_mut(job) {
+                    slot.paused = false;
+                }
+            }
+            Note::Bandwidth { client, read, write } => {
+                told.bandwidth_changes += 1;
+                told.client_bandwidth = *client;
+                told.background_read_bandwidth = *read;
+                told.background_write_bandwidth = *write;
+            }
+        }
+    }
+}
+
+impl Driver {
+    /// Flushes and compactions under way.
+    pub(crate) fn running(&self) -> (u64, u64) {
+        let shared = lock(&self.shared);
+        let flushes = shared.jobs.values().filter(|slot| slot.is_flush).count();
+        (flushes as u64, (shared.jobs.len() - flushes) as u64)
+    }
+
+    /// Bytes of the buffers of what runs.
+    pub(crate) fn buffer_bytes(&self) -> u64 {
+        lock(&self.shared).jobs.values().map(|slot| slot.buffer_bytes).sum()
+    }
+
+    /// Bytes that compaction is behind in a column family.
+    pub(crate) fn pending_compaction_bytes(&self, family: ColumnFamilyId) -> u64 {
+        lock(&self.shared).plane.pending_compaction_bytes(family).unwrap_or(0)
+    }
+
+    /// What lies ahead of the writers of a column family.
+    pub(crate) fn outlook(&self, family: ColumnFamilyId) -> Option<Outlook> {
+        lock(&self.shared).plane.outlook(family)
+    }
+
+    /// What is believed of the device.
+    pub(crate) fn device(&self) -> DeviceProfile {
+        lock(&self.shared).plane.device()
+    }
+
+    /// Bytes a second that dead tables are given back at; `None`: as fast as they can be.
+    pub(crate) fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
+        lock(&self.shared).plane.reclaim_rate(backlog)
+    }
+
+    /// How long compaction would take to catch up.
+    pub(crate) fn debt(&self) -> Duration {
+        Duration::from_nanos(lock(&self.shared).plane.debt_ns())
+    }
+
+    /// What scheduling has done and does.
+    pub(crate) fn scheduling(&self) -> SchedulerMetrics {
+        let shared = lock(&self.shared);
+        let device = shared.plane.device();
+        let told = shared.scheduled;
+        let limit = shared.plane.rate_limit().unwrap_or(0);
+        let allocates = shared.plane.options().scheduler.bandwidth;
+        let read = if allocates { told.background_read_bandwidth } else { limit };
+        SchedulerMetrics {
+            background_read_bandwidth: read,
+            background_write_bandwidth: limit,
+            device_read_bandwidth: device.read_bytes_per_second,
+            device_write_bandwidth: device.write_bytes_per_second,
+            device_barrier_ns: device.barrier_ns,
+            debt_ns: shared.plane.debt_ns(),
+            paused_jobs: shared.jobs.values().filter(|slot| slot.paused).count() as u64,
+            ..told
+        }
+    }
+}
 
 impl Job {
     /// What it reads and writes through, about.
@@ -85,6 +190,6 @@ pub(crate) fn memtables_event(family: &ColumnFamilyData) -> Event {
         cf: family.id(),
         sealed: u32::try_from(sealed).unwrap_or(u32::MAX),
         sealed_bytes,
-        active_bytes: family.active_memtable().memory_bytes() as u64,
+        active_bytes: family.active_memtable().used_bytes() as u64,
     }
 }

@@ -60,7 +60,7 @@ impl DbCore {
             // The gate that was closed may be that of a column family that is gone.
             self.look_at_gates();
         }
-        if !shared.runnable.is_empty() {
+        if shared.has_work() {
             self.driver.wake.notify_all();
         }
     }

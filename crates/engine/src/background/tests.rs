@@ -1,5 +1,5 @@
-//! Compactions that are brought to an early end at every place where they may be: nothing is lost,
-//! nothing comes back, and slots, inputs and files are free again.
+//! Compactions that are paused, brought to an early end or given up at every place where they may
+//! be: nothing is lost, nothing comes back, and slots, inputs and files are free again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,6 +93,154 @@ fn an_early_end_at_every_slice_loses_nothing() {
         assert!(report.problems.is_empty() && report.orphans.is_empty(), "{report:?}");
         let shared = lock(&db.core().driver.shared);
         assert!(shared.jobs.is_empty() && shared.plane.in_flight().is_empty());
+    }
+}
+
+/// How a deep compaction gives way to level 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    /// Level 0 of another column family needs its slot: it is paused, and goes on.
+    Paused,
+    /// Level 0 of its own needs what it holds: it ends early.
+    EndsEarly,
+    /// The same, and it loses what it has done.
+    Discarded,
+}
+
+/// Entries that are about two thirds of a memtable.
+const BATCH: u64 = 250;
+
+/// What of a family has been written.
+type Model = BTreeMap<String, String>;
+
+fn put_some(db: &Db, family: &crate::ColumnFamily, model: &mut Model, from: u64, count: u64) {
+    for i in from..from + count {
+        let key = format!("key{:05}", i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 50);
+        let value = format!("value{i:060}");
+        db.put_cf(family, &key, &value, &crate::WriteOptions::default()).unwrap();
+        model.insert(key, value);
+    }
+}
+
+fn all_of(db: &Db, family: &crate::ColumnFamily) -> Model {
+    let mut iter = db.iter_cf(family, &crate::ReadOptions::default()).unwrap();
+    let mut found = Model::new();
+    iter.seek_to_first();
+    while iter.valid() {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        assert!(found.insert(text(iter.key()), text(iter.value())).is_none());
+        iter.next();
+    }
+    iter.status().unwrap();
+    found
+}
+
+/// A deep compaction that has some slices to go through.
+fn deep_job(db: &Db) -> Option<JobId> {
+    let shared = lock(&db.core().driver.shared);
+    let is_deep = |job: &Job| {
+        let is_deep = !matches!(job.class(), IoClass::Flush | IoClass::L0);
+        is_deep && job.info(JobId(0)).input_bytes > 12 * (4 << 10)
+    };
+    let found = shared.jobs.iter().find(|(_, slot)| slot.job.as_deref().is_some_and(is_deep));
+    found.map(|(id, _)| *id)
+}
+
+/// A deep compaction gives way after so many of its steps. `None`: it has fewer. Otherwise whether
+/// it did give way.
+fn give_way(way: Way, after: usize) -> Option<bool> {
+    let mut options = tiny();
+    options.max_background_compactions = 1;
+    let sizes = &mut options.column_family;
+    (sizes.memtable_bytes, sizes.table_bytes) = (32 << 10, 16 << 10);
+    sizes.level_base_bytes = 64 << 10;
+    let family_options = sizes.clone();
+    options.preempt_discard = way == Way::Discarded;
+    let vfs = MemVfs::new();
+    let db = Db::open_with(Arc::new(vfs.clone()), "/db", options, &[]).unwrap();
+    let one = db.default_column_family();
+    let two = db.create_column_family("two", family_options).unwrap();
+    let (mut in_one, mut in_two) = (Model::new(), Model::new());
+    put_some(&db, &two, &mut in_two, 0, BATCH);
+    db.flush_cf(&two, &crate::FlushOptions::default()).unwrap();
+    let mut written = 0;
+    let deep = loop {
+        put_some(&db, &one, &mut in_one, written, BATCH);
+        written += BATCH;
+        assert!(written < 100_000, "no deep compaction");
+        let found = loop {
+            let deep = deep_job(&db);
+            if deep.is_some() || !db.core().step_here().unwrap() {
+                break deep;
+            }
+        };
+        if let Some(found) = found
+            && written > 4000
+        {
+            break found;
+        }
+        while db.core().step_here().unwrap() {}
+    };
+    for _ in 0..after {
+        db.core().step_here().unwrap();
+    }
+    if deep_job(&db) != Some(deep) {
+        return None;
+    }
+    // Its level 0 gets more runs than it takes for a compaction.
+    let (family, model) =
+        if way == Way::Paused { (&two, &mut in_two) } else { (&one, &mut in_one) };
+    let mut told = false;
+    for _ in 0..3 {
+        // Few, so that the flush takes hardly any steps.
+        put_some(&db, family, model, written, 8);
+        written += 8;
+        db.flush_cf(family, &crate::FlushOptions { wait: false }).unwrap();
+        loop {
+            let shared = lock(&db.core().driver.shared);
+            told |= shared.jobs.get(&deep).is_some_and(|slot| slot.finish_early);
+            let flushed = !shared.jobs.values().any(|slot| slot.is_flush);
+            drop(shared);
+            if !db.core().step_here().unwrap() || flushed && !family.data.wants_flush() {
+                break;
+            }
+        }
+    }
+    loop {
+        told |= lock(&db.core().driver.shared).jobs.get(&deep).is_some_and(|s| s.finish_early);
+        if !db.core().step_here().unwrap() {
+            break;
+        }
+    }
+    let jobs = db.timeline().jobs();
+    let span = jobs.iter().find(|job| job.info.job == deep).unwrap();
+    let gave_way = match way {
+        Way::Paused => !span.pauses.is_empty() && span.result == Some(JobResult::Done),
+        Way::EndsEarly => told && span.result == Some(JobResult::Done),
+        Way::Discarded => span.result == Some(JobResult::Cancelled),
+    };
+
+    assert!(all_of(&db, &one) == in_one, "{way:?} after {after} steps");
+    assert!(all_of(&db, &two) == in_two, "{way:?} after {after} steps");
+    let shared = lock(&db.core().driver.shared);
+    assert!(shared.jobs.is_empty() && shared.abandoned.is_empty());
+    assert!(shared.plane.in_flight().is_empty() && shared.plane.is_idle());
+    drop(shared);
+    // No file is left behind: without a writer it is known which are in use.
+    drop((one, two, db));
+    let db = Db::open_read_only_with(Arc::new(vfs), "/db", Options::default()).unwrap();
+    let report = db.check(&mut |_, _| {}).unwrap();
+    assert!(report.problems.is_empty() && report.orphans.is_empty(), "{report:?}");
+    Some(gave_way)
+}
+
+#[test]
+fn whatever_gives_way_at_any_slice_comes_back() {
+    for way in [Way::Paused, Way::EndsEarly, Way::Discarded] {
+        let slices = (0..).map(|after| give_way(way, after)).take_while(Option::is_some);
+        let gave_way: Vec<bool> = slices.flatten().collect();
+        let times = gave_way.iter().filter(|gave| **gave).count();
+        assert!(gave_way.len() > 4 && times > gave_way.len() / 2, "{way:?}: {gave_way:?}");
     }
 }
 

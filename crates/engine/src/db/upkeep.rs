@@ -137,15 +137,28 @@ impl Db {
     /// they do now. `None`: they will not, or it is not known because admission is not smooth.
     #[must_use]
     pub fn time_to_stall(&self) -> Option<Duration> {
-        let outlook = self.core.driver.outlook(self.core.default_family.id())?;
+        self.time_to_stall_cf(&self.default_column_family())
+    }
+
+    /// As [`Db::time_to_stall`], of a column family.
+    #[must_use]
+    pub fn time_to_stall_cf(&self, family: &ColumnFamily) -> Option<Duration> {
+        let outlook = self.core.driver.outlook(family.data.id())?;
         outlook.time_to_stall_ns.map(Duration::from_nanos)
     }
 
-    /// Bytes of keys and values a second that background work keeps up with. `None`: not known,
-    /// because admission is not smooth.
+    /// Bytes of keys and values a second that background work keeps up with if only the default
+    /// column family is written to; otherwise its share of them. `None`: not known, because
+    /// admission is not smooth.
     #[must_use]
     pub fn sustainable_write_rate(&self) -> Option<u64> {
-        let outlook = self.core.driver.outlook(self.core.default_family.id())?;
+        self.sustainable_write_rate_cf(&self.default_column_family())
+    }
+
+    /// As [`Db::sustainable_write_rate`], of a column family.
+    #[must_use]
+    pub fn sustainable_write_rate_cf(&self, family: &ColumnFamily) -> Option<u64> {
+        let outlook = self.core.driver.outlook(family.data.id())?;
         Some(outlook.sustainable_write_rate)
     }
 }

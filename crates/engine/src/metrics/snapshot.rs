@@ -165,6 +165,39 @@ pub struct ColumnFamilyMetrics {
     pub immutable_memtables: u64,
     /// Bytes that compaction has yet to move before every level is within its target.
     pub compaction_debt_bytes: u64,
+    /// Bytes a second that its writers are slowed down to, 0 if they are stopped; `None`: they go
+    /// on as fast as they can.
+    pub write_rate_limit: Option<u64>,
+}
+
+/// What the I/O scheduler believes, gives and has done. Bandwidths are in bytes a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SchedulerMetrics {
+    /// What the device is believed to read.
+    pub device_read_bandwidth: u64,
+    /// What it is believed to write.
+    pub device_write_bandwidth: u64,
+    /// What a barrier takes, in nanoseconds.
+    pub device_barrier_ns: u64,
+    /// What clients used of it when background work was given another bandwidth last.
+    pub client_bandwidth: u64,
+    /// What background work may read.
+    pub background_read_bandwidth: u64,
+    /// What background work may write.
+    pub background_write_bandwidth: u64,
+    /// How long deep compactions would take to catch up with what they get, in nanoseconds.
+    pub debt_ns: u64,
+    /// Jobs that are paused at this moment.
+    pub paused_jobs: u64,
+    /// Deep compactions that were paused for one out of level 0, since open.
+    pub preemptions: u64,
+    /// Deep compactions that were paused because clients needed the device, since open.
+    pub peak_pauses: u64,
+    /// Compactions that were told to end early for one out of level 0, since open.
+    pub early_ends: u64,
+    /// How often background work was given another bandwidth, since open.
+    pub bandwidth_changes: u64,
 }
 
 /// Memory by owner at this moment, in bytes.
@@ -237,6 +270,8 @@ pub struct Metrics {
     pub io: Vec<ClassSnapshot>,
     /// The column families.
     pub column_families: Vec<ColumnFamilyMetrics>,
+    /// The I/O scheduler.
+    pub scheduler: SchedulerMetrics,
     /// Memory by owner.
     pub memory: MemoryUse,
     /// What the last failures in the background left working: "ok", "degraded" (writes are refused

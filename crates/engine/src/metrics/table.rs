@@ -7,9 +7,11 @@ use sateen_control::IoClass;
 
 use super::snapshot::Metrics;
 
+use scheduling::SCHEDULING;
 pub(super) use text::prometheus_text;
 use text::{Samples, seconds};
 
+mod scheduling;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -72,7 +74,7 @@ const fn histogram(
 const HEALTH: [&str; 3] = ["ok", "degraded", "read-only"];
 
 /// Every metric, in the order in which they are written. Nothing else lists them.
-static FAMILIES: &[&[Family]] = &[CLIENT, LATENCY, CACHES, BACKGROUND, STATE];
+static FAMILIES: &[&[Family]] = &[CLIENT, LATENCY, CACHES, BACKGROUND, SCHEDULING, STATE];
 
 const CLIENT: &[Family] = &[
     counter(

@@ -62,6 +62,7 @@ pub(crate) fn database(options: &Options) -> ControlOptions {
             discard_preempted: options.preempt_discard,
             device_bytes_per_second: options.device_bandwidth,
             floor_bytes_per_second: options.scheduler_floor,
+            change_bytes_per_second: options.scheduler_change_threshold,
             drain_time: options.scheduler_drain_time,
             ..SchedulerOptions::default()
         },

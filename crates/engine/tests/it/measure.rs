@@ -52,3 +52,58 @@ fn reopen_after_a_kill() {
         );
     }
 }
+
+/// Nanoseconds of processor time of this process.
+fn cpu_ns() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let own = stat.split_whitespace().next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0);
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let of = |task: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        stat.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    tasks.filter_map(of).sum::<u64>().max(own)
+}
+
+/// What column families cost that nobody writes to.
+#[test]
+#[ignore = "a measurement"]
+fn many_families() {
+    for count in [1_usize, 100, 1000] {
+        let directory = tempfile::tempdir().unwrap();
+        let db = Db::open(directory.path(), Options::default()).unwrap();
+        let family_options = Options::default().column_family;
+        let started = Instant::now();
+        let families: Vec<_> = (0..count)
+            .map(|i| db.create_column_family(&format!("f{i}"), family_options.clone()).unwrap())
+            .collect();
+        let made = started.elapsed();
+        let put = |seconds: u64| {
+            let (started, cpu) = (Instant::now(), cpu_ns());
+            let mut writes = 0_u64;
+            while started.elapsed().as_secs() < seconds {
+                for _ in 0..100 {
+                    let mut batch = sateen::WriteBatch::new();
+                    for family in families.iter().take(2) {
+                        batch.put_cf(family, writes.to_be_bytes(), [7; 100]).unwrap();
+                    }
+                    db.write(&batch, &sateen::WriteOptions::default()).unwrap();
+                    writes += 1;
+                }
+            }
+            (writes / seconds, (cpu_ns() - cpu) / writes)
+        };
+        let (rate, cpu_each) = put(5);
+        db.flush_all().unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        let (idle, cpu) = (Instant::now(), cpu_ns());
+        std::thread::sleep(std::time::Duration::from_secs(5));
+        let part = (cpu_ns() - cpu) as f64 / idle.elapsed().as_nanos() as f64;
+        println!(
+            "{count} families: made in {made:.1?}, {rate} batches/s, {cpu_each} ns of CPU each, \
+             idle {:.2} % of a processor, {} MiB in memory",
+            part * 100.0,
+            db.metrics().memory.total() >> 20
+        );
+    }
+}

@@ -1,7 +1,7 @@
 //! One direction of the device, reads or writes: what is believed of it, and how that is cut, tried
 //! and raised.
 
-use super::requests::Requests;
+use super::requests::{Awaited, Requests};
 use super::{WINDOW_NS, is_background, without};
 use crate::arithmetic::{follow, per_second, scale};
 use crate::types::{Instant, IoClass};
@@ -108,8 +108,8 @@ struct Trial {
     began: Instant,
     /// Since when the device delivers about what is believed: before, a cut cannot show.
     since: Instant,
-    /// For whom: clients' writes, not their reads.
-    for_writes: bool,
+    /// What took clients long.
+    awaited: Awaited,
     /// The longest that their requests took since.
     worst_ns: u64,
 }
@@ -189,7 +189,7 @@ impl Direction {
     }
 
     /// Clients wait behind background work: the device does not do what was believed.
-    pub(super) fn cut(&mut self, now: Instant, window_ns: u64, free: u64, for_writes: bool) {
+    pub(super) fn cut(&mut self, now: Instant, window_ns: u64, free: u64, awaited: Awaited) {
         let paused = self.cut_at.is_some_and(|at| now.0 - at.0 < CUT_PAUSE_NS);
         // A probe that does harm ends with its window.
         if paused || self.probe.is_some() || !self.is_limited(free) || now < self.no_trial_before {
@@ -200,7 +200,7 @@ impl Direction {
         if self.average > self.bandwidth + self.bandwidth / PROBE {
             return;
         }
-        self.begin_trial(now, for_writes);
+        self.begin_trial(now, awaited);
         let most = |thousandths: u64| scale(self.bandwidth, 1000 - thousandths, 1000);
         let lately = per_second(self.bytes, window_ns.max(WINDOW_NS / 2));
         let found = lately.max(self.delivered).max(most(CUT_MAX)).min(most(CUT_MIN));
@@ -258,24 +258,19 @@ impl Direction {
         self.delivered >= scale(self.bandwidth, NEAR, 1000)
     }
 
-    fn begin_trial(&mut self, now: Instant, for_writes: bool) {
+    fn begin_trial(&mut self, now: Instant, awaited: Awaited) {
         let before = self.bandwidth;
         let began = now;
-        self.trial.get_or_insert(Trial { before, began, since: now, for_writes, worst_ns: 0 });
+        self.trial.get_or_insert(Trial { before, began, since: now, awaited, worst_ns: 0 });
     }
 
     /// Whether less background work has made it better for clients. If it has not they wait for
     /// another reason, as they share the processor with it, or the device with others: what their
     /// requests take is then what is usual.
-    pub(super) fn judge_trial(
-        &mut self,
-        now: Instant,
-        reads: &mut Requests,
-        writes: &mut Requests,
-    ) {
+    pub(super) fn judge_trial(&mut self, now: Instant, clients: &mut [Requests; Awaited::COUNT]) {
         let near = self.is_near();
         let Some(trial) = &mut self.trial else { return };
-        let requests = if trial.for_writes { writes } else { reads };
+        let requests = &mut clients[trial.awaited as usize];
         trial.worst_ns = trial.worst_ns.max(requests.recent_ns);
         if !near {
             trial.since = now;
@@ -312,13 +307,12 @@ impl Direction {
         self.probe = Some(Probe { asked, windows: 0, bytes: 0, over_ns: 0 });
     }
 
-    /// The window is over. `strained`: clients wait for the device, a little each.
+    /// The window is over. `strained`: what clients wait for, a little each time.
     pub(super) fn learn(
         &mut self,
         now: Instant,
         window: &Window,
-        for_writes: bool,
-        strained: bool,
+        strained: Option<Awaited>,
         elsewhere: bool,
     ) {
         self.delivered = per_second(self.bytes, window.ns);
@@ -335,8 +329,12 @@ impl Direction {
             self.bandwidth = self.bandwidth.max(self.average);
         }
         let may_try = self.trial.is_none() && now >= self.no_trial_before;
-        if strained && may_try && self.is_near() && self.is_limited(window.free) {
-            self.begin_trial(now, for_writes);
+        if let Some(awaited) = strained
+            && may_try
+            && self.is_near()
+            && self.is_limited(window.free)
+        {
+            self.begin_trial(now, awaited);
             let before = self.bandwidth;
             let less = before.min(self.average.max(scale(before, 1000 - CUT_MAX, 1000)));
             self.cut_to(now, scale(less, 1000 - CUT_MIN, 1000));

@@ -19,7 +19,23 @@ const USUAL_SAMPLES: u64 = 256;
 /// Something has helped them if they take less than so many thousandths of what they took at worst.
 const HELPED: u64 = 667;
 
-/// What clients wait for.
+/// A kind of request that clients wait for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Awaited {
+    /// Their reads.
+    Reads,
+    /// What is written to the log.
+    LogWrites,
+    /// Barriers of the log.
+    LogSyncs,
+}
+
+impl Awaited {
+    /// How many kinds there are.
+    pub(super) const COUNT: usize = 3;
+}
+
+/// Requests of a kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Requests {
     /// Their mean time while background work rests. 0: not known.

@@ -160,10 +160,13 @@ fn busy() -> Metrics {
             name: "a \"quoted\\\nname".into(),
             levels: vec![LevelShape::default()],
             compaction_debt_bytes: 9,
+            write_rate_limit: Some(0),
             ..ColumnFamilyMetrics::default()
         },
     ];
     metrics.memory = MemoryUse { block_cache: 4096, budget: 1 << 20, ..MemoryUse::default() };
+    metrics.scheduler.device_write_bandwidth = 200;
+    metrics.scheduler.preemptions = 4;
     metrics.health = "degraded";
     metrics
 }
@@ -186,6 +189,11 @@ fn the_text_is_valid_and_holds_the_numbers() {
     assert_eq!(value("sateen_io_bytes_total", &wal_write), 77.0);
     assert_eq!(value("sateen_level_tables", &[("cf", "default"), ("level", "1")]), 4.0);
     assert_eq!(value("sateen_compaction_debt_bytes", &[("cf", "a \"quoted\\\nname")]), 9.0);
+    let device_write = [("operation", "write")];
+    assert_eq!(value("sateen_device_bandwidth_bytes_per_second", &device_write), 200.0);
+    assert_eq!(value("sateen_pauses_total", &[("reason", "preempted")]), 4.0);
+    assert_eq!(value("sateen_writes_stopped", &[("cf", "default")]), 0.0);
+    assert_eq!(value("sateen_writes_stopped", &[("cf", "a \"quoted\\\nname")]), 1.0);
     assert_eq!(value("sateen_memory_bytes", &[("owner", "block_cache")]), 4096.0);
     assert_eq!(value("sateen_health", &[("state", "degraded")]), 1.0);
     assert_eq!(value("sateen_health", &[("state", "ok")]), 0.0);

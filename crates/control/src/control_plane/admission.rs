@@ -1,0 +1,175 @@
+//! What the state of the column families means to their writers, and to who allocates the device.
+
+use super::ControlPlane;
+use crate::arithmetic::scale;
+use crate::column_family::ColumnFamily;
+use crate::compaction::Input;
+use crate::event::Action;
+use crate::options::AdmissionPolicy;
+use crate::scheduler::Demand;
+use crate::types::{ColumnFamilyId, IoClass};
+use crate::write_controller::{
+    Admission, AdmissionState, Outlook, Pressure, is_at_ease, judge_smoothly,
+};
+
+/// All of it, in millionths.
+const WHOLE: u64 = 1_000_000;
+/// Who writes fewer bytes a second does not write.
+const FILL_MIN: u64 = 1 << 10;
+
+/// What of the drains each column family has that is written to: as much as it is of what clients
+/// write, but not less than if all were written to alike, so that one that was slowed down can
+/// write more again.
+#[derive(Clone, Copy)]
+struct Shares {
+    /// Bytes a second that clients write into all.
+    fill: u64,
+    /// How many are written to.
+    written: u64,
+}
+
+impl Shares {
+    fn of<'a>(families: impl Iterator<Item = &'a ColumnFamily>) -> Shares {
+        let fills = families.map(ColumnFamily::fill).filter(|fill| *fill >= FILL_MIN);
+        fills.fold(Shares { fill: 0, written: 0 }, |all, fill| Shares {
+            fill: all.fill.saturating_add(fill),
+            written: all.written + 1,
+        })
+    }
+
+    /// In millionths.
+    fn share(self, family: &ColumnFamily) -> u64 {
+        let fill = family.fill();
+        if fill < FILL_MIN {
+            return WHOLE / (self.written + 1);
+        }
+        scale(fill, WHOLE, self.fill).max(WHOLE / self.written.max(1)).min(WHOLE)
+    }
+}
+
+impl ControlPlane {
+    /// What lies ahead of the writers of a column family. Only known where admission is smooth.
+    #[must_use]
+    pub fn outlook(&self, cf: ColumnFamilyId) -> Option<Outlook> {
+        let family = self.families.get(&cf)?;
+        let smooth = self.options.admission == AdmissionPolicy::Smooth;
+        let shares = Shares::of(self.families.values());
+        smooth.then(|| self.judge(cf, family, shares, family.pressure()).1)
+    }
+
+    /// Looks at what has changed for the writers and says so if it matters to them.
+    pub(super) fn admit(&mut self) {
+        for (cf, family) in &mut self.families {
+            if let Some(load) = family.take_load() {
+                self.write_controller.update(*cf, load, family.options());
+            }
+        }
+        let families = || self.families.values();
+        self.scheduler.set_demand(Demand {
+            debt: families().map(ColumnFamily::pending_bytes).sum(),
+            debt_tolerated: families().map(ColumnFamily::debt_tolerated).sum(),
+            level0_amplification: families()
+                .map(ColumnFamily::level0_amplification)
+                .max()
+                .unwrap_or(1),
+            level0_late: families().any(ColumnFamily::level0_is_late),
+            memtable_bytes: families().map(|f| f.options().write_buffer_size).max().unwrap_or(0),
+        });
+        let admission = match self.options.admission {
+            AdmissionPolicy::Triggers => self.write_controller.admission(),
+            AdmissionPolicy::Smooth => Admission::default(),
+        };
+        if admission != self.admission {
+            self.admission = admission;
+            self.actions.push_back(Action::Admit(admission));
+        }
+    }
+
+    /// Gives the writers of each column family the rate that its resources allow.
+    pub(super) fn admit_smoothly(&mut self) {
+        if self.options.admission != AdmissionPolicy::Smooth {
+            // Whoever was slowed down before the policy changed is let go.
+            for (cf, _) in std::mem::take(&mut self.families_admitted) {
+                let admission = Admission::default();
+                self.actions.push_back(Action::AdmitFamily { cf, admission });
+            }
+            return;
+        }
+        let shares = Shares::of(self.families.values());
+        let mut news = Vec::new();
+        for (cf, family) in &self.families {
+            let now = family.pressure();
+            let before = self.families_admitted.get(cf).copied();
+            // Of a thousand nearly all are, and this is done a hundred times a second.
+            if before.is_none() && is_at_ease(family.options(), &now) {
+                continue;
+            }
+            let (admission, _) = self.judge(*cf, family, shares, now);
+            if is_news(&before.unwrap_or_default(), &admission) {
+                news.push((*cf, admission));
+            }
+        }
+        for (cf, admission) in news {
+            // What was said last is what the next is compared with.
+            if admission.cause.is_some() {
+                self.families_admitted.insert(cf, admission);
+            } else {
+                self.families_admitted.remove(&cf);
+            }
+            self.actions.push_back(Action::AdmitFamily { cf, admission });
+        }
+    }
+
+    fn judge(
+        &self,
+        cf: ColumnFamilyId,
+        family: &ColumnFamily,
+        shares: Shares,
+        mut now: Pressure,
+    ) -> (Admission, Outlook) {
+        self.add_progress(cf, family, &mut now);
+        let (device, fill) = (self.scheduler.device(), self.scheduler.fill());
+        let drains = self.drains.of(device, family.level0_amplification(), fill);
+        judge_smoothly(cf, family.options(), &now, &drains.part(shares.share(family), WHOLE))
+    }
+
+    /// How far the jobs are that make room in a column family.
+    fn add_progress(&self, cf: ColumnFamilyId, family: &ColumnFamily, now: &mut Pressure) {
+        if let Some(flush) = family.flush_job() {
+            now.flushed_bytes = self.drains.uncompressed(self.scheduler.moved(flush));
+        }
+        // What makes room in level 0, and how much is left until the first of it does.
+        let (mut level0_jobs, mut least_left) = (0_u64, [None; 2]);
+        for (id, job) in &self.jobs {
+            let Some(plan) = &job.plan else { continue };
+            if job.cf != cf || plan.class != IoClass::L0 {
+                continue;
+            }
+            let moved = self.scheduler.moved(*id);
+            let runs = plan.rewrite.iter().filter(|input| input.level == 0).count() as u64;
+            let bytes = plan.rewrite.iter().map(Input::bytes).sum::<u64>().max(1);
+            let merges = plan.output_level == 0;
+            let freed = runs.saturating_sub(u64::from(merges)) * 1000;
+            now.level0_done += freed.min(scale(moved, freed, bytes));
+            now.level0_merging += if merges { freed } else { 0 };
+            let left = bytes.saturating_sub(moved);
+            let least = &mut least_left[usize::from(merges)];
+            *least = Some(least.map_or(left, |least: u64| least.min(left)));
+            level0_jobs += 1;
+        }
+        // They share what there is.
+        [now.level0_left, now.level0_merge_left] =
+            least_left.map(|left: Option<u64>| Some(left?.saturating_mul(level0_jobs)));
+    }
+}
+
+/// Whether writers have to hear of the difference: a rate within a twentieth is the same.
+fn is_news(before: &Admission, now: &Admission) -> bool {
+    match (before.state, now.state) {
+        (
+            AdmissionState::Delayed { bytes_per_second: before },
+            AdmissionState::Delayed { bytes_per_second: now },
+        ) => before.abs_diff(now) > before / 20,
+        (before, now) => before != now,
+    }
+}

@@ -1,0 +1,52 @@
+//! What clients wait for besides reads.
+
+use super::*;
+use crate::event::ClassSample;
+
+const SAMPLE_NS: u64 = 10_000_000;
+
+/// Samples in which flushes write `written` bytes a second and hold the device all the time, and
+/// clients sync the log, which takes `sync_ns` each time.
+fn go_on(model: &mut DeviceModel, now: &mut Instant, samples: u64, written: u64, sync_ns: u64) {
+    for _ in 0..samples {
+        *now = Instant(now.0 + SAMPLE_NS);
+        let mut sample = Sample::default();
+        let bytes = written / 100;
+        let write_ns = if bytes > 0 { SAMPLE_NS } else { 0 };
+        sample.classes[IoClass::Flush.index()] =
+            ClassSample { write_bytes: bytes, writes: 8, write_ns, ..ClassSample::default() };
+        sample.classes[IoClass::Wal.index()] =
+            ClassSample { syncs: 5, sync_ns: 5 * sync_ns, ..ClassSample::default() };
+        model.observe(*now, SAMPLE_NS, &sample);
+    }
+}
+
+#[test]
+fn syncs_that_take_long_beside_background_work_cut_what_is_believed() {
+    let mut model = DeviceModel::new(DeviceProfile::default());
+    let mut now = Instant(0);
+    let before = model.profile().write_bytes_per_second;
+    go_on(&mut model, &mut now, 300, 0, 1_000_000);
+    assert_eq!(model.profile().write_bytes_per_second, before);
+    // The device is at its limit, and syncs wait behind it.
+    go_on(&mut model, &mut now, 40, before, 4_000_000);
+    let cut = model.profile().write_bytes_per_second;
+    assert!(cut < before, "{cut} of {before}");
+    // It helps: so it stays.
+    go_on(&mut model, &mut now, 200, cut * 9 / 10, 1_000_000);
+    assert!(model.profile().write_bytes_per_second <= cut);
+}
+
+#[test]
+fn syncs_that_take_long_for_another_reason_do_not() {
+    let mut model = DeviceModel::new(DeviceProfile::default());
+    let mut now = Instant(0);
+    let before = model.profile().write_bytes_per_second;
+    go_on(&mut model, &mut now, 300, 0, 1_000_000);
+    for _ in 0..20 {
+        let written = model.profile().write_bytes_per_second * 9 / 10;
+        go_on(&mut model, &mut now, 100, written, 4_000_000);
+    }
+    let after = model.profile().write_bytes_per_second;
+    assert!(after >= before / 4 * 3, "{after} of {before}");
+}

@@ -1,0 +1,85 @@
+//! What must be true of every plan, and of what is read.
+
+use std::collections::BTreeMap;
+
+use sateen_control::{CompactionPlan, Version};
+
+use super::{KEYS, Work, World, key, number};
+
+impl World {
+    /// A new plan takes what is there and nothing that another has.
+    pub(super) fn check_plan(&self, plan: &CompactionPlan) {
+        let version = &self.families[&plan.cf].version;
+        for input in plan.inputs() {
+            assert!(!input.tables.is_empty());
+            let run = version.level(input.level).run(input.epoch).expect("a run of the version");
+            for table in &input.tables {
+                assert!(run.locate(&table.smallest, table.id).is_some(), "{plan}");
+            }
+        }
+        let (lo, hi) = plan.bounds().unwrap();
+        let others = self.jobs.values().filter_map(|job| match &job.work {
+            Work::Compaction(other) if other.cf == plan.cf => Some(other),
+            _ => None,
+        });
+        for other in others {
+            let (other_lo, other_hi) = other.bounds().unwrap();
+            let apart = other_hi < lo || hi < other_lo;
+            assert!(
+                apart || other.output_level != plan.output_level || plan.output_level == 0,
+                "{plan} and {other} write the same range"
+            );
+            for table in other.inputs().flat_map(|input| &input.tables) {
+                let taken = plan.inputs().flat_map(|input| &input.tables).any(|t| t.id == table.id);
+                assert!(!taken, "{plan} and {other} share {}", table.id);
+            }
+        }
+        self.check_order(plan, version);
+    }
+
+    /// No key is carried past an older value of it that stays behind, nor held back from a newer.
+    fn check_order(&self, plan: &CompactionPlan, version: &Version) {
+        let moved: Vec<_> = plan.inputs().flat_map(|input| &input.tables).map(|t| t.id).collect();
+        for input in plan.inputs() {
+            for table in &input.tables {
+                for (level, epoch, other) in version.tables() {
+                    let older = level > input.level || level == input.level && epoch < input.epoch;
+                    let passed = if plan.output_level == 0 {
+                        level == 0 && epoch > plan.output_epoch
+                    } else {
+                        level <= plan.output_level
+                    };
+                    let newer = level == 0 && input.level == 0 && epoch > input.epoch;
+                    let overtaken = newer && plan.output_level == 0 && epoch < plan.output_epoch;
+                    let overlaps =
+                        other.smallest <= table.largest && table.smallest <= other.largest;
+                    assert!(
+                        !(older && passed || overtaken) || !overlaps || moved.contains(&other.id),
+                        "{plan} passes {} in level {level}",
+                        other.id
+                    );
+                }
+            }
+        }
+    }
+
+    pub(super) fn check_reads(&self) {
+        for (cf, family) in &self.families {
+            let mut found = BTreeMap::new();
+            for n in 0..2 * KEYS + 200 {
+                let key = key(n);
+                let runs = family.version.levels().iter().flat_map(|level| level.runs());
+                let mut tables = runs.filter_map(|run| run.find(&key));
+                let entry = tables.find_map(|t| self.tables[&t.id].get(&n));
+                if let Some((seqno, true)) = entry {
+                    found.insert(n, *seqno);
+                }
+            }
+            assert_eq!(found, family.truth, "in {cf}:\n{}", family.version);
+            for (_, _, table) in family.version.tables() {
+                let entries = &self.tables[&table.id];
+                assert_eq!(number(&table.smallest), *entries.keys().next().unwrap());
+            }
+        }
+    }
+}
