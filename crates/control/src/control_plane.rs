@@ -94,7 +94,9 @@ impl ControlPlane {
             }
             Event::Sample(sample) => {
                 self.scheduler.sample(now, &sample);
-                self.drains.observe(now, &sample);
+                let running =
+                    [Lane::Flush, Lane::Level0].map(|lane| self.scheduler.running(lane) > 0);
+                self.drains.observe(now, &sample, running);
                 let over_ns = now.since(std::mem::replace(&mut self.last_sample, now));
                 let over_ns = nanoseconds(over_ns).max(1);
                 self.families.values_mut().for_each(|family| family.sampled(over_ns));

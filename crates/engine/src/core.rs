@@ -37,6 +37,11 @@ use crate::vfs::{MeteredVfs, Vfs, VfsLock};
 use crate::write::admission::{AdmissionGate, Writer};
 use crate::write::{CommitPipeline, Logging, Payload};
 
+/// What compactions read at once takes no more than this part of a memory budget, all of them
+/// together, but each run no less than so much.
+const READING_PART: u64 = 8;
+const CHUNK_BYTES_MIN: u64 = 16 << 10;
+
 /// Column families by name.
 pub(crate) type Families = BTreeMap<String, Arc<ColumnFamilyData>>;
 
@@ -298,7 +303,15 @@ impl DbCore {
         let version = self.versions.version(plan.cf)?;
         let options = self.options.load();
         let compression = control::compression_from_code(plan.compression);
-        let chunk_bytes = usize::try_from(options.compaction_readahead_bytes).unwrap_or(1 << 20);
+        let chunk_bytes = match options.memory_budget {
+            Some(budget) => {
+                let jobs = u64::from(options.max_background_compactions.max(1));
+                let share = budget / READING_PART / jobs / plan.rewrite.len().max(1) as u64;
+                options.compaction_readahead_bytes.min(share.max(CHUNK_BYTES_MIN))
+            }
+            None => options.compaction_readahead_bytes,
+        };
+        let chunk_bytes = usize::try_from(chunk_bytes).unwrap_or(1 << 20);
         let read = TableIterOptions::compaction(plan.class, chunk_bytes.max(4096));
         let context = CompactionContext {
             output: self.output_context(&family, plan.output_level, plan.class, compression),

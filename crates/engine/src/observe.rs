@@ -1,8 +1,8 @@
 //! What the engine tells of itself: metrics in one value, and properties by name as users of
 //! RocksDB ask for them.
 
-use sateen_control::AdmissionState;
 use sateen_control::version::Version;
+use sateen_control::{AdmissionState, TableMeta};
 
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
@@ -119,12 +119,13 @@ impl DbCore {
         metrics.counts.data_block_hits = self.blocks.hits();
         metrics.counts.data_block_misses = self.blocks.misses();
         let families = self.families();
-        let (mut active, mut immutable) = (0, 0);
+        let (mut active, mut immutable, mut versions) = (0, 0, 0);
         for family in families.values() {
             let version = family.super_version().version.clone();
             let (sealed, sealed_bytes) = family.sealed_usage();
             active += family.active_memtable().memory_bytes() as u64;
             immutable += sealed_bytes;
+            versions += version_bytes(&version);
             metrics.column_families.push(ColumnFamilyMetrics {
                 name: family.name().to_owned(),
                 levels: level_shapes(&version),
@@ -142,8 +143,8 @@ impl DbCore {
             indexes_and_filters: self.tables.memory_bytes(),
             job_buffers: self.driver.buffer_bytes(),
             wal_buffers: self.pipeline.buffer_bytes(),
+            versions,
             budget: self.options.load().memory_budget.unwrap_or(0),
-            ..MemoryUse::default()
         };
         metrics.health = self.health.health().name();
         metrics.health_cause = self.health.cause().map(|cause| cause.to_string());
@@ -166,6 +167,14 @@ impl DbCore {
         };
         gates.into_iter().filter_map(limit).min()
     }
+}
+
+/// About what the current version of a column family takes: its tables' descriptions. Older ones
+/// share them.
+fn version_bytes(version: &Version) -> u64 {
+    let of =
+        |table: &TableMeta| size_of::<TableMeta>() + table.smallest.len() + table.largest.len();
+    version.tables().map(|(_, _, table)| of(table) as u64).sum()
 }
 
 fn level_shapes(version: &Version) -> Vec<LevelShape> {

@@ -150,7 +150,8 @@ impl IoScheduler {
             urgency: thousandths(score).max(1),
             state: State::Waiting(0),
             paused: None,
-            moved: 0,
+            read: 0,
+            written: 0,
             share: deep.map(|job| job.share).min().unwrap_or(0),
         };
         self.wait(job, running);
@@ -160,8 +161,10 @@ impl IoScheduler {
     /// jobs are ignored.
     pub(crate) fn stepped(&mut self, job: JobId, read: u64, written: u64, cpu_ns: u64) {
         let Some(mut running) = self.jobs.get(&job).copied() else { return };
-        let moved = read.max(written);
-        running.moved = running.moved.saturating_add(moved);
+        let before = running.moved();
+        running.read = running.read.saturating_add(read);
+        running.written = running.written.saturating_add(written);
+        let moved = running.moved() - before;
         running.share = running.share.saturating_add(scale(moved, 1000, running.urgency));
         match running.state {
             State::Granted(bytes, source) => {
@@ -300,7 +303,7 @@ impl IoScheduler {
 
     /// Bytes that a job has moved: read or written, whichever is more.
     pub(crate) fn moved(&self, job: JobId) -> u64 {
-        self.jobs.get(&job).map_or(0, |job| job.moved)
+        self.jobs.get(&job).map_or(0, Running::moved)
     }
 
     /// Background work has this to do now.
@@ -315,7 +318,7 @@ impl IoScheduler {
         let victim = match self.options.preemption {
             Preemption::Off => None,
             // The least urgent; of those the one that has done least.
-            Preemption::LeastLoss => deep.min_by_key(|(id, job)| (job.urgency, job.moved, **id)),
+            Preemption::LeastLoss => deep.min_by_key(|(id, job)| (job.urgency, job.moved(), **id)),
             Preemption::Random => deep.min_by_key(|(id, _)| mix(id.0 ^ by.0.rotate_left(32))),
         };
         if let Some(victim) = victim.map(|(id, _)| *id) {

@@ -38,9 +38,10 @@ pub(super) struct Running {
     pub(super) urgency: u64,
     pub(super) state: State,
     pub(super) paused: Option<PauseReason>,
-    /// Bytes that it has moved.
-    pub(super) moved: u64,
-    /// The same, divided by its urgency: deep jobs get shares of the device by it.
+    /// Bytes that it has read, and written.
+    pub(super) read: u64,
+    pub(super) written: u64,
+    /// Bytes that it has moved, divided by its urgency: deep jobs get shares of the device by it.
     pub(super) share: u64,
 }
 
@@ -53,6 +54,12 @@ pub(super) enum State {
 }
 
 impl Running {
+    /// Bytes that it has moved: read or written, whichever is more. A step may do only one of them:
+    /// files are read ahead and written behind.
+    pub(super) fn moved(&self) -> u64 {
+        self.read.max(self.written)
+    }
+
     pub(super) fn is_granted(&self) -> bool {
         matches!(self.state, State::Granted(..))
     }

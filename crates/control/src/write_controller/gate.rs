@@ -38,7 +38,17 @@ impl Gate {
             self.booked = self.passed;
             self.booked_slower = self.passed;
         }
+        let ahead = self.ahead();
         self.admission = admission;
+        // Who went on ahead of the count did so for a moment at the rate then in force. At a
+        // thousandth of it those that come next would wait a thousand times as long for that.
+        let forgiven = ahead.saturating_sub(self.ahead());
+        self.passed += forgiven.min(self.booked.saturating_sub(self.passed));
+    }
+
+    /// Bytes that may go on ahead of the count.
+    fn ahead(&self) -> u64 {
+        scale(self.rate().unwrap_or(0), AHEAD_NS, NS_PER_SECOND)
     }
 
     /// How writers are admitted.
@@ -76,13 +86,12 @@ impl Gate {
         let place = self.next_place(now);
         self.booked = place.saturating_add(bytes);
         let passed = self.passed_at(now);
-        let ahead = scale(self.rate().unwrap_or(0), AHEAD_NS, NS_PER_SECOND);
         if slower > 1 {
             let from = self.booked_slower.max(passed);
             self.booked_slower = from.saturating_add(bytes.saturating_mul(slower));
             return place.max(self.booked_slower);
         }
-        if place <= passed.saturating_add(ahead) { passed } else { place }
+        if place <= passed.saturating_add(self.ahead()) { passed } else { place }
     }
 
     /// How long until the count has come to `place`, at the rate in force; zero if it has.
@@ -98,5 +107,34 @@ impl Gate {
     #[must_use]
     pub fn expected_wait(&self, now: Instant) -> Duration {
         if self.rate().is_none() { Duration::ZERO } else { self.wait(now, self.booked) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::write_controller::StallCause;
+
+    fn delayed(bytes_per_second: u64) -> Admission {
+        let state = AdmissionState::Delayed { bytes_per_second };
+        Admission { state, cause: Some(StallCause::MemtableLimit), column_family: None }
+    }
+
+    #[test]
+    fn who_went_on_ahead_at_a_high_rate_is_not_waited_for_at_a_low_one() {
+        let mut gate = Gate::default();
+        let now = Instant(1_000_000_000);
+        gate.publish(now, delayed(500 << 20));
+        // As many as go on at once.
+        while gate.book(now, 1000, 1) <= gate.passed_at(now) {}
+        let wait = gate.expected_wait(now);
+        assert!(wait > Duration::from_micros(95) && wait < Duration::from_micros(110), "{wait:?}");
+        gate.publish(now, delayed(64 << 10));
+        // The one that has to wait: at the rate that there is now.
+        let wait = gate.expected_wait(now);
+        assert!(wait < Duration::from_millis(40), "{wait:?}");
+        // A rate is kept all the same.
+        let place = (0..10).map(|_| gate.book(now, 1000, 1)).last().unwrap_or_default();
+        assert!(gate.wait(now, place) > Duration::from_millis(130), "{:?}", gate.wait(now, place));
     }
 }

@@ -78,7 +78,7 @@ pub struct Outlook {
 }
 
 /// The slowest that writers are slowed down to, in bytes a second.
-const RATE_MIN: u64 = 64 << 10;
+const RATE_MIN: u64 = 256 << 10;
 /// A rate that is so many times what clients write is no limit.
 const AMPLE: u64 = 4;
 /// Debt is looked at once it would take so long to drain, and must not take longer than that.
@@ -159,16 +159,18 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
     let stop = u64::from(options.level0_stop_writes_trigger.max(1));
     let from = level0_from(options);
     let filling = scale(now.active_bytes.min(memtable), THOUSAND, memtable);
-    let runs_now = u64::from(now.level0_runs) * THOUSAND + filling;
+    // What waits for its flush is a run soon.
+    let runs_now = (u64::from(now.level0_runs) + u64::from(now.sealed)) * THOUSAND + filling;
     let runs = runs_now.saturating_sub(now.level0_done);
     let level0_room = scale(memtable, (stop * THOUSAND).saturating_sub(runs), THOUSAND);
 
     // Runs stay until their compaction has ended: by then no more may have come than there is
     // room for, as with memtables and their flush. Far from the limit the forecast counts less:
-    // merges within level 0 make more room, before a compaction out of it has ended.
+    // merges within level 0 make more room, before a compaction out of it has ended. From half-way
+    // on it counts in full.
     let until = |left: Option<u64>, runs: u64| {
         let coming = scale(memtable, (stop * THOUSAND).saturating_sub(runs), THOUSAND);
-        let near = part(runs, from * THOUSAND, stop * THOUSAND);
+        let near = part(runs, from * THOUSAND, (from + stop) / 2 * THOUSAND);
         let left = left.map_or(0, |left| with_barriers(left, drains.level0_bandwidth));
         Resource {
             cause: StallCause::Level0Runs,
