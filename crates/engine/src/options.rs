@@ -177,7 +177,8 @@ option_struct! {
         level0_trigger: u32 = 4, Count, mutable, "level0_file_num_compaction_trigger";
         /// Runs in level 0 at which writers are slowed down.
         level0_slowdown: u32 = 20, Count, mutable, "level0_slowdown_writes_trigger";
-        /// Runs in level 0 at which writers wait.
+        /// Runs in level 0 at which writers wait. Under smooth admission they go on at next to
+        /// nothing there, and wait at `memtables_max` more.
         level0_stop: u32 = 36, Count, mutable, "level0_stop_writes_trigger";
         /// Levels, level 0 included; 2 to 16.
         levels: u32 = 7, Count, fixed, "num_levels";

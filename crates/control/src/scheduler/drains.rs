@@ -34,13 +34,14 @@ fn measure(rate: &mut u64, bytes: u64, over_ns: u64, time_ns: u64) {
 }
 
 impl MeasuredDrains {
-    /// Takes note of a sample. `running`: whether flushes, and compactions of level 0, are under way.
+    /// Takes note of a sample. `running`: whether flushes, and compactions of level 0, are under
+    /// way.
     pub(crate) fn observe(&mut self, now: Instant, sample: &Sample, running: [bool; 2]) {
         let Some(last) = self.last.replace(now) else { return };
         let over_ns = now.0.saturating_sub(last.0).max(1);
         let written = |class: IoClass| sample.classes[class.index()].write_bytes;
-        // What waits for the device counts. Where nothing ran that says nothing of how fast it would
-        // have been.
+        // What waits for the device counts. Where nothing ran that says nothing of how fast it
+        // would have been.
         if running[0] || written(IoClass::Flush) > 0 {
             measure(&mut self.flush, written(IoClass::Flush), over_ns, FLUSH_NS);
         }

@@ -5,7 +5,7 @@
 //!
 //! What must stay true: a column family with no resource near its limit is open; the rate falls
 //! when a resource fills and rises when it drains, all else being equal; writers stop only where
-//! memory leaves no choice or level 0 is full.
+//! memory leaves no choice, or level 0 is fuller than it may be by what memory held.
 
 use super::{Admission, AdmissionState, StallCause};
 use crate::arithmetic::{NS_PER_SECOND, scale};
@@ -232,7 +232,12 @@ pub(crate) fn judge(
     let outlook = Outlook { time_to_stall_ns: stall, sustainable_write_rate: sustainable };
 
     let full = now.sealed >= options.max_write_buffer_number.max(1);
-    let runs_full = relevant > 1 && now.level0_runs >= options.level0_stop_writes_trigger.max(1);
+    // At the limit the rate is next to nothing. What is in memory then becomes runs all the same,
+    // and the compaction that makes room may have but its barriers to wait for: that is no reason
+    // to stop.
+    let runs_max = options.level0_stop_writes_trigger.max(1);
+    let runs_max = runs_max.saturating_add(options.max_write_buffer_number);
+    let runs_full = relevant > 1 && now.level0_runs >= runs_max;
     let stopped = match (full, runs_full) {
         (true, _) => Some(StallCause::MemtableLimit),
         (_, true) => Some(StallCause::Level0Runs),
