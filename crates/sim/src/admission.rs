@@ -169,8 +169,8 @@ mod tests {
         assert_eq!(gates.pass(0, 1_000, &mut Places::default()), Passage::Now);
         let mut places = Places::default();
         assert_eq!(gates.pass(0, 1_000, &mut places), Passage::At(1_000_000));
-        // Half of it was let pass; of the rest 50 bytes less are waited for, which might have gone on
-        // ahead at the rate before and may not at this one.
+        // Half of it was let pass; of the rest 50 bytes less are waited for, which might have gone
+        // on ahead at the rate before and may not at this one.
         gates.publish(500_000, true, delayed(500_000));
         assert_eq!(gates.pass(500_000, 1_000, &mut places), Passage::At(1_400_000));
         assert_eq!(gates.pass(1_500_000, 1_000, &mut places), Passage::Now);
