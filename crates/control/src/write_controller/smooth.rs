@@ -170,7 +170,7 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
     // on it counts in full.
     let until = |left: Option<u64>, runs: u64| {
         let coming = scale(memtable, (stop * THOUSAND).saturating_sub(runs), THOUSAND);
-        let near = part(runs, from * THOUSAND, (from + stop) / 2 * THOUSAND);
+        let near = part(runs, from * THOUSAND, (from + stop) * THOUSAND / 2);
         let left = left.map_or(0, |left| with_barriers(left, drains.level0_bandwidth));
         Resource {
             cause: StallCause::Level0Runs,
