@@ -7,7 +7,6 @@ mod admission;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::arithmetic::nanoseconds;
 use crate::column_family::{ColumnFamily, Pick};
 use crate::compaction::{CompactionPlan, InFlight};
 use crate::event::{Action, Event, JobResult};
@@ -49,7 +48,6 @@ pub struct ControlPlane {
     drains: MeasuredDrains,
     /// How the writers of each column family are admitted, where it is not as fast as they can.
     families_admitted: BTreeMap<ColumnFamilyId, Admission>,
-    last_sample: Instant,
     /// When a column family that waits after a failure may be looked at again.
     retry_at: Option<Instant>,
 }
@@ -72,7 +70,6 @@ impl ControlPlane {
             sampled: false,
             drains: MeasuredDrains::default(),
             families_admitted: BTreeMap::new(),
-            last_sample: Instant::default(),
             retry_at: None,
             options,
         }
@@ -93,12 +90,10 @@ impl ControlPlane {
                 return;
             }
             Event::Sample(sample) => {
-                self.scheduler.sample(now, &sample);
+                let over_ns = self.scheduler.sample(now, &sample);
                 let running =
                     [Lane::Flush, Lane::Level0].map(|lane| self.scheduler.running(lane) > 0);
                 self.drains.observe(now, &sample, running);
-                let over_ns = now.since(std::mem::replace(&mut self.last_sample, now));
-                let over_ns = nanoseconds(over_ns).max(1);
                 self.families.values_mut().for_each(|family| family.sampled(over_ns));
                 self.sampled = true;
                 return;

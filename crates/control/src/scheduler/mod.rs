@@ -272,13 +272,14 @@ impl IoScheduler {
         scale(debt, NS_PER_SECOND, rate)
     }
 
-    /// What has happened: learns, and allocates anew if it matters.
-    pub(crate) fn sample(&mut self, now: Instant, sample: &Sample) {
+    /// What has happened: learns, and allocates anew if it matters. Returns the time since the last
+    /// sample in nanoseconds, at least 1.
+    pub(crate) fn sample(&mut self, now: Instant, sample: &Sample) -> u64 {
         let over_ns = now.0.saturating_sub(self.last_sample.0).max(1);
         self.last_sample = now;
         self.monitor.observe(now, sample);
         if !self.options.bandwidth {
-            return;
+            return over_ns;
         }
         self.device.observe(now, over_ns, sample);
         self.refill(now);
@@ -292,6 +293,7 @@ impl IoScheduler {
         }
         self.earn_credit(sample.user_bytes, over_ns);
         self.note_peaks();
+        over_ns
     }
 
     /// Bytes a second that dead tables are given back at while `backlog` bytes of them wait;
