@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sateen_control::{CompactionPlan, IoClass};
 
 use crate::data_plane::{DataPlane, Io, Memtable, Request};
-use crate::merge::{Output, number};
+use crate::merge::{Output, key, number};
 
 /// What a record of the manifest takes.
 const MANIFEST_BYTES: u64 = 4096;
@@ -111,13 +111,10 @@ impl Job {
         !matches!(self.phase, Phase::Waiting | Phase::Over)
     }
 
-    /// Brings it to an end at the first key where what it has written by then can stand by itself:
-    /// where no table of the output level would be merged in part.
+    /// Brings it to an end at the first key before which it may, behind what it has written.
     pub(crate) fn finish_early(&mut self, entry_bytes: u64) {
         let Work::Compaction(plan) = &self.work else { return };
-        if plan.output_level == 0 || plan.rewrite.is_empty() || self.ends_before.is_some() {
-            return;
-        }
+        let Some(mut end) = plan.early_end().filter(|_| self.ends_before.is_none()) else { return };
         let done = match self.phase {
             Phase::Waiting => self.moved,
             _ => Moved {
@@ -126,12 +123,13 @@ impl Job {
             },
         };
         let Some(reached) = reached(&self.outputs, done.written / entry_bytes) else { return };
-        let below = plan.rewrite.iter().filter(|input| input.level == plan.output_level);
-        let next = below
-            .flat_map(|input| &input.tables)
-            .find(|table| number(&table.largest) >= reached)
-            .filter(|table| number(&table.smallest) < reached)
-            .map_or(reached, |table| number(&table.largest) + 1);
+        let inputs = plan.rewrite.iter().flat_map(|input| &input.tables);
+        let mut behind: Vec<_> = inputs.map(|table| number(&table.largest) + 1).collect();
+        behind.sort_unstable();
+        let mut ends = std::iter::once(reached).chain(behind.into_iter().filter(|end| *end > reached));
+        let Some(next) = ends.find(|next| end.may_end_before(&key(*next))) else {
+            return;
+        };
         let kept = before(&self.outputs, next);
         let output = kept.iter().map(|output| output.entries * entry_bytes).sum::<u64>();
         if kept.is_empty() || output >= self.output {

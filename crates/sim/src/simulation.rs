@@ -19,7 +19,7 @@ use crate::config::SimConfig;
 use crate::data_plane::{Classes, DataPlane, add};
 use crate::error::{Error, Result};
 use crate::job::{Job, Most, Moved, Next, Work};
-use crate::merge::{distinct, input_tables, number, outputs, spread};
+use crate::merge::{distinct, input_tables, key, outputs, spread};
 use crate::recorder::SECOND_NS;
 use crate::report::{Counts, Report};
 use crate::tree::{FAMILY, Tree};
@@ -361,12 +361,13 @@ impl Simulation {
                 self.counts.flushes += 1;
             }
             Work::Compaction(plan) => {
-                let mut edit = plan.edit();
+                let ends_before = job.ends_before.map(key);
+                let mut edit = match &ends_before {
+                    Some(next) => plan.edit_before(next),
+                    None => plan.edit(),
+                };
+                self.counts.partial += u64::from(ends_before.is_some());
                 let range = seqno_range(plan);
-                if let Some(next) = job.ends_before {
-                    leave(&mut edit, plan, next);
-                    self.counts.partial += 1;
-                }
                 for output in &job.outputs {
                     let (level, epoch) = (plan.output_level, plan.output_epoch);
                     edit.added.push(self.tree.added(level, epoch, output, range));
@@ -458,14 +459,6 @@ fn look_at(tree: &Tree, data: &mut DataPlane) {
     let levels = tree.version.levels();
     data.level0_runs = tree.version.level(0).runs().len() as u64;
     data.levels = levels.iter().skip(1).filter(|level| !level.is_empty()).count() as u64;
-}
-
-/// Of a plan that ended before the key `next`, what reaches beyond stays where it is; above the
-/// output level that leaves a second copy of what it holds before.
-fn leave(edit: &mut VersionEdit, plan: &CompactionPlan, next: u64) {
-    let stays = |id| input_tables(plan).any(|t| t.id == id && number(&t.largest) >= next);
-    edit.removed.retain(|removed| !stays(removed.id));
-    edit.compact_pointers.clear();
 }
 
 /// The oldest and newest number in a plan's inputs.

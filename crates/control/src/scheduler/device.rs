@@ -226,6 +226,9 @@ impl DeviceModel {
             self.sure = if held { self.sure } else { self.sure / 8 * 7 };
             return;
         }
+        let braked = self.braked_for_ns(now) > 0;
+        self.read.note_harm(braked);
+        self.write.note_harm(braked);
         self.sure = (self.sure + 1000).min(SURE_MAX);
         self.harmed = true;
         self.brake_until = Instant(now.0 + BRAKE_NS);
@@ -235,11 +238,11 @@ impl DeviceModel {
         self.sure = 0;
         // Reads wait behind reads first of all; behind writes if there are hardly any reads.
         if reads && !no_reads {
-            self.read.cut(now, window_ns, self.free, Awaited::Reads);
+            self.read.cut(now, window_ns, Awaited::Reads);
         }
         if !no_writes && (writes || no_reads) {
             let awaited = if reads { Awaited::Reads } else { Awaited::LogWrites };
-            self.write.cut(now, window_ns, self.free, awaited);
+            self.write.cut(now, window_ns, awaited);
         }
     }
 }

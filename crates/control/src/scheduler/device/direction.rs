@@ -20,6 +20,9 @@ const REST_BUSY_MAX: u64 = 200;
 /// nanoseconds in which it is not held, over so many samples.
 const BUSY_MIN: u64 = 500;
 pub(super) const BUSY_SAMPLES: u64 = 16;
+/// That clients are harmed by it must be seen so in some samples in which they are. Work that is
+/// paced lets the device rest between, and still fills its queue now and then.
+const HARMED_SAMPLES: u64 = 4;
 /// The device is near to what is believed of it when it delivers so many thousandths of that.
 const NEAR: u64 = 800;
 /// The least and the most that a cut takes away, in thousandths, and the time between two.
@@ -83,8 +86,10 @@ pub(super) struct Direction {
     background: u64,
     /// For how many of a thousand nanoseconds of that window it had a request under way.
     busy: u64,
-    /// The same over some samples.
+    /// The same in the last sample, over some samples, and over some in which clients were harmed.
+    busy_now: u64,
     busy_lately: u64,
+    busy_harmed: u64,
     /// Background work wanted more than it was granted, and could not wait for it.
     pub(super) wanted: bool,
     pub(super) urgent: bool,
@@ -142,7 +147,9 @@ impl Direction {
             background_bytes: 0,
             background_ns: 0,
             busy: 0,
+            busy_now: 0,
             busy_lately: 0,
+            busy_harmed: 0,
             delivered: 0,
             background: 0,
             wanted: false,
@@ -162,8 +169,17 @@ impl Direction {
     /// however long, is not what a device does that is asked for too much.
     pub(super) fn note_busy(&mut self, before_ns: u64, over_ns: u64) {
         let waited_ns = self.background_ns - before_ns;
-        let now = scale(waited_ns.min(2 * over_ns), 1000, over_ns);
-        self.busy_lately = (self.busy_lately * (BUSY_SAMPLES - 1) + now) / BUSY_SAMPLES;
+        self.busy_now = scale(waited_ns.min(2 * over_ns), 1000, over_ns);
+        self.busy_lately = (self.busy_lately * (BUSY_SAMPLES - 1) + self.busy_now) / BUSY_SAMPLES;
+    }
+
+    /// Clients were harmed in the last sample. `held`: deep work was kept from the device, so that
+    /// it had no requests says nothing.
+    pub(super) fn note_harm(&mut self, held: bool) {
+        if !held || self.busy_now >= BUSY_MIN {
+            self.busy_harmed =
+                (self.busy_harmed * (HARMED_SAMPLES - 1) + self.busy_now) / HARMED_SAMPLES;
+        }
     }
 
     /// Whether background work is held up by the device. If it is not, what is delivered says
@@ -189,10 +205,11 @@ impl Direction {
     }
 
     /// Clients wait behind background work: the device does not do what was believed.
-    pub(super) fn cut(&mut self, now: Instant, window_ns: u64, free: u64, awaited: Awaited) {
+    pub(super) fn cut(&mut self, now: Instant, window_ns: u64, awaited: Awaited) {
         let paused = self.cut_at.is_some_and(|at| now.0 - at.0 < CUT_PAUSE_NS);
         // A probe that does harm ends with its window.
-        if paused || self.probe.is_some() || !self.is_limited(free) || now < self.no_trial_before {
+        let held_up = self.busy_harmed >= BUSY_MIN;
+        if paused || self.probe.is_some() || !held_up || now < self.no_trial_before {
             return;
         }
         // What it delivers it can. It may be asked for more than is believed, for the floor and for
