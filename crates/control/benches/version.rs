@@ -125,6 +125,7 @@ fn picks(c: &mut Criterion, version: &Version) {
             options: &options,
             targets: &targets,
             scores: &scores,
+            stripes: &[],
             in_flight,
             level0_only: false,
             level0_first: false,

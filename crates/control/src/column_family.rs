@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::compaction::{
-    CompactionPicker, CompactionPlan, InFlight, LevelScore, LevelTargets, LeveledPicker,
-    ManualCompaction, ManualStep, PickContext, pending_compaction_bytes, scores,
+    Stripes, CompactionChain, CompactionPicker, CompactionPlan, InFlight, LevelScore, LevelTargets, LeveledPicker,
+    ManualCompaction, ManualStep, PickContext, stripes, level0_runs, pending_compaction_bytes,
+    scores,
 };
 use crate::event::Action;
 use crate::options::{BottommostLevelCompaction, CfOptions};
@@ -48,6 +49,10 @@ pub(crate) struct ColumnFamily {
     targets: LevelTargets,
     pending_bytes: u64,
     picker: Box<dyn CompactionPicker>,
+    /// Where flushes cut their runs.
+    stripes: Stripes,
+    /// How many runs of level 0 a reader may have to look into.
+    level0_runs: u32,
     sealed: u32,
     sealed_bytes: u64,
     active_bytes: u64,
@@ -79,6 +84,8 @@ impl ColumnFamily {
             version,
             pending_bytes: 0,
             picker: Box::new(LeveledPicker),
+            stripes: Stripes::default(),
+            level0_runs: 0,
             sealed: 0,
             sealed_bytes: 0,
             active_bytes: 0,
@@ -121,6 +128,8 @@ impl ColumnFamily {
     fn shape_changed(&mut self) {
         self.targets = LevelTargets::new(&self.version, &self.options);
         self.pending_bytes = pending_compaction_bytes(&self.version, &self.options, &self.targets);
+        let runs = level0_runs(&self.version, &self.options);
+        self.level0_runs = u32::try_from(runs).unwrap_or(u32::MAX);
         self.load_changed = true;
         self.claims_changed();
     }
@@ -161,7 +170,7 @@ impl ColumnFamily {
     pub(crate) fn take_load(&mut self) -> Option<Load> {
         std::mem::take(&mut self.load_changed).then(|| Load {
             sealed: self.sealed,
-            level0_runs: self.level0_runs(),
+            level0_runs: self.level0_runs,
             pending_bytes: self.pending_bytes,
             bottommost_bytes: self.bottommost_bytes(),
         })
@@ -183,7 +192,7 @@ impl ColumnFamily {
             sealed: self.sealed,
             sealed_bytes: self.sealed_bytes,
             active_bytes: self.active_bytes,
-            level0_runs: self.level0_runs(),
+            level0_runs: self.level0_runs,
             debt: self.pending_bytes,
             debt_tolerated: self.debt_tolerated(),
             ..Pressure::default()
@@ -200,8 +209,10 @@ impl ColumnFamily {
         self.fill.per_second()
     }
 
-    fn level0_runs(&self) -> u32 {
-        u32::try_from(self.version.level(0).runs().len()).unwrap_or(u32::MAX)
+    /// The mean bytes of a run of level 0, if it goes down by stripes.
+    pub(crate) fn level0_run_bytes(&self) -> Option<u64> {
+        let bytes = self.version.level(0).bytes() / u64::from(self.level0_runs.max(1));
+        (self.options.level0_stripe_bytes > 0).then_some(bytes.max(1))
     }
 
     /// Bytes of the memtables that are being flushed.
@@ -226,7 +237,7 @@ impl ColumnFamily {
     /// Whether level 0 has more runs than two compactions out of it begin with.
     pub(crate) fn level0_is_late(&self) -> bool {
         let trigger = self.options.level0_file_num_compaction_trigger.max(1);
-        !self.options.disable_auto_compactions && self.level0_runs() > 2 * trigger
+        !self.options.disable_auto_compactions && self.level0_runs > 2 * trigger
     }
 
     /// Whether the base level is so large that merging level 0 into it would rewrite much for
@@ -239,7 +250,7 @@ impl ColumnFamily {
         let deepest = usize::from(self.targets.base_level) + 1 >= self.options.levels();
         !deepest
             && base > target.max(level0).saturating_mul(BASE_TO_LEVEL0_MAX)
-            && self.level0_runs() < self.options.level0_slowdown_writes_trigger
+            && self.level0_runs < self.options.level0_slowdown_writes_trigger
     }
 
     /// Whether level 0 should go down before all else, and is not on its way.
@@ -267,7 +278,22 @@ impl ColumnFamily {
             options: &self.options,
             targets: &self.targets,
             scores: &self.scores,
+            stripes: &self.stripes,
             in_flight,
+            level0_only: true,
+            level0_first: true,
+        })
+    }
+
+    /// The longest chain of compactions that a flush could wait for.
+    pub(crate) fn chain(&self) -> CompactionChain {
+        CompactionChain::of(&PickContext {
+            version: &self.version,
+            options: &self.options,
+            targets: &self.targets,
+            scores: &[],
+            stripes: &self.stripes,
+            in_flight: &InFlight::default(),
             level0_only: true,
             level0_first: true,
         })
@@ -288,11 +314,16 @@ impl ColumnFamily {
         due.then_some((full, self.sealed_bytes))
     }
 
-    /// All that is sealed goes into one flush.
-    pub(crate) fn start_flush(&mut self, job: JobId) -> u32 {
+    /// All that is sealed goes into one flush: so many memtables, into tables that end at these
+    /// stripes.
+    pub(crate) fn start_flush(&mut self, job: JobId) -> (u32, Stripes) {
         self.flush = Some((job, self.sealed_bytes));
         self.flush_retry_at = None;
-        self.sealed
+        self.stripes = match self.options.level0_stripe_bytes {
+            0 => Stripes::default(),
+            bytes => stripes(&self.stripes, &self.version, self.targets.base_level, bytes),
+        };
+        (self.sealed, self.stripes.clone())
     }
 
     pub(crate) fn flush_finished(&mut self, retry_at: Option<Instant>) {
@@ -353,6 +384,7 @@ impl ColumnFamily {
             options: &self.options,
             targets: &self.targets,
             scores: &self.scores,
+            stripes: &self.stripes,
             in_flight,
             level0_only,
             level0_first,

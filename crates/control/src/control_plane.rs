@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::column_family::{ColumnFamily, Pick};
-use crate::compaction::{CompactionPlan, InFlight};
+use crate::compaction::{CompactionChain, CompactionPlan, InFlight};
 use crate::event::{Action, Event, JobResult};
 use crate::options::{ControlOptions, Preemption};
 use crate::scheduler::{DeviceProfile, IoScheduler, Lane, MeasuredDrains};
@@ -202,6 +202,12 @@ impl ControlPlane {
         self.families.get(&cf).map(ColumnFamily::pending_bytes)
     }
 
+    /// The longest chain of compactions that a flush of a column family could wait for.
+    #[must_use]
+    pub fn compaction_chain(&self, cf: ColumnFamilyId) -> Option<CompactionChain> {
+        self.families.get(&cf).map(ColumnFamily::chain)
+    }
+
     /// What is believed of the device.
     #[must_use]
     pub fn device(&self) -> DeviceProfile {
@@ -252,13 +258,13 @@ impl ControlPlane {
             let Some((_, cf)) = next else { return };
             let job = self.next_job();
             let Some(family) = self.families.get_mut(&cf) else { return };
-            let memtables = family.start_flush(job);
+            let (memtables, stripes) = family.start_flush(job);
             self.jobs.insert(
                 job,
                 Job { cf, plan: None, manual: false, discarded: false, finishing: false },
             );
             self.scheduler.add(job, IoClass::Flush, 0.0);
-            self.actions.push_back(Action::StartFlush { job, cf, memtables });
+            self.actions.push_back(Action::StartFlush { job, cf, memtables, stripes });
             running += 1;
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::compaction::CompactionPlan;
+use crate::compaction::{Stripes, CompactionPlan};
 use crate::options::{BottommostLevelCompaction, CfOptions, ControlOptions};
 use crate::types::{ColumnFamilyId, IO_CLASSES, JobId, RequestId, UserKey};
 use crate::version::Version;
@@ -163,6 +163,9 @@ pub enum Action {
         cf: ColumnFamilyId,
         /// How many memtables, at least 1.
         memtables: u32,
+        /// No table of the run goes across these keys: each begins another one at or after it.
+        /// Ascending.
+        stripes: Stripes,
     },
     /// Make a compaction. It may run when it has a grant.
     StartCompaction {
@@ -267,8 +270,9 @@ impl fmt::Display for Note {
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Action::StartFlush { job, cf, memtables } => {
-                write!(f, "flush {job} {cf} memtables={memtables}")
+            Action::StartFlush { job, cf, memtables, stripes } => {
+                write!(f, "flush {job} {cf} memtables={memtables}")?;
+                if stripes.is_empty() { Ok(()) } else { write!(f, " stripes={}", stripes.len() + 1) }
             }
             Action::StartCompaction { job, plan } => write!(f, "compact {job} {plan}"),
             Action::Grant { job, bytes } => write!(f, "grant {job} {bytes}"),

@@ -248,6 +248,9 @@ pub struct CfOptions {
     pub max_bytes_for_level_base: u64,
     /// How many times larger the target of the level below is.
     pub max_bytes_for_level_multiplier: f64,
+    /// How many times larger than that of the base level the target of the level below it may be
+    /// (vLSM §4.2: Φ); 0: as many times as deeper levels.
+    pub base_level_multiplier: f64,
     /// Level targets follow from the size of the largest level, and level 0 is compacted into the
     /// first level that the data needs.
     pub level_compaction_dynamic_level_bytes: bool,
@@ -255,6 +258,9 @@ pub struct CfOptions {
     pub target_file_size_base: u64,
     /// The size at which a flush begins another table of its run; 0: it writes one table.
     pub level0_file_size: u64,
+    /// Bytes of a stripe: flushes cut their runs at stripes of the base level, and level 0 goes down
+    /// one stripe at a time; 0: as it hangs together.
+    pub level0_stripe_bytes: u64,
     /// Tables may end early at gaps between keys that are far wider than what they span.
     pub cut_at_gaps: bool,
     /// How many times larger tables of the level below are.
@@ -269,6 +275,17 @@ pub struct CfOptions {
     /// The most tables of a level that are weighed against each other for one compaction; in larger
     /// levels a window of so many moves round.
     pub victim_candidates_max: usize,
+    /// Bytes of a level's tables that one compaction takes together, whether they are neighbours or
+    /// not, with what they overlap below (BoLT §3.3); 0: one table, and what goes along with it.
+    pub group_compaction_bytes: u64,
+    /// Of such a group what overlaps nothing below changes level as it is (BoLT §3.4).
+    pub settled_compaction: bool,
+    /// A compaction out of level 0 takes its oldest run and nothing else (vLSM §4.1).
+    pub level0_fifo: bool,
+    /// Tables of the base level are cut by what they overlap in the level below, between a
+    /// `max_bytes_for_level_multiplier`th of the size of tables and all of it, and those that
+    /// overlap no more than so many times their own size go down (vLSM §4.2).
+    pub overlap_aware: bool,
     /// Level 0 may be compacted into itself when its way down is blocked or not worth it.
     pub intra_level0_compaction: bool,
     /// Output tables are cut at table boundaries of the level below the output.
@@ -302,15 +319,21 @@ impl CfOptions {
             hard_pending_compaction_bytes_limit: 256 * GIB,
             max_bytes_for_level_base: 256 * MIB,
             max_bytes_for_level_multiplier: 10.0,
+            base_level_multiplier: 0.0,
             level_compaction_dynamic_level_bytes: true,
             target_file_size_base: 64 * MIB,
             level0_file_size: 0,
+            level0_stripe_bytes: 0,
             cut_at_gaps: false,
             target_file_size_multiplier: 1,
             max_compaction_bytes: 0,
             max_grandparent_overlap_bytes: 0,
             compaction_pri: CompactionPri::MinOverlappingRatio,
             victim_candidates_max: 512,
+            group_compaction_bytes: 0,
+            settled_compaction: true,
+            level0_fifo: false,
+            overlap_aware: false,
             intra_level0_compaction: true,
             level_compaction_dynamic_file_size: true,
             disable_auto_compactions: false,
@@ -341,6 +364,38 @@ impl CfOptions {
         }
     }
 
+    /// BoLT on LevelDB's shape (§3, §4.2): small logical tables, groups of 64 MB, least overlap
+    /// first: the profile `bolt` (with [`ControlOptions::leveldb`]).
+    #[must_use]
+    pub fn bolt() -> CfOptions {
+        CfOptions {
+            target_file_size_base: MIB,
+            level0_file_size: MIB,
+            group_compaction_bytes: 64 * MIB,
+            compaction_pri: CompactionPri::MinOverlappingRatio,
+            ..CfOptions::leveldb()
+        }
+    }
+
+    /// vLSM (§4): memtables and tables of `table_bytes`, level 0 a queue, a narrow level 1, and
+    /// level 2 as large as a tiered level 0 would make it: the profile `vlsm`.
+    #[must_use]
+    pub fn vlsm(table_bytes: u64) -> CfOptions {
+        CfOptions {
+            write_buffer_size: table_bytes,
+            level0_file_num_compaction_trigger: 1,
+            max_bytes_for_level_base: 8 * table_bytes,
+            max_bytes_for_level_multiplier: 8.0,
+            base_level_multiplier: 32.0,
+            level_compaction_dynamic_level_bytes: false,
+            target_file_size_base: table_bytes,
+            level0_fifo: true,
+            overlap_aware: true,
+            intra_level0_compaction: false,
+            ..CfOptions::rocksdb()
+        }
+    }
+
     /// The bytes at which a flush begins another table of its run; `u64::MAX`: it writes one.
     #[must_use]
     pub fn flush_file_size(&self) -> u64 {
@@ -360,6 +415,24 @@ impl CfOptions {
         };
         let multiplier = self.target_file_size_multiplier.max(1).saturating_pow(steps.into());
         self.target_file_size_base.max(4 * KIB).saturating_mul(multiplier)
+    }
+
+    /// How many times its size a table of the base level overlaps the level below at most, if it is
+    /// good to go down (vLSM §4.2.1).
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a multiplier of at least 1, and the cast saturates"
+    )]
+    pub fn good_overlap(&self) -> u64 {
+        self.max_bytes_for_level_multiplier.max(1.0) as u64
+    }
+
+    /// Whether a table of so many bytes that overlaps so many below is.
+    #[must_use]
+    pub fn is_good_overlap(&self, bytes: u64, overlap_bytes: u64) -> bool {
+        overlap_bytes <= bytes.saturating_mul(self.good_overlap())
     }
 
     /// The most a compaction takes in when it has a choice.

@@ -111,7 +111,7 @@ fn link_tables(core: &DbCore, to: &Path, files: &BTreeSet<FileId>) -> Result<Vec
         core.reclaimer.mark_shared(to_link.iter().copied());
         let seqno = core.pipeline.visible_seqno();
         if let Err(error) = core.versions.install(edit, 0, seqno, &core.reclaimer) {
-            core.driver.chores.after_roll(None);
+            core.driver.chores.after_roll(&[]);
             core.job_failed(&error);
             return Err(error);
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use sateen_control::compaction::CompactionPlan;
+use sateen_control::compaction::{Stripes, CompactionPlan};
 use sateen_control::version::Version;
 use sateen_control::{ColumnFamilyId, Event, Instant, IoClass, SeqNo, UserKey};
 
@@ -286,7 +286,12 @@ impl DbCore {
         }
     }
 
-    pub(crate) fn make_flush(&self, id: ColumnFamilyId, memtables: usize) -> Option<FlushJob> {
+    pub(crate) fn make_flush(
+        &self,
+        id: ColumnFamilyId,
+        memtables: usize,
+        stripes: &Stripes,
+    ) -> Option<FlushJob> {
         let family = self.family_by_id(id)?;
         let mut sealed = family.sealed();
         sealed.truncate(memtables);
@@ -295,7 +300,7 @@ impl DbCore {
         }
         let compression = family.options().compression_of(0);
         let context = self.output_context(&family, 0, IoClass::Flush, compression);
-        Some(FlushJob::new(family, sealed, self.snapshot_list(), context))
+        Some(FlushJob::new(family, sealed, stripes, self.snapshot_list(), context))
     }
 
     pub(crate) fn make_compaction(&self, plan: Arc<CompactionPlan>) -> Option<CompactionJob> {

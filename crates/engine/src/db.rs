@@ -210,7 +210,7 @@ impl Db {
         // meanwhile is missing. What is written between the two came before the drop.
         let dropped = core.versions.install(edit, 0, last_seqno, &core.reclaimer);
         if let Err(error) = dropped {
-            core.driver.chores.after_roll(None);
+            core.driver.chores.after_roll(&[]);
             core.job_failed(&error);
             return Err(error);
         }
@@ -246,7 +246,7 @@ pub(crate) fn create_family(
     let version = match installed {
         Ok(version) => version,
         Err(error) => {
-            core.driver.chores.after_roll(None);
+            core.driver.chores.after_roll(&[]);
             core.job_failed(&error);
             return Err(error);
         }

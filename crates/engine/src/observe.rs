@@ -126,11 +126,14 @@ impl DbCore {
             active += family.active_memtable().memory_bytes() as u64;
             immutable += sealed_bytes;
             versions += version_bytes(&version);
+            let chain = self.driver.compaction_chain(family.id());
             metrics.column_families.push(ColumnFamilyMetrics {
                 name: family.name().to_owned(),
                 levels: level_shapes(&version),
                 immutable_memtables: sealed as u64,
                 compaction_debt_bytes: self.driver.pending_compaction_bytes(family.id()),
+                chain_length: u64::from(chain.length),
+                chain_bytes: chain.bytes,
                 write_rate_limit: self.write_rate_limit(family),
             });
         }

@@ -186,6 +186,9 @@ option_struct! {
         level_base_bytes: u64 = 256 * MIB, Bytes, mutable, "max_bytes_for_level_base";
         /// How many times larger each level may be than the one above it.
         level_multiplier: f64 = 10.0, Ratio, mutable, "max_bytes_for_level_multiplier";
+        /// How many times larger than the first level in use the one below it may be (vLSM's Φ).
+        /// 0: as many times as deeper levels.
+        base_level_multiplier: f64 = 0.0, Ratio, mutable, none;
         /// The levels' sizes follow from that of the last one, so that it holds about nine tenths
         /// of the data and little space is lost to old versions.
         dynamic_level_bytes: bool = true, Flag, fixed, "level_compaction_dynamic_level_bytes";
@@ -195,6 +198,10 @@ option_struct! {
         /// what is smaller hangs together with less when it leaves level 0, and what hangs together
         /// with nothing is not rewritten. 0: a flush writes one table.
         flush_table_bytes: u64 = 8 * MIB, Bytes, mutable, none;
+        /// The keys are parted into stripes, each with about so many bytes in level 0 and the level
+        /// it goes to; flushes begin another table at each, and level 0 goes down one stripe at a
+        /// time, little at once and no dearer. 0: as it hangs together.
+        level0_stripe_bytes: u64 = 0, Bytes, mutable, none;
         /// Tables may end early at gaps between keys that are far wider than what they span, as
         /// several streams of ascending keys leave them, so that they do not overlap what is
         /// written between them later.
@@ -212,6 +219,21 @@ option_struct! {
         /// Bytes that compaction is behind at which writers wait. 0: never.
         hard_pending_compaction_bytes: u64 = 256 * GIB, Bytes, mutable,
             "hard_pending_compaction_bytes_limit";
+        /// Bytes of a level's tables that one compaction takes together, whether they are
+        /// neighbours or not: fewer barriers for the same bytes. 0: one table at a time, and what
+        /// goes along with it.
+        group_compaction_bytes: u64 = 0, Bytes, mutable, none;
+        /// Of such a group the tables that overlap nothing in the level below change level as they
+        /// are.
+        settled_compaction: bool = true, Flag, mutable, none;
+        /// A compaction out of level 0 takes its oldest run and nothing else: little at a time.
+        level0_fifo: bool = false, Flag, mutable, none;
+        /// Tables of the first level below 0 are cut by what they overlap in the next one, and
+        /// those that overlap much for their size stay until they are cut anew (vLSM).
+        overlap_aware_tables: bool = false, Flag, mutable, none;
+        /// The tables of one flush or compaction share one file, which takes one barrier. Without
+        /// it each has its own file and barrier, as in stores without logical tables.
+        compaction_files: bool = true, Flag, mutable, none;
         /// Compact only when asked to by `compact_range`.
         disable_auto_compactions: bool = false, Flag, mutable, "disable_auto_compactions";
 

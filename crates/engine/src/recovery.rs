@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use sateen_control::compaction::Stripes;
 use sateen_control::{ColumnFamilyId, Event, FileId, LogNumber, SeqNo, ValueKind};
 
 use crate::background::flush_job::FlushJob;
@@ -413,7 +414,7 @@ impl Opening {
             class: IoClass::Flush,
         };
         let count = sealed.len();
-        let mut job = FlushJob::new(data.clone(), sealed, vec![self.last_seqno], context);
+        let mut job = FlushJob::new(data.clone(), sealed, &Stripes::default(), vec![self.last_seqno], context);
         let mut edit = loop {
             match job.step(RECOVERY_STEP_BYTES, &self.versions.counters) {
                 Ok(Step::More(_)) => {}

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 /// Names that [`Policy::named`] knows.
 pub const POLICY_NAMES: &[&str] =
-    &["sateen", "silk", "rocksdb", "rocksdb-limited", "rocksdb-autotuned", "leveldb"];
+    &["sateen", "silk", "bolt", "vlsm", "rocksdb", "rocksdb-limited", "rocksdb-autotuned", "leveldb"];
 
 /// What of the device's bandwidth the fixed limiter of `rocksdb-limited` leaves to background
 /// writes, in percent: the paper's 75 MB/s of 200 (SILK §6.1), about.
@@ -72,6 +72,11 @@ impl Policy {
                 control = ControlOptions::leveldb();
                 family = CfOptions::leveldb();
             }
+            "bolt" => {
+                control = ControlOptions::leveldb();
+                family = CfOptions::bolt();
+            }
+            "vlsm" => family = CfOptions::vlsm(VLSM_TABLE_BYTES),
             other => {
                 return Err(Error::usage(format!(
                     "no policy is named {other:?}; there are: {}",
@@ -84,16 +89,24 @@ impl Policy {
     }
 
     /// The sizes of the standard case: memtables of 16 MB, tables of 16 MB, a base level of 64 MB,
-    /// four job slots.
+    /// four job slots. Of a policy that is about sizes they stay.
     #[must_use]
     pub fn standard_sizes(mut self) -> Policy {
         self.control = self.control.with_max_background_jobs(4);
+        if self.family.level0_fifo {
+            return self;
+        }
         self.family.write_buffer_size = 16 << 20;
-        self.family.target_file_size_base = 16 << 20;
         self.family.max_bytes_for_level_base = 64 << 20;
+        if self.family.group_compaction_bytes == 0 {
+            self.family.target_file_size_base = 16 << 20;
+        }
         self
     }
 }
+
+/// The size of tables in vLSM's evaluation (§6).
+const VLSM_TABLE_BYTES: u64 = 8 << 20;
 
 /// Whether writes are logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

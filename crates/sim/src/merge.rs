@@ -144,17 +144,35 @@ impl Writer {
     }
 }
 
-/// `entries` keys spread over all `keys`, cut into tables of about `table_bytes`: a flush.
-pub(crate) fn spread(keys: u64, entries: u64, entry_bytes: u64, table_bytes: u64) -> Vec<Output> {
+/// `entries` keys spread over all `keys`, cut into tables of about `table_bytes` and at `starts`: a
+/// flush.
+pub(crate) fn spread(
+    keys: u64,
+    starts: &[u64],
+    entries: u64,
+    entry_bytes: u64,
+    table_bytes: u64,
+) -> Vec<Output> {
     let per_table = (table_bytes / entry_bytes.max(1)).max(1);
-    let tables = entries.div_ceil(per_table).max(1);
-    let share = |of: u64, nth: u64| (u128::from(of) * u128::from(nth) / u128::from(tables)) as u64;
-    let one = |nth| Output {
-        smallest: share(keys, nth),
-        largest: share(keys, nth + 1).max(share(keys, nth) + 1) - 1,
-        entries: share(entries, nth + 1) - share(entries, nth),
+    let part = |of: u64, nth: u64, all: u64| {
+        (u128::from(of) * u128::from(nth) / u128::from(all.max(1))) as u64
     };
-    (0..tables).map(one).filter(|output| output.entries > 0).collect()
+    let mut outputs = Vec::new();
+    let ends = starts.iter().copied().filter(|start| (1..keys).contains(start)).chain([keys]);
+    let (mut from, mut entry) = (0, 0);
+    for to in ends {
+        let entries = part(entries, to, keys) - entry;
+        let tables = entries.div_ceil(per_table).max(1);
+        let at = |nth| from + part(to - from, nth, tables);
+        let one = |nth| Output {
+            smallest: at(nth),
+            largest: at(nth + 1).max(at(nth) + 1) - 1,
+            entries: part(entries, nth + 1, tables) - part(entries, nth, tables),
+        };
+        outputs.extend((0..tables).map(one).filter(|output| output.entries > 0));
+        (from, entry) = (to, entry + entries);
+    }
+    outputs
 }
 
 /// How many different keys `writes` random writes to `keys` keys touch.
@@ -181,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_flush_covers_all_keys_in_tables_of_the_size_asked_for() {
-        let tables = spread(1_000_000, 10_000, 100, 256_000);
+        let tables = spread(1_000_000, &[], 10_000, 100, 256_000);
         assert_eq!(tables.len(), 4);
         assert_eq!((tables[0].smallest, tables[3].largest), (0, 999_999));
         assert_eq!(tables.iter().map(|table| table.entries).sum::<u64>(), 10_000);

@@ -52,6 +52,12 @@ pub const SETTING_NAMES: &[&str] = &[
     "level_compaction_dynamic_file_size",
     "level0_file_size",
     "cut_at_gaps",
+    "base_level_multiplier",
+    "level0_stripe_bytes",
+    "level0_fifo",
+    "overlap_aware",
+    "group_compaction_bytes",
+    "settled_compaction",
     "disable_auto_compactions",
 ];
 
@@ -186,6 +192,12 @@ impl Policy {
             }
             "intra_level0_compaction" => family.intra_level0_compaction = flag(name, value)?,
             "level0_file_size" => family.level0_file_size = bytes(name, value)?,
+            "base_level_multiplier" => family.base_level_multiplier = number(name, value)?,
+            "level0_stripe_bytes" => family.level0_stripe_bytes = bytes(name, value)?,
+            "level0_fifo" => family.level0_fifo = flag(name, value)?,
+            "overlap_aware" => family.overlap_aware = flag(name, value)?,
+            "group_compaction_bytes" => family.group_compaction_bytes = bytes(name, value)?,
+            "settled_compaction" => family.settled_compaction = flag(name, value)?,
             "cut_at_gaps" => family.cut_at_gaps = flag(name, value)?,
             "level_compaction_dynamic_file_size" => {
                 family.level_compaction_dynamic_file_size = flag(name, value)?;

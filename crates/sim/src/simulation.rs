@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
+use sateen_control::compaction::Stripes;
 use sateen_control::{
     Action, CompactionPlan, ControlPlane, Event, Instant, JobId, JobResult, Note, SAMPLE_PERIOD,
     Sample, SeqNo, VersionEdit,
@@ -19,7 +20,7 @@ use crate::config::SimConfig;
 use crate::data_plane::{Classes, DataPlane, add};
 use crate::error::{Error, Result};
 use crate::job::{Job, Most, Moved, Next, Work};
-use crate::merge::{distinct, input_tables, key, outputs, spread};
+use crate::merge::{distinct, input_tables, key, number, outputs, spread};
 use crate::recorder::SECOND_NS;
 use crate::report::{Counts, Report};
 use crate::tree::{FAMILY, Tree};
@@ -203,7 +204,9 @@ impl Simulation {
 
     fn act(&mut self, action: Action) -> Result<()> {
         match action {
-            Action::StartFlush { job, memtables, .. } => self.start_flush(job, memtables as usize),
+            Action::StartFlush { job, memtables, stripes, .. } => {
+                self.start_flush(job, memtables as usize, &stripes)
+            }
             Action::StartCompaction { job, plan } => self.start_compaction(job, plan),
             Action::Grant { job, bytes } => {
                 let known = self.jobs.get(&job).is_some_and(|job| !job.is_stepping());
@@ -254,7 +257,7 @@ impl Simulation {
         self.clients.admission_changed(self.now);
     }
 
-    fn start_flush(&mut self, id: JobId, memtables: usize) -> Result<()> {
+    fn start_flush(&mut self, id: JobId, memtables: usize, stripes: &Stripes) -> Result<()> {
         if memtables == 0 || memtables > self.data.sealed.len() {
             return Err(Error::broken(format!("{id} flushes memtables that are not there")));
         }
@@ -262,7 +265,8 @@ impl Simulation {
         let writes = taken.iter().map(|memtable| memtable.entries).sum();
         let (keys, entry_bytes) = (self.tree.keys, self.tree.entry_bytes);
         let table_bytes = self.config.policy.family.flush_file_size();
-        let outputs = spread(keys, distinct(keys, writes), entry_bytes, table_bytes);
+        let starts: Vec<_> = stripes.iter().map(|key| number(key)).collect();
+        let outputs = spread(keys, &starts, distinct(keys, writes), entry_bytes, table_bytes);
         self.start(id, Work::Flush(taken), 0, outputs)
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::gap::GapFinder;
 use super::plan::{CompactionPlan, OutputSplit};
 use crate::options::CfOptions;
+use crate::types::UserKey;
 use crate::version::{Run, TableMeta};
 
 /// Tables may end this much before their target to end where a table below ends, in percent of the
@@ -31,8 +32,8 @@ pub struct OutputCutter {
     overlap_bytes: u64,
     /// How often the current table has crossed grandparent boundaries.
     crossings: u64,
-    /// The first guard that is above the last key seen.
-    guard: usize,
+    /// The plan's breaks that are above the last key seen, the last one first.
+    breaks: Vec<UserKey>,
     /// If tables end at gaps.
     gaps: Option<GapFinder>,
 }
@@ -47,16 +48,16 @@ struct Crossed {
 }
 
 impl OutputCutter {
-    /// For the run of level 0 that a flush writes.
+    /// For the run of level 0 that a flush writes; tables end at `stripes`.
     #[must_use]
-    pub fn of_flush(options: &CfOptions) -> OutputCutter {
+    pub fn of_flush(options: &CfOptions, stripes: &[UserKey]) -> OutputCutter {
         let split = OutputSplit::BySize {
             target_bytes: options.flush_file_size(),
             grandparent_overlap_bytes_max: u64::MAX,
             at_grandparent_boundaries: false,
             at_gaps: options.cut_at_gaps,
         };
-        OutputCutter::over(split, Run::default(), 0)
+        OutputCutter::over(split, Run::default(), 0, stripes.iter().rev().cloned().collect())
     }
 
     pub(super) fn new(plan: &CompactionPlan) -> OutputCutter {
@@ -65,11 +66,12 @@ impl OutputCutter {
         let below = plan.below.iter().find(|below| level > 0 && below.level == level + 1);
         let run = below.map(|below| below.run.clone()).unwrap_or_default();
         let rank = below.map_or(0, |below| below.overlap.start);
-        OutputCutter::over(plan.split.clone(), run, rank)
+        let breaks = plan.breaks.iter().rev().cloned().collect();
+        OutputCutter::over(plan.split.clone(), run, rank, breaks)
     }
 
     /// Over the tables of `run` from `rank` on, which lie below.
-    fn over(split: OutputSplit, run: Run, rank: usize) -> OutputCutter {
+    fn over(split: OutputSplit, run: Run, rank: usize, breaks: Vec<UserKey>) -> OutputCutter {
         let at_gaps = matches!(split, OutputSplit::BySize { at_gaps: true, .. });
         OutputCutter {
             split,
@@ -79,7 +81,7 @@ impl OutputCutter {
             inside: false,
             overlap_bytes: 0,
             crossings: 0,
-            guard: 0,
+            breaks,
             gaps: at_gaps.then(GapFinder::default),
         }
     }
@@ -90,7 +92,9 @@ impl OutputCutter {
     pub fn cut_before(&mut self, user_key: &[u8], table_bytes: u64) -> bool {
         let was_inside = self.inside;
         let crossed = self.advance(user_key);
-        let cut = table_bytes > 0 && self.decide(user_key, table_bytes, crossed, was_inside);
+        let broken = self.pass_breaks(user_key);
+        let cut = table_bytes > 0
+            && (broken || self.decide(user_key, table_bytes, crossed, was_inside));
         if cut || table_bytes == 0 {
             let inside = self.current.as_ref().filter(|_| self.inside);
             self.overlap_bytes = inside.map_or(0, |table| table.size_bytes);
@@ -105,12 +109,17 @@ impl OutputCutter {
             self.overlap_bytes += crossed.bytes;
             self.crossings += u64::from(crossed.boundaries > 0);
         }
-        if let OutputSplit::AtGuards(guards) = &self.split {
-            while guards.get(self.guard).is_some_and(|guard| guard.as_ref() <= user_key) {
-                self.guard += 1;
-            }
-        }
         cut
+    }
+
+    /// Whether there is a break at or before `user_key` and behind the last key.
+    #[inline]
+    fn pass_breaks(&mut self, user_key: &[u8]) -> bool {
+        let mut passed = false;
+        while self.breaks.pop_if(|key| key.as_ref() <= user_key).is_some() {
+            passed = true;
+        }
+        passed
     }
 
     fn decide(&self, user_key: &[u8], bytes: u64, crossed: Crossed, was_inside: bool) -> bool {
@@ -142,12 +151,10 @@ impl OutputCutter {
                     && (skips && crossed.bytes > target_bytes / 8
                         || bytes >= target_bytes / 100 * early.min(EARLY_PERCENT_MAX))
             }
-            OutputSplit::AtGuards(guards) => {
-                guards.get(self.guard).is_some_and(|guard| guard.as_ref() <= user_key)
-            }
-            OutputSplit::ByOverlap { bytes_min, bytes_max, overlap_bytes } => {
-                bytes >= *bytes_max
-                    || bytes >= *bytes_min && self.overlap_bytes + crossed.bytes > *overlap_bytes
+            OutputSplit::ByOverlap { bytes_min, bytes_max, times } => {
+                let overlap_bytes = self.overlap_bytes + crossed.bytes;
+                let poor = || overlap_bytes > bytes.saturating_mul(*times);
+                bytes >= *bytes_max || bytes >= *bytes_min && poor()
             }
         }
     }

@@ -15,11 +15,17 @@ struct Claim {
     /// Level, run, bytes, tables of each input.
     inputs: Vec<(u8, Epoch, u64, Vec<TableId>)>,
     output_level: u8,
-    smallest: UserKey,
-    largest: UserKey,
+    /// What it takes of the output level.
+    ranges: Vec<(UserKey, UserKey)>,
 }
 
 impl Claim {
+    /// Whether its outputs will be in `level` within `lo..=hi`.
+    fn writes(&self, level: u8, lo: &[u8], hi: &[u8]) -> bool {
+        let meets = |(smallest, largest): &(UserKey, UserKey)| **smallest <= *hi && *lo <= **largest;
+        self.output_level == level && self.ranges.iter().any(meets)
+    }
+
     fn takes_from_level0(&self) -> bool {
         self.inputs.iter().any(|input| input.0 == 0)
     }
@@ -74,17 +80,20 @@ impl InFlight {
         if self.claims.contains_key(&job) {
             return Err(ClaimError::Job(job));
         }
-        let (smallest, largest) = plan.bounds().ok_or(ClaimError::Empty)?;
+        let ranges = plan.ranges();
+        if ranges.is_empty() {
+            return Err(ClaimError::Empty);
+        }
         let mut tables = plan.inputs().flat_map(|input| &input.tables);
         if let Some(table) = tables.find(|table| self.tables.contains(&table.id)) {
             return Err(ClaimError::Table(table.id));
         }
         // Level 0 orders by epoch, not by key: outputs there touch nothing but their own inputs.
-        let writers = [plan.output_level].into_iter().filter(|level| *level > 0);
-        for level in writers {
-            if let Some(job) = self.writer(plan.cf, level, smallest, largest) {
-                return Err(ClaimError::Range { job, level });
-            }
+        let level = plan.output_level;
+        let writer =
+            ranges.iter().filter(|_| level > 0).find_map(|r| self.writer(plan.cf, level, &r.0, &r.1));
+        if let Some(job) = writer {
+            return Err(ClaimError::Range { job, level });
         }
         let claim = Claim {
             cf: plan.cf,
@@ -96,8 +105,7 @@ impl InFlight {
                 })
                 .collect(),
             output_level: plan.output_level,
-            smallest: smallest.clone(),
-            largest: largest.clone(),
+            ranges,
         };
         self.tables.extend(claim.inputs.iter().flat_map(|input| &input.3));
         self.claims.insert(job, claim);
@@ -123,11 +131,7 @@ impl InFlight {
     #[must_use]
     pub fn writer(&self, cf: ColumnFamilyId, level: u8, lo: &[u8], hi: &[u8]) -> Option<JobId> {
         self.of(cf)
-            .find(|(_, claim)| {
-                claim.output_level == level
-                    && claim.smallest.as_ref() <= hi
-                    && lo <= claim.largest.as_ref()
-            })
+            .find(|(_, claim)| claim.writes(level, lo, hi))
             .map(|(job, _)| job)
     }
 
@@ -140,10 +144,8 @@ impl InFlight {
         (level, lo, hi): (u8, &[u8], &[u8]),
     ) -> Vec<JobId> {
         let holds = |claim: &Claim| {
-            let writes = claim.output_level == level
-                && claim.smallest.as_ref() <= hi
-                && lo <= claim.largest.as_ref();
-            writes || claim.inputs.iter().flat_map(|input| &input.3).any(|id| tables.contains(id))
+            claim.writes(level, lo, hi)
+                || claim.inputs.iter().flat_map(|input| &input.3).any(|id| tables.contains(id))
         };
         self.of(cf).filter(|(_, claim)| holds(claim)).map(|(job, _)| job).collect()
     }

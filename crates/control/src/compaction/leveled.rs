@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use super::stripes::ranks;
+use super::group::pick_group;
 use super::plan::{CompactionPlan, CompactionReason};
 use super::{Bounds, CompactionPicker, PickContext, Span, hull, union};
 use crate::options::CompactionPri;
@@ -61,10 +63,9 @@ impl CompactionPicker for LeveledPicker {
 
     fn level0_blockers(&self, context: &PickContext<'_>) -> Vec<JobId> {
         let base = context.targets.base_level;
-        let Some(oldest) = context.version.level(0).runs().last() else { return Vec::new() };
-        let seed = Span { level: 0, run: oldest, ranks: 0..1 };
-        let Some(bounds) = seed.bounds() else { return Vec::new() };
-        let inputs = level0_closure(context.version.level(0).runs(), bounds);
+        let Some(inputs) = going_down(context, context.version.level(0).runs()) else {
+            return Vec::new();
+        };
         let Some(bounds) = hull(&inputs) else { return Vec::new() };
         let below = context.overlap(base, bounds);
         let bounds = union(bounds, below.as_ref().and_then(Span::bounds));
@@ -134,7 +135,7 @@ fn intra_level0_by_size(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let level0 = context.version.level(0);
     let runs_min = context.options.level0_file_num_compaction_trigger.max(2) as usize;
     let base_bytes = context.version.level(context.targets.base_level).bytes();
-    if !context.options.intra_level0_compaction
+    if !intra_level0_allowed(context)
         || context.in_flight.level0_running(context.cf())
         || level0.runs().len() < runs_min
         || base_bytes <= level0.bytes().saturating_mul(base_to_level0_max(context))
@@ -143,6 +144,13 @@ fn intra_level0_by_size(context: &PickContext<'_>) -> Option<CompactionPlan> {
     }
     let free = level0.runs().iter().take_while(|run| is_free(context, run)).count();
     (free >= runs_min).then(|| intra_level0(context, 0..free))?
+}
+
+/// A queue is not merged: each of its runs goes down by itself. Nor is what goes down by stripes.
+fn intra_level0_allowed(context: &PickContext<'_>) -> bool {
+    context.options.intra_level0_compaction
+        && !context.options.level0_fifo
+        && context.stripes.is_empty()
 }
 
 /// Twice the multiplier: from there on the base level is large for level 0.
@@ -169,17 +177,22 @@ fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
     }
     let base = context.targets.base_level;
     let level0 = context.version.level(0);
+    if !context.stripes.is_empty() {
+        let inputs = next_out_of_level0(context)?;
+        return context.plan(CompactionReason::Level0Runs, &inputs, &[], (base, Epoch(0)));
+    }
     let free = level0.runs().iter().rev().take_while(|run| is_free(context, run)).count();
     let runs = &level0.runs()[level0.runs().len() - free..];
-    let seed = Span { level: 0, run: runs.last()?, ranks: 0..1 };
-    let mut inputs = level0_closure(runs, seed.bounds()?);
+    let mut inputs = going_down(context, runs)?;
     let mut bounds = hull(&inputs)?;
     let below = context.overlap(base, bounds);
     let taken = inputs.iter().map(Span::bytes).sum::<u64>();
     if free < level0.runs().len() && taken < below.as_ref().map_or(0, Span::bytes) {
         return None;
     }
-    if let Some(below) = &below {
+    if let Some(below) = &below
+        && !context.options.level0_fifo
+    {
         // More of level 0 may go along if it rewrites no more of the base level.
         let wider = level0_closure(runs, union(bounds, below.bounds()));
         let bytes = wider.iter().map(Span::bytes).sum::<u64>() + below.bytes();
@@ -189,9 +202,9 @@ fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
         if same && bytes <= context.options.compaction_bytes_max() {
             (inputs, bounds) = (wider, wider_bounds);
         }
-        if context.any_claimed(below) {
-            return None;
-        }
+    }
+    if below.as_ref().is_some_and(|below| context.any_claimed(below)) {
+        return None;
     }
     let bounds = union(bounds, below.as_ref().and_then(Span::bounds));
     if !context.may_write(base, bounds) {
@@ -199,6 +212,54 @@ fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
     }
     inputs.extend(below);
     context.plan(CompactionReason::Level0Runs, &inputs, &[], (base, Epoch(0)))
+}
+
+/// What the next compaction out of level 0 takes, and what it overlaps in the base level.
+pub(super) fn next_out_of_level0<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>>> {
+    let inputs = going_down(context, context.version.level(0).runs())?;
+    let below = context.overlap(context.targets.base_level, hull(&inputs)?);
+    Some(inputs.into_iter().chain(below).collect())
+}
+
+/// What goes down first of `runs`, the oldest ones of level 0: a stripe, the oldest of all, or what
+/// hangs together with its first table.
+fn going_down<'a>(context: &PickContext<'a>, runs: &'a [Run]) -> Option<Vec<Span<'a>>> {
+    let run = runs.last()?;
+    if context.options.level0_fifo {
+        return Some(vec![Span { level: 0, run, ranks: 0..run.len() }]);
+    }
+    if !context.stripes.is_empty() {
+        return deepest_stripe(context);
+    }
+    Some(level0_closure(runs, Span { level: 0, run, ranks: 0..1 }.bounds()?))
+}
+
+/// Of the stripes that may go down the one with the most tables on top of each other, and of equals
+/// that with the most bytes for those it rewrites.
+fn deepest_stripe<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>>> {
+    let runs = context.version.level(0).runs();
+    let base = context.targets.base_level;
+    let stripes = context.stripes;
+    let stripe = |nth: usize| {
+        let (from, to) = (nth.checked_sub(1).and_then(|at| stripes.get(at)), stripes.get(nth));
+        let seed = runs.iter().rev().find_map(|run| {
+            let ranks = ranks(run, from, to);
+            (!ranks.is_empty()).then_some(Span { level: 0, run, ranks })
+        })?;
+        let inputs = level0_closure(runs, seed.bounds()?);
+        let below = context.overlap(base, hull(&inputs)?);
+        let bounds = union(hull(&inputs)?, below.as_ref().and_then(Span::bounds));
+        let claimed = inputs.iter().chain(&below).any(|span| context.any_claimed(span));
+        if claimed || !context.may_write(base, bounds) {
+            return None;
+        }
+        let bytes = inputs.iter().map(Span::bytes).sum::<u64>();
+        let rewritten = below.as_ref().map_or(0, Span::bytes);
+        let worth = bytes.saturating_mul(1000) / (bytes + rewritten).max(1);
+        Some(((inputs.len(), worth), inputs))
+    };
+    let all = (0..=stripes.len()).filter_map(stripe);
+    all.max_by_key(|(rank, _)| *rank).map(|(_, inputs)| inputs)
 }
 
 /// The tables of `runs`, of level 0, that share keys with `bounds`, and those that share keys with
@@ -222,7 +283,7 @@ pub(super) fn level0_closure<'a>(runs: &'a [Run], mut bounds: Bounds<'a>) -> Vec
 fn intra_level0_when_blocked(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let runs = context.version.level(0).runs();
     let trigger = context.options.level0_file_num_compaction_trigger as usize;
-    if !context.options.intra_level0_compaction || runs.len() < trigger + 2 {
+    if !intra_level0_allowed(context) || runs.len() < trigger + 2 {
         return None;
     }
     // As long as each further run makes the merge cheaper for each run that goes.
@@ -251,13 +312,22 @@ fn intra_level0(context: &PickContext<'_>, which: Range<usize>) -> Option<Compac
     context.plan(CompactionReason::IntraLevel0, &spans, &[], (0, epoch))
 }
 
-/// One table of `level`, or a few, with what they overlap in the level below.
-fn pick_deeper(context: &PickContext<'_>, level: u8) -> Option<CompactionPlan> {
-    let run = context.version.level(level).sorted()?;
-    let reason = match context.targets.lowest_unneeded_level {
+/// Why `level` is compacted.
+pub(super) fn reason_of(context: &PickContext<'_>, level: u8) -> CompactionReason {
+    match context.targets.lowest_unneeded_level {
         Some(lowest) if level <= lowest => CompactionReason::UnneededLevel,
         _ => CompactionReason::LevelSize,
-    };
+    }
+}
+
+/// One table of `level`, or a few, with what they overlap in the level below.
+fn pick_deeper(context: &PickContext<'_>, level: u8) -> Option<CompactionPlan> {
+    let from_base = context.options.overlap_aware && level == context.targets.base_level;
+    if from_base || context.options.group_compaction_bytes > 0 {
+        return pick_group(context, level, from_base);
+    }
+    let run = context.version.level(level).sorted()?;
+    let reason = reason_of(context, level);
     let output = (level + 1, Epoch(0));
     for victim in victims(context, level, run) {
         let victim = Span { level, run, ranks: victim..victim + 1 };
@@ -329,13 +399,13 @@ fn settle_more<'a>(context: &PickContext<'a>, start: &mut Span<'a>) -> bool {
 }
 
 /// Whether the level's cursor decides which tables are looked at.
-fn uses_cursor(context: &PickContext<'_>, run: &Run) -> bool {
+pub(super) fn uses_cursor(context: &PickContext<'_>, run: &Run) -> bool {
     context.options.compaction_pri == CompactionPri::RoundRobin
         || run.len() > context.options.victim_candidates_max.max(1)
 }
 
 /// The ranks of the tables to try, best first.
-fn victims(context: &PickContext<'_>, level: u8, run: &Run) -> Vec<usize> {
+pub(super) fn victims(context: &PickContext<'_>, level: u8, run: &Run) -> Vec<usize> {
     let start = match context.version.compact_pointer(level) {
         Some(pointer) if uses_cursor(context, run) => {
             let at = run.lower_bound(pointer);
@@ -351,14 +421,16 @@ fn victims(context: &PickContext<'_>, level: u8, run: &Run) -> Vec<usize> {
         .zip(run.range(start..end))
         .chain((0..wrapped).zip(run.range(0..wrapped)))
         .filter(|(_, table)| !context.in_flight.is_claimed(table));
+    let groups = context.options.overlap_aware || context.options.group_compaction_bytes > 0;
+    let tables_max = if groups { window } else { TRIES_MAX };
     if context.options.compaction_pri == CompactionPri::RoundRobin {
-        return candidates.map(|(rank, _)| rank).take(TRIES_MAX).collect();
+        return candidates.map(|(rank, _)| rank).take(tables_max).collect();
     }
     let mut weighed: Vec<(u64, usize)> =
         candidates.map(|(rank, table)| (weight(context, level, table), rank)).collect();
     // Of equals the smallest key goes first.
     weighed.sort_unstable();
-    weighed.into_iter().map(|(_, rank)| rank).take(TRIES_MAX).collect()
+    weighed.into_iter().map(|(_, rank)| rank).take(tables_max).collect()
 }
 
 /// The least goes first.

@@ -1,9 +1,12 @@
 //! Which tables are compacted next. A picker is a function of what it is shown and has no memory:
 //! what it must remember (a round-robin cursor) is part of the version.
 
+mod stripes;
+mod chain;
 mod cutter;
 mod early_end;
 mod gap;
+mod group;
 mod in_flight;
 mod leveled;
 mod manual;
@@ -13,13 +16,15 @@ mod score;
 use std::ops::Range;
 use std::sync::Arc;
 
+pub use stripes::{Stripes, stripes};
+pub use chain::CompactionChain;
 pub use cutter::OutputCutter;
 pub use early_end::EarlyEnd;
 pub use in_flight::{ClaimError, InFlight};
 pub use leveled::LeveledPicker;
 pub use manual::{ManualCompaction, ManualStep};
 pub use plan::{Below, CompactionPlan, CompactionReason, Input, KeysBelow, OutputSplit};
-pub use score::{LevelScore, LevelTargets, pending_compaction_bytes, scores};
+pub use score::{LevelScore, LevelTargets, level0_runs, pending_compaction_bytes, scores};
 
 use crate::options::CfOptions;
 use crate::types::{ColumnFamilyId, Epoch, IoClass, JobId, UserKey};
@@ -51,6 +56,8 @@ pub struct PickContext<'a> {
     pub targets: &'a LevelTargets,
     /// The levels by urgency, without what is in flight.
     pub scores: &'a [LevelScore],
+    /// Where level 0 is cut; empty if it goes down as it hangs together.
+    pub stripes: &'a [UserKey],
     /// What is being compacted, in all column families.
     pub in_flight: &'a InFlight,
     /// Whether only a compaction out of level 0 may start.
@@ -82,11 +89,19 @@ impl<'a> Span<'a> {
         let last = self.run.get(self.ranks.end.checked_sub(1)?)?;
         (!self.ranks.is_empty()).then_some((&first.smallest, &last.largest))
     }
+}
 
-    fn input(&self) -> Input {
-        let tables = self.tables().cloned().collect();
-        Input { level: self.level, epoch: self.run.epoch(), tables }
-    }
+/// The inputs that `spans` are: those of one run that follow each other are one.
+fn inputs(spans: &[Span<'_>]) -> Vec<Input> {
+    let same_run = |a: &Span<'_>, b: &Span<'_>| {
+        (a.level, a.run.epoch()) == (b.level, b.run.epoch()) && a.ranks.end <= b.ranks.start
+    };
+    let input = |spans: &[Span<'_>]| {
+        let first = spans.first()?;
+        let tables = spans.iter().flat_map(Span::tables).cloned().collect();
+        Some(Input { level: first.level, epoch: first.run.epoch(), tables })
+    };
+    spans.chunk_by(same_run).filter_map(input).collect()
 }
 
 /// The smallest and the largest key of something, both inclusive.
@@ -162,23 +177,38 @@ impl<'a> PickContext<'a> {
         Some(CompactionPlan {
             cf: self.cf(),
             reason,
-            rewrite: rewrite.iter().map(Span::input).collect(),
-            settle: settle.iter().map(Span::input).collect(),
+            rewrite: inputs(rewrite),
+            settle: inputs(settle),
             drop: Vec::new(),
             output_level,
             output_epoch,
-            split: OutputSplit::BySize {
-                target_bytes: self.options.target_file_size(output_level, base_level),
-                grandparent_overlap_bytes_max: self.options.grandparent_overlap_bytes_max(),
-                at_grandparent_boundaries: self.options.level_compaction_dynamic_file_size,
-                at_gaps: self.options.cut_at_gaps,
-            },
+            split: self.split(output_level),
+            breaks: Vec::new(),
             compression: self.options.compression(output_level, base_level),
             class: if start_level == 0 { IoClass::L0 } else { IoClass::Deep(start_level) },
             compact_pointer: None,
             score: score.map_or(0.0, |score| score.score),
             below: self.below(output_level, oldest.unwrap_or_default(), bounds),
         })
+    }
+
+    /// Where tables of `level` end.
+    fn split(&self, level: u8) -> OutputSplit {
+        let target_bytes = self.options.target_file_size(level, self.targets.base_level);
+        if self.options.overlap_aware && level == self.targets.base_level {
+            let times = self.options.good_overlap();
+            return OutputSplit::ByOverlap {
+                bytes_min: target_bytes / times,
+                bytes_max: target_bytes,
+                times,
+            };
+        }
+        OutputSplit::BySize {
+            target_bytes,
+            grandparent_overlap_bytes_max: self.options.grandparent_overlap_bytes_max(),
+            at_grandparent_boundaries: self.options.level_compaction_dynamic_file_size,
+            at_gaps: self.options.cut_at_gaps,
+        }
     }
 
     /// Everything older than what is written into `level` that shares keys with `bounds`.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::OutputCutter;
+use super::{OutputCutter, union};
 
 use crate::options::CompressionCode;
 use crate::types::{ColumnFamilyId, Epoch, IoClass, UserKey};
@@ -77,17 +77,15 @@ pub enum OutputSplit {
         /// what the table spans.
         at_gaps: bool,
     },
-    /// At these keys: a new table begins at or after each.
-    AtGuards(Arc<[UserKey]>),
-    /// By overlap with the level below the output (vLSM §4.2): a table is cut between the two
-    /// sizes, as soon as it overlaps this many bytes.
+    /// By overlap with the level below the output (vLSM §4.2.1): from the smallest size on as soon
+    /// as it overlaps more than so many times its own size.
     ByOverlap {
         /// The smallest table.
         bytes_min: u64,
         /// The largest table.
         bytes_max: u64,
-        /// The overlap aimed at.
-        overlap_bytes: u64,
+        /// How many times its own size a table may overlap.
+        times: u64,
     },
 }
 
@@ -111,6 +109,10 @@ pub struct CompactionPlan {
     pub output_epoch: Epoch,
     /// Where output tables end.
     pub split: OutputSplit,
+    /// Keys that no output table goes across: each begins another one at or after it. Ascending.
+    /// Inputs on both sides of one have nothing to do with each other, and the output level may
+    /// have tables between them that are none of this plan's.
+    pub breaks: Vec<UserKey>,
     /// How outputs are compressed.
     pub compression: CompressionCode,
     /// For whom the I/O is done.
@@ -153,12 +155,20 @@ impl CompactionPlan {
         self.rewrite.is_empty()
     }
 
-    /// The smallest and the largest user key of all inputs.
+    /// The ranges of keys that the inputs and the outputs take, ascending: one, or as many as breaks
+    /// make of it.
     #[must_use]
-    pub fn bounds(&self) -> Option<(&UserKey, &UserKey)> {
-        let smallest = self.inputs().filter_map(|i| i.tables.first()).map(|t| &t.smallest).min()?;
-        let largest = self.inputs().filter_map(|i| i.tables.last()).map(|t| &t.largest).max()?;
-        Some((smallest, largest))
+    pub fn ranges(&self) -> Vec<(UserKey, UserKey)> {
+        let mut ranges: Vec<Option<(&UserKey, &UserKey)>> = vec![None; self.breaks.len() + 1];
+        for table in self.inputs().flat_map(|input| &input.tables) {
+            let at = self.breaks.partition_point(|key| *key <= table.smallest);
+            if let Some(range) = ranges.get_mut(at) {
+                let bounds = (&table.smallest, &table.largest);
+                *range = Some(union(bounds, *range));
+            }
+        }
+        let ranges = ranges.into_iter().flatten();
+        ranges.map(|(smallest, largest)| (smallest.clone(), largest.clone())).collect()
     }
 
     /// The lowest input level that is not the output level; the output level if there is none.
@@ -238,6 +248,10 @@ impl fmt::Display for CompactionPlan {
         write!(f, " -> L{}", self.output_level)?;
         if self.output_level == 0 {
             write!(f, ".{}", self.output_epoch)?;
+        }
+        if !self.breaks.is_empty() {
+            let keys: Vec<_> = self.breaks.iter().map(|key| key.escape_ascii().to_string()).collect();
+            write!(f, " breaks=[{}]", keys.join(" "))?;
         }
         write!(f, " class={}", self.class)?;
         if self.is_bottommost() {

@@ -1,13 +1,20 @@
 //! How large levels may be, how urgent each is, and how many bytes wait for compaction: RocksDB's
 //! formulas. All of it costs O(levels): the sums are kept by the version and by the claims.
 
+use super::stripes::depth;
 use super::in_flight::InFlight;
 use crate::options::CfOptions;
-use crate::version::{LEVELS_MAX, Version};
+use crate::version::{LEVELS_MAX, Run, TableMeta, Version};
 
 /// Dynamic levels multiply scores above 1 by this, so that what lies between 1 and it can be said
 /// of levels that are urgent but less so.
 const SCORE_SCALE: f64 = 10.0;
+
+/// What a level has that is over its target and keeps its tables all the same.
+const KEPT_SCORE: f64 = 0.99;
+
+/// A level that has so many times its target gives away what it would rather keep, too.
+const CROWDED: u64 = 2;
 
 /// The levels' targets for one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +42,13 @@ fn ratio(bytes: u64, of: u64) -> f64 {
     bytes as f64 / of.max(1) as f64
 }
 
+/// What the base level would have to have if it grew to the next one like deeper levels.
+fn stretched(options: &CfOptions) -> u64 {
+    let multiplier = options.max_bytes_for_level_multiplier.max(1.0);
+    let stretch = (options.base_level_multiplier / multiplier).max(1.0);
+    scale(options.max_bytes_for_level_base, stretch)
+}
+
 impl LevelTargets {
     /// The targets for `version` under `options`.
     #[must_use]
@@ -49,11 +63,12 @@ impl LevelTargets {
     fn fixed(options: &CfOptions) -> LevelTargets {
         let multiplier = options.max_bytes_for_level_multiplier.max(1.0);
         let mut bytes_max = [u64::MAX; LEVELS_MAX];
-        let mut target = options.max_bytes_for_level_base;
+        let mut target = stretched(options);
         for bytes in bytes_max.iter_mut().skip(1) {
             *bytes = target;
             target = scale(target, multiplier);
         }
+        bytes_max[1] = options.max_bytes_for_level_base;
         LevelTargets { base_level: 1, bytes_max, lowest_unneeded_level: None }
     }
 
@@ -66,7 +81,7 @@ impl LevelTargets {
             return LevelTargets { base_level: last, bytes_max, lowest_unneeded_level: None };
         };
         let multiplier = options.max_bytes_for_level_multiplier.max(1.0);
-        let base_bytes_max = options.max_bytes_for_level_base.max(1);
+        let base_bytes_max = stretched(options).max(1);
         let base_bytes_min = scale(base_bytes_max, multiplier.recip());
 
         let mut lowest_unneeded_level = None;
@@ -93,7 +108,17 @@ impl LevelTargets {
             bytes_max[usize::from(level)] = target.max(base_bytes_max);
             target = scale(target, multiplier);
         }
+        if options.base_level_multiplier > 0.0 && base_level < last {
+            bytes_max[usize::from(base_level)] = options.max_bytes_for_level_base.max(1);
+        }
         LevelTargets { base_level, bytes_max, lowest_unneeded_level }
+    }
+
+    /// The bytes from which on `level` gives away tables that overlap more than they should, if it
+    /// looks at that.
+    #[must_use]
+    pub fn crowded(&self, level: u8) -> u64 {
+        self.bytes_max(level).saturating_mul(CROWDED)
     }
 
     /// The bytes that `level` may have.
@@ -141,12 +166,32 @@ pub fn scores(
                 score = score.max(SCORE_SCALE * (1.001 + 0.001 * above));
             }
         }
+        if unneeded.is_none() && score >= 1.0 && keeps_all(version, options, targets, level) {
+            score = KEPT_SCORE;
+        }
         arriving += if unneeded.is_some() { total } else { total.saturating_sub(target) };
         scores.push(LevelScore { level, score });
     }
     // Stable: of equals the upper level goes first.
     scores.sort_by(|a, b| b.score.total_cmp(&a.score));
     scores
+}
+
+/// Whether `level`, whose tables are cut by what they overlap, has none that should go down: they
+/// wait for the next merge from above, which cuts them anew (vLSM §4.2.1).
+fn keeps_all(version: &Version, options: &CfOptions, targets: &LevelTargets, level: u8) -> bool {
+    if !options.overlap_aware || level != targets.base_level {
+        return false;
+    }
+    let below = version.level(level + 1).sorted();
+    let is_good = |table: &TableMeta| {
+        let overlap = below.map_or(0, |run| {
+            run.bytes_in(run.overlap(&table.smallest, &table.largest))
+        });
+        options.is_good_overlap(table.size_bytes, overlap)
+    };
+    let mut tables = version.level(level).sorted().into_iter().flat_map(Run::iter);
+    version.level(level).bytes() < targets.crowded(level) && !tables.any(|table| is_good(table))
 }
 
 fn level0_score(
@@ -157,7 +202,10 @@ fn level0_score(
 ) -> f64 {
     let cf = version.column_family();
     let level0 = version.level(0);
-    let runs = level0.runs().len().saturating_sub(in_flight.level0_runs(cf)) as u64;
+    let runs = match options.level0_stripe_bytes {
+        0 => level0.runs().len().saturating_sub(in_flight.level0_runs(cf)),
+        _ => depth(version, |table| !in_flight.is_claimed(table)),
+    } as u64;
     let bytes = level0.bytes().saturating_sub(in_flight.bytes(cf, 0));
     let base = options.max_bytes_for_level_base;
     let mut score = ratio(runs, u64::from(options.level0_file_num_compaction_trigger));
@@ -177,6 +225,15 @@ fn level0_score(
     if score > 1.0 { score * SCORE_SCALE } else { score }
 }
 
+/// How many runs of level 0 a reader may have to look into for one key.
+#[must_use]
+pub fn level0_runs(version: &Version, options: &CfOptions) -> usize {
+    match options.level0_stripe_bytes {
+        0 => version.level(0).runs().len(),
+        _ => depth(version, |_| true),
+    }
+}
+
 /// The bytes that compactions will have to move until every level is within its target.
 #[must_use]
 pub fn pending_compaction_bytes(
@@ -189,15 +246,19 @@ pub fn pending_compaction_bytes(
     let triggered = level0.runs().len() as u64
         >= u64::from(options.level0_file_num_compaction_trigger)
         || level0.bytes() >= options.max_bytes_for_level_base;
+    // Each run of a queue is merged with all of the base level by itself.
+    let merges = if options.level0_fifo { level0.runs().len() as u64 } else { 1 };
     let mut pending = if triggered { level0.bytes() } else { 0 };
     let mut moving = pending;
     for level in targets.base_level..level_number(levels - 1) {
         let own = version.level(level).bytes();
         if level == targets.base_level && triggered {
-            pending += own;
+            pending += own.saturating_mul(merges);
         }
         let size = own + moving;
-        moving = size.saturating_sub(targets.bytes_max(level));
+        let keeps = options.overlap_aware && level == targets.base_level;
+        let kept = if keeps { targets.crowded(level) } else { targets.bytes_max(level) };
+        moving = size.saturating_sub(kept);
         if moving > 0 {
             let below = version.level(level + 1).bytes();
             if below > 0 {
@@ -206,7 +267,7 @@ pub fn pending_compaction_bytes(
         }
     }
     if targets.base_level == level_number(levels - 1) && triggered {
-        pending += version.level(targets.base_level).bytes();
+        pending += version.level(targets.base_level).bytes().saturating_mul(merges);
     }
     pending
 }

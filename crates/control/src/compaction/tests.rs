@@ -45,6 +45,7 @@ fn plan(
         output_level: 2,
         output_epoch: Epoch(0),
         split,
+        breaks: vec![],
         compression: CompressionCode(0),
         class: IoClass::Deep(1),
         compact_pointer: None,
@@ -140,15 +141,15 @@ fn tables_end_at_gaps_once_they_are_large_enough() {
 }
 
 #[test]
-fn guards_and_overlap_cut_too() {
-    let guards = OutputSplit::AtGuards([key(10), key(20), key(30)].into());
-    assert_eq!(
-        cuts(&plan(vec![table(1, 0, 99, 1)], vec![], guards), [1, 2, 10, 11, 35]),
-        [1, 10, 35]
-    );
-    let grandparents = (0..10).map(|i| table(10 + i, i * 10, i * 10 + 9, 100)).collect();
-    let split = OutputSplit::ByOverlap { bytes_min: 50, bytes_max: 300, overlap_bytes: 200 };
-    assert_eq!(cuts(&plan(vec![table(1, 0, 99, 1)], grandparents, split), 0..60), [0, 20, 40]);
+fn breaks_and_overlap_cut_too() {
+    let mut broken = plan(vec![table(1, 0, 99, 1)], vec![], by_size(1000, 1000, false));
+    broken.breaks = vec![key(10), key(20), key(30)];
+    assert_eq!(cuts(&broken, [1, 2, 10, 11, 35]), [1, 10, 35]);
+    let grandparents = (0..10).map(|i| table(10 + i, i * 10, i * 10 + 9, if i < 5 {500} else {10})).collect();
+    // Ten times its size and more lies below the first fifty keys, hardly anything below the rest.
+    let split = OutputSplit::ByOverlap { bytes_min: 50, bytes_max: 300, times: 2 };
+    let starts = cuts(&plan(vec![table(1, 0, 99, 1)], grandparents, split), 0..100);
+    assert_eq!(starts, [0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 80]);
 }
 
 #[test]

@@ -146,10 +146,14 @@ impl ControlPlane {
                 continue;
             }
             let moved = self.scheduler.moved(*id);
-            let runs = plan.rewrite.iter().filter(|input| input.level == 0).count() as u64;
+            let level0 = plan.rewrite.iter().filter(|input| input.level == 0);
+            let runs = match family.level0_run_bytes() {
+                Some(run_bytes) => level0.map(Input::bytes).sum::<u64>() * 1000 / run_bytes,
+                None => level0.count() as u64 * 1000,
+            };
             let bytes = plan.rewrite.iter().map(Input::bytes).sum::<u64>().max(1);
             let merges = plan.output_level == 0;
-            let freed = runs.saturating_sub(u64::from(merges)) * 1000;
+            let freed = runs.saturating_sub(u64::from(merges) * 1000);
             now.level0_done += freed.min(scale(moved, freed, bytes));
             now.level0_merging += if merges { freed } else { 0 };
             let left = bytes.saturating_sub(moved);

@@ -72,6 +72,9 @@ const BRAKE_NS: u64 = 25_000_000;
 /// work rests add to it.
 const SURE: u64 = 3_500;
 const SURE_MAX: u64 = 6_000;
+/// The same while it is on trial what a cut does: it was not enough, and the trial ends if it is no
+/// use.
+const SURE_ON_TRIAL: u64 = 1_000;
 /// A device's queue is empty when background work has rested for so long.
 const DRAINED_NS: u64 = 1_000_000_000;
 
@@ -223,7 +226,7 @@ impl DeviceModel {
         let held = now.0 < self.brake_until.0 + WINDOW_NS;
         if !harmed {
             // That all is well while deep work is held is no proof of the contrary.
-            self.sure = if held { self.sure } else { self.sure / 8 * 7 };
+            self.sure = if held { self.sure } else { self.sure / 16 * 15 };
             return;
         }
         let braked = self.braked_for_ns(now) > 0;
@@ -232,7 +235,9 @@ impl DeviceModel {
         self.sure = (self.sure + 1000).min(SURE_MAX);
         self.harmed = true;
         self.brake_until = Instant(now.0 + BRAKE_NS);
-        if self.sure < (SURE + 8 * self.noise).min(SURE_MAX) {
+        let on_trial = self.read.is_on_trial() || self.write.is_on_trial();
+        let least = if on_trial { SURE_ON_TRIAL } else { SURE };
+        if self.sure < (least + 8 * self.noise).min(SURE_MAX) {
             return;
         }
         self.sure = 0;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sateen_control::compaction::{
-    CompactionPicker, InFlight, LevelTargets, LeveledPicker, PickContext, pending_compaction_bytes,
-    scores,
+    Stripes, CompactionPicker, InFlight, LevelTargets, LeveledPicker, PickContext, stripes,
+    pending_compaction_bytes, scores,
 };
 use sateen_control::options::BottommostLevelCompaction;
 use sateen_control::version::{AddedTable, RemovedTable};
@@ -35,6 +35,8 @@ struct World {
     versions: BTreeMap<ColumnFamilyId, Arc<Version>>,
     /// For the commands that speak to a picker without a plane.
     in_flight: InFlight,
+    /// Where level 0 is cut.
+    stripes: Stripes,
     last_table: u64,
     last_job: u64,
     device: Device,
@@ -47,6 +49,7 @@ impl World {
     /// - `targets`, `scores`, `pending`: what follows from it
     /// - `pick`: the plan; `pick claim`: and it is in flight from now on as the next job
     /// - `release j1`
+    /// - `stripes`: where flushes cut level 0 from now on, and `pick` has it cut
     ///
     /// With one:
     /// - `plane key=value…`: starts over; `set key=value…`: changes its options
@@ -73,6 +76,7 @@ impl World {
             "version" => self.install(&line, input),
             "targets" => self.targets(),
             "scores" => self.scores(),
+            "stripes" => self.cut_stripes(),
             "pick" => self.pick(line.words.get(1) == Some(&"claim")),
             "release" => {
                 format!("{}\n", self.in_flight.release(JobId(id(line.word(1)))))
@@ -232,6 +236,14 @@ impl World {
         scores.iter().fold(String::new(), |out, s| out + &format!("L{}: {:.3}\n", s.level, s.score))
     }
 
+    fn cut_stripes(&mut self) -> String {
+        let (version, options) = self.only();
+        let base = LevelTargets::new(version, options).base_level;
+        self.stripes = stripes(&self.stripes, version, base, options.level0_stripe_bytes);
+        let starts = self.stripes.iter().map(|key| String::from_utf8_lossy(key));
+        format!("begin at {}\n", starts.collect::<Vec<_>>().join(" "))
+    }
+
     fn pick(&mut self, claim: bool) -> String {
         let (version, options) = self.only();
         let targets = LevelTargets::new(version, options);
@@ -241,6 +253,7 @@ impl World {
             options,
             targets: &targets,
             scores: &scores,
+            stripes: &self.stripes,
             in_flight: &self.in_flight,
             level0_only: false,
             level0_first: false,

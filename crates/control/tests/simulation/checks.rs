@@ -17,14 +17,15 @@ impl World {
                 assert!(run.locate(&table.smallest, table.id).is_some(), "{plan}");
             }
         }
-        let (lo, hi) = plan.bounds().unwrap();
+        let ranges = plan.ranges();
         let others = self.jobs.values().filter_map(|job| match &job.work {
             Work::Compaction(other) if other.cf == plan.cf => Some(other),
             _ => None,
         });
         for other in others {
-            let (other_lo, other_hi) = other.bounds().unwrap();
-            let apart = other_hi < lo || hi < other_lo;
+            let apart = other.ranges().iter().all(|(other_lo, other_hi)| {
+                ranges.iter().all(|(lo, hi)| other_hi < lo || hi < other_lo)
+            });
             assert!(
                 apart || other.output_level != plan.output_level || plan.output_level == 0,
                 "{plan} and {other} write the same range"

@@ -11,7 +11,7 @@ mod scheduling;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sateen_control::compaction::{InFlight, LevelTargets, scores};
+use sateen_control::compaction::{Stripes, InFlight, LevelTargets, scores};
 use sateen_control::options::BottommostLevelCompaction;
 use sateen_control::version::{AddedTable, Placement};
 use sateen_control::{
@@ -45,7 +45,7 @@ struct Family {
 }
 
 enum Work {
-    Flush { cf: ColumnFamilyId, memtables: usize },
+    Flush { cf: ColumnFamilyId, memtables: usize, stripes: Stripes },
     Compaction(Arc<CompactionPlan>),
 }
 
@@ -208,7 +208,7 @@ impl World {
         self.plane.handle(self.now, Event::VersionInstalled { version });
     }
 
-    fn finish_flush(&mut self, cf: ColumnFamilyId, memtables: usize) {
+    fn finish_flush(&mut self, cf: ColumnFamilyId, memtables: usize, stripes: &Stripes) {
         let family = self.families.get_mut(&cf).unwrap();
         let merged: Entries = family.sealed.drain(..memtables).flatten().collect();
         self.last_epoch += 1;
@@ -216,8 +216,10 @@ impl World {
         // Flushes may cut their run into several tables.
         let cut = 10 + self.random.below(100) as usize;
         let mut added = Vec::new();
+        let stripe = |n: u64| stripes.partition_point(|start| **start <= *key(n));
         let entries: Vec<_> = merged.into_iter().collect();
-        for chunk in entries.chunks(cut) {
+        let stripes = entries.chunk_by(|a, b| stripe(a.0) == stripe(b.0));
+        for chunk in stripes.flat_map(|entries| entries.chunks(cut)) {
             let table = self.table(chunk.iter().copied().collect());
             added.push(AddedTable { level: 0, epoch, table });
         }
@@ -267,13 +269,13 @@ impl World {
     /// Does what the plane says.
     fn act(&mut self, action: Action) {
         match action {
-            Action::StartFlush { job, cf, memtables } => {
+            Action::StartFlush { job, cf, memtables, stripes } => {
                 let memtables = memtables as usize;
                 assert!(memtables >= 1 && memtables <= self.families[&cf].sealed.len());
                 let same =
                     |job: &Job| matches!(job.work, Work::Flush { cf: other, .. } if other == cf);
                 assert!(!self.jobs.values().any(same), "two flushes of one column family");
-                self.start(job, Work::Flush { cf, memtables });
+                self.start(job, Work::Flush { cf, memtables, stripes });
             }
             Action::StartCompaction { job, plan } => {
                 self.check_plan(&plan);
@@ -363,7 +365,7 @@ impl World {
             if self.random.one_in(2) { JobResult::Failed } else { JobResult::Cancelled }
         } else {
             match job.work {
-                Work::Flush { cf, memtables } => self.finish_flush(cf, memtables),
+                Work::Flush { cf, memtables, stripes } => self.finish_flush(cf, memtables, &stripes),
                 Work::Compaction(plan) => self.finish_compaction(&plan, ends),
             }
             JobResult::Done

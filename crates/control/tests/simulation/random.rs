@@ -41,6 +41,12 @@ pub(super) fn random_options(random: &mut Random) -> CfOptions {
     options.level_compaction_dynamic_file_size = random.one_in(2);
     options.cut_at_gaps = random.one_in(2);
     options.intra_level0_compaction = !random.one_in(3);
+    options.base_level_multiplier = [0.0, 4.0, 32.0][random.below(3) as usize];
+    options.level0_fifo = random.one_in(4);
+    options.level0_stripe_bytes = random.below(3) * 2000;
+    options.overlap_aware = random.one_in(3);
+    options.group_compaction_bytes = random.below(3) * 10_000;
+    options.settled_compaction = random.one_in(2);
     options.victim_candidates_max = 1 + random.below(20) as usize;
     options.compaction_pri = match random.below(5) {
         0 => CompactionPri::RoundRobin,

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use sateen_control::compaction::Stripes;
 use sateen_control::version::{TableMeta, Version, VersionEdit};
 use sateen_control::{ColumnFamilyId, Epoch, Event, FileId, Instant, IoClass, LogNumber};
 
@@ -98,10 +99,10 @@ impl Chores {
     }
 
     /// The manifest is dead; `file` may be named in it.
-    pub(crate) fn after_roll(&self, file: Option<FileId>) {
+    pub(crate) fn after_roll(&self, files: &[FileId]) {
         let mut state = lock(&self.state);
         state.manifest_dead = true;
-        state.after_roll.extend(file);
+        state.after_roll.extend(files);
     }
 
     pub(crate) fn manifest_is_dead(&self) -> bool {
@@ -328,7 +329,7 @@ impl DbCore {
         let seqno = self.pipeline.visible_seqno();
         let edits = behind.map(edit).collect();
         if let Err(error) = self.versions.install_together(edits, seqno, &self.reclaimer) {
-            self.driver.chores.after_roll(None);
+            self.driver.chores.after_roll(&[]);
             self.job_failed(&error);
             return Err(error);
         }
@@ -368,7 +369,7 @@ impl DbCore {
             Ok(old) => old,
             Err(error) => {
                 if self.versions.manifest_is_dead() {
-                    self.driver.chores.after_roll(None);
+                    self.driver.chores.after_roll(&[]);
                 }
                 return Err(error);
             }
@@ -491,7 +492,7 @@ impl DbCore {
         for id in ids {
             let mut edit = VersionEdit { column_family: id, ..VersionEdit::default() };
             let mut flushed = 0;
-            if let Some(mut job) = self.make_flush(id, usize::MAX) {
+            if let Some(mut job) = self.make_flush(id, usize::MAX, &Stripes::default()) {
                 let stepped = run_to_end(&mut job, &self.versions.counters);
                 flushed = job.memtables();
                 jobs.push(job);
@@ -519,8 +520,8 @@ impl DbCore {
             }
             Err(error) => {
                 // As with any edit: the dead manifest may name the files.
-                self.driver.chores.after_roll(None);
-                jobs.iter().for_each(|job| self.driver.chores.after_roll(job.file_id()));
+                self.driver.chores.after_roll(&[]);
+                jobs.iter().for_each(|job| self.driver.chores.after_roll(job.files()));
                 Err(error)
             }
         }

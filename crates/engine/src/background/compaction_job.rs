@@ -218,9 +218,9 @@ impl CompactionJob {
         }
     }
 
-    /// The file that is being written, or was.
-    pub(crate) fn file_id(&self) -> Option<FileId> {
-        self.output.file_id()
+    /// The file that is being written, and those that are.
+    pub(crate) fn files(&self) -> &[FileId] {
+        self.output.files()
     }
 
     pub(crate) fn abandon(&mut self) {

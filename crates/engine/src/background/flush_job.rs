@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sateen_control::compaction::OutputCutter;
+use sateen_control::compaction::{Stripes, OutputCutter};
 use sateen_control::version::{AddedTable, VersionEdit};
 use sateen_control::{FileId, SeqNo};
 
@@ -34,16 +34,17 @@ pub(crate) struct FlushJob {
 }
 
 impl FlushJob {
-    /// A flush of `memtables`, oldest first. Entries that none of `snapshots` tells apart from a
+    /// A flush of `memtables`, oldest first, into tables that end at `stripes`. Entries that none of `snapshots` tells apart from a
     /// newer one are dropped.
     pub(crate) fn new(
         family: Arc<ColumnFamilyData>,
         memtables: Vec<Sealed>,
+        stripes: &Stripes,
         snapshots: Vec<SeqNo>,
         context: OutputContext,
     ) -> FlushJob {
         let options = control::column_family(&context.options, &context.family_options);
-        let cutter = OutputCutter::of_flush(&options);
+        let cutter = OutputCutter::of_flush(&options, stripes);
         let output = Output::new(context);
         FlushJob {
             family,
@@ -140,9 +141,9 @@ impl FlushJob {
         FlushDone { duration: self.started.elapsed(), ..self.done }
     }
 
-    /// The file that is being written, or was.
-    pub(crate) fn file_id(&self) -> Option<FileId> {
-        self.output.file_id()
+    /// The file that is being written, and those that are.
+    pub(crate) fn files(&self) -> &[FileId] {
+        self.output.files()
     }
 
     pub(crate) fn abandon(&mut self) {

@@ -76,10 +76,10 @@ impl Job {
         }
     }
 
-    fn file_id(&self) -> Option<FileId> {
+    fn files(&self) -> &[FileId] {
         match self {
-            Job::Flush(job) => job.file_id(),
-            Job::Compaction(job) => job.file_id(),
+            Job::Flush(job) => job.files(),
+            Job::Compaction(job) => job.files(),
         }
     }
 }
@@ -310,8 +310,8 @@ impl DbCore {
         }
         while let Some(action) = shared.plane.poll(now) {
             match action {
-                Action::StartFlush { job, cf, memtables } => {
-                    let made = self.make_flush(cf, memtables as usize);
+                Action::StartFlush { job, cf, memtables, stripes } => {
+                    let made = self.make_flush(cf, memtables as usize, &stripes);
                     if !self.start(shared, now, job, made.map(Job::Flush)) {
                         return;
                     }
@@ -517,9 +517,9 @@ impl DbCore {
                 Err(error)
             }
             Err(error) => {
-                job.file_id().inspect(|file| self.tables.evict_file(*file));
-                // The dead manifest may hold the edit: its file goes once a new one is current.
-                self.driver.chores.after_roll(job.file_id());
+                job.files().iter().for_each(|file| self.tables.evict_file(*file));
+                // The dead manifest may hold the edit: its files go once a new one is current.
+                self.driver.chores.after_roll(job.files());
                 Err(error)
             }
         }
@@ -531,7 +531,7 @@ impl DbCore {
 
     /// Removes what a finished job has made, open handles included.
     fn give_up_result(&self, job: &mut Job) {
-        job.file_id().inspect(|file| self.tables.evict_file(*file));
+        job.files().iter().for_each(|file| self.tables.evict_file(*file));
         job.abandon();
     }
 

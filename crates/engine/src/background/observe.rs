@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sateen_control::compaction::CompactionChain;
 use sateen_control::{
     ColumnFamilyId, ControlPlane, DeviceProfile, Event, IoClass, JobId, JobResult, Note, Outlook,
     PauseReason,
@@ -69,6 +70,11 @@ impl Driver {
     /// Bytes that compaction is behind in a column family.
     pub(crate) fn pending_compaction_bytes(&self, family: ColumnFamilyId) -> u64 {
         lock(&self.shared).plane.pending_compaction_bytes(family).unwrap_or(0)
+    }
+
+    /// The longest chain of compactions that a flush of a column family could wait for.
+    pub(crate) fn compaction_chain(&self, family: ColumnFamilyId) -> CompactionChain {
+        lock(&self.shared).plane.compaction_chain(family).unwrap_or_default()
     }
 
     /// What lies ahead of the writers of a column family.

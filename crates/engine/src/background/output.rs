@@ -1,7 +1,8 @@
-//! What a flush or compaction writes: one file, in it one logical table after another.
+//! What a flush or compaction writes: one file, in it one logical table after another; or, if the
+//! column family says so, a file for each table, as stores without logical tables do.
 //!
-//! What must stay true: a table ends only between user keys; the file is durable before anybody
-//! hears of its tables (format rule F3); an output that is given up removes its file.
+//! What must stay true: a table ends only between user keys; files are durable before anybody hears
+//! of their tables (format rule F3); an output that is given up removes its files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,8 +44,8 @@ pub(crate) struct Output {
     /// A table has begun and has not ended.
     open: bool,
     tables: Vec<TableMeta>,
-    /// The file, once it is written.
-    finished: Option<FileId>,
+    /// The file that is being written, and those that are.
+    files: Vec<FileId>,
     /// Bytes written in files that are finished.
     written: u64,
 }
@@ -57,7 +58,7 @@ impl Output {
             builder: None,
             open: false,
             tables: Vec::new(),
-            finished: None,
+            files: Vec::new(),
             written: 0,
         }
     }
@@ -111,6 +112,7 @@ impl Output {
                 context.class,
             )?;
             self.file = Some((id, file));
+            self.files.push(id);
         }
         let table = counters.table();
         if let Some(builder) = &mut self.builder {
@@ -147,36 +149,42 @@ impl Output {
         }
         let summary = builder.finish(file)?;
         self.tables.push(summary.into_meta(*id));
+        if self.context.family_options.compaction_files { Ok(()) } else { self.end_file() }
+    }
+
+    fn end_file(&mut self) -> Result<()> {
+        if let Some((_, file)) = self.file.take() {
+            self.written += file.finish()?;
+        }
         Ok(())
     }
 
-    /// Ends table and file and makes them durable, name included. Returns the tables in key order.
+    /// Ends table and file and makes all durable, names included. Returns the tables in key order.
     pub(crate) fn finish(&mut self) -> Result<Vec<Arc<TableMeta>>> {
         self.end_table()?;
-        if let Some((id, file)) = self.file.take() {
-            self.finished = Some(id);
-            self.written += file.finish()?;
+        self.end_file()?;
+        if !self.files.is_empty() {
             let directory = &self.context.directory;
             self.context
                 .vfs
                 .sync_dir(directory)
                 .map_err(|error| Error::io("sync directory", directory, error))?;
         }
-        // From here on the file belongs to whoever installs the tables.
+        // From here on the files belong to whoever installs the tables.
         Ok(std::mem::take(&mut self.tables).into_iter().map(Arc::new).collect())
     }
 
-    /// The file that is being written, or was.
-    pub(crate) fn file_id(&self) -> Option<FileId> {
-        self.file.as_ref().map(|(id, _)| *id).or(self.finished)
+    /// The file that is being written, and those that are.
+    pub(crate) fn files(&self) -> &[FileId] {
+        &self.files
     }
 
-    /// Gives up: removes the file. What cannot be removed is an orphan that the next open removes.
+    /// Gives up: removes the files. What cannot be removed is an orphan that the next open removes.
     pub(crate) fn abandon(&mut self) {
         self.builder = None;
         self.open = false;
-        let begun = self.file.take().map(|(id, _)| id);
-        if let Some(id) = begun.or(self.finished.take()) {
+        self.file = None;
+        for id in self.files.drain(..) {
             let path = table_file_name(&self.context.directory, id);
             let _orphan = self.context.vfs.remove(&path);
         }

@@ -165,6 +165,12 @@ pub struct ColumnFamilyMetrics {
     pub immutable_memtables: u64,
     /// Bytes that compaction has yet to move before every level is within its target.
     pub compaction_debt_bytes: u64,
+    /// Compactions that depend on each other, level after level, before a flush into a full level 0
+    /// has room, and the bytes that they read: how long and how wide a compaction chain is (vLSM
+    /// §2.3).
+    pub chain_length: u64,
+    /// See `chain_length`.
+    pub chain_bytes: u64,
     /// Bytes a second that its writers are slowed down to, 0 if they are stopped; `None`: they go
     /// on as fast as they can.
     pub write_rate_limit: Option<u64>,

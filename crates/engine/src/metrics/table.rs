@@ -413,6 +413,23 @@ const STATE: &[Family] = &[
         },
     ),
     gauge(
+        "sateen_compaction_chain_levels",
+        "levels",
+        "Compactions that depend on each other before a full level 0 has room for a flush, by \
+         column family.",
+        |m, s| {
+            s.by_family(m, |family| family.chain_length);
+        },
+    ),
+    gauge(
+        "sateen_compaction_chain_bytes",
+        "bytes",
+        "What these compactions read, by column family.",
+        |m, s| {
+            s.by_family(m, |family| family.chain_bytes);
+        },
+    ),
+    gauge(
         "sateen_memory_bytes",
         "bytes",
         "Memory by owner (active_memtables, immutable_memtables, block_cache, pinned_blocks, \

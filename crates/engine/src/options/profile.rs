@@ -9,15 +9,18 @@ pub(super) const DEFAULT: &str = "sateen";
 
 /// The profiles there are.
 pub(super) const AVAILABLE: &[&str] =
-    &["sateen", "silk", "rocksdb", "rocksdb-limited", "rocksdb-autotuned", "leveldb"];
+    &["sateen", "silk", "bolt", "bolt-rocksdb", "vlsm", "rocksdb", "rocksdb-limited", "rocksdb-autotuned", "leveldb"];
 
 /// The profiles whose policies are not built yet.
-const PLANNED: &[&str] = &["bolt", "vlsm", "adoc", "triad", "triad-silk", "pebblesdb"];
+const PLANNED: &[&str] = &["adoc", "triad", "triad-silk", "pebblesdb"];
 
 pub(super) fn options(name: &str) -> Result<Options> {
     let mut options = match name {
         "sateen" => Options::default(),
         "silk" => silk(),
+        "bolt" => bolt(leveldb()),
+        "bolt-rocksdb" => bolt(rocksdb()),
+        "vlsm" => vlsm(),
         "rocksdb" => rocksdb(),
         "rocksdb-limited" => limited(),
         "rocksdb-autotuned" => auto_tuned(),
@@ -50,6 +53,7 @@ fn rocksdb() -> Options {
     family.compression = vec![Compression::Lz4];
     family.flush_table_bytes = 0;
     family.cut_tables_at_gaps = false;
+    family.compaction_files = false;
     options
 }
 
@@ -102,6 +106,36 @@ fn leveldb() -> Options {
     family.soft_pending_compaction_bytes = 0;
     family.hard_pending_compaction_bytes = 0;
     family.bloom_bits_per_key = 0;
+    options
+}
+
+/// BoLT (§3) on the shape of `base`: logical tables of 1 MB, groups of 64 MB (§4.2.1), the least
+/// overlap first, and what overlaps nothing settles.
+fn bolt(base: Options) -> Options {
+    let mut options = base;
+    let family = &mut options.column_family;
+    family.compaction_files = true;
+    family.table_bytes = MIB;
+    family.flush_table_bytes = MIB;
+    family.group_compaction_bytes = 64 * MIB;
+    family.compaction_priority = CompactionPriority::MinOverlappingRatio;
+    options
+}
+
+/// vLSM (§4) with tables of 8 MB (§6) on RocksDB's shape and scheduling: level 0 is a queue, level
+/// 1 has eight tables, and level 2 has what it has with a tiered level 0.
+fn vlsm() -> Options {
+    let mut options = Options { background_threads: 4, max_background_compactions: 3, ..rocksdb() };
+    let family = &mut options.column_family;
+    family.memtable_bytes = 8 * MIB;
+    family.table_bytes = 8 * MIB;
+    family.level_base_bytes = 64 * MIB;
+    family.level_multiplier = 8.0;
+    family.base_level_multiplier = 32.0;
+    family.dynamic_level_bytes = false;
+    family.level0_trigger = 1;
+    family.level0_fifo = true;
+    family.overlap_aware_tables = true;
     options
 }
 

@@ -95,6 +95,12 @@ pub(super) fn column_family(options: &ColumnFamilyOptions) -> Result<()> {
         options.level_multiplier > 1.0 && options.level_multiplier <= 1000.0,
         "above 1, at most 1000",
     )?;
+    check(
+        "base_level_multiplier",
+        options.base_level_multiplier == 0.0
+            || (options.level_multiplier..=1000.0).contains(&options.base_level_multiplier),
+        "0, or level_multiplier to 1000",
+    )?;
     check("table_bytes", options.table_bytes >= 1, "at least 1")?;
     check("table_multiplier", options.table_multiplier >= 1, "at least 1")?;
     let (soft, hard) =

@@ -22,7 +22,7 @@ const BUSY_MIN: u64 = 500;
 pub(super) const BUSY_SAMPLES: u64 = 16;
 /// That clients are harmed by it must be seen so in some samples in which they are. Work that is
 /// paced lets the device rest between, and still fills its queue now and then.
-const HARMED_SAMPLES: u64 = 4;
+const HARMED_SAMPLES: u64 = 2;
 /// The device is near to what is believed of it when it delivers so many thousandths of that.
 const NEAR: u64 = 800;
 /// The least and the most that a cut takes away, in thousandths, and the time between two.
@@ -273,6 +273,11 @@ impl Direction {
     /// Whether the device delivers about what is believed of it.
     fn is_near(&self) -> bool {
         self.delivered >= scale(self.bandwidth, NEAR, 1000)
+    }
+
+    /// Whether it is to be seen if a cut has helped.
+    pub(super) fn is_on_trial(&self) -> bool {
+        self.trial.is_some()
     }
 
     fn begin_trial(&mut self, now: Instant, awaited: Awaited) {

@@ -1,4 +1,4 @@
-//! What clients wait for besides reads.
+//! What clients wait for, and what of that says something of the device.
 
 use super::*;
 use crate::event::ClassSample;
@@ -49,4 +49,46 @@ fn syncs_that_take_long_for_another_reason_do_not() {
     }
     let after = model.profile().write_bytes_per_second;
     assert!(after >= before / 4 * 3, "{after} of {before}");
+}
+
+/// Two seconds at rest, then one in which compactions read 150 MB/s beside reads of clients. Every
+/// tenth sample these take five times as long, while compactions wait for the device for so many
+/// of a thousand nanoseconds; otherwise they hardly do.
+fn paced(believed: u64, waits: u64) -> u64 {
+    let mut model = DeviceModel::new(DeviceProfile {
+        read_bytes_per_second: believed,
+        write_bytes_per_second: believed,
+        barrier_ns: 1_000_000,
+    });
+    for nth in 1..300 {
+        let slow = nth > 200 && nth % 10 == 0;
+        let mut sample = Sample::default();
+        let read_ns = if slow { 500_000 } else { 100_000 };
+        sample.classes[IoClass::Client.index()] = ClassSample {
+            reads: 100,
+            read_bytes: 400_000,
+            read_ns: 100 * read_ns,
+            ..ClassSample::default()
+        };
+        if nth > 200 {
+            let part = if slow { waits } else { 150 };
+            sample.classes[IoClass::Deep(1).index()] = ClassSample {
+                reads: 12,
+                read_bytes: 1_500_000,
+                read_ns: SAMPLE_NS / 1000 * part,
+                ..ClassSample::default()
+            };
+        }
+        model.observe(Instant(nth * SAMPLE_NS), SAMPLE_NS, &sample);
+    }
+    model.profile().read_bytes_per_second
+}
+
+#[test]
+fn paced_work_that_waits_with_clients_cuts_what_is_believed() {
+    let believed = 700_000_000;
+    let cut = paced(believed, 700);
+    assert!(cut < 300_000_000, "{cut}");
+    // On a busy processor clients wait as long, and compactions do not wait for the device.
+    assert_eq!(paced(believed, 150), believed);
 }

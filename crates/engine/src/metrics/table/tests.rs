@@ -160,6 +160,7 @@ fn busy() -> Metrics {
             name: "a \"quoted\\\nname".into(),
             levels: vec![LevelShape::default()],
             compaction_debt_bytes: 9,
+            chain_length: 2,
             write_rate_limit: Some(0),
             ..ColumnFamilyMetrics::default()
         },
@@ -189,6 +190,7 @@ fn the_text_is_valid_and_holds_the_numbers() {
     assert_eq!(value("sateen_io_bytes_total", &wal_write), 77.0);
     assert_eq!(value("sateen_level_tables", &[("cf", "default"), ("level", "1")]), 4.0);
     assert_eq!(value("sateen_compaction_debt_bytes", &[("cf", "a \"quoted\\\nname")]), 9.0);
+    assert_eq!(value("sateen_compaction_chain_levels", &[("cf", "a \"quoted\\\nname")]), 2.0);
     let device_write = [("operation", "write")];
     assert_eq!(value("sateen_device_bandwidth_bytes_per_second", &device_write), 200.0);
     assert_eq!(value("sateen_pauses_total", &[("reason", "preempted")]), 4.0);

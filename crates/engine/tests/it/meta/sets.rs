@@ -10,7 +10,7 @@ use sateen::{
 use crate::common::{Random, tiny};
 
 /// How many fixed sets there are.
-pub(crate) const FIXED: usize = 37;
+pub(crate) const FIXED: usize = 42;
 
 /// The fixed set of that number, with its name.
 #[expect(clippy::too_many_lines, reason = "a table, easiest read in one piece")]
@@ -184,6 +184,33 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
             family.cut_tables_at_gaps = true;
             "small tables of level 0, ends at gaps"
         }
+        36 => {
+            family.table_bytes = 256;
+            family.group_compaction_bytes = 1024;
+            "groups of small tables"
+        }
+        37 => {
+            family.table_bytes = 256;
+            family.group_compaction_bytes = 4096;
+            family.settled_compaction = false;
+            family.compaction_priority = CompactionPriority::RoundRobin;
+            "groups in turn, nothing settles"
+        }
+        39 => {
+            options = profile("vlsm", 4 << 10);
+            "vlsm"
+        }
+        40 => {
+            family.level0_stripe_bytes = 1 << 10;
+            family.flush_table_bytes = 256;
+            family.table_bytes = 512;
+            "stripes of level 0"
+        }
+        38 => {
+            family.table_bytes = 256;
+            family.compaction_files = false;
+            "a file for each table"
+        }
         _ => {
             options = Options { background_threads: 0, ..Options::default() };
             "defaults"
@@ -229,7 +256,14 @@ pub(crate) fn random(random: &mut Random) -> Options {
     family.memtable_bytes = 1 << random.below(15);
     family.memtables_max = 2 + random.below(4) as u32;
     family.flush_table_bytes = random.below(3) << 10;
+    family.level0_stripe_bytes = random.below(3) << 12;
     family.cut_tables_at_gaps = random.one_in(2);
+    family.group_compaction_bytes = random.below(3) << 11;
+    family.base_level_multiplier = [0.0, 10.0, 32.0][random.below(3) as usize];
+    family.level0_fifo = random.one_in(4);
+    family.overlap_aware_tables = random.one_in(3);
+    family.settled_compaction = random.one_in(2);
+    family.compaction_files = !random.one_in(4);
     family.memtables_to_flush_min = 1 + random.below(u64::from(family.memtables_max) - 1) as u32;
     family.level0_trigger = 1 + random.below(5) as u32;
     family.level0_slowdown = family.level0_trigger + random.below(8) as u32;

@@ -1,0 +1,115 @@
+//! Several tables of a level in one compaction, neighbours or not, each with what it overlaps in
+//! the level below (BoLT §3.3, group compaction): one file and two barriers for all of them. Those
+//! that overlap nothing change level beside the others, unread (§3.4, settled compaction).
+
+use super::leveled::{reason_of, uses_cursor, victims};
+use super::plan::CompactionPlan;
+use super::{PickContext, Span, hull, union};
+use crate::types::{Epoch, UserKey};
+
+/// Victims that hang together, and what they overlap below.
+struct Group<'a> {
+    start: Vec<Span<'a>>,
+    below: Option<Span<'a>>,
+    /// It changes level as it is.
+    settles: bool,
+}
+
+impl<'a> Group<'a> {
+    /// The table of `run` at `rank`; `None` if it, or what it overlaps, is in flight.
+    fn of_one(context: &PickContext<'a>, start: Span<'a>) -> Option<Group<'a>> {
+        let level = start.level + 1;
+        let below = context.overlap(level, start.bounds()?);
+        let bounds = union(start.bounds()?, below.as_ref().and_then(Span::bounds));
+        let claimed =
+            context.any_claimed(&start) || below.as_ref().is_some_and(|b| context.any_claimed(b));
+        if claimed || !context.may_write(level, bounds) {
+            return None;
+        }
+        let settles = context.options.settled_compaction
+            && below.is_none()
+            && context.same_compression(start.level, level)
+            && start.tables().all(|table| context.may_settle(table, level));
+        Some(Group { start: vec![start], below, settles })
+    }
+
+    fn smallest(&self) -> Option<&'a UserKey> {
+        let first = self.start.first().and_then(Span::bounds)?.0;
+        Some(self.below.as_ref().and_then(Span::bounds).map_or(first, |below| first.min(below.0)))
+    }
+
+    /// Takes in `next`, which stands behind it, where both would be one compaction anyway: they
+    /// overlap the same table below, or two neighbours with nothing in flight between.
+    fn absorb(&mut self, context: &PickContext<'a>, next: &Group<'a>) -> bool {
+        let (Some(own), Some(below)) = (&mut self.below, &next.below) else { return false };
+        if below.ranks.start > own.ranks.end {
+            return false;
+        }
+        let whole = Span { ranks: own.ranks.start..below.ranks.end.max(own.ranks.end), ..own.clone() };
+        let spans = [self.start.first(), next.start.last(), Some(&whole)];
+        let spans: Vec<_> = spans.into_iter().flatten().cloned().collect();
+        if !hull(&spans).is_some_and(|bounds| context.may_write(whole.level, bounds)) {
+            return false;
+        }
+        *own = whole;
+        self.start.extend(next.start.iter().cloned());
+        true
+    }
+}
+
+/// The best victims of `level`, up to the budget of a group. `only_good`: of a level whose tables
+/// were cut by what they overlap, one table's worth, and none that overlaps more than it should;
+/// those are put together anew by the next merge from above (vLSM §4.2.2).
+pub(super) fn pick_group(
+    context: &PickContext<'_>,
+    level: u8,
+    only_good: bool,
+) -> Option<CompactionPlan> {
+    let run = context.version.level(level).sorted()?;
+    let target = context.targets.bytes_max(level);
+    let level_bytes = context.version.level(level).bytes();
+    let unneeded = context.targets.lowest_unneeded_level.is_some_and(|lowest| level <= lowest);
+    let any = !only_good || unneeded || level_bytes >= context.targets.crowded(level);
+    let budget = if only_good {
+        let table_bytes = context.options.target_file_size(level, context.targets.base_level);
+        level_bytes.saturating_sub(target).max(table_bytes)
+    } else {
+        context.options.group_compaction_bytes
+    };
+    let mut bytes = 0;
+    let mut last = None;
+    let mut chosen = Vec::new();
+    for rank in victims(context, level, run) {
+        if bytes >= budget {
+            break;
+        }
+        let victim = Span { level, run, ranks: rank..rank + 1 };
+        let victim_bytes = victim.bytes();
+        let Some(group) = Group::of_one(context, victim) else { continue };
+        let overlap = group.below.as_ref().map_or(0, Span::bytes);
+        if !any && !context.options.is_good_overlap(victim_bytes, overlap) {
+            continue;
+        }
+        chosen.push((rank, group));
+        bytes += victim_bytes;
+        last = Some(rank);
+    }
+    chosen.sort_unstable_by_key(|(rank, _)| *rank);
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for (_, next) in chosen {
+        if !groups.last_mut().is_some_and(|group| group.absorb(context, &next)) {
+            groups.push(next);
+        }
+    }
+    let (settled, rewritten): (Vec<_>, Vec<_>) = groups.iter().partition(|group| group.settles);
+    let settle: Vec<_> = settled.iter().flat_map(|group| group.start.clone()).collect();
+    let mut rewrite: Vec<_> = rewritten.iter().flat_map(|group| group.start.clone()).collect();
+    rewrite.extend(rewritten.iter().filter_map(|group| group.below.clone()));
+    let output = (level + 1, Epoch(0));
+    let mut plan = context.plan(reason_of(context, level), &rewrite, &settle, output)?;
+    plan.breaks = groups.iter().skip(1).filter_map(Group::smallest).cloned().collect();
+    if uses_cursor(context, run) {
+        plan.compact_pointer = last.and_then(|rank| run.get(rank)).map(|t| (level, t.largest.clone()));
+    }
+    Some(plan)
+}
