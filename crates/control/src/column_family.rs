@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::compaction::{
-    Stripes, CompactionChain, CompactionPicker, CompactionPlan, InFlight, LevelScore, LevelTargets, LeveledPicker,
-    ManualCompaction, ManualStep, PickContext, stripes, level0_runs, pending_compaction_bytes,
-    scores,
+    CompactionChain, CompactionPicker, CompactionPlan, InFlight, LevelScore, LevelTargets,
+    LeveledPicker, ManualCompaction, ManualStep, PickContext, Stripes, level0_runs,
+    pending_compaction_bytes, scores, stripes,
 };
 use crate::event::Action;
 use crate::options::{BottommostLevelCompaction, CfOptions};
@@ -25,7 +25,7 @@ const BASE_TO_LEVEL0_MAX: u64 = 2;
 /// What a look for work found.
 #[derive(Debug)]
 pub(crate) enum Pick {
-    Plan { plan: CompactionPlan, manual: bool },
+    Plan { plan: Box<CompactionPlan>, manual: bool },
     ManualDone(RequestId),
     Nothing,
 }
@@ -394,11 +394,11 @@ impl ColumnFamily {
             if std::mem::take(&mut request.yields) {
                 let level0 = PickContext { level0_only: true, ..context };
                 if let Some(plan) = self.picker.pick(&level0) {
-                    return Pick::Plan { plan, manual: false };
+                    return Pick::Plan { plan: Box::new(plan), manual: false };
                 }
             }
             return match request.compaction.step(&context) {
-                ManualStep::Plan(plan) => Pick::Plan { plan: *plan, manual: true },
+                ManualStep::Plan(plan) => Pick::Plan { plan, manual: true },
                 ManualStep::Blocked => {
                     request.blocked = true;
                     Pick::Nothing
@@ -411,7 +411,7 @@ impl ColumnFamily {
             };
         }
         match self.picker.pick(&context) {
-            Some(plan) => Pick::Plan { plan, manual: false },
+            Some(plan) => Pick::Plan { plan: Box::new(plan), manual: false },
             None => {
                 self.found_nothing(level0_only);
                 Pick::Nothing

@@ -285,7 +285,7 @@ impl ControlPlane {
             let Some(family) = self.families.get_mut(&cf) else { break };
             match family.pick(&self.in_flight, level0_only, clears_way) {
                 Pick::Plan { plan, manual } => {
-                    if !self.start_compaction(cf, plan, manual) {
+                    if !self.start_compaction(cf, *plan, manual) {
                         break;
                     }
                 }

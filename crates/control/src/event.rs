@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::compaction::{Stripes, CompactionPlan};
+use crate::compaction::{CompactionPlan, Stripes};
 use crate::options::{BottommostLevelCompaction, CfOptions, ControlOptions};
 use crate::types::{ColumnFamilyId, IO_CLASSES, JobId, RequestId, UserKey};
 use crate::version::Version;
@@ -272,7 +272,11 @@ impl fmt::Display for Action {
         match self {
             Action::StartFlush { job, cf, memtables, stripes } => {
                 write!(f, "flush {job} {cf} memtables={memtables}")?;
-                if stripes.is_empty() { Ok(()) } else { write!(f, " stripes={}", stripes.len() + 1) }
+                if stripes.is_empty() {
+                    Ok(())
+                } else {
+                    write!(f, " stripes={}", stripes.len() + 1)
+                }
             }
             Action::StartCompaction { job, plan } => write!(f, "compact {job} {plan}"),
             Action::Grant { job, bytes } => write!(f, "grant {job} {bytes}"),

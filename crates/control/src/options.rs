@@ -258,8 +258,8 @@ pub struct CfOptions {
     pub target_file_size_base: u64,
     /// The size at which a flush begins another table of its run; 0: it writes one table.
     pub level0_file_size: u64,
-    /// Bytes of a stripe: flushes cut their runs at stripes of the base level, and level 0 goes down
-    /// one stripe at a time; 0: as it hangs together.
+    /// Bytes of a stripe: flushes cut their runs at stripes of the base level, and level 0 goes
+    /// down one stripe at a time; 0: as it hangs together.
     pub level0_stripe_bytes: u64,
     /// Tables may end early at gaps between keys that are far wider than what they span.
     pub cut_at_gaps: bool,

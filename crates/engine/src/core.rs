@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use sateen_control::compaction::{Stripes, CompactionPlan};
+use sateen_control::compaction::{CompactionPlan, Stripes};
 use sateen_control::version::Version;
 use sateen_control::{ColumnFamilyId, Event, Instant, IoClass, SeqNo, UserKey};
 

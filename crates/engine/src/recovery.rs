@@ -414,7 +414,13 @@ impl Opening {
             class: IoClass::Flush,
         };
         let count = sealed.len();
-        let mut job = FlushJob::new(data.clone(), sealed, &Stripes::default(), vec![self.last_seqno], context);
+        let mut job = FlushJob::new(
+            data.clone(),
+            sealed,
+            &Stripes::default(),
+            vec![self.last_seqno],
+            context,
+        );
         let mut edit = loop {
             match job.step(RECOVERY_STEP_BYTES, &self.versions.counters) {
                 Ok(Step::More(_)) => {}

@@ -8,8 +8,16 @@ use crate::device::DeviceConfig;
 use crate::error::{Error, Result};
 
 /// Names that [`Policy::named`] knows.
-pub const POLICY_NAMES: &[&str] =
-    &["sateen", "silk", "bolt", "vlsm", "rocksdb", "rocksdb-limited", "rocksdb-autotuned", "leveldb"];
+pub const POLICY_NAMES: &[&str] = &[
+    "sateen",
+    "silk",
+    "bolt",
+    "vlsm",
+    "rocksdb",
+    "rocksdb-limited",
+    "rocksdb-autotuned",
+    "leveldb",
+];
 
 /// What of the device's bandwidth the fixed limiter of `rocksdb-limited` leaves to background
 /// writes, in percent: the paper's 75 MB/s of 200 (SILK §6.1), about.

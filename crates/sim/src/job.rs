@@ -126,7 +126,8 @@ impl Job {
         let inputs = plan.rewrite.iter().flat_map(|input| &input.tables);
         let mut behind: Vec<_> = inputs.map(|table| number(&table.largest) + 1).collect();
         behind.sort_unstable();
-        let mut ends = std::iter::once(reached).chain(behind.into_iter().filter(|end| *end > reached));
+        let mut ends =
+            std::iter::once(reached).chain(behind.into_iter().filter(|end| *end > reached));
         let Some(next) = ends.find(|next| end.may_end_before(&key(*next))) else {
             return;
         };

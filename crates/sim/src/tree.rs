@@ -82,7 +82,8 @@ impl Tree {
     fn fill(&mut self, options: &CfOptions, level: u8, bytes: u64, rng: &mut Rng) -> Result<()> {
         let base = LevelTargets::new(&self.version, options).base_level.min(level);
         let table_bytes = options.target_file_size(level, base);
-        let mut tables = spread(self.keys, &[], bytes / self.entry_bytes, self.entry_bytes, table_bytes);
+        let mut tables =
+            spread(self.keys, &[], bytes / self.entry_bytes, self.entry_bytes, table_bytes);
         // Boundaries of different levels do not meet.
         for at in 1..tables.len() {
             let (before, after) = (tables[at - 1], tables[at]);

@@ -15,8 +15,8 @@ pub struct CompactionChain {
 }
 
 impl CompactionChain {
-    /// The chain that begins with the next compaction out of level 0. What it brings makes the level
-    /// below give away as much, if that has no room for it, and so on.
+    /// The chain that begins with the next compaction out of level 0. What it brings makes the
+    /// level below give away as much, if that has no room for it, and so on.
     #[must_use]
     pub fn of(context: &PickContext<'_>) -> CompactionChain {
         let Some(inputs) = next_out_of_level0(context) else { return CompactionChain::default() };

@@ -93,8 +93,8 @@ impl OutputCutter {
         let was_inside = self.inside;
         let crossed = self.advance(user_key);
         let broken = self.pass_breaks(user_key);
-        let cut = table_bytes > 0
-            && (broken || self.decide(user_key, table_bytes, crossed, was_inside));
+        let cut =
+            table_bytes > 0 && (broken || self.decide(user_key, table_bytes, crossed, was_inside));
         if cut || table_bytes == 0 {
             let inside = self.current.as_ref().filter(|_| self.inside);
             self.overlap_bytes = inside.map_or(0, |table| table.size_bytes);

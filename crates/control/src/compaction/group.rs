@@ -45,7 +45,8 @@ impl<'a> Group<'a> {
         if below.ranks.start > own.ranks.end {
             return false;
         }
-        let whole = Span { ranks: own.ranks.start..below.ranks.end.max(own.ranks.end), ..own.clone() };
+        let whole =
+            Span { ranks: own.ranks.start..below.ranks.end.max(own.ranks.end), ..own.clone() };
         let spans = [self.start.first(), next.start.last(), Some(&whole)];
         let spans: Vec<_> = spans.into_iter().flatten().cloned().collect();
         if !hull(&spans).is_some_and(|bounds| context.may_write(whole.level, bounds)) {
@@ -109,7 +110,8 @@ pub(super) fn pick_group(
     let mut plan = context.plan(reason_of(context, level), &rewrite, &settle, output)?;
     plan.breaks = groups.iter().skip(1).filter_map(Group::smallest).cloned().collect();
     if uses_cursor(context, run) {
-        plan.compact_pointer = last.and_then(|rank| run.get(rank)).map(|t| (level, t.largest.clone()));
+        plan.compact_pointer =
+            last.and_then(|rank| run.get(rank)).map(|t| (level, t.largest.clone()));
     }
     Some(plan)
 }

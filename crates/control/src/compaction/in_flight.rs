@@ -22,7 +22,8 @@ struct Claim {
 impl Claim {
     /// Whether its outputs will be in `level` within `lo..=hi`.
     fn writes(&self, level: u8, lo: &[u8], hi: &[u8]) -> bool {
-        let meets = |(smallest, largest): &(UserKey, UserKey)| **smallest <= *hi && *lo <= **largest;
+        let meets =
+            |(smallest, largest): &(UserKey, UserKey)| **smallest <= *hi && *lo <= **largest;
         self.output_level == level && self.ranges.iter().any(meets)
     }
 
@@ -90,8 +91,10 @@ impl InFlight {
         }
         // Level 0 orders by epoch, not by key: outputs there touch nothing but their own inputs.
         let level = plan.output_level;
-        let writer =
-            ranges.iter().filter(|_| level > 0).find_map(|r| self.writer(plan.cf, level, &r.0, &r.1));
+        let writer = ranges
+            .iter()
+            .filter(|_| level > 0)
+            .find_map(|r| self.writer(plan.cf, level, &r.0, &r.1));
         if let Some(job) = writer {
             return Err(ClaimError::Range { job, level });
         }
@@ -130,9 +133,7 @@ impl InFlight {
     /// The job whose outputs will be in `level` within `lo..=hi`, if any.
     #[must_use]
     pub fn writer(&self, cf: ColumnFamilyId, level: u8, lo: &[u8], hi: &[u8]) -> Option<JobId> {
-        self.of(cf)
-            .find(|(_, claim)| claim.writes(level, lo, hi))
-            .map(|(job, _)| job)
+        self.of(cf).find(|(_, claim)| claim.writes(level, lo, hi)).map(|(job, _)| job)
     }
 
     /// The jobs that have one of `tables` as input, or write into `level` within `lo..=hi`.

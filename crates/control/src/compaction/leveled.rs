@@ -5,9 +5,9 @@
 
 use std::ops::Range;
 
-use super::stripes::ranks;
 use super::group::pick_group;
 use super::plan::{CompactionPlan, CompactionReason};
+use super::stripes::ranks;
 use super::{Bounds, CompactionPicker, PickContext, Span, hull, union};
 use crate::options::CompactionPri;
 use crate::types::{Epoch, JobId, UserKey};
@@ -177,7 +177,7 @@ fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
     }
     let base = context.targets.base_level;
     let level0 = context.version.level(0);
-    if !context.stripes.is_empty() {
+    if goes_by_stripes(context) {
         let inputs = next_out_of_level0(context)?;
         return context.plan(CompactionReason::Level0Runs, &inputs, &[], (base, Epoch(0)));
     }
@@ -214,6 +214,11 @@ fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
     context.plan(CompactionReason::Level0Runs, &inputs, &[], (base, Epoch(0)))
 }
 
+/// A queue has no stripes.
+fn goes_by_stripes(context: &PickContext<'_>) -> bool {
+    !context.stripes.is_empty() && !context.options.level0_fifo
+}
+
 /// What the next compaction out of level 0 takes, and what it overlaps in the base level.
 pub(super) fn next_out_of_level0<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>>> {
     let inputs = going_down(context, context.version.level(0).runs())?;
@@ -225,11 +230,11 @@ pub(super) fn next_out_of_level0<'a>(context: &PickContext<'a>) -> Option<Vec<Sp
 /// hangs together with its first table.
 fn going_down<'a>(context: &PickContext<'a>, runs: &'a [Run]) -> Option<Vec<Span<'a>>> {
     let run = runs.last()?;
+    if goes_by_stripes(context) {
+        return deepest_stripe(context);
+    }
     if context.options.level0_fifo {
         return Some(vec![Span { level: 0, run, ranks: 0..run.len() }]);
-    }
-    if !context.stripes.is_empty() {
-        return deepest_stripe(context);
     }
     Some(level0_closure(runs, Span { level: 0, run, ranks: 0..1 }.bounds()?))
 }

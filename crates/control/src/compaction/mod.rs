@@ -1,7 +1,6 @@
 //! Which tables are compacted next. A picker is a function of what it is shown and has no memory:
 //! what it must remember (a round-robin cursor) is part of the version.
 
-mod stripes;
 mod chain;
 mod cutter;
 mod early_end;
@@ -12,11 +11,11 @@ mod leveled;
 mod manual;
 mod plan;
 mod score;
+mod stripes;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use stripes::{Stripes, stripes};
 pub use chain::CompactionChain;
 pub use cutter::OutputCutter;
 pub use early_end::EarlyEnd;
@@ -25,6 +24,7 @@ pub use leveled::LeveledPicker;
 pub use manual::{ManualCompaction, ManualStep};
 pub use plan::{Below, CompactionPlan, CompactionReason, Input, KeysBelow, OutputSplit};
 pub use score::{LevelScore, LevelTargets, level0_runs, pending_compaction_bytes, scores};
+pub use stripes::{Stripes, stripes};
 
 use crate::options::CfOptions;
 use crate::types::{ColumnFamilyId, Epoch, IoClass, JobId, UserKey};

@@ -155,8 +155,8 @@ impl CompactionPlan {
         self.rewrite.is_empty()
     }
 
-    /// The ranges of keys that the inputs and the outputs take, ascending: one, or as many as breaks
-    /// make of it.
+    /// The ranges of keys that the inputs and the outputs take, ascending: one, or as many as
+    /// breaks make of it.
     #[must_use]
     pub fn ranges(&self) -> Vec<(UserKey, UserKey)> {
         let mut ranges: Vec<Option<(&UserKey, &UserKey)>> = vec![None; self.breaks.len() + 1];
@@ -250,7 +250,8 @@ impl fmt::Display for CompactionPlan {
             write!(f, ".{}", self.output_epoch)?;
         }
         if !self.breaks.is_empty() {
-            let keys: Vec<_> = self.breaks.iter().map(|key| key.escape_ascii().to_string()).collect();
+            let keys: Vec<_> =
+                self.breaks.iter().map(|key| key.escape_ascii().to_string()).collect();
             write!(f, " breaks=[{}]", keys.join(" "))?;
         }
         write!(f, " class={}", self.class)?;

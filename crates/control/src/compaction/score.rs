@@ -1,8 +1,8 @@
 //! How large levels may be, how urgent each is, and how many bytes wait for compaction: RocksDB's
 //! formulas. All of it costs O(levels): the sums are kept by the version and by the claims.
 
-use super::stripes::depth;
 use super::in_flight::InFlight;
+use super::stripes::depth;
 use crate::options::CfOptions;
 use crate::version::{LEVELS_MAX, Run, TableMeta, Version};
 
@@ -185,9 +185,8 @@ fn keeps_all(version: &Version, options: &CfOptions, targets: &LevelTargets, lev
     }
     let below = version.level(level + 1).sorted();
     let is_good = |table: &TableMeta| {
-        let overlap = below.map_or(0, |run| {
-            run.bytes_in(run.overlap(&table.smallest, &table.largest))
-        });
+        let overlap =
+            below.map_or(0, |run| run.bytes_in(run.overlap(&table.smallest, &table.largest)));
         options.is_good_overlap(table.size_bytes, overlap)
     };
     let mut tables = version.level(level).sorted().into_iter().flat_map(Run::iter);

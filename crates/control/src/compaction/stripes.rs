@@ -20,12 +20,7 @@ pub type Stripes = Arc<[UserKey]>;
 /// The stripes of `version`, when they were `before`. `stripe_bytes` is what one has in level 0 and
 /// in the base level, about.
 #[must_use]
-pub fn stripes(
-    before: &Stripes,
-    version: &Version,
-    base_level: u8,
-    stripe_bytes: u64,
-) -> Stripes {
+pub fn stripes(before: &Stripes, version: &Version, base_level: u8, stripe_bytes: u64) -> Stripes {
     let base = version.level(base_level).sorted();
     let runs: Vec<_> = version.level(0).runs().iter().chain(base).collect();
     let bytes = |from: Option<&UserKey>, to: Option<&UserKey>| {

@@ -145,7 +145,8 @@ fn breaks_and_overlap_cut_too() {
     let mut broken = plan(vec![table(1, 0, 99, 1)], vec![], by_size(1000, 1000, false));
     broken.breaks = vec![key(10), key(20), key(30)];
     assert_eq!(cuts(&broken, [1, 2, 10, 11, 35]), [1, 10, 35]);
-    let grandparents = (0..10).map(|i| table(10 + i, i * 10, i * 10 + 9, if i < 5 {500} else {10})).collect();
+    let grandparents =
+        (0..10).map(|i| table(10 + i, i * 10, i * 10 + 9, if i < 5 { 500 } else { 10 })).collect();
     // Ten times its size and more lies below the first fifty keys, hardly anything below the rest.
     let split = OutputSplit::ByOverlap { bytes_min: 50, bytes_max: 300, times: 2 };
     let starts = cuts(&plan(vec![table(1, 0, 99, 1)], grandparents, split), 0..100);

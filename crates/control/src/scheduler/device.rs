@@ -60,6 +60,10 @@ const BANDWIDTH_START: u64 = 192 << 20;
 
 /// So long is looked at at a time.
 const WINDOW_NS: u64 = 50_000_000;
+/// A barrier that took longer than they do counts as one of so many, one that took less as one of
+/// so many: who plans for the mean is late every other time.
+const BARRIER_RISE: u64 = 2;
+const BARRIER_FALL: u64 = 32;
 /// Over so many samples it is averaged how often clients are harmed while background work rests.
 const NOISE_SAMPLES: u64 = 64;
 /// A sample that took so long came late.
@@ -152,7 +156,8 @@ impl DeviceModel {
             self.read.add(class, counts.read_bytes, counts.read_ns);
             self.write.add(class, counts.write_bytes, counts.write_ns);
             if let Some(mean) = counts.sync_ns.checked_div(counts.syncs) {
-                self.barrier_ns = (self.barrier_ns / 8 * 7 + mean / 8).max(1);
+                let weight = if mean > self.barrier_ns { BARRIER_RISE } else { BARRIER_FALL };
+                self.barrier_ns = ((self.barrier_ns * (weight - 1) + mean) / weight).max(1);
             }
         }
         let start = *self.window_start.get_or_insert(now);

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sateen_control::compaction::{
-    Stripes, CompactionPicker, InFlight, LevelTargets, LeveledPicker, PickContext, stripes,
-    pending_compaction_bytes, scores,
+    CompactionPicker, InFlight, LevelTargets, LeveledPicker, PickContext, Stripes,
+    pending_compaction_bytes, scores, stripes,
 };
 use sateen_control::options::BottommostLevelCompaction;
 use sateen_control::version::{AddedTable, RemovedTable};

@@ -11,7 +11,7 @@ mod scheduling;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sateen_control::compaction::{Stripes, InFlight, LevelTargets, scores};
+use sateen_control::compaction::{InFlight, LevelTargets, Stripes, scores};
 use sateen_control::options::BottommostLevelCompaction;
 use sateen_control::version::{AddedTable, Placement};
 use sateen_control::{
@@ -365,7 +365,9 @@ impl World {
             if self.random.one_in(2) { JobResult::Failed } else { JobResult::Cancelled }
         } else {
             match job.work {
-                Work::Flush { cf, memtables, stripes } => self.finish_flush(cf, memtables, &stripes),
+                Work::Flush { cf, memtables, stripes } => {
+                    self.finish_flush(cf, memtables, &stripes)
+                }
                 Work::Compaction(plan) => self.finish_compaction(&plan, ends),
             }
             JobResult::Done

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sateen_control::compaction::{Stripes, OutputCutter};
+use sateen_control::compaction::{OutputCutter, Stripes};
 use sateen_control::version::{AddedTable, VersionEdit};
 use sateen_control::{FileId, SeqNo};
 
@@ -34,8 +34,8 @@ pub(crate) struct FlushJob {
 }
 
 impl FlushJob {
-    /// A flush of `memtables`, oldest first, into tables that end at `stripes`. Entries that none of `snapshots` tells apart from a
-    /// newer one are dropped.
+    /// A flush of `memtables`, oldest first, into tables that end at `stripes`. Entries that none
+    /// of `snapshots` tells apart from a newer one are dropped.
     pub(crate) fn new(
         family: Arc<ColumnFamilyData>,
         memtables: Vec<Sealed>,

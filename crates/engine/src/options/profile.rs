@@ -8,8 +8,17 @@ use crate::error::{Error, Result};
 pub(super) const DEFAULT: &str = "sateen";
 
 /// The profiles there are.
-pub(super) const AVAILABLE: &[&str] =
-    &["sateen", "silk", "bolt", "bolt-rocksdb", "vlsm", "rocksdb", "rocksdb-limited", "rocksdb-autotuned", "leveldb"];
+pub(super) const AVAILABLE: &[&str] = &[
+    "sateen",
+    "silk",
+    "bolt",
+    "bolt-rocksdb",
+    "vlsm",
+    "rocksdb",
+    "rocksdb-limited",
+    "rocksdb-autotuned",
+    "leveldb",
+];
 
 /// The profiles whose policies are not built yet.
 const PLANNED: &[&str] = &["adoc", "triad", "triad-silk", "pebblesdb"];
