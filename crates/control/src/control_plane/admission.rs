@@ -129,7 +129,8 @@ impl ControlPlane {
     ) -> (Admission, Outlook) {
         self.add_progress(cf, family, &mut now);
         let (device, fill) = (self.scheduler.device(), self.scheduler.fill());
-        let drains = self.drains.of(device, family.level0_amplification(), fill);
+        let barriers_ns = self.scheduler.barriers_ns();
+        let drains = self.drains.of(device, barriers_ns, family.level0_amplification(), fill);
         judge_smoothly(cf, family.options(), &now, &drains.part(shares.share(family), WHOLE))
     }
 

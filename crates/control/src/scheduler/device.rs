@@ -19,7 +19,7 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
-use crate::arithmetic::{NS_PER_SECOND, scale};
+use crate::arithmetic::{NS_PER_SECOND, follow, scale};
 use crate::event::Sample;
 use crate::types::{Instant, IoClass};
 
@@ -60,10 +60,8 @@ const BANDWIDTH_START: u64 = 192 << 20;
 
 /// So long is looked at at a time.
 const WINDOW_NS: u64 = 50_000_000;
-/// A barrier that took longer than they do counts as one of so many, one that took less as one of
-/// so many: who plans for the mean is late every other time.
-const BARRIER_RISE: u64 = 2;
-const BARRIER_FALL: u64 = 32;
+/// The longest barrier is forgotten over so long.
+const BARRIER_WORST_NS: u64 = 60_000_000_000;
 /// Over so many samples it is averaged how often clients are harmed while background work rests.
 const NOISE_SAMPLES: u64 = 64;
 /// A sample that took so long came late.
@@ -88,6 +86,8 @@ pub(crate) struct DeviceModel {
     read: Direction,
     write: Direction,
     barrier_ns: u64,
+    /// The longest barrier lately.
+    barrier_worst_ns: u64,
     /// What clients wait for, by [`Awaited`].
     clients: [Requests; Awaited::COUNT],
     /// Some sample of the window showed clients harmed.
@@ -111,6 +111,7 @@ impl DeviceModel {
             read: Direction::new(hint.read_bytes_per_second),
             write: Direction::new(hint.write_bytes_per_second),
             barrier_ns: hint.barrier_ns.max(1),
+            barrier_worst_ns: 0,
             clients: [Requests::default(); Awaited::COUNT],
             harmed: false,
             sure: 0,
@@ -128,6 +129,11 @@ impl DeviceModel {
             write_bytes_per_second: self.write.bandwidth,
             barrier_ns: self.barrier_ns,
         }
+    }
+
+    /// What the longest barrier took lately.
+    pub(crate) fn barrier_worst_ns(&self) -> u64 {
+        self.barrier_worst_ns.max(self.barrier_ns)
     }
 
     /// What may be asked of the device, reads and writes, in bytes a second.
@@ -156,10 +162,11 @@ impl DeviceModel {
             self.read.add(class, counts.read_bytes, counts.read_ns);
             self.write.add(class, counts.write_bytes, counts.write_ns);
             if let Some(mean) = counts.sync_ns.checked_div(counts.syncs) {
-                let weight = if mean > self.barrier_ns { BARRIER_RISE } else { BARRIER_FALL };
-                self.barrier_ns = ((self.barrier_ns * (weight - 1) + mean) / weight).max(1);
+                self.barrier_ns = (self.barrier_ns / 8 * 7 + mean / 8).max(1);
+                self.barrier_worst_ns = self.barrier_worst_ns.max(mean);
             }
         }
+        self.barrier_worst_ns = follow(self.barrier_worst_ns, 0, over_ns, BARRIER_WORST_NS);
         let start = *self.window_start.get_or_insert(now);
         let window_ns = now.0.saturating_sub(start.0);
         self.read.note_busy(before.0, over_ns);

@@ -1,6 +1,5 @@
 //! How fast flushes and compactions carry off what clients write, as it was measured.
 
-use super::BARRIERS;
 use super::device::DeviceProfile;
 use crate::arithmetic::{follow, per_second, scale};
 use crate::event::Sample;
@@ -65,7 +64,14 @@ impl MeasuredDrains {
     }
 
     /// The same as bytes of clients. What was never measured is taken from the device.
-    pub(crate) fn of(&self, device: DeviceProfile, level0_amplification: u64, fill: u64) -> Drains {
+    /// `barriers_ns`: what a job may wait for its barriers.
+    pub(crate) fn of(
+        &self,
+        device: DeviceProfile,
+        barriers_ns: u64,
+        level0_amplification: u64,
+        fill: u64,
+    ) -> Drains {
         let write = device.write_bytes_per_second;
         let flush = if self.flush == 0 { write / 2 } else { self.flush };
         let level0 = if self.level0 == 0 { write / 3 } else { self.level0 };
@@ -76,7 +82,7 @@ impl MeasuredDrains {
         let above = fill.saturating_mul(1 + level0_amplification);
         let deep = (write / 10 * 9).saturating_sub(above).max(write / 3);
         Drains {
-            barriers_ns: device.barrier_ns.saturating_mul(BARRIERS),
+            barriers_ns,
             flush: self.uncompressed(flush),
             level0: level0 / level0_amplification.max(1),
             level0_bandwidth: level0,

@@ -251,6 +251,12 @@ impl IoScheduler {
         }
     }
 
+    /// What a job waits for its barriers at worst: one of them as long as the longest lately.
+    pub(crate) fn barriers_ns(&self) -> u64 {
+        let others = self.device().barrier_ns.saturating_mul(BARRIERS - 1);
+        self.device.barrier_worst_ns().saturating_add(others)
+    }
+
     /// Bytes a second that clients write into memtables.
     pub(crate) fn fill(&self) -> u64 {
         self.monitor.fill()
