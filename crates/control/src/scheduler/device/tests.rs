@@ -92,3 +92,16 @@ fn paced_work_that_waits_with_clients_cuts_what_is_believed() {
     // On a busy processor clients wait as long, and compactions do not wait for the device.
     assert_eq!(paced(believed, 150), believed);
 }
+
+#[test]
+fn the_longest_barrier_is_remembered_for_a_while() {
+    let mut model = DeviceModel::new(DeviceProfile::default());
+    let mut now = Instant(0);
+    go_on(&mut model, &mut now, 100, 0, 1_000_000);
+    go_on(&mut model, &mut now, 1, 0, 60_000_000);
+    go_on(&mut model, &mut now, 1000, 0, 1_000_000);
+    assert!(model.barrier_worst_ns() > 45_000_000, "{}", model.barrier_worst_ns());
+    assert!(model.profile().barrier_ns < 2_000_000, "the mean is not");
+    go_on(&mut model, &mut now, 40_000, 0, 1_000_000);
+    assert!(model.barrier_worst_ns() < 2_000_000, "{}", model.barrier_worst_ns());
+}
