@@ -273,7 +273,12 @@ impl ColumnFamily {
         if !self.level0_wanted(in_flight) {
             return Vec::new();
         }
-        self.picker.level0_blockers(&PickContext {
+        self.picker.level0_blockers(&self.level0_context(in_flight))
+    }
+
+    /// What a look at level 0 alone sees.
+    fn level0_context<'a>(&'a self, in_flight: &'a InFlight) -> PickContext<'a> {
+        PickContext {
             version: &self.version,
             options: &self.options,
             targets: &self.targets,
@@ -282,21 +287,12 @@ impl ColumnFamily {
             in_flight,
             level0_only: true,
             level0_first: true,
-        })
+        }
     }
 
     /// The longest chain of compactions that a flush could wait for.
     pub(crate) fn chain(&self) -> CompactionChain {
-        CompactionChain::of(&PickContext {
-            version: &self.version,
-            options: &self.options,
-            targets: &self.targets,
-            scores: &[],
-            stripes: &self.stripes,
-            in_flight: &InFlight::default(),
-            level0_only: true,
-            level0_first: true,
-        })
+        CompactionChain::of(&self.level0_context(&InFlight::default()))
     }
 
     pub(crate) fn request_flush(&mut self) {

@@ -3,7 +3,6 @@
 
 use super::leveled::next_out_of_level0;
 use super::{PickContext, Span};
-use crate::version::Version;
 
 /// The longest chain that a version could ask for, if level 0 were full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,12 +19,11 @@ impl CompactionChain {
     #[must_use]
     pub fn of(context: &PickContext<'_>) -> CompactionChain {
         let Some(inputs) = next_out_of_level0(context) else { return CompactionChain::default() };
-        let bytes_of = |level: fn(u8) -> bool| {
-            inputs.iter().filter(|span| level(span.level)).map(Span::bytes).sum::<u64>()
-        };
-        let mut moving = bytes_of(|level| level == 0);
-        let mut chain = CompactionChain { length: 1, bytes: moving + bytes_of(|level| level > 0) };
-        let version: &Version = context.version;
+        let level0 = inputs.iter().filter(|span| span.level == 0);
+        let mut moving = level0.map(Span::bytes).sum::<u64>();
+        let bytes = inputs.iter().map(Span::bytes).sum();
+        let mut chain = CompactionChain { length: 1, bytes };
+        let version = context.version;
         for level in context.targets.base_level..context.last_level() {
             let own = version.level(level).bytes();
             moving = (own + moving).saturating_sub(context.targets.bytes_max(level)).min(moving);

@@ -4,7 +4,7 @@
 
 use super::leveled::{reason_of, uses_cursor, victims};
 use super::plan::CompactionPlan;
-use super::{PickContext, Span, hull, union};
+use super::{PickContext, Span, hull};
 use crate::types::{Epoch, UserKey};
 
 /// Victims that hang together, and what they overlap below.
@@ -16,14 +16,11 @@ struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// The table of `run` at `rank`; `None` if it, or what it overlaps, is in flight.
+    /// The table in `start`; `None` if it, or what it overlaps, is in flight.
     fn of_one(context: &PickContext<'a>, start: Span<'a>) -> Option<Group<'a>> {
         let level = start.level + 1;
         let below = context.overlap(level, start.bounds()?);
-        let bounds = union(start.bounds()?, below.as_ref().and_then(Span::bounds));
-        let claimed =
-            context.any_claimed(&start) || below.as_ref().is_some_and(|b| context.any_claimed(b));
-        if claimed || !context.may_write(level, bounds) {
+        if !context.may_take(std::iter::once(&start).chain(&below), level) {
             return None;
         }
         let settles = context.options.settled_compaction

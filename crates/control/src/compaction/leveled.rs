@@ -184,7 +184,7 @@ fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let free = level0.runs().iter().rev().take_while(|run| is_free(context, run)).count();
     let runs = &level0.runs()[level0.runs().len() - free..];
     let mut inputs = going_down(context, runs)?;
-    let mut bounds = hull(&inputs)?;
+    let bounds = hull(&inputs)?;
     let below = context.overlap(base, bounds);
     let taken = inputs.iter().map(Span::bytes).sum::<u64>();
     if free < level0.runs().len() && taken < below.as_ref().map_or(0, Span::bytes) {
@@ -200,17 +200,13 @@ fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
         let same =
             context.overlap(base, wider_bounds).is_some_and(|span| span.ranks == below.ranks);
         if same && bytes <= context.options.compaction_bytes_max() {
-            (inputs, bounds) = (wider, wider_bounds);
+            inputs = wider;
         }
     }
-    if below.as_ref().is_some_and(|below| context.any_claimed(below)) {
-        return None;
-    }
-    let bounds = union(bounds, below.as_ref().and_then(Span::bounds));
-    if !context.may_write(base, bounds) {
-        return None;
-    }
     inputs.extend(below);
+    if !context.may_take(&inputs, base) {
+        return None;
+    }
     context.plan(CompactionReason::Level0Runs, &inputs, &[], (base, Epoch(0)))
 }
 
@@ -253,9 +249,7 @@ fn deepest_stripe<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>>> {
         })?;
         let inputs = level0_closure(runs, seed.bounds()?);
         let below = context.overlap(base, hull(&inputs)?);
-        let bounds = union(hull(&inputs)?, below.as_ref().and_then(Span::bounds));
-        let claimed = inputs.iter().chain(&below).any(|span| context.any_claimed(span));
-        if claimed || !context.may_write(base, bounds) {
+        if !context.may_take(inputs.iter().chain(&below), base) {
             return None;
         }
         let bytes = inputs.iter().map(Span::bytes).sum::<u64>();

@@ -119,10 +119,8 @@ impl ManualCompaction {
         }
         let mut inputs = level0_closure(context.version.level(0).runs(), bounds);
         let below = context.overlap(base, hull(&inputs)?);
-        let bounds = union(hull(&inputs)?, below.as_ref().and_then(Span::bounds));
         inputs.extend(below);
-        let claimed = inputs.iter().any(|span| context.any_claimed(span));
-        if claimed || !context.may_write(base, bounds) {
+        if !context.may_take(&inputs, base) {
             return Some(ManualStep::Blocked);
         }
         let one = inputs.len() == 1 && context.same_compression(0, base);
@@ -148,10 +146,7 @@ impl ManualCompaction {
             }
             (start, below) = (wider, wider_below);
         }
-        let bounds = union(start.bounds()?, below.as_ref().and_then(Span::bounds));
-        let claimed =
-            context.any_claimed(&start) || below.as_ref().is_some_and(|b| context.any_claimed(b));
-        if claimed || !context.may_write(self.level + 1, bounds) {
+        if !context.may_take(std::iter::once(&start).chain(&below), self.level + 1) {
             return Some(ManualStep::Blocked);
         }
         let settle = below.is_none() && context.same_compression(self.level, self.level + 1);
@@ -182,7 +177,7 @@ impl ManualCompaction {
             }
         }
         let span = Span { level: self.level, run, ranks: ranks? };
-        if context.any_claimed(&span) || !context.may_write(self.level, span.bounds()?) {
+        if !context.may_take([&span], self.level) {
             return Some(ManualStep::Blocked);
         }
         let output = (self.level, Epoch(0));

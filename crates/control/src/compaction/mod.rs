@@ -112,10 +112,9 @@ fn union<'a>(a: Bounds<'a>, b: Option<Bounds<'a>>) -> Bounds<'a> {
 }
 
 /// The hull of all spans.
-fn hull<'a>(spans: &[Span<'a>]) -> Option<Bounds<'a>> {
-    let mut bounds = spans.iter().filter_map(Span::bounds);
-    let first = bounds.next()?;
-    Some(bounds.fold(first, |hull, next| union(hull, Some(next))))
+fn hull<'a: 's, 's>(spans: impl IntoIterator<Item = &'s Span<'a>>) -> Option<Bounds<'a>> {
+    let bounds = spans.into_iter().filter_map(Span::bounds);
+    bounds.reduce(|hull, next| union(hull, Some(next)))
 }
 
 impl<'a> PickContext<'a> {
@@ -143,6 +142,21 @@ impl<'a> PickContext<'a> {
     /// Whether outputs of the range may go to `level`: nobody else writes there.
     fn may_write(&self, level: u8, bounds: Bounds<'_>) -> bool {
         self.in_flight.writer(self.cf(), level, bounds.0, bounds.1).is_none()
+    }
+
+    /// Whether a compaction may take `spans` and write into `level` all over their hull: none of
+    /// them is in flight, and nobody else writes there.
+    fn may_take<'s>(
+        &self,
+        spans: impl IntoIterator<Item = &'s Span<'a>, IntoIter: Clone>,
+        level: u8,
+    ) -> bool
+    where
+        'a: 's,
+    {
+        let mut spans = spans.into_iter();
+        let may_write = hull(spans.clone()).is_some_and(|bounds| self.may_write(level, bounds));
+        may_write && !spans.any(|span| self.any_claimed(span))
     }
 
     /// Whether tables keep their compression when they move from `from` to `to`.

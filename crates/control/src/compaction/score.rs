@@ -1,5 +1,6 @@
 //! How large levels may be, how urgent each is, and how many bytes wait for compaction: RocksDB's
-//! formulas. All of it costs O(levels): the sums are kept by the version and by the claims.
+//! formulas. That costs O(levels): the sums are kept by the version and by the claims. Stripes look
+//! at all tables of level 0, overlap-aware tables at those of the base level.
 
 use super::in_flight::InFlight;
 use super::stripes::depth;
