@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use sateen::metrics::{ColumnFamilyMetrics, LevelShape, Metrics};
+use sateen::metrics::{ColumnFamilyMetrics, LevelShape, TableFile};
 use sateen::{CompactRangeOptions, Db, Options, ReadOptions, WriteOptions};
 use serde_json::json;
 
@@ -295,7 +295,7 @@ fn load_why(error: &LoadError, name: &Path) -> String {
 
 fn stats(db: &Db, prometheus: bool, json: bool, output: &mut dyn Write) -> Result<()> {
     if json && !prometheus {
-        return Ok(writeln!(output, "{}", stats_json(&db.metrics()))?);
+        return Ok(writeln!(output, "{}", stats_json(db))?);
     }
     let text = store::stats(db, prometheus);
     if json {
@@ -310,7 +310,8 @@ fn stats(db: &Db, prometheus: bool, json: bool, output: &mut dyn Write) -> Resul
 
 /// What is there. What was done since the database was opened is left out: a command has just
 /// opened it.
-fn stats_json(metrics: &Metrics) -> serde_json::Value {
+fn stats_json(db: &Db) -> serde_json::Value {
+    let metrics = db.metrics();
     let family = |family: &ColumnFamilyMetrics| {
         let level = |level: &LevelShape| {
             let LevelShape { runs, tables, bytes } = level;
@@ -322,11 +323,22 @@ fn stats_json(metrics: &Metrics) -> serde_json::Value {
             "compaction_debt_bytes": family.compaction_debt_bytes,
         })
     };
+    let file = |file: &TableFile| {
+        json!({
+            "number": file.number,
+            "live_bytes": file.live_bytes,
+            "dead_bytes": file.dead_bytes,
+            "punched_bytes": file.punched_bytes,
+            "holes": file.holes,
+        })
+    };
     json!({
         "column_families": metrics.column_families.iter().map(family).collect::<Vec<_>>(),
         "memory_bytes": metrics.memory.owners().into_iter().collect::<BTreeMap<_, _>>(),
         "live_wal_bytes": metrics.live_wal_bytes,
         "obsolete_bytes": metrics.obsolete_bytes,
+        "files": db.table_files().iter().map(file).collect::<Vec<_>>(),
+        "punching": metrics.table_files.punching,
         "health": metrics.health,
     })
 }

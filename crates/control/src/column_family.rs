@@ -1,17 +1,17 @@
 //! What control knows of one column family, and what it wants done for it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::compaction::{
     CompactionChain, CompactionPicker, CompactionPlan, InFlight, LevelScore, LevelTargets,
-    LeveledPicker, ManualCompaction, ManualStep, PickContext, Stripes, level0_runs,
+    LeveledPicker, ManualCompaction, ManualStep, PickContext, SparseTables, Stripes, level0_runs,
     pending_compaction_bytes, scores, stripes,
 };
 use crate::event::Action;
 use crate::options::{BottommostLevelCompaction, CfOptions};
 use crate::scheduler::{FILL, Smoothed};
-use crate::types::{Instant, JobId, RequestId, UserKey};
+use crate::types::{FileId, Instant, JobId, RequestId, UserKey};
 use crate::version::Version;
 use crate::write_controller::{Load, Pressure};
 
@@ -21,6 +21,9 @@ const DEBT_PART_TOLERATED: u64 = 16;
 
 /// A base level that is so many times as large as level 0, and as its target, goes first.
 const BASE_TO_LEVEL0_MAX: u64 = 2;
+
+/// How urgent it is that a sparse file goes: nothing is less so.
+const SPARSE_URGENCY: f64 = 0.0;
 
 /// What a look for work found.
 #[derive(Debug)]
@@ -73,6 +76,8 @@ pub(crate) struct ColumnFamily {
     pick_worthwhile: bool,
     /// The same, when only level 0 was looked at.
     level0_only_failed: bool,
+    /// What should be written anew where it is, when there is nothing else to do.
+    sparse: SparseTables,
     requests: VecDeque<Request>,
 }
 
@@ -99,6 +104,7 @@ impl ColumnFamily {
             scores: Vec::new(),
             pick_worthwhile: true,
             level0_only_failed: false,
+            sparse: SparseTables::default(),
             requests: VecDeque::new(),
         };
         family.shape_changed();
@@ -123,6 +129,12 @@ impl ColumnFamily {
             self.version = version;
             self.shape_changed();
         }
+    }
+
+    /// These files should go.
+    pub(crate) fn set_sparse(&mut self, files: &BTreeSet<FileId>) {
+        self.sparse = SparseTables::of(&self.version, files);
+        self.pick_worthwhile = true;
     }
 
     fn shape_changed(&mut self) {
@@ -359,8 +371,11 @@ impl ColumnFamily {
             self.scores = scores(&self.version, &self.options, &self.targets, in_flight);
         }
         let urgent = self.scores.first()?.score;
-        self.pick_worthwhile = urgent >= 1.0;
-        self.pick_worthwhile.then_some(urgent)
+        self.pick_worthwhile = urgent >= 1.0 || !self.sparse.is_empty();
+        if urgent >= 1.0 {
+            return Some(urgent);
+        }
+        (self.pick_worthwhile && !level0_only).then_some(SPARSE_URGENCY)
     }
 
     /// Looks for the next compaction. What is found has to be claimed before the next look.
@@ -406,7 +421,9 @@ impl ColumnFamily {
                 }
             };
         }
-        match self.picker.pick(&context) {
+        let sparse = &mut self.sparse;
+        let or_sparse = || if level0_only { None } else { sparse.pick(&context) };
+        match self.picker.pick(&context).or_else(or_sparse) {
             Some(plan) => Pick::Plan { plan: Box::new(plan), manual: false },
             None => {
                 self.found_nothing(level0_only);

@@ -131,6 +131,9 @@ impl ControlPlane {
                     }
                 }
             }
+            Event::FilesSparse { files } => {
+                self.families.values_mut().for_each(|family| family.set_sparse(&files));
+            }
             Event::CompactRangeCancelled { request } => {
                 for family in self.families.values_mut() {
                     self.actions.extend(family.cancel_request(request));

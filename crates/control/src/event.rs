@@ -1,11 +1,12 @@
 //! What passes between control and its driver: events in, actions out. Plain values both.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::compaction::{CompactionPlan, Stripes};
 use crate::options::{BottommostLevelCompaction, CfOptions, ControlOptions};
-use crate::types::{ColumnFamilyId, IO_CLASSES, JobId, RequestId, UserKey};
+use crate::types::{ColumnFamilyId, FileId, IO_CLASSES, JobId, RequestId, UserKey};
 use crate::version::Version;
 use crate::write_controller::Admission;
 
@@ -92,6 +93,13 @@ pub enum Event {
         end: Option<UserKey>,
         /// What becomes of the lowest level.
         bottommost: BottommostLevelCompaction,
+    },
+    /// Of all compaction files these should go ([`sparse_files`](crate::compaction::sparse_files)):
+    /// when nothing else is to be compacted, their tables are written anew. Replaces what was said
+    /// before.
+    FilesSparse {
+        /// Which.
+        files: BTreeSet<FileId>,
     },
     /// Give the request up: nothing more is started for it. Its running job goes on, then it is
     /// done.

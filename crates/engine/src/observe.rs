@@ -1,21 +1,37 @@
 //! What the engine tells of itself: metrics in one value, and properties by name as users of
 //! RocksDB ask for them.
 
+use std::sync::atomic::Ordering;
+
+use sateen_control::compaction::FileSpace;
 use sateen_control::version::Version;
 use sateen_control::{AdmissionState, TableMeta};
 
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::db::{ColumnFamily, Db};
-use crate::metrics::{ColumnFamilyMetrics, LevelShape, MemoryUse, Metrics};
+use crate::metrics::{
+    ColumnFamilyMetrics, LevelShape, MemoryUse, Metrics, TableFile, TableFileTotals,
+};
 use crate::timeline::Timeline;
 use crate::write::admission::AdmissionGate;
+
+/// So many files are looked at between two looks at what they are.
+const FILES_AT_A_TIME: usize = 1024;
 
 impl Db {
     /// Everything that the engine counts, at this moment.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         self.core().collect_metrics()
+    }
+
+    /// What each file holds that holds tables, in the order of their numbers. Files that were there
+    /// when the database was opened and that nobody has looked at yet are looked at first, which
+    /// opens each of them.
+    #[must_use]
+    pub fn table_files(&self) -> Vec<TableFile> {
+        self.core().table_files()
     }
 
     /// What the flight recorder knows: jobs, steps, decisions and stalls of the recent past, and
@@ -156,8 +172,37 @@ impl DbCore {
         metrics.running_compactions = compactions;
         metrics.snapshots = self.snapshots.count() as u64;
         metrics.obsolete_bytes = self.reclaimer.obsolete_bytes();
+        metrics.table_files = self.table_file_totals();
         metrics.live_wal_bytes = self.pipeline.live_logs().iter().map(|(_, bytes)| bytes).sum();
         metrics
+    }
+
+    fn table_files(&self) -> Vec<TableFile> {
+        while self.reclaimer.look_at_found_files(FILES_AT_A_TIME) {}
+        let file = |space: FileSpace| TableFile {
+            number: space.file.0,
+            live_bytes: space.live_bytes,
+            dead_bytes: space.dead_bytes,
+            punched_bytes: space.punched_bytes,
+            holes: space.holes,
+        };
+        self.reclaimer.spaces().into_iter().map(file).collect()
+    }
+
+    fn table_file_totals(&self) -> TableFileTotals {
+        let mut totals = TableFileTotals {
+            punching: self.reclaimer.can_punch(),
+            removed: self.reclaimer.counters.files_unlinked.load(Ordering::Relaxed),
+            ..TableFileTotals::default()
+        };
+        for space in self.reclaimer.spaces() {
+            totals.files += 1;
+            totals.live_bytes += space.live_bytes;
+            totals.dead_bytes += space.dead_bytes;
+            totals.punched_bytes += space.punched_bytes;
+            totals.holes += u64::from(space.holes);
+        }
+        totals
     }
 
     /// Bytes a second that writers of the column family are slowed down to, 0 if they are stopped.
@@ -259,6 +304,8 @@ fn stats_text(core: &DbCore, version: &Version, all: bool) -> String {
         );
     }
     if all {
+        // So that the totals are of all files.
+        let _each = core.table_files();
         let metrics = core.collect_metrics();
         let _infallible = writeln!(
             text,
@@ -273,6 +320,17 @@ fn stats_text(core: &DbCore, version: &Version, all: bool) -> String {
             metrics.compactions.iter().map(|level| level.count).sum::<u64>(),
             metrics.memory.total(),
             metrics.health,
+        );
+        let files = metrics.table_files;
+        let _infallible = writeln!(
+            text,
+            "files {}: {} bytes live, {} dead, {} given back in {} holes{}",
+            files.files,
+            files.live_bytes,
+            files.dead_bytes,
+            files.punched_bytes,
+            files.holes,
+            if files.punching { "" } else { "; the file system cannot punch holes" },
         );
         for stall in metrics.stalls.iter().filter(|stall| stall.waits_ns.count() > 0) {
             let _infallible = writeln!(

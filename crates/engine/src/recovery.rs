@@ -217,10 +217,9 @@ impl Opening {
             let newest = family.version.tables().map(|(_, _, table)| table.seqno_max).max();
             stored.insert(*id, family.stored.max(newest.unwrap_or_default()));
             last_seqno = last_seqno.max(newest.unwrap_or_default());
-            let metas: Vec<_> =
-                family.version.tables().map(|(_, _, table)| table.clone()).collect();
-            reclaimer.add(metas.iter());
         }
+        let versions = catalogue.families.values().map(|family| &family.version);
+        reclaimer.found(versions.flat_map(|version| version.tables()).map(|(.., table)| table));
         reclaimer.mark_shared(catalogue.shared_files.iter().copied());
         let versions = VersionSet::new(
             &directory,

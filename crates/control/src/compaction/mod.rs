@@ -11,6 +11,7 @@ mod leveled;
 mod manual;
 mod plan;
 mod score;
+mod sparse;
 mod stripes;
 
 use std::ops::Range;
@@ -24,6 +25,8 @@ pub use leveled::LeveledPicker;
 pub use manual::{ManualCompaction, ManualStep};
 pub use plan::{Below, CompactionPlan, CompactionReason, Input, KeysBelow, OutputSplit};
 pub use score::{LevelScore, LevelTargets, level0_runs, pending_compaction_bytes, scores};
+pub(crate) use sparse::SparseTables;
+pub use sparse::{FileSpace, sparse_files};
 pub use stripes::{Stripes, stripes};
 
 use crate::options::CfOptions;

@@ -41,6 +41,8 @@ pub enum CompactionReason {
     LevelSize,
     /// A level is in use that the data does not need.
     UnneededLevel,
+    /// A file holds too little for what it takes: its tables are written anew where they are.
+    SparseFile,
     /// A client asked.
     Manual,
     /// A client asked: the lowest level is rewritten in place.
@@ -56,6 +58,7 @@ impl CompactionReason {
             CompactionReason::IntraLevel0 => "intra-level0",
             CompactionReason::LevelSize => "level-size",
             CompactionReason::UnneededLevel => "unneeded-level",
+            CompactionReason::SparseFile => "sparse-file",
             CompactionReason::Manual => "manual",
             CompactionReason::ManualBottommost => "manual-bottommost",
         }

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sateen_control::compaction::{
-    CompactionPicker, InFlight, LevelTargets, LeveledPicker, PickContext, Stripes,
-    pending_compaction_bytes, scores, stripes,
+    CompactionPicker, FileSpace, InFlight, LevelTargets, LeveledPicker, PickContext, Stripes,
+    pending_compaction_bytes, scores, sparse_files, stripes,
 };
 use sateen_control::options::BottommostLevelCompaction;
 use sateen_control::version::{AddedTable, RemovedTable};
 use sateen_control::{
-    Action, CfOptions, ColumnFamilyId, ControlOptions, ControlPlane, Epoch, Event, Instant, JobId,
-    JobResult, RequestId, Version, VersionEdit,
+    Action, CfOptions, ColumnFamilyId, ControlOptions, ControlPlane, Epoch, Event, FileId, Instant,
+    JobId, JobResult, RequestId, Version, VersionEdit,
 };
 
 mod load;
@@ -49,6 +49,8 @@ impl World {
     /// - `targets`, `scores`, `pending`: what follows from it
     /// - `pick`: the plan; `pick claim`: and it is in flight from now on as the next job
     /// - `release j1`
+    /// - `files` + lines `f1 live=N dead=N punched=N holes=N [stuck]`: the sparse ones; stuck: what
+    ///   is dead is not given back
     /// - `stripes`: where flushes cut level 0 from now on, and `pick` has it cut
     ///
     /// With one:
@@ -58,6 +60,7 @@ impl World {
     /// - `memtables cf=N sealed=N bytes=N active=N`, `flush cf=N`, `drop cf=N`
     /// - `stepped j1 r=N w=N [cpu=N]` (microseconds), `finished j1 done|failed|cancelled`, `pause
     ///   on|off`
+    /// - `sparse f1 f2`: these files should go
     /// - `manual q1 cf=N [begin=K] [end=K] [bottommost=skip|force]`, `cancel q1`
     /// - `advance 50ms`
     /// - `limit`: the rate limit in force
@@ -77,6 +80,7 @@ impl World {
             "targets" => self.targets(),
             "scores" => self.scores(),
             "stripes" => self.cut_stripes(),
+            "files" => sparse(input),
             "pick" => self.pick(line.words.get(1) == Some(&"claim")),
             "release" => {
                 format!("{}\n", self.in_flight.release(JobId(id(line.word(1)))))
@@ -352,6 +356,9 @@ fn event(line: &Line<'_>) -> Event {
                 _ => JobResult::Cancelled,
             },
         },
+        "sparse" => Event::FilesSparse {
+            files: line.words[1..].iter().map(|word| FileId(id(word))).collect(),
+        },
         "pause" => Event::Paused(flag(line.word(1))),
         "manual" => Event::CompactRange {
             request: request(),
@@ -367,6 +374,23 @@ fn event(line: &Line<'_>) -> Event {
         "cancel" => Event::CompactRangeCancelled { request: request() },
         other => panic!("unknown command {other}"),
     }
+}
+
+fn sparse(input: &[&str]) -> String {
+    let space = |text: &&str| {
+        let line = Line::parse(text);
+        FileSpace {
+            file: FileId(id(line.word(0))),
+            live_bytes: line.number("live"),
+            dead_bytes: line.number("dead"),
+            gives_back: line.words.get(1) != Some(&"stuck"),
+            punched_bytes: line.number("punched"),
+            holes: line.number("holes") as u32,
+        }
+    };
+    let files: Vec<_> = input.iter().map(space).collect();
+    let sparse: Vec<_> = sparse_files(&files).iter().map(|file| format!("f{}", file.0)).collect();
+    format!("sparse: {}\n", sparse.join(" "))
 }
 
 /// Runs a script; returns what it should say.

@@ -154,7 +154,8 @@ pub(crate) fn set_control(options: &mut ControlOptions, key: &str, value: &str) 
     }
 }
 
-/// `[tID=]smallest-largest:size[:dN][:sN]`: N percent tombstones, newest sequence number N.
+/// `[tID=]smallest-largest:size[:dN][:sN][:fN]`: N percent tombstones, newest sequence number N, in
+/// file N.
 pub(crate) fn table(text: &str, next_id: &mut u64) -> Arc<TableMeta> {
     let (id_text, rest) = match text.split_once('=') {
         Some((id, rest)) => (Some(id), rest),
@@ -163,11 +164,12 @@ pub(crate) fn table(text: &str, next_id: &mut u64) -> Arc<TableMeta> {
     let mut parts = rest.split(':');
     let (smallest, largest) = parts.next().unwrap().split_once('-').expect("smallest-largest");
     let size_bytes = number(parts.next().expect("a size"));
-    let (mut tombstones, mut seqno) = (0, 0);
+    let (mut tombstones, mut seqno, mut file) = (0, 0, None);
     for part in parts {
         match part.split_at(1) {
             ("d", percent) => tombstones = percent.parse().unwrap(),
             ("s", newest) => seqno = newest.parse().unwrap(),
+            ("f", number) => file = Some(number.parse().unwrap()),
             _ => panic!("unknown: {part}"),
         }
     }
@@ -175,7 +177,10 @@ pub(crate) fn table(text: &str, next_id: &mut u64) -> Arc<TableMeta> {
     *next_id = id.max(*next_id);
     Arc::new(TableMeta {
         id: TableId(id),
-        placement: Placement::WholeFile(FileId(id)),
+        placement: match file {
+            Some(file) => Placement::Slice { file: FileId(file), offset: 4096, length: size_bytes },
+            None => Placement::WholeFile(FileId(id)),
+        },
         size_bytes,
         smallest: smallest.as_bytes().into(),
         largest: largest.as_bytes().into(),

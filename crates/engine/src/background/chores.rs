@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use sateen_control::compaction::Stripes;
+use sateen_control::compaction::{Stripes, sparse_files};
 use sateen_control::version::{TableMeta, Version, VersionEdit};
 use sateen_control::{ColumnFamilyId, Epoch, Event, FileId, Instant, IoClass, LogNumber};
 
@@ -36,6 +36,9 @@ const MEND_AFTER_MAX: Duration = Duration::from_secs(5);
 const OPENED_AT_A_TIME: usize = 16;
 const OPEN_PAUSE: Duration = Duration::from_millis(5);
 
+/// How often it is looked which compaction files hold too little.
+const SPARSE_ROUND: Duration = Duration::from_secs(1);
+
 /// A table, and where it was.
 struct ToOpen {
     family: ColumnFamilyId,
@@ -55,6 +58,9 @@ struct State {
     seals_seen: (u64, u64),
     /// Tables that were there at open and are opened one after the other, the last one first.
     to_open: Vec<ToOpen>,
+    /// What files held when it was last looked which are sparse, when that was, and whether any
+    /// were.
+    sparse_seen: (u64, Instant, bool),
     /// When there is something to do although nobody says so.
     next_at: Option<Instant>,
     /// Bytes that jobs, open tables and the like took lately.
@@ -158,6 +164,8 @@ impl DbCore {
         self.keep_device_hint(false);
         chore(Ok(self.open_some_tables()));
         chore(self.mend());
+        chore(Ok(self.look_at_some_files()));
+        self.report_sparse_files();
         if self.reclaimer.has_work() {
             let rate = self.driver.reclaim_rate(self.reclaimer.due_bytes());
             // A table that cannot be removed now is tried again; it is no reason to refuse writes.
@@ -205,6 +213,32 @@ impl DbCore {
             }
         }
         !batch.is_empty()
+    }
+
+    /// Looks what some of the files that were there at open hold besides tables.
+    fn look_at_some_files(&self) -> bool {
+        let more = self.reclaimer.look_at_found_files(OPENED_AT_A_TIME);
+        if more {
+            let mut state = lock(&self.driver.chores.state);
+            let next = Some(self.now() + OPEN_PAUSE);
+            state.next_at = state.next_at.into_iter().chain(next).min();
+        }
+        more
+    }
+
+    /// Tells control which files should go, if that has changed.
+    fn report_sparse_files(&self) {
+        let now = self.now();
+        let (seen, at, any) = lock(&self.driver.chores.state).sparse_seen;
+        let changes = self.reclaimer.changes();
+        if changes == seen || now.since(at) < SPARSE_ROUND {
+            return;
+        }
+        let files = sparse_files(&self.reclaimer.spaces());
+        lock(&self.driver.chores.state).sparse_seen = (changes, now, !files.is_empty());
+        if any || !files.is_empty() {
+            self.driver.report(now, Event::FilesSparse { files });
+        }
     }
 
     fn sync_by_interval(&self) -> Result<bool> {

@@ -5,6 +5,7 @@ pub(crate) mod checked_text;
 mod compaction_file;
 pub(crate) mod device_hint;
 pub(crate) mod reclaim;
+mod space;
 
 use std::path::{Path, PathBuf};
 

@@ -15,21 +15,24 @@
 //! outside the lock.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sateen_control::version::{Placement, TableMeta};
+use sateen_control::compaction::FileSpace;
+use sateen_control::version::TableMeta;
 use sateen_control::{FileId, Instant, IoClass};
 
-use super::table_file_name;
+use super::compaction_file::{CompactionFile, HEADER_BYTES};
+use super::space::{Accounts, DeadFile, Extents};
+use super::{PAGE_BYTES, table_file_name};
 use crate::error::{Error, Result};
 use crate::read::table_cache::TableCache;
 use crate::sync::lock;
 use crate::vfs::{OpenOptions, Vfs, VfsFile};
 
-const PAGE_BYTES: u64 = 4096;
 /// Beside clients at least so much is given back at a time, and what is due within so long.
 const STEP_BYTES_MIN: u64 = 1 << 20;
 const STEP_NS: u64 = 30_000_000;
@@ -37,36 +40,17 @@ const STEP_NS: u64 = 30_000_000;
 const UNPACED_STEP_BYTES: u64 = 128 << 20;
 /// After a step it rests so many times as long as the step took, at least.
 const STEP_REST: u32 = 4;
-
-#[derive(Default)]
-struct FileState {
-    /// Tables in some version, or zombies.
-    tables: u64,
-    /// Their bytes, when they were new.
-    bytes: u64,
-    /// Hard-linked by a checkpoint.
-    shared: bool,
-}
-
-/// A file of which nothing is live.
-#[derive(Clone, Copy)]
-struct Dead {
-    file: FileId,
-    /// What it has left, as far as is known.
-    bytes: u64,
-    /// How much of its begin is given back.
-    emptied: u64,
-    shared: bool,
-}
+/// What a file may have besides its tables before anybody looks what that is.
+const UNEXPLAINED_BYTES: u64 = 64 << 10;
 
 #[derive(Default)]
 struct State {
-    files: BTreeMap<FileId, FileState>,
+    accounts: Accounts,
     zombies: Vec<Arc<TableMeta>>,
     /// Files of which nothing is live and that are not unlinked yet.
-    unlink: Vec<Dead>,
-    /// Holes that could not be punched yet.
-    punch: Vec<(FileId, u64, u64)>,
+    unlink: Vec<DeadFile>,
+    /// Files that were there at open and what their tables take: what else they have is not known.
+    unseen: Vec<(FileId, Extents)>,
     /// Somebody is at it.
     busy: bool,
     /// When the next step is due.
@@ -76,13 +60,16 @@ struct State {
 }
 
 impl State {
-    fn is_due(&self) -> bool {
-        !self.unlink.is_empty() || !self.punch.is_empty()
+    /// When there is something to do, if there is.
+    fn next(&self) -> Option<Instant> {
+        let unlink = (!self.unlink.is_empty()).then_some(self.next_step);
+        let punch = self.accounts.next_due().map(|due| due.max(self.next_step));
+        unlink.into_iter().chain(punch).min()
     }
 
     fn due_bytes(&self) -> u64 {
-        let unlink = self.unlink.iter().map(|dead| dead.bytes).sum::<u64>();
-        unlink + self.punch.iter().map(|hole| hole.2).sum::<u64>()
+        let unlink = self.unlink.iter().map(|dead| dead.rest.cost()).sum::<u64>();
+        unlink + self.accounts.due_cost()
     }
 }
 
@@ -132,11 +119,21 @@ impl Reclaimer {
     /// Tables that a version names from now on, for the first time.
     pub(crate) fn add<'a>(&self, tables: impl Iterator<Item = &'a Arc<TableMeta>>) {
         let mut state = lock(&self.state);
+        tables.for_each(|table| state.accounts.add(table));
+    }
+
+    /// Tables that were there when the database was opened, all of them: what else is in their
+    /// files was not given back by who had them before, and is looked for by and by.
+    pub(crate) fn found<'a>(&self, tables: impl Iterator<Item = &'a Arc<TableMeta>>) {
+        let mut files: BTreeMap<FileId, Extents> = BTreeMap::new();
+        let mut state = lock(&self.state);
         for table in tables {
-            let file = state.files.entry(table.placement.file()).or_default();
-            file.tables += 1;
-            file.bytes += table.size_bytes;
+            state.accounts.add(table);
+            if let Some(range) = Extents::of(table) {
+                files.entry(table.placement.file()).or_default().insert(range);
+            }
         }
+        state.unseen = files.into_iter().collect();
     }
 
     /// Tables that no new version names; the edit that says so is durable.
@@ -148,34 +145,46 @@ impl Reclaimer {
     /// concern any more: the catalogue remembers a file as shared for longer than there is one.
     pub(crate) fn mark_shared(&self, files: impl Iterator<Item = FileId>) {
         let mut state = lock(&self.state);
-        for file in files {
-            if let Some(info) = state.files.get_mut(&file) {
-                info.shared = true;
-            }
-        }
+        files.for_each(|file| state.accounts.mark_shared(file));
     }
 
     /// The files that hold anything reachable.
     pub(crate) fn live_files(&self) -> Vec<FileId> {
-        lock(&self.state).files.keys().copied().collect()
+        lock(&self.state).accounts.files().collect()
     }
 
     /// The files that hold anything reachable, or wait to be removed.
     pub(crate) fn known_files(&self) -> BTreeSet<FileId> {
         let state = lock(&self.state);
-        state.files.keys().chain(state.unlink.iter().map(|dead| &dead.file)).copied().collect()
+        state.accounts.files().chain(state.unlink.iter().map(|dead| dead.file)).collect()
     }
 
     /// Bytes of tables that no version needs and that are not given back yet.
     pub(crate) fn obsolete_bytes(&self) -> u64 {
         let state = lock(&self.state);
         let zombies = state.zombies.iter().map(|table| table.size_bytes).sum::<u64>();
-        zombies + state.due_bytes()
+        let unlink = state.unlink.iter().map(|dead| dead.rest.bytes()).sum::<u64>();
+        zombies + unlink + state.accounts.dead_bytes()
     }
 
-    /// Bytes that can be given back now.
+    /// Bytes that can be given back now or soon.
     pub(crate) fn due_bytes(&self) -> u64 {
         lock(&self.state).due_bytes()
+    }
+
+    /// What each file holds, that holds anything.
+    pub(crate) fn spaces(&self) -> Vec<FileSpace> {
+        lock(&self.state).accounts.spaces(self.can_punch())
+    }
+
+    /// A number that changes whenever what files hold of what is dead does.
+    pub(crate) fn changes(&self) -> u64 {
+        lock(&self.state).accounts.changes()
+    }
+
+    /// Whether the file system gives back parts of a file, as far as is known.
+    pub(crate) fn can_punch(&self) -> bool {
+        !self.no_holes.load(Ordering::Relaxed)
     }
 
     /// True while files must stay.
@@ -186,19 +195,19 @@ impl Reclaimer {
     /// True if there may be something to do.
     pub(crate) fn has_work(&self) -> bool {
         let state = lock(&self.state);
-        !state.zombies.is_empty() || !state.unlink.is_empty() || !state.punch.is_empty()
+        !state.zombies.is_empty() || state.next().is_some() || !state.unseen.is_empty()
     }
 
-    /// True if something can be given back now: it is not pinned, and the last attempt did not
-    /// fail.
+    /// True if something can be given back now or soon: it is not pinned, and the last attempt did
+    /// not fail.
     pub(crate) fn has_due_work(&self) -> bool {
         let state = lock(&self.state);
         let unpinned = |table: &Arc<TableMeta>| Arc::strong_count(table) == 1;
         state.holds == 0
             && !self.failing.load(Ordering::Relaxed)
             && (state.busy
-                || !state.unlink.is_empty()
-                || !state.punch.is_empty()
+                || state.next().is_some()
+                || !state.unseen.is_empty()
                 || state.zombies.iter().any(unpinned))
     }
 
@@ -212,66 +221,46 @@ impl Reclaimer {
     /// if there is one, else one that is as large as a client who comes meanwhile may find under
     /// way. Returns when the next step is due. What fails is kept for another call.
     pub(crate) fn reclaim(&self, now: Instant, rate: Option<u64>) -> Result<Option<Instant>> {
-        let (mut unlink, mut punch) = {
+        let mut unlink = {
             let mut state = lock(&self.state);
             if state.holds > 0 {
                 return Ok(None);
             }
-            self.bury(&mut state);
+            self.bury(&mut state, now);
             if rate.is_some() && now < state.next_step {
-                return Ok(state.is_due().then_some(state.next_step));
+                return Ok(state.next());
             }
             state.busy = true;
-            (std::mem::take(&mut state.unlink), coalesce(std::mem::take(&mut state.punch)))
+            std::mem::take(&mut state.unlink)
         };
         let started = std::time::Instant::now();
         let step = rate.map_or(UNPACED_STEP_BYTES, |rate| {
             let bytes = (rate / (1_000_000_000 / STEP_NS)).max(STEP_BYTES_MIN);
-            bytes.next_multiple_of(PAGE_BYTES)
+            bytes.next_multiple_of(PAGE_BYTES as u64)
         });
         let mut left = step;
-        let mut kept = (Vec::new(), Vec::new());
+        let mut kept = Vec::new();
         let mut result = Ok(());
         while left > 0
             && let Some(dead) = unlink.pop()
         {
-            match self.unlink(dead, rate.map_or(u64::MAX, |_| left)) {
-                Ok((done, rest)) => {
-                    left = left.saturating_sub(done);
+            match self.unlink(&dead, rate.map_or(u64::MAX, |_| left)) {
+                Ok((cost, rest)) => {
+                    left = left.saturating_sub(cost);
                     unlink.extend(rest);
                 }
                 Err(error) => {
-                    kept.0.push(dead);
+                    kept.push(dead);
                     result = Err(error);
                 }
             }
         }
-        while left > 0
-            && let Some((file, offset, length)) = punch.pop()
-        {
-            let piece = length.min(left);
-            match self.punch(file, offset, piece, rate.is_some()) {
-                Ok(()) => {
-                    left -= piece;
-                    punch.extend((piece < length).then_some((
-                        file,
-                        offset + piece,
-                        length - piece,
-                    )));
-                }
-                Err(error) => {
-                    kept.1.push((file, offset, length));
-                    result = Err(error);
-                }
-            }
+        if result.is_ok() {
+            result = self.punch_due(now, &mut left, rate.is_some());
         }
         let mut state = lock(&self.state);
         state.busy = false;
-        state.unlink.extend(unlink.into_iter().chain(kept.0));
-        state.punch.extend(punch.into_iter().chain(kept.1));
-        // Somebody else may have buried the file meanwhile.
-        let State { files, punch, .. } = &mut *state;
-        punch.retain(|hole| files.contains_key(&hole.0));
+        state.unlink.extend(unlink.into_iter().chain(kept));
         if let Some(rate) = rate {
             let ns = u128::from(step - left) * 1_000_000_000 / u128::from(rate.max(1));
             let pause = Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX));
@@ -279,58 +268,97 @@ impl Reclaimer {
             state.next_step = now + took + pause.max(took * STEP_REST);
         }
         self.failing.store(result.is_err(), Ordering::Relaxed);
-        result.map(|()| state.is_due().then_some(state.next_step))
+        result.map(|()| state.next())
     }
 
-    /// Gives `most` bytes of a dead file back, and the file if those are all. Returns how many
-    /// they were, and what is left of the file.
-    fn unlink(&self, dead: Dead, most: u64) -> Result<(u64, Option<Dead>)> {
+    /// Gives back what is dead in files that hold more: beside clients what is due of one file, so
+    /// that there is one barrier.
+    fn punch_due(&self, now: Instant, left: &mut u64, beside_clients: bool) -> Result<()> {
+        let now = beside_clients.then_some(now);
+        while *left > 0 {
+            let Some((file, dead)) = lock(&self.state).accounts.take_dead(now, *left) else {
+                break;
+            };
+            *left = left.saturating_sub(dead.cost());
+            let punched = self.punch(file, &dead, beside_clients);
+            let mut state = lock(&self.state);
+            match punched {
+                Ok(true) => state.accounts.add_holes(file, &dead),
+                Ok(false) => {
+                    // By another name it is needed as it is; or it cannot have holes.
+                    if self.can_punch() {
+                        state.accounts.mark_shared(file);
+                    }
+                    state.accounts.add_dead(file, dead.iter(), Instant::default(), false);
+                }
+                Err(error) => {
+                    let due = now.unwrap_or_default();
+                    state.accounts.add_dead(file, dead.iter(), due, true);
+                    return Err(error);
+                }
+            }
+            if beside_clients {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives of a dead file back what costs no more than `most`, and the file if that is all.
+    /// Returns the cost, and what is left of the file.
+    fn unlink(&self, dead: &DeadFile, most: u64) -> Result<(u64, Option<DeadFile>)> {
         self.tables.evict_file(dead.file);
         let path = table_file_name(&self.directory, dead.file);
-        let mut bytes = if dead.shared { 0 } else { dead.bytes };
-        if most < u64::MAX && !dead.shared {
-            match self.shrink(&path, dead, most) {
-                Ok((by, Some(rest))) => return Ok((by, Some(rest))),
-                Ok((all, None)) => bytes = all,
-                // Then at once.
-                Err(_) => {}
-            }
+        let cost = if dead.shared { 0 } else { dead.rest.cost() };
+        // If it cannot be done step by step, then at once.
+        if cost > most
+            && let Ok(Some(rest)) = self.shrink(&path, dead, most)
+        {
+            return Ok((most, Some(rest)));
         }
         match self.vfs.remove(&path) {
             Ok(()) => {
                 self.counters.files_unlinked.fetch_add(1, Ordering::Relaxed);
-                Ok((bytes, None))
+                Ok((cost, None))
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok((0, None)),
             Err(error) => Err(Error::io("remove", &path, error)),
         }
     }
 
-    /// Gives `by` bytes of a dead file back, unless it may be unlinked with all that it has.
-    /// Returns how many bytes it is about, and what is left of the file.
-    fn shrink(&self, path: &Path, dead: Dead, by: u64) -> std::io::Result<(u64, Option<Dead>)> {
+    /// Gives `by` bytes of a dead file back; returns what is left of it, or `None` if it has
+    /// another name.
+    fn shrink(&self, path: &Path, dead: &DeadFile, by: u64) -> std::io::Result<Option<DeadFile>> {
         let handle = self.vfs.open(path, OpenOptions { write: true, ..OpenOptions::READ })?;
-        let length = handle.len()?;
-        let left = length.saturating_sub(dead.emptied);
-        if left <= by || handle.links()? > 1 {
-            return Ok((left, None));
+        if handle.links()? > 1 {
+            return Ok(None);
         }
-        let mut rest = Dead { bytes: dead.bytes.saturating_sub(by), ..dead };
-        if self.try_punch(handle.as_ref(), dead.emptied, by)? {
-            rest.emptied += by;
-        } else {
-            handle.truncate(length - by)?;
+        let mut left = dead.clone();
+        let first = left.rest.take(by, false);
+        if !self.try_punch(handle.as_ref(), first.iter())? {
+            left = dead.clone();
+            let last = left.rest.take(by, true);
+            if let Some(first) = last.iter().next() {
+                handle.truncate(first.start)?;
+            }
         }
         handle.sync_data(IoClass::Reclaim)?;
-        Ok((by, Some(rest)))
+        Ok(Some(left))
     }
 
     /// False if the file system cannot punch.
-    fn try_punch(&self, file: &dyn VfsFile, offset: u64, length: u64) -> std::io::Result<bool> {
-        if self.no_holes.load(Ordering::Relaxed) {
+    fn try_punch(
+        &self,
+        file: &dyn VfsFile,
+        mut ranges: impl Iterator<Item = Range<u64>>,
+    ) -> std::io::Result<bool> {
+        if !self.can_punch() {
             return Ok(false);
         }
-        match file.punch_hole(offset, length, IoClass::Reclaim) {
+        let punched = ranges.try_for_each(|range| {
+            file.punch_hole(range.start, range.end - range.start, IoClass::Reclaim)
+        });
+        match punched {
             Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
                 self.no_holes.store(true, Ordering::Relaxed);
                 Ok(false)
@@ -339,40 +367,24 @@ impl Reclaimer {
         }
     }
 
-    /// Moves zombies that nobody pins to the lists of what to unlink and punch.
-    fn bury(&self, state: &mut State) {
+    /// Accounts for the zombies that nobody pins.
+    fn bury(&self, state: &mut State, now: Instant) {
         let zombies = std::mem::take(&mut state.zombies);
         let (dead, pinned): (Vec<_>, Vec<_>) =
             zombies.into_iter().partition(|table| Arc::strong_count(table) == 1);
         state.zombies = pinned;
         for table in dead {
             self.tables.evict(table.id);
-            let file = table.placement.file();
-            let Some(info) = state.files.get_mut(&file) else { continue };
-            info.tables = info.tables.saturating_sub(1);
-            if info.tables == 0 {
-                state.unlink.push(Dead {
-                    file,
-                    bytes: info.bytes,
-                    emptied: 0,
-                    shared: info.shared,
-                });
-                state.files.remove(&file);
-                state.punch.retain(|hole| hole.0 != file);
-            } else if let Placement::Slice { offset, length, .. } = table.placement
-                && !info.shared
-                && !self.no_holes.load(Ordering::Relaxed)
-            {
-                state.punch.push((file, offset, length.next_multiple_of(PAGE_BYTES)));
-            }
+            state.unlink.extend(state.accounts.bury(&table, now, self.can_punch()));
         }
     }
 
-    fn punch(&self, file: FileId, offset: u64, length: u64, sync: bool) -> Result<()> {
+    /// False if that is not possible: the file system cannot, or the file has another name.
+    fn punch(&self, file: FileId, ranges: &Extents, sync: bool) -> Result<bool> {
         let path = table_file_name(&self.directory, file);
         let options = OpenOptions { write: true, ..OpenOptions::READ };
         let punched = self.vfs.open(&path, options).and_then(|handle| {
-            if handle.links()? > 1 || !self.try_punch(handle.as_ref(), offset, length)? {
+            if handle.links()? > 1 || !self.try_punch(handle.as_ref(), ranges.iter())? {
                 return Ok(false);
             }
             if sync {
@@ -380,29 +392,63 @@ impl Reclaimer {
             }
             Ok(true)
         });
+        if let Ok(true) = punched {
+            self.counters.bytes_punched.fetch_add(ranges.bytes(), Ordering::Relaxed);
+            self.counters.holes_punched.fetch_add(ranges.len() as u64, Ordering::Relaxed);
+        }
         match punched {
-            Ok(false) => Ok(()),
-            Ok(true) => {
-                self.counters.bytes_punched.fetch_add(length, Ordering::Relaxed);
-                self.counters.holes_punched.fetch_add(1, Ordering::Relaxed);
-                Ok(())
-            }
-            Err(error) => Err(Error::io("punch", &path, error)),
+            // Its last table died meanwhile.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
+            punched => punched.map_err(|error| Error::io("punch", &path, error)),
         }
     }
-}
 
-/// Joins neighbouring holes: fewer, larger extents for the file system to track.
-fn coalesce(mut holes: Vec<(FileId, u64, u64)>) -> Vec<(FileId, u64, u64)> {
-    holes.sort_unstable();
-    let mut joined: Vec<(FileId, u64, u64)> = Vec::with_capacity(holes.len());
-    for (file, offset, length) in holes {
-        match joined.last_mut() {
-            Some(last) if last.0 == file && last.1 + last.2 == offset => last.2 += length,
-            _ => joined.push((file, offset, length)),
+    /// Looks what so many of the files that were there at open have besides the tables they had
+    /// then. Returns whether there are more.
+    pub(crate) fn look_at_found_files(&self, most: usize) -> bool {
+        let files = {
+            let mut state = lock(&self.state);
+            let rest = state.unseen.len().saturating_sub(most);
+            state.unseen.split_off(rest)
+        };
+        for (file, live) in files {
+            // What is wrong with it is told to whoever reads it.
+            let Ok(Some((dead, given_back))) = self.unexplained(file, &live) else { continue };
+            let accounts = &mut lock(&self.state).accounts;
+            if given_back {
+                accounts.add_holes(file, &dead);
+            } else {
+                accounts.add_dead(file, dead.iter(), Instant::default(), self.can_punch());
+            }
         }
+        !lock(&self.state).unseen.is_empty()
     }
-    joined
+
+    /// What a file has of tables that are not `live`, and whether that was given back.
+    fn unexplained(&self, file: FileId, live: &Extents) -> Result<Option<(Extents, bool)>> {
+        let path = table_file_name(&self.directory, file);
+        let failed = |error| Error::io("open", &path, error);
+        let handle = self.vfs.open(&path, OpenOptions::READ).map_err(failed)?;
+        let length = handle.len().map_err(failed)?;
+        let explained = HEADER_BYTES + live.bytes() + UNEXPLAINED_BYTES;
+        if length <= explained {
+            return Ok(None);
+        }
+        let described = CompactionFile::open(&handle, &path, file)?;
+        let mut dead = Extents::default();
+        let page = PAGE_BYTES as u64;
+        dead.extend(
+            described
+                .tables
+                .iter()
+                .map(|table| table.offset..table.offset + table.length.next_multiple_of(page)),
+        );
+        live.iter().for_each(|range| dead.remove(&range));
+        let overhead = length - (live.bytes() + dead.bytes()).min(length);
+        let allocated = handle.allocated().map_err(failed)?;
+        let given_back = allocated <= live.bytes() + overhead + UNEXPLAINED_BYTES;
+        Ok((!dead.is_empty()).then_some((dead, given_back)))
+    }
 }
 
 #[cfg(test)]

@@ -26,5 +26,5 @@ pub use sateen_control::StallCause;
 pub(crate) use sharded::{ShardedCounters, Ticker};
 pub use snapshot::{
     ColumnFamilyMetrics, CompactionTotals, Counts, FlushTotals, LevelShape, MemoryUse, Metrics,
-    Operation, OperationLatency, SchedulerMetrics, StallTotals,
+    Operation, OperationLatency, SchedulerMetrics, StallTotals, TableFile, TableFileTotals,
 };

@@ -252,6 +252,43 @@ impl MemoryUse {
     }
 }
 
+/// What a file of tables holds, and what it does not hold any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableFile {
+    /// The number in its name.
+    pub number: u64,
+    /// Bytes of tables that are needed.
+    pub live_bytes: u64,
+    /// Bytes of others that it still takes.
+    pub dead_bytes: u64,
+    /// Bytes given back to the file system.
+    pub punched_bytes: u64,
+    /// The holes that those are.
+    pub holes: u32,
+}
+
+/// The files of tables that hold anything, together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableFileTotals {
+    /// How many.
+    pub files: u64,
+    /// Bytes of tables that are needed.
+    pub live_bytes: u64,
+    /// Bytes of others that they still take.
+    pub dead_bytes: u64,
+    /// Bytes that they gave back to the file system.
+    pub punched_bytes: u64,
+    /// The holes that those are.
+    pub holes: u64,
+    /// Files removed since open.
+    pub removed: u64,
+    /// Whether the file system gives back parts of files, as far as is known. Where it does not,
+    /// what is dead goes with its file.
+    pub punching: bool,
+}
+
 /// Everything that the engine can tell about itself at one moment.
 ///
 /// Counts, flushes, compactions, stalls and I/O are totals since open: two snapshots subtract.
@@ -293,6 +330,8 @@ pub struct Metrics {
     pub snapshots: u64,
     /// Bytes in files that no version needs and that are not given back yet.
     pub obsolete_bytes: u64,
+    /// The files that hold tables.
+    pub table_files: TableFileTotals,
     /// Bytes of write-ahead logs that recovery would read.
     pub live_wal_bytes: u64,
 }

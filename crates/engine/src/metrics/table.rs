@@ -478,6 +478,44 @@ const STATE: &[Family] = &[
             s.number(m.obsolete_bytes);
         },
     ),
+    gauge("sateen_table_files", "files", "Files that hold tables.", |m, s| {
+        s.number(m.table_files.files);
+    }),
+    gauge(
+        "sateen_table_file_bytes",
+        "bytes",
+        "Bytes of files that hold tables, by state: needed (live), not needed any more and still \
+         there (dead), given back to the file system (punched).",
+        |m, s| {
+            s.labelled(&[("state", "live")], m.table_files.live_bytes);
+            s.labelled(&[("state", "dead")], m.table_files.dead_bytes);
+            s.labelled(&[("state", "punched")], m.table_files.punched_bytes);
+        },
+    ),
+    gauge(
+        "sateen_table_file_holes",
+        "holes",
+        "Holes in files that hold tables: extents that their file system has to keep apart.",
+        |m, s| {
+            s.number(m.table_files.holes);
+        },
+    ),
+    gauge(
+        "sateen_table_file_punching",
+        "1 or 0",
+        "1 if the file system gives back parts of files, as far as is known, else 0.",
+        |m, s| {
+            s.number(u64::from(m.table_files.punching));
+        },
+    ),
+    counter(
+        "sateen_table_files_removed_total",
+        "files",
+        "Files of tables that were removed.",
+        |m, s| {
+            s.number(m.table_files.removed);
+        },
+    ),
     gauge(
         "sateen_live_wal_bytes",
         "bytes",

@@ -359,6 +359,10 @@ impl VfsFile for FaultFile {
         self.inner.len()
     }
 
+    fn allocated(&self) -> io::Result<u64> {
+        self.inner.allocated()
+    }
+
     fn links(&self) -> io::Result<u64> {
         self.inner.links()
     }

@@ -323,6 +323,11 @@ impl VfsFile for MemFile {
         Ok(lock(&self.live).state.contents(self.inode).ok_or(Errno::BADF)?.len())
     }
 
+    fn allocated(&self) -> io::Result<u64> {
+        let live = lock(&self.live);
+        Ok(live.state.contents(self.inode).ok_or(Errno::BADF)?.allocated_bytes())
+    }
+
     fn poison(&self) {
         self.fail_sync(&mut lock(&self.live));
     }

@@ -316,6 +316,10 @@ impl VfsFile for MeteredFile {
         self.inner.len()
     }
 
+    fn allocated(&self) -> io::Result<u64> {
+        self.inner.allocated()
+    }
+
     fn links(&self) -> io::Result<u64> {
         self.inner.links()
     }

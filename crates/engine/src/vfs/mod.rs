@@ -69,6 +69,10 @@ pub trait VfsFile: Send + Sync + Debug {
     fn truncate(&self, length: u64) -> io::Result<()>;
     /// The length in bytes.
     fn len(&self) -> io::Result<u64>;
+    /// The bytes that the file takes on disk, holes left out; its length where that is not known.
+    fn allocated(&self) -> io::Result<u64> {
+        self.len()
+    }
     /// How many names the file has; 1 where that is not known.
     fn links(&self) -> io::Result<u64> {
         Ok(1)

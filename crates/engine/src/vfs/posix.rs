@@ -244,6 +244,14 @@ impl VfsFile for PosixFile {
         u64::try_from(stat.st_size).map_err(io::Error::other)
     }
 
+    fn allocated(&self) -> io::Result<u64> {
+        /// What `st_blocks` counts, whatever the file system's own unit is (stat(2)).
+        const BLOCK_BYTES: u64 = 512;
+        let stat = rustix::fs::fstat(&self.fd)?;
+        let blocks = u64::try_from(stat.st_blocks).map_err(io::Error::other)?;
+        Ok(blocks * BLOCK_BYTES)
+    }
+
     fn links(&self) -> io::Result<u64> {
         Ok(rustix::fs::fstat(&self.fd)?.st_nlink)
     }

@@ -15,3 +15,4 @@ mod memory;
 mod meta;
 mod repair;
 mod resume;
+mod space;

@@ -1,10 +1,11 @@
 //! What must hold of giving space back: all of it goes, in steps beside clients, and what has
 //! another name keeps every byte.
 
-use sateen_control::TableId;
-use sateen_control::{SeqNo, UserKey};
+use sateen_control::version::Placement;
+use sateen_control::{SeqNo, TableId, UserKey};
 use tempfile::TempDir;
 
+use super::super::{CompactionFileWriter, DirectoryEntry};
 use super::*;
 use crate::read::table_cache::TableCacheOptions;
 use crate::vfs::PosixVfs;
@@ -72,14 +73,6 @@ fn meta(id: TableId, offset: u64, length: u64) -> TableMeta {
         raw_bytes: 1,
         tail_bytes: 0,
     }
-}
-
-#[test]
-fn neighbouring_holes_become_one() {
-    let file = FileId(7);
-    let holes = vec![(file, 8192, 4096), (FileId(8), 12288, 4096), (file, 4096, 4096)];
-    let joined = coalesce(holes);
-    assert_eq!(joined, vec![(file, 4096, 8192), (FileId(8), 12288, 4096)]);
 }
 
 #[test]
@@ -171,4 +164,106 @@ fn another_name_of_a_file_keeps_its_bytes() {
         assert_eq!(fixture.length(), None);
         assert!(std::fs::read(&other).unwrap() == vec![1; 8 << 20]);
     }
+}
+
+/// When everything is done that is to be done until then.
+fn reclaim_until(reclaimer: &Reclaimer, mut now: Instant, until: Instant) -> Option<Instant> {
+    loop {
+        let next = reclaimer.reclaim(now, Some(RATE)).unwrap();
+        match next {
+            Some(next) if next <= until => now = next,
+            next => return next,
+        }
+    }
+}
+
+#[test]
+fn tables_that_die_one_after_the_other_leave_one_hole() {
+    let (fixture, metas) = Fixture::new(&[1 << 20, 1 << 20, 1 << 20, 1 << 20]);
+    let reclaimer = &fixture.reclaimer;
+    let mut metas: Vec<_> = metas.into_iter().map(Some).collect();
+    let mut dies = |table: usize| reclaimer.retire(metas[table].take().into_iter());
+    let second = |n: u64| Instant(n * 1_000_000_000);
+    dies(1);
+    assert_eq!(reclaim_until(reclaimer, second(1), second(3)), Some(second(11)));
+    dies(0);
+    assert_eq!(reclaim_until(reclaimer, second(4), second(10)), Some(second(11)));
+    assert_eq!(reclaimer.obsolete_bytes(), 2 << 20);
+    assert_eq!(fixture.allocated(), 4 << 20);
+    reclaim_until(reclaimer, second(11), second(13));
+    let space = *reclaimer.spaces().first().unwrap();
+    assert_eq!(space.live_bytes, 2 << 20);
+    if reclaimer.can_punch() {
+        assert_eq!((space.dead_bytes, space.punched_bytes, space.holes), (0, 2 << 20, 1));
+        assert_eq!(fixture.allocated(), 2 << 20);
+    } else {
+        assert_eq!((space.dead_bytes, space.gives_back), (2 << 20, false));
+    }
+    // With those that die before their time is up the file goes, and no hole is made of them.
+    let holes = reclaimer.counters.holes_punched.load(Ordering::Relaxed);
+    dies(2);
+    assert_eq!(reclaim_until(reclaimer, second(20), second(22)), Some(second(30)));
+    dies(3);
+    assert_eq!(reclaim_until(reclaimer, second(23), second(25)), None);
+    assert_eq!((fixture.length(), reclaimer.spaces()), (None, vec![]));
+    assert_eq!(reclaimer.counters.holes_punched.load(Ordering::Relaxed), holes);
+}
+
+#[test]
+fn where_holes_cannot_be_what_is_dead_is_known() {
+    let (fixture, mut metas) = Fixture::new(&[1 << 20, 1 << 20]);
+    fixture.reclaimer.no_holes.store(true, Ordering::Relaxed);
+    let live = metas.pop();
+    fixture.reclaimer.retire(metas.into_iter());
+    assert_eq!(fixture.reclaimer.reclaim(Instant(0), None).unwrap(), None);
+    let space = *fixture.reclaimer.spaces().first().unwrap();
+    assert_eq!((space.live_bytes, space.dead_bytes, space.gives_back), (1 << 20, 1 << 20, false));
+    drop(live);
+}
+
+#[test]
+fn what_was_dead_at_open_is_found_and_given_back() {
+    let (fixture, _) = Fixture::new(&[]);
+    let vfs = &fixture.reclaimer.vfs;
+    std::fs::remove_file(fixture.path()).unwrap();
+    let class = IoClass::Deep(1);
+    let mut writer =
+        CompactionFileWriter::create(vfs.as_ref(), &fixture.path(), FILE, 1, false, class).unwrap();
+    let mut metas = Vec::new();
+    for table in (0..4).map(TableId) {
+        writer.begin_table(table).unwrap();
+        writer.append(&vec![1; 1 << 20]).unwrap();
+        let entry = DirectoryEntry { table, ..DirectoryEntry::default() };
+        let (offset, length) = writer.finish_table(&entry).unwrap();
+        metas.push(Arc::new(meta(table, offset, length)));
+    }
+    writer.finish().unwrap();
+    let live: Vec<_> = [0, 2].map(|table: usize| metas[table].clone()).into();
+    // The second time they are given back already, and are not once more.
+    for again in [false, true] {
+        let cache = fixture.reclaimer.tables.clone();
+        let directory = fixture.directory.path().to_owned();
+        let reclaimer = Reclaimer::new(directory, vfs.clone(), cache);
+        reclaimer.found(live.iter());
+        assert!(reclaimer.has_due_work());
+        assert!(!reclaimer.look_at_found_files(16));
+        reclaimer.reclaim(Instant(0), None).unwrap();
+        let punched = reclaimer.counters.bytes_punched.load(Ordering::Relaxed);
+        if reclaimer.can_punch() {
+            assert_eq!(punched, if again { 0 } else { 2 << 20 });
+            let space = *reclaimer.spaces().first().unwrap();
+            assert_eq!((space.dead_bytes, space.punched_bytes, space.holes), (0, 2 << 20, 2));
+            assert!(fixture.allocated() < 3 << 20);
+        }
+        assert!(!reclaimer.has_due_work());
+    }
+    let bytes = std::fs::read(fixture.path()).unwrap();
+    for table in &live {
+        let range = Extents::of(table).unwrap();
+        let range = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
+        assert!(bytes[range].iter().all(|&byte| byte == 1));
+    }
+    // The directory is there still.
+    let file = vfs.open(&fixture.path(), OpenOptions::READ).unwrap();
+    assert_eq!(CompactionFile::open(&file, &fixture.path(), FILE).unwrap().tables.len(), 4);
 }

@@ -47,6 +47,8 @@ pub enum Fault {
     Quota,
     /// It fails with EINTR and does nothing.
     Interrupted,
+    /// It fails with EOPNOTSUPP and does nothing.
+    Unsupported,
     /// A read returns half of what there is; a write does its first half and fails with ENOSPC.
     Short,
     /// One bit of what is read or written is wrong.
@@ -79,6 +81,9 @@ impl Fault {
             Fault::Short | Fault::FlippedBit | Fault::Zeros | Fault::Bandwidth(_) => {
                 matches!(operation, Op::Read | Op::Write)
             }
+            Fault::Unsupported => {
+                matches!(operation, Op::PunchHole | Op::Preallocate | Op::CloneFile)
+            }
             Fault::StaleBlock => {
                 matches!(operation, Op::Read | Op::Write | Op::PunchHole | Op::Truncate)
             }
@@ -91,6 +96,7 @@ impl Fault {
             Fault::NoSpace => Some(Errno::NOSPC.into()),
             Fault::Quota => Some(Errno::DQUOT.into()),
             Fault::Interrupted => Some(Errno::INTR.into()),
+            Fault::Unsupported => Some(Errno::OPNOTSUPP.into()),
             _ => None,
         }
     }

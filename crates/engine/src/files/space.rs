@@ -1,0 +1,325 @@
+//! What is where in compaction files: ranges of bytes, and of each file which are needed, which are
+//! not and still take space, and which were given back. Sums only; nothing here touches a disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sateen_control::compaction::FileSpace;
+use sateen_control::version::{Placement, TableMeta};
+use sateen_control::{FileId, Instant};
+
+use super::PAGE_BYTES;
+
+/// So long after it has died a table is still in its place. Those beside it that die meanwhile go
+/// with it, in one hole; and if all do, the file goes, and there never is a hole.
+const DEAD_WAIT: Duration = Duration::from_secs(10);
+
+/// A hole costs its file system as much as so many bytes, however small it is.
+const HOLE_BYTES_MIN: u64 = 256 << 10;
+
+/// Ranges of bytes, none of which touches another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Extents(BTreeMap<u64, u64>);
+
+impl Extents {
+    /// The range that `table` takes of its file, padding included; `None` if it is the whole file.
+    pub(super) fn of(table: &TableMeta) -> Option<Range<u64>> {
+        let Placement::Slice { offset, length, .. } = table.placement else { return None };
+        Some(offset..offset + length.next_multiple_of(PAGE_BYTES as u64))
+    }
+
+    pub(super) fn insert(&mut self, range: Range<u64>) {
+        if range.is_empty() {
+            return;
+        }
+        let Range { mut start, mut end } = range;
+        while let Some((&other, &other_end)) = self.0.range(..=end).next_back()
+            && other_end >= start
+        {
+            self.0.remove(&other);
+            start = start.min(other);
+            end = end.max(other_end);
+        }
+        self.0.insert(start, end);
+    }
+
+    pub(super) fn remove(&mut self, range: &Range<u64>) {
+        while let Some((&start, &end)) = self.0.range(..range.end).next_back()
+            && end > range.start
+        {
+            self.0.remove(&start);
+            if range.end < end {
+                self.0.insert(range.end, end);
+            }
+            if start < range.start {
+                self.0.insert(start, range.start);
+            }
+        }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.iter().map(|range| range.end - range.start).sum()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = Range<u64>> {
+        self.0.iter().map(|(&start, &end)| start..end)
+    }
+
+    /// What it takes to give them back.
+    pub(super) fn cost(&self) -> u64 {
+        self.iter().map(|range| cost(&range)).sum()
+    }
+
+    /// Takes the first ones, or the last ones, that cost no more than `most`, the last of them in
+    /// part.
+    pub(super) fn take(&mut self, most: u64, from_end: bool) -> Extents {
+        let mut taken = Extents::default();
+        let mut left = most;
+        while left > 0
+            && let Some(range) = if from_end { self.iter().next_back() } else { self.iter().next() }
+        {
+            let piece = match (range.end - range.start > left, from_end) {
+                (false, _) => range,
+                (true, false) => range.start..range.start + left,
+                (true, true) => range.end - left..range.end,
+            };
+            left = left.saturating_sub(cost(&piece));
+            self.remove(&piece);
+            taken.insert(piece);
+        }
+        taken
+    }
+}
+
+impl Extend<Range<u64>> for Extents {
+    fn extend<T: IntoIterator<Item = Range<u64>>>(&mut self, ranges: T) {
+        ranges.into_iter().for_each(|range| self.insert(range));
+    }
+}
+
+fn cost(range: &Range<u64>) -> u64 {
+    (range.end - range.start).max(HOLE_BYTES_MIN)
+}
+
+/// One file.
+#[derive(Debug, Default)]
+struct Account {
+    /// Tables in some version, or pinned.
+    tables: u64,
+    live_bytes: u64,
+    /// What nobody needs any more.
+    dead: Extents,
+    /// When that may be given back: where it cannot be, never.
+    due: Option<Instant>,
+    /// What was given back.
+    holes: Extents,
+    /// It has another name, in a checkpoint or elsewhere: all of it stays as it is.
+    shared: bool,
+}
+
+/// A file of which nothing is live.
+#[derive(Clone, Debug)]
+pub(super) struct DeadFile {
+    pub(super) file: FileId,
+    /// What it still has of its tables.
+    pub(super) rest: Extents,
+    pub(super) shared: bool,
+}
+
+/// All files.
+#[derive(Debug, Default)]
+pub(super) struct Accounts {
+    files: BTreeMap<FileId, Account>,
+    /// Those with something to give back, by when.
+    due: BTreeSet<(Instant, FileId)>,
+    /// Raised whenever what is dead or given back changes.
+    changes: u64,
+}
+
+impl Accounts {
+    /// `table` is in a version from now on, for the first time.
+    pub(super) fn add(&mut self, table: &TableMeta) {
+        let account = self.files.entry(table.placement.file()).or_default();
+        account.tables += 1;
+        account.live_bytes += live_bytes(table);
+    }
+
+    /// The file has another name: what is dead in it stays. Nothing if there is no such file.
+    pub(super) fn mark_shared(&mut self, file: FileId) {
+        if let Some(account) = self.files.get_mut(&file) {
+            account.shared = true;
+            if let Some(due) = account.due.take() {
+                self.due.remove(&(due, file));
+            }
+        }
+    }
+
+    /// Nobody needs `table` any more. Gives its file back if it was the last one there.
+    pub(super) fn bury(
+        &mut self,
+        table: &Arc<TableMeta>,
+        now: Instant,
+        can_punch: bool,
+    ) -> Option<DeadFile> {
+        let file = table.placement.file();
+        let account = self.files.get_mut(&file)?;
+        account.tables = account.tables.saturating_sub(1);
+        account.live_bytes = account.live_bytes.saturating_sub(live_bytes(table));
+        let range = Extents::of(table).unwrap_or(0..table.size_bytes);
+        self.changes += 1;
+        if account.tables > 0 {
+            self.add_dead(file, std::iter::once(range), now + DEAD_WAIT, can_punch);
+            return None;
+        }
+        let mut account = self.files.remove(&file)?;
+        account.due.map(|due| self.due.remove(&(due, file)));
+        account.dead.insert(range);
+        Some(DeadFile { file, rest: account.dead, shared: account.shared })
+    }
+
+    /// These ranges of a file are dead, and may be given back from `due` on. Nothing if there is no
+    /// such file any more.
+    pub(super) fn add_dead(
+        &mut self,
+        file: FileId,
+        ranges: impl Iterator<Item = Range<u64>>,
+        due: Instant,
+        can_punch: bool,
+    ) {
+        let Some(account) = self.files.get_mut(&file) else { return };
+        account.dead.extend(ranges);
+        self.changes += 1;
+        if account.due.is_none() && can_punch && !account.shared && !account.dead.is_empty() {
+            account.due = Some(due);
+            self.due.insert((due, file));
+        }
+    }
+
+    /// These ranges of a file were given back.
+    pub(super) fn add_holes(&mut self, file: FileId, ranges: &Extents) {
+        if let Some(account) = self.files.get_mut(&file) {
+            account.holes.extend(ranges.iter());
+            self.changes += 1;
+        }
+    }
+
+    /// Takes from the next file that is due at `now` what costs no more than `most`. With `None`
+    /// all of a file, due or not.
+    pub(super) fn take_dead(
+        &mut self,
+        now: Option<Instant>,
+        most: u64,
+    ) -> Option<(FileId, Extents)> {
+        let &(due, file) = self.due.first()?;
+        if now.is_some_and(|now| now < due) {
+            return None;
+        }
+        let account = self.files.get_mut(&file)?;
+        let taken = account.dead.take(most, false);
+        if account.dead.is_empty() {
+            self.due.pop_first();
+            account.due = None;
+        }
+        Some((file, taken))
+    }
+
+    /// When something is to be given back.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.due.first().map(|(due, _)| *due)
+    }
+
+    /// What it takes to give back all that may be.
+    pub(super) fn due_cost(&self) -> u64 {
+        self.due.iter().filter_map(|(_, file)| self.files.get(file)).map(|a| a.dead.cost()).sum()
+    }
+
+    /// Bytes of dead tables in files that have others. What a checkpoint shares is not dead there.
+    pub(super) fn dead_bytes(&self) -> u64 {
+        let own = self.files.values().filter(|account| !account.shared);
+        own.map(|account| account.dead.bytes()).sum()
+    }
+
+    /// The files that hold anything reachable.
+    pub(super) fn files(&self) -> impl Iterator<Item = FileId> {
+        self.files.keys().copied()
+    }
+
+    /// Says that anything may have changed if it is not what it was.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// What each file holds. What a checkpoint shares takes no space of this database's.
+    pub(super) fn spaces(&self, can_punch: bool) -> Vec<FileSpace> {
+        let space = |(&file, account): (&FileId, &Account)| FileSpace {
+            file,
+            live_bytes: account.live_bytes,
+            dead_bytes: account.dead.bytes(),
+            gives_back: can_punch || account.shared,
+            punched_bytes: account.holes.bytes(),
+            holes: u32::try_from(account.holes.len()).unwrap_or(u32::MAX),
+        };
+        self.files.iter().map(space).collect()
+    }
+}
+
+fn live_bytes(table: &TableMeta) -> u64 {
+    Extents::of(table).map_or(table.size_bytes, |range| range.end - range.start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extents(ranges: &[(u64, u64)]) -> Extents {
+        let mut extents = Extents::default();
+        extents.extend(ranges.iter().map(|(start, end)| *start..*end));
+        extents
+    }
+
+    #[test]
+    fn what_touches_becomes_one() {
+        let mut all = extents(&[(10, 20), (30, 40), (20, 25)]);
+        assert_eq!(all, extents(&[(10, 25), (30, 40)]));
+        all.insert(24..31);
+        assert_eq!(all, extents(&[(10, 40)]));
+        all.insert(5..50);
+        assert_eq!((all.len(), all.bytes()), (1, 45));
+    }
+
+    #[test]
+    fn what_is_removed_may_part_what_was_one() {
+        let mut all = extents(&[(10, 40), (50, 60)]);
+        all.remove(&(20..30));
+        assert_eq!(all, extents(&[(10, 20), (30, 40), (50, 60)]));
+        all.remove(&(15..55));
+        assert_eq!(all, extents(&[(10, 15), (55, 60)]));
+        all.remove(&(60..70));
+        assert_eq!(all.bytes(), 10);
+    }
+
+    #[test]
+    fn what_is_taken_costs_no_more_than_it_may() {
+        const M: u64 = 1 << 20;
+        let all = extents(&[(0, 4096), (M, 2 * M), (4 * M, 6 * M)]);
+        assert_eq!(all.cost(), HOLE_BYTES_MIN + 3 * M);
+        let (mut first, mut last) = (all.clone(), all.clone());
+        let taken = first.take(2 * M, false);
+        assert_eq!(taken, extents(&[(0, 4096), (M, 2 * M), (4 * M, 5 * M - HOLE_BYTES_MIN)]));
+        assert_eq!(first, extents(&[(5 * M - HOLE_BYTES_MIN, 6 * M)]));
+        assert_eq!(last.take(M, true), extents(&[(5 * M, 6 * M)]));
+        assert_eq!(last, extents(&[(0, 4096), (M, 2 * M), (4 * M, 5 * M)]));
+        assert_eq!(last.take(u64::MAX, true), extents(&[(0, 4096), (M, 2 * M), (4 * M, 5 * M)]));
+        assert!(last.is_empty());
+    }
+}
