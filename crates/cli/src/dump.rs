@@ -314,6 +314,9 @@ fn edit_text(edit: &VersionEdit) -> String {
     if let Some(name) = &edit.create {
         lines.push(format!("create {}", text(name.as_bytes())));
     }
+    if let Some(region) = &edit.region {
+        lines.push(format!("region of family {} from {}", region.of.0, text(&region.begin)));
+    }
     if edit.drop {
         lines.push("drop".to_owned());
     }
@@ -348,6 +351,10 @@ fn edit_json(edit: &VersionEdit) -> Value {
     object.insert("column_family".into(), edit.column_family.0.into());
     if let Some(name) = &edit.create {
         object.insert("create".into(), name.as_str().into());
+    }
+    if let Some(region) = &edit.region {
+        let of = json!({ "column_family": region.of.0, "begin": text(&region.begin) });
+        object.insert("region".into(), of);
     }
     if edit.drop {
         object.insert("drop".into(), true.into());

@@ -1,11 +1,14 @@
 //! A column family: its memtables, its version, and the one pointer through which readers see both.
+//! One that has regions holds the keys before all of them itself; each region is a column family
+//! too, to all but clients, who know the whole by one handle.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
-use sateen_control::version::Version;
-use sateen_control::{Admission, ColumnFamilyId, LogNumber, SeqNo};
+use sateen_control::version::{Region, Version};
+use sateen_control::{Admission, ColumnFamilyId, LogNumber, SeqNo, UserKey};
 
 use crate::memtable::{ArenaPool, MemTable};
 use crate::options::ColumnFamilyOptions;
@@ -34,6 +37,11 @@ struct Memory {
 pub(crate) struct ColumnFamilyData {
     id: ColumnFamilyId,
     name: String,
+    /// What it is a part of, if it is.
+    region: Option<Region>,
+    /// Its parts besides itself and the keys at which they begin, ascending. Set once, before
+    /// anybody uses it; empty if it has none.
+    regions: OnceLock<Vec<(UserKey, Arc<ColumnFamilyData>)>>,
     options: ArcSwap<ColumnFamilyOptions>,
     memtable_bytes_max: AtomicUsize,
     super_version: ArcSwap<SuperVersion>,
@@ -48,6 +56,7 @@ impl ColumnFamilyData {
     pub(crate) fn new(
         id: ColumnFamilyId,
         name: String,
+        region: Option<Region>,
         options: ColumnFamilyOptions,
         version: Arc<Version>,
         pool: Arc<ArenaPool>,
@@ -58,6 +67,8 @@ impl ColumnFamilyData {
         ColumnFamilyData {
             id,
             name,
+            region,
+            regions: OnceLock::new(),
             memtable_bytes_max: AtomicUsize::new(memtable_bytes),
             options: ArcSwap::from_pointee(options),
             super_version: ArcSwap::from_pointee(super_version),
@@ -74,6 +85,61 @@ impl ColumnFamilyData {
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What it is a part of, if it is.
+    pub(crate) fn region(&self) -> Option<&Region> {
+        self.region.as_ref()
+    }
+
+    /// Its parts besides itself. Called once, by who makes it.
+    pub(crate) fn set_regions(&self, mut regions: Vec<Arc<ColumnFamilyData>>) {
+        let begin = |data: &Arc<ColumnFamilyData>| data.region.as_ref().map(|r| r.begin.clone());
+        regions.sort_by_key(begin);
+        let regions = regions.into_iter().filter_map(|data| Some((begin(&data)?, data)));
+        let _first = self.regions.set(regions.collect());
+    }
+
+    fn regions(&self) -> &[(UserKey, Arc<ColumnFamilyData>)] {
+        self.regions.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// The part that holds `key`.
+    #[inline]
+    pub(crate) fn tree<'a>(self: &'a Arc<Self>, key: &[u8]) -> &'a Arc<ColumnFamilyData> {
+        let regions = self.regions();
+        if regions.is_empty() {
+            return self;
+        }
+        let after = regions.partition_point(|(begin, _)| **begin <= *key);
+        after.checked_sub(1).and_then(|at| regions.get(at)).map_or(self, |(_, data)| data)
+    }
+
+    /// All its parts in the order of their keys: itself first.
+    pub(crate) fn trees(self: &Arc<Self>) -> impl Iterator<Item = &Arc<ColumnFamilyData>> {
+        std::iter::once(self).chain(self.regions().iter().map(|(_, data)| data))
+    }
+
+    /// The parts that may hold keys from `begin` to `end`, both inclusive.
+    pub(crate) fn trees_between(
+        self: &Arc<Self>,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> impl Iterator<Item = &Arc<ColumnFamilyData>> {
+        let regions = self.regions();
+        let first = begin.map_or(0, |key| regions.partition_point(|(at, _)| **at <= *key));
+        let last = end.map_or(regions.len(), |key| regions.partition_point(|(at, _)| **at <= *key));
+        self.trees().take(last + 1).skip(first)
+    }
+
+    /// The number of the column family that clients know it as a part of.
+    pub(crate) fn whole(&self) -> ColumnFamilyId {
+        self.region.as_ref().map_or(self.id, |region| region.of)
+    }
+
+    /// The keys at which its parts but the first begin.
+    pub(crate) fn region_begins(&self) -> impl Iterator<Item = &UserKey> {
+        self.regions().iter().map(|(begin, _)| begin)
     }
 
     pub(crate) fn options(&self) -> Arc<ColumnFamilyOptions> {
@@ -182,6 +248,54 @@ impl ColumnFamilyData {
         let active = self.super_version.load().active.clone();
         let next = SuperVersion::new(active, sealed, version);
         self.super_version.store(Arc::new(next));
+    }
+}
+
+/// All column families, regions included.
+#[derive(Clone, Default)]
+pub(crate) struct Families {
+    /// Those that clients know.
+    names: BTreeMap<String, ColumnFamilyId>,
+    ids: BTreeMap<ColumnFamilyId, Arc<ColumnFamilyData>>,
+}
+
+impl Families {
+    /// All of them, by number.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Arc<ColumnFamilyData>> + Clone {
+        self.ids.values()
+    }
+
+    /// Those that clients know, by name.
+    pub(crate) fn named(&self) -> impl Iterator<Item = &Arc<ColumnFamilyData>> {
+        self.names.values().filter_map(|id| self.ids.get(id))
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
+        self.names.keys()
+    }
+
+    pub(crate) fn by_name(&self, name: &str) -> Option<&Arc<ColumnFamilyData>> {
+        self.ids.get(self.names.get(name)?)
+    }
+
+    pub(crate) fn by_id(&self, id: ColumnFamilyId) -> Option<&Arc<ColumnFamilyData>> {
+        self.ids.get(&id)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Adds `data` with all its parts.
+    pub(crate) fn insert(&mut self, data: &Arc<ColumnFamilyData>) {
+        self.names.insert(data.name.clone(), data.id);
+        self.ids.extend(data.trees().map(|tree| (tree.id, tree.clone())));
+    }
+
+    /// Removes `data` with all its parts.
+    pub(crate) fn remove(&mut self, data: &Arc<ColumnFamilyData>) {
+        self.names.remove(&data.name);
+        data.trees().for_each(|tree| drop(self.ids.remove(&tree.id)));
     }
 }
 

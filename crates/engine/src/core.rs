@@ -1,6 +1,5 @@
 //! The database behind its handles: the parts, and the operations that need several of them.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,7 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use sateen_control::compaction::{CompactionPlan, Stripes};
-use sateen_control::version::Version;
+use sateen_control::version::{Region, Version};
 use sateen_control::{ColumnFamilyId, Event, Instant, IoClass, SeqNo, UserKey};
 
 use crate::background::compaction_job::{CompactionContext, CompactionJob};
@@ -17,7 +16,7 @@ use crate::background::output::OutputContext;
 use crate::background::pool::Pool;
 use crate::background::state::{Health, HealthState};
 use crate::background::{Driver, Turn};
-use crate::column_family::ColumnFamilyData;
+use crate::column_family::{ColumnFamilyData, Families};
 use crate::error::{Error, Result};
 use crate::files::reclaim::Reclaimer;
 use crate::manifest::version_set::VersionSet;
@@ -41,9 +40,6 @@ use crate::write::{CommitPipeline, Logging, Payload};
 /// together, but each run no less than so much.
 const READING_PART: u64 = 8;
 const CHUNK_BYTES_MIN: u64 = 16 << 10;
-
-/// Column families by name.
-pub(crate) type Families = BTreeMap<String, Arc<ColumnFamilyData>>;
 
 /// Everything that a database consists of. Handles, iterators and threads share it.
 pub(crate) struct DbCore {
@@ -90,7 +86,7 @@ impl DbCore {
     }
 
     pub(crate) fn family_by_id(&self, id: ColumnFamilyId) -> Option<Arc<ColumnFamilyData>> {
-        self.families().values().find(|family| family.id() == id).cloned()
+        self.families().by_id(id).cloned()
     }
 
     pub(crate) fn check_open(&self) -> Result<()> {
@@ -218,10 +214,11 @@ impl DbCore {
         &self,
         id: ColumnFamilyId,
         name: String,
+        region: Option<Region>,
         options: ColumnFamilyOptions,
         version: Arc<Version>,
     ) -> ColumnFamilyData {
-        ColumnFamilyData::new(id, name, options, version, self.pool_memory.clone())
+        ColumnFamilyData::new(id, name, region, options, version, self.pool_memory.clone())
     }
 
     pub(crate) fn has_unlogged_writes(&self) -> bool {
@@ -423,23 +420,39 @@ impl DbCore {
         }
         self.check_writable("a compaction")?;
         if options.flush {
-            self.flush_inner(std::slice::from_ref(family), true)?;
+            let all: Vec<_> = family.trees().cloned().collect();
+            self.flush_inner(&all, true)?;
         }
         let bottommost = control::bottommost(options.rewrite_last_level);
-        let key = |bound: Option<&[u8]>| bound.map(UserKey::from);
-        let (begin, end, cf) = (key(begin), key(end), family.id());
-        let request = self.driver.request(self.now(), options.wait, |request| {
-            Event::CompactRange { request, cf, begin, end, bottommost }
-        });
+        let request = |cf| {
+            let (begin, end) = (begin.map(UserKey::from), end.map(UserKey::from));
+            self.driver.request(self.now(), options.wait, |request| Event::CompactRange {
+                request,
+                cf,
+                begin,
+                end,
+                bottommost,
+            })
+        };
+        let trees = family.trees_between(begin, end);
+        let requests: Vec<_> = trees.map(|tree| request(tree.id())).collect();
         if !options.wait {
             return Ok(());
         }
-        if !self.wait_request(request)? {
-            self.check_open()?;
-            self.health.check()?;
-            return Err(Error::NoSuchColumnFamily(family.name().to_owned()));
+        // Each is waited for, or its answer would be kept for ever.
+        let mut result = Ok(());
+        for request in requests {
+            let done = self.wait_request(request).and_then(|complete| {
+                if complete {
+                    return Ok(());
+                }
+                self.check_open()?;
+                self.health.check()?;
+                Err(Error::NoSuchColumnFamily(family.name().to_owned()))
+            });
+            result = result.and(done);
         }
-        Ok(())
+        result
     }
 
     /// Returns when no background work is left to do.
@@ -484,7 +497,7 @@ impl DbCore {
             .report(self.now(), Event::OptionsChanged { options: control::database(&options) });
         self.options.store(Arc::new(options));
         for family in self.families().values() {
-            let is_default = family.id() == self.default_family.id();
+            let is_default = family.whole() == self.default_family.id();
             let same = || (*family.options()).clone();
             self.put_options(family, if is_default { default_family.clone() } else { same() });
         }
@@ -493,14 +506,14 @@ impl DbCore {
 
     pub(crate) fn set_family_options(
         &self,
-        family: &ColumnFamilyData,
+        family: &Arc<ColumnFamilyData>,
         changes: &[(&str, &str)],
     ) -> Result<()> {
         self.check_writable("changing options")?;
         let _catalogue = lock(&self.catalogue);
         let mut options: ColumnFamilyOptions = (*family.options()).clone();
         options.set_at_run_time(changes)?;
-        self.put_options(family, options);
+        family.trees().for_each(|tree| self.put_options(tree, options.clone()));
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sateen_control::version::VersionEdit;
+use sateen_control::version::{Region, VersionEdit};
 use sateen_control::{ColumnFamilyId, Event, ValueKind};
 
 use crate::background::state::Health;
@@ -20,7 +20,7 @@ use crate::snapshot::Snapshot;
 use crate::sync::lock;
 use crate::vfs::{PosixVfs, Vfs};
 use crate::write::Payload;
-use crate::write::batch::{KEY_BYTES_MAX, WriteBatch};
+use crate::write::batch::{BatchEntry, KEY_BYTES_MAX, WriteBatch};
 
 mod upkeep;
 
@@ -162,13 +162,13 @@ impl Db {
     /// The column family of that name, if there is one.
     #[must_use]
     pub fn column_family(&self, name: &str) -> Option<ColumnFamily> {
-        self.core.families().get(name).map(|data| ColumnFamily { data: data.clone() })
+        self.core.families().by_name(name).map(|data| ColumnFamily { data: data.clone() })
     }
 
     /// The names of all column families, ascending.
     #[must_use]
     pub fn column_families(&self) -> Vec<String> {
-        self.core.families().keys().cloned().collect()
+        self.core.families().names().cloned().collect()
     }
 
     /// Makes a column family.
@@ -183,7 +183,7 @@ impl Db {
         self.core.check_writable("making a column family")?;
         options.validate()?;
         let _catalogue = lock(&self.core.catalogue);
-        if self.core.families().contains_key(name) {
+        if self.core.families().by_name(name).is_some() {
             return Err(Error::InvalidArgument(format!("the column family {name} exists")));
         }
         let data = create_family(&self.core, name, options)?;
@@ -203,61 +203,100 @@ impl Db {
         }
         let _catalogue = lock(&core.catalogue);
         check_family(family)?;
-        let edit =
-            VersionEdit { column_family: family.data.id(), drop: true, ..VersionEdit::default() };
+        let drop = |tree: &Arc<ColumnFamilyData>| {
+            (VersionEdit { column_family: tree.id(), drop: true, ..VersionEdit::default() }, 0)
+        };
+        let edits = family.data.trees().map(drop).collect();
         let last_seqno = core.pipeline.visible_seqno();
         // First the record of it, then no more writes: should it fail, nothing that was written
         // meanwhile is missing. What is written between the two came before the drop.
-        let dropped = core.versions.install(edit, 0, last_seqno, &core.reclaimer);
+        let dropped = core.versions.install_together(edits, last_seqno, &core.reclaimer);
         if let Err(error) = dropped {
             core.driver.chores.after_roll(&[]);
             core.job_failed(&error);
             return Err(error);
         }
-        family.data.mark_dropped();
-        core.pipeline.exclusive(|stage| core.pipeline.remove_family(stage, family.data.id()));
-        core.driver.report(core.now(), Event::ColumnFamilyDropped { cf: family.data.id() });
+        family.data.trees().for_each(|tree| tree.mark_dropped());
+        core.pipeline.exclusive(|stage| {
+            family.data.trees().for_each(|tree| core.pipeline.remove_family(stage, tree.id()));
+        });
+        for tree in family.data.trees() {
+            core.driver.report(core.now(), Event::ColumnFamilyDropped { cf: tree.id() });
+        }
         let mut families = (**core.families()).clone();
-        families.remove(family.name());
+        families.remove(&family.data);
         core.families.store(Arc::new(families));
         Ok(())
     }
 }
 
-/// Makes a column family's durable record and its engine side. The catalogue is locked.
+/// Makes a column family's durable record and its engine side, and those of its regions. The
+/// catalogue is locked.
 pub(crate) fn create_family(
     core: &Arc<DbCore>,
     name: &str,
     options: ColumnFamilyOptions,
 ) -> Result<Arc<ColumnFamilyData>> {
-    let id = core.versions.counters.family();
-    let version = fresh_version(id, &options);
-    let data = Arc::new(core.new_family_data(id, name.to_owned(), options, Arc::new(version)));
-    let edit = VersionEdit {
-        column_family: id,
-        create: Some(name.to_owned()),
-        style: Some(data.options().compaction_style.to_string()),
-        // Its first entry goes to the log in use or a later one.
-        log_number: Some(core.pipeline.exclusive(|stage| stage.wal_number())),
+    let of = core.versions.counters.family();
+    let regions = regions_of(of, name, &options, || core.versions.counters.family());
+    let trees: Vec<_> = std::iter::once((of, name.to_owned(), None))
+        .chain(regions.into_iter().map(|(id, name, region)| (id, name, Some(region))))
+        .map(|(id, name, region)| {
+            let version = Arc::new(fresh_version(id, &options));
+            Arc::new(core.new_family_data(id, name, region, options.clone(), version))
+        })
+        .collect();
+    // Their first entries go to the log in use or a later one.
+    let log = core.pipeline.exclusive(|stage| stage.wal_number());
+    let edit = |data: &Arc<ColumnFamilyData>| VersionEdit {
+        column_family: data.id(),
+        create: Some(data.name().to_owned()),
+        region: data.region().cloned(),
+        style: Some(options.compaction_style.to_string()),
+        log_number: Some(log),
         ..VersionEdit::default()
     };
     let last_seqno = core.pipeline.visible_seqno();
-    let installed = core.versions.install_new(edit, &data, last_seqno, &core.reclaimer);
-    let version = match installed {
-        Ok(version) => version,
+    let edits = trees.iter().map(edit).collect();
+    let installed = core.versions.install_new(edits, &trees, last_seqno, &core.reclaimer);
+    let versions = match installed {
+        Ok(versions) => versions,
         Err(error) => {
             core.driver.chores.after_roll(&[]);
             core.job_failed(&error);
             return Err(error);
         }
     };
-    core.pipeline.exclusive(|stage| core.pipeline.add_family(stage, data.clone()));
+    core.pipeline.exclusive(|stage| {
+        trees.iter().for_each(|tree| core.pipeline.add_family(stage, tree.clone()));
+    });
+    let control_options = Arc::new(control::column_family(&core.options.load(), &options));
+    let (data, regions) = trees.split_first().ok_or(Error::Closed)?;
+    data.set_regions(regions.to_vec());
     let mut families = (**core.families()).clone();
-    families.insert(name.to_owned(), data.clone());
+    families.insert(data);
     core.families.store(Arc::new(families));
-    let options = Arc::new(control::column_family(&core.options.load(), &data.options()));
-    core.driver.report(core.now(), Event::ColumnFamilyAdded { options, version });
-    Ok(data)
+    for version in versions {
+        let options = control_options.clone();
+        core.driver.report(core.now(), Event::ColumnFamilyAdded { options, version });
+    }
+    Ok(data.clone())
+}
+
+/// The regions of a column family that is made with these options: number, name for people, and
+/// what it is.
+pub(crate) fn regions_of(
+    of: ColumnFamilyId,
+    name: &str,
+    options: &ColumnFamilyOptions,
+    mut number: impl FnMut() -> ColumnFamilyId,
+) -> Vec<(ColumnFamilyId, String, Region)> {
+    let begins = options.regions.begins().iter();
+    let region = |(nth, begin): (usize, &Vec<u8>)| {
+        let region = Region { of, begin: begin.as_slice().into() };
+        (number(), format!("{name}, region {}", nth + 2), region)
+    };
+    begins.enumerate().map(region).collect()
 }
 
 fn check_family(family: &ColumnFamily) -> Result<()> {
@@ -327,15 +366,24 @@ impl Db {
             return Err(too_large("a value", batch.value_bytes_largest(), value_bytes_max));
         }
         let families = self.core.families();
-        let mut known = ColumnFamilyId(0);
+        let mut known = &self.core.default_family;
+        let mut in_place = true;
         for entry in batch {
-            if entry.column_family != known {
-                known = entry.column_family;
-                if !families.values().any(|family| family.id() == known) {
-                    return Err(Error::NoSuchColumnFamily(known.to_string()));
-                }
+            if entry.column_family != known.id() {
+                let family = families.by_id(entry.column_family);
+                let family = family.filter(|family| family.region().is_none());
+                let gone = || Error::NoSuchColumnFamily(entry.column_family.to_string());
+                known = family.ok_or_else(gone)?;
             }
+            in_place &= Arc::ptr_eq(known.tree(entry.key), known);
         }
+        // Entries of other regions than the first go there.
+        let region = |entry: &BatchEntry<'_>| {
+            let family = families.by_id(entry.column_family);
+            family.map_or(entry.column_family, |family| family.tree(entry.key).id())
+        };
+        let moved = if in_place { None } else { Some(batch.moved(region)?) };
+        let batch = moved.as_ref().unwrap_or(batch);
         self.core.write(&Payload::Batch(batch), batch.len_bytes() as u64, options)
     }
 
@@ -355,7 +403,7 @@ impl Db {
         if value.len() as u64 > value_bytes_max {
             return Err(too_large("a value", value.len(), value_bytes_max));
         }
-        let payload = Payload::Single { family: family.id(), kind, key, value };
+        let payload = Payload::Single { family: family.tree(key).id(), kind, key, value };
         self.core.write(&payload, (key.len() + value.len()) as u64, options)
     }
 
@@ -439,18 +487,33 @@ impl Db {
         let timer = core.metrics.start(Operation::MultiGet);
         let (mut hits, mut value_bytes) = (0, 0);
         let checked = core.check_open().and_then(|()| check_family(family));
-        let super_version = family.data.super_version();
-        let seqno = options.seqno().unwrap_or_else(|| core.pipeline.visible_seqno());
-        let lookup = core.lookup(options.fill_cache);
         // In key order neighbours share blocks; the answers go back to where they were asked for.
         let mut order: Vec<usize> = (0..keys.len()).collect();
         order.sort_unstable_by(|a, b| keys[*a].as_ref().cmp(keys[*b].as_ref()));
+        // The order matters: see `SuperVersion`.
+        let mut trees = Vec::new();
+        for at in &order {
+            let tree = family.data.tree(keys[*at].as_ref());
+            if trees.last().is_none_or(|(last, _)| *last != tree.id()) {
+                trees.push((tree.id(), tree.super_version()));
+            }
+        }
+        let seqno = options.seqno().unwrap_or_else(|| core.pipeline.visible_seqno());
+        let lookup = core.lookup(options.fill_cache);
+        let mut trees = trees.into_iter().peekable();
+        let mut current = None;
         let mut answers: Vec<Result<Option<PinnedSlice>>> = Vec::new();
         answers.resize_with(keys.len(), || Ok(None));
         for at in order {
-            let answer = match &checked {
-                Ok(()) => super_version.get(keys[at].as_ref(), seqno, &lookup, Pin),
-                Err(error) => Err(error.clone()),
+            let key = keys[at].as_ref();
+            let tree = family.data.tree(key).id();
+            if let Some(next) = trees.next_if(|(id, _)| *id == tree) {
+                current = Some(next.1);
+            }
+            let answer = match (&checked, &current) {
+                (Ok(()), Some(super_version)) => super_version.get(key, seqno, &lookup, Pin),
+                (Ok(()), None) => Ok(None),
+                (Err(error), _) => Err(error.clone()),
             };
             if let Ok(Some(value)) = &answer {
                 hits += 1;
@@ -465,7 +528,7 @@ impl Db {
     #[inline]
     fn find<S: ValueSink>(
         &self,
-        family: &ColumnFamilyData,
+        family: &Arc<ColumnFamilyData>,
         key: &[u8],
         options: &ReadOptions,
         sink: S,
@@ -474,7 +537,7 @@ impl Db {
         core.check_open()?;
         let timer = core.metrics.start(Operation::Get);
         // The order matters: see `SuperVersion`.
-        let super_version = family.super_version();
+        let super_version = family.tree(key).super_version();
         let seqno = options.seqno().unwrap_or_else(|| core.pipeline.visible_seqno());
         let found = super_version.get(key, seqno, &core.lookup(options.fill_cache), sink)?;
         core.metrics.record_get(timer, found.as_ref().map(|value| value.as_ref().len()));

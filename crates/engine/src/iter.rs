@@ -16,6 +16,7 @@ use crate::read::bounds::IterBounds;
 use crate::read::db_iter::DbIter;
 use crate::read::level_iter::{LevelIter, OpenTable, SortedRun};
 use crate::read::merging_iter::MergingIter;
+use crate::read::regions_iter::RegionsIter;
 use crate::read::super_version::SuperVersion;
 use crate::table::{TableIter, TableIterOptions};
 
@@ -32,9 +33,31 @@ impl SortedRun for Run {
 }
 
 /// Opens tables for a client's iterator.
+#[derive(Clone)]
 pub(crate) struct OpenForRead {
     core: Arc<DbCore>,
     options: TableIterOptions,
+}
+
+impl OpenForRead {
+    /// All that `pinned` has within `bounds`, in order.
+    fn tree(&self, pinned: &SuperVersion, bounds: &IterBounds) -> MergingIter<Child> {
+        let mut children: Vec<Child> = std::iter::once(&pinned.active)
+            .chain(&pinned.sealed)
+            .filter(|memtable| !memtable.is_empty())
+            .map(|memtable| Child::Memory(memtable.iter()))
+            .collect();
+        for level in pinned.version.levels() {
+            for run in level.runs() {
+                children.push(Child::Run(LevelIter::new(
+                    run.clone(),
+                    self.clone(),
+                    bounds.clone(),
+                )));
+            }
+        }
+        MergingIter::new(children)
+    }
 }
 
 impl OpenTable for OpenForRead {
@@ -51,49 +74,81 @@ pub(crate) enum Child {
     Run(LevelIter<Run, OpenForRead>),
 }
 
-macro_rules! each {
-    ($self:ident, $iter:ident => $call:expr) => {
-        match $self {
-            Child::Memory($iter) => $call,
-            Child::Run($iter) => $call,
+/// What an iterator goes through: one tree, or those of regions.
+enum Source {
+    Tree(MergingIter<Child>),
+    Regions(RegionsIter<MergingIter<Child>>),
+}
+
+/// What is one iterator or another is one.
+macro_rules! either_is_an_iterator {
+    ($either:ident: $a:ident, $b:ident) => {
+        impl InternalIterator for $either {
+            #[inline]
+            fn valid(&self) -> bool {
+                match self {
+                    $either::$a(iter) => iter.valid(),
+                    $either::$b(iter) => iter.valid(),
+                }
+            }
+            fn seek_to_first(&mut self) -> Result<()> {
+                match self {
+                    $either::$a(iter) => iter.seek_to_first(),
+                    $either::$b(iter) => iter.seek_to_first(),
+                }
+            }
+            fn seek_to_last(&mut self) -> Result<()> {
+                match self {
+                    $either::$a(iter) => iter.seek_to_last(),
+                    $either::$b(iter) => iter.seek_to_last(),
+                }
+            }
+            fn seek(&mut self, target: &[u8]) -> Result<()> {
+                match self {
+                    $either::$a(iter) => iter.seek(target),
+                    $either::$b(iter) => iter.seek(target),
+                }
+            }
+            fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+                match self {
+                    $either::$a(iter) => iter.seek_for_prev(target),
+                    $either::$b(iter) => iter.seek_for_prev(target),
+                }
+            }
+            #[inline]
+            fn next(&mut self) -> Result<()> {
+                match self {
+                    $either::$a(iter) => iter.next(),
+                    $either::$b(iter) => iter.next(),
+                }
+            }
+            #[inline]
+            fn prev(&mut self) -> Result<()> {
+                match self {
+                    $either::$a(iter) => iter.prev(),
+                    $either::$b(iter) => iter.prev(),
+                }
+            }
+            #[inline]
+            fn key(&self) -> &[u8] {
+                match self {
+                    $either::$a(iter) => iter.key(),
+                    $either::$b(iter) => iter.key(),
+                }
+            }
+            #[inline]
+            fn value(&self) -> &[u8] {
+                match self {
+                    $either::$a(iter) => iter.value(),
+                    $either::$b(iter) => iter.value(),
+                }
+            }
         }
     };
 }
 
-impl InternalIterator for Child {
-    #[inline]
-    fn valid(&self) -> bool {
-        each!(self, iter => iter.valid())
-    }
-    fn seek_to_first(&mut self) -> Result<()> {
-        each!(self, iter => iter.seek_to_first())
-    }
-    fn seek_to_last(&mut self) -> Result<()> {
-        each!(self, iter => iter.seek_to_last())
-    }
-    fn seek(&mut self, target: &[u8]) -> Result<()> {
-        each!(self, iter => iter.seek(target))
-    }
-    fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
-        each!(self, iter => iter.seek_for_prev(target))
-    }
-    #[inline]
-    fn next(&mut self) -> Result<()> {
-        each!(self, iter => iter.next())
-    }
-    #[inline]
-    fn prev(&mut self) -> Result<()> {
-        each!(self, iter => iter.prev())
-    }
-    #[inline]
-    fn key(&self) -> &[u8] {
-        each!(self, iter => iter.key())
-    }
-    #[inline]
-    fn value(&self) -> &[u8] {
-        each!(self, iter => iter.value())
-    }
-}
+either_is_an_iterator!(Child: Memory, Run);
+either_is_an_iterator!(Source: Tree, Regions);
 
 /// A cursor over the keys of a column family in order, as they were when it was made (or at the
 /// snapshot of its options). It keeps what it sees from being reclaimed until it is dropped.
@@ -116,9 +171,10 @@ impl InternalIterator for Child {
 /// # Ok::<(), sateen::Error>(())
 /// ```
 pub struct Iter {
-    inner: DbIter<MergingIter<Child>>,
+    inner: DbIter<Source>,
     core: Arc<DbCore>,
-    _pinned: Arc<SuperVersion>,
+    /// What it sees; that of regions is held by their source.
+    _pinned: Option<Arc<SuperVersion>>,
     steps: u64,
 }
 
@@ -139,25 +195,29 @@ impl Iter {
         if let Some(prefix) = &options.prefix {
             bounds = bounds.with_prefix(prefix);
         }
+        let (lower, upper) = (bounds.lower(), bounds.upper());
+        let mut trees = family.trees_between(lower, upper).peekable();
         // The order matters: see `SuperVersion`.
-        let pinned = family.pin_super_version();
+        let first = trees.next().unwrap_or(family).pin_super_version();
+        let regions: Vec<_> = trees
+            .filter_map(|tree| Some((tree.region()?.begin.clone(), tree.pin_super_version())))
+            .collect();
         let seqno = options.seqno().unwrap_or_else(|| core.pipeline.visible_seqno());
         let table_options = TableIterOptions {
             readahead_bytes: options.readahead_bytes,
             ..TableIterOptions::client(Some(core.blocks.clone()), options.fill_cache)
         };
-        let mut children: Vec<Child> = std::iter::once(&pinned.active)
-            .chain(&pinned.sealed)
-            .filter(|memtable| !memtable.is_empty())
-            .map(|memtable| Child::Memory(memtable.iter()))
-            .collect();
-        for level in pinned.version.levels() {
-            for run in level.runs() {
-                let opener = OpenForRead { core: core.clone(), options: table_options.clone() };
-                children.push(Child::Run(LevelIter::new(run.clone(), opener, bounds.clone())));
-            }
-        }
-        let inner = DbIter::new(MergingIter::new(children), seqno, bounds);
+        let open = OpenForRead { core: core.clone(), options: table_options };
+        let (source, pinned) = if regions.is_empty() {
+            (Source::Tree(open.tree(&first, &bounds)), Some(first))
+        } else {
+            let (begins, others): (Vec<_>, Vec<_>) = regions.into_iter().unzip();
+            let pinned: Vec<_> = std::iter::once(first).chain(others).collect();
+            let of_regions = bounds.clone();
+            let open = move |at: usize| open.tree(&pinned[at], &of_regions);
+            (Source::Regions(RegionsIter::new(Box::new(open), begins)), None)
+        };
+        let inner = DbIter::new(source, seqno, bounds);
         Ok(Iter { inner, core: core.clone(), _pinned: pinned, steps: 0 })
     }
 

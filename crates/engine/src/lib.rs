@@ -38,7 +38,7 @@ pub use iter::Iter;
 pub use observe::PROPERTIES;
 pub use options::{
     ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle, Compression,
-    FlushOptions, OptionInfo, Options, Preemption, ReadOptions, StatisticsLevel, WalMode,
+    FlushOptions, OptionInfo, Options, Preemption, ReadOptions, Regions, StatisticsLevel, WalMode,
     WalRecovery, WriteController, WriteOptions,
 };
 pub use read::super_version::PinnedSlice;

@@ -1,6 +1,7 @@
 //! What the engine tells of itself: metrics in one value, and properties by name as users of
 //! RocksDB ask for them.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use sateen_control::compaction::FileSpace;
@@ -74,16 +75,12 @@ impl Db {
         if begin >= end {
             return 0;
         }
-        let super_version = family.data.super_version();
-        let levels = super_version.version.levels();
-        levels
-            .iter()
-            .flat_map(|level| level.runs())
-            .map(|run| {
-                let tables = run.overlap(begin, end);
-                run.bytes_in(tables)
-            })
-            .sum()
+        let of_tree = |tree: &Arc<ColumnFamilyData>| {
+            let version = tree.super_version().version.clone();
+            let runs = version.levels().iter().flat_map(|level| level.runs());
+            runs.map(|run| run.bytes_in(run.overlap(begin, end))).sum::<u64>()
+        };
+        family.data.trees_between(Some(begin), Some(end)).map(of_tree).sum()
     }
 }
 
@@ -136,23 +133,13 @@ impl DbCore {
         metrics.counts.data_block_misses = self.blocks.misses();
         let families = self.families();
         let (mut active, mut immutable, mut versions) = (0, 0, 0);
-        for family in families.values() {
-            let version = family.super_version().version.clone();
-            let (sealed, sealed_bytes) = family.sealed_usage();
-            active += family.active_memtable().memory_bytes() as u64;
-            immutable += sealed_bytes;
-            versions += version_bytes(&version);
-            let chain = self.driver.compaction_chain(family.id());
-            metrics.column_families.push(ColumnFamilyMetrics {
-                name: family.name().to_owned(),
-                levels: level_shapes(&version),
-                immutable_memtables: sealed as u64,
-                compaction_debt_bytes: self.driver.pending_compaction_bytes(family.id()),
-                chain_length: u64::from(chain.length),
-                chain_bytes: chain.bytes,
-                write_rate_limit: self.write_rate_limit(family),
-            });
+        for tree in families.values() {
+            active += tree.active_memtable().memory_bytes() as u64;
+            immutable += tree.sealed_usage().1;
+            versions += version_bytes(&tree.super_version().version);
         }
+        metrics.column_families =
+            families.named().map(|family| self.family_metrics(family)).collect();
         metrics.scheduler = self.driver.scheduling();
         metrics.memory = MemoryUse {
             active_memtables: active,
@@ -174,6 +161,30 @@ impl DbCore {
         metrics.obsolete_bytes = self.reclaimer.obsolete_bytes();
         metrics.table_files = self.table_file_totals();
         metrics.live_wal_bytes = self.pipeline.live_logs().iter().map(|(_, bytes)| bytes).sum();
+        metrics
+    }
+
+    /// What all regions of a column family have, together.
+    fn family_metrics(&self, family: &Arc<ColumnFamilyData>) -> ColumnFamilyMetrics {
+        let mut metrics =
+            ColumnFamilyMetrics { name: family.name().to_owned(), ..Default::default() };
+        for tree in family.trees() {
+            let chain = self.driver.compaction_chain(tree.id());
+            let shapes = level_shapes(&tree.super_version().version);
+            metrics.levels.resize(metrics.levels.len().max(shapes.len()), LevelShape::default());
+            for (all, shape) in metrics.levels.iter_mut().zip(shapes) {
+                // In a region there is one run to look into, not those of all.
+                all.runs = all.runs.max(shape.runs);
+                all.tables += shape.tables;
+                all.bytes += shape.bytes;
+            }
+            metrics.immutable_memtables += tree.sealed_usage().0 as u64;
+            metrics.compaction_debt_bytes += self.driver.pending_compaction_bytes(tree.id());
+            metrics.chain_length = metrics.chain_length.max(u64::from(chain.length));
+            metrics.chain_bytes = metrics.chain_bytes.max(chain.bytes);
+            let limits = [metrics.write_rate_limit, self.write_rate_limit(tree)];
+            metrics.write_rate_limit = limits.into_iter().flatten().min();
+        }
         metrics
     }
 
@@ -234,53 +245,50 @@ fn level_shapes(version: &Version) -> Vec<LevelShape> {
     version.levels().iter().map(shape).collect()
 }
 
-fn property(core: &DbCore, family: &ColumnFamilyData, name: &str) -> Option<String> {
-    let version = family.super_version().version.clone();
-    let level_of = |prefix: &str| name.strip_prefix(prefix)?.parse::<u8>().ok();
+fn property(core: &DbCore, family: &Arc<ColumnFamilyData>, name: &str) -> Option<String> {
+    let level_of = |prefix: &str| name.strip_prefix(prefix)?.parse::<usize>().ok();
+    let of_level = |level: usize, what: fn(&LevelShape) -> u64| {
+        let metrics = core.family_metrics(family);
+        Some(metrics.levels.get(level).map_or(0, what).to_string())
+    };
     if let Some(level) = level_of("num-files-at-level") {
-        return Some(version.level(level).tables().to_string());
+        return of_level(level, |shape| shape.tables);
     }
     if let Some(level) = level_of("bytes-at-level") {
-        return Some(version.level(level).bytes().to_string());
+        return of_level(level, |shape| shape.bytes);
     }
-    let active = family.active_memtable();
-    let (sealed, sealed_bytes) = family.sealed_usage();
+    let sum =
+        |what: &dyn Fn(&ColumnFamilyData) -> u64| family.trees().map(|t| what(t)).sum::<u64>();
     let number: u64 = match name {
-        "stats" | "levelstats" => return Some(stats_text(core, &version, name == "stats")),
+        "stats" | "levelstats" => return Some(stats_text(core, family, name == "stats")),
         "options" => return Some(core.options.load().to_text()),
         "health" => return Some(core.health.health().name().to_owned()),
-        "estimate-num-keys" => {
-            let entries = version
-                .tables()
-                .map(|(_, _, table)| table.entries.saturating_sub(2 * table.tombstones));
-            let memory = active.entries() as u64;
-            entries.sum::<u64>() + memory
-        }
+        "estimate-num-keys" => sum(&estimated_keys),
         "estimate-live-data-size" | "total-sst-files-size" | "live-sst-files-size" => {
-            version.bytes()
+            sum(&|tree| tree.super_version().version.bytes())
         }
-        "num-immutable-mem-table" => sealed as u64,
-        "mem-table-flush-pending" => u64::from(family.wants_flush()),
+        "num-immutable-mem-table" => sum(&|tree| tree.sealed_usage().0 as u64),
+        "mem-table-flush-pending" => u64::from(family.trees().any(|tree| tree.wants_flush())),
         "compaction-pending" => u64::from(core.driver.has_due_work()),
         "num-running-flushes" => core.driver.running().0,
         "num-running-compactions" => core.driver.running().1,
-        "cur-size-active-mem-table" => active.memory_bytes() as u64,
+        "cur-size-active-mem-table" => sum(&|tree| tree.active_memtable().memory_bytes() as u64),
         "cur-size-all-mem-tables" | "size-all-mem-tables" => {
-            active.memory_bytes() as u64 + sealed_bytes
+            sum(&|tree| tree.active_memtable().memory_bytes() as u64 + tree.sealed_usage().1)
         }
-        "num-entries-active-mem-table" => active.entries() as u64,
-        "num-deletes-active-mem-table" => active.tombstones() as u64,
+        "num-entries-active-mem-table" => sum(&|tree| tree.active_memtable().entries() as u64),
+        "num-deletes-active-mem-table" => sum(&|tree| tree.active_memtable().tombstones() as u64),
         "num-snapshots" => core.snapshots.count() as u64,
         "background-errors" => core.metrics.snapshot().background_errors,
-        "is-write-stopped" => u64::from(core.write_rate_limit(family) == Some(0)),
-        "actual-delayed-write-rate" => core.write_rate_limit(family).unwrap_or(0),
+        "is-write-stopped" => u64::from(core.family_metrics(family).write_rate_limit == Some(0)),
+        "actual-delayed-write-rate" => core.family_metrics(family).write_rate_limit.unwrap_or(0),
         "device-read-bandwidth" => core.driver.device().read_bytes_per_second,
         "device-write-bandwidth" => core.driver.device().write_bytes_per_second,
         "device-barrier-nanoseconds" => core.driver.device().barrier_ns,
         "compaction-debt-milliseconds" => {
             u64::try_from(core.driver.debt().as_millis()).unwrap_or(u64::MAX)
         }
-        "estimate-pending-compaction-bytes" => core.driver.pending_compaction_bytes(family.id()),
+        "estimate-pending-compaction-bytes" => core.family_metrics(family).compaction_debt_bytes,
         "block-cache-usage" => core.blocks.usage_bytes(),
         "block-cache-capacity" => core.blocks.capacity(),
         "block-cache-pinned-usage" => core.blocks.pinned_bytes(),
@@ -290,18 +298,20 @@ fn property(core: &DbCore, family: &ColumnFamilyData, name: &str) -> Option<Stri
     Some(number.to_string())
 }
 
-fn stats_text(core: &DbCore, version: &Version, all: bool) -> String {
+fn estimated_keys(tree: &ColumnFamilyData) -> u64 {
+    let version = tree.super_version().version.clone();
+    let entries =
+        version.tables().map(|(_, _, table)| table.entries.saturating_sub(2 * table.tombstones));
+    entries.sum::<u64>() + tree.active_memtable().entries() as u64
+}
+
+fn stats_text(core: &DbCore, family: &Arc<ColumnFamilyData>, all: bool) -> String {
     use std::fmt::Write;
     let mut text = String::from("level     runs   tables          bytes\n");
-    for (number, level) in version.levels().iter().enumerate() {
+    for (number, level) in core.family_metrics(family).levels.iter().enumerate() {
+        let LevelShape { runs, tables, bytes } = level;
         // Writing to a string does not fail.
-        let _infallible = writeln!(
-            text,
-            "L{number:<8} {:>4} {:>8} {:>14}",
-            level.runs().len(),
-            level.tables(),
-            level.bytes()
-        );
+        let _infallible = writeln!(text, "L{number:<8} {runs:>4} {tables:>8} {bytes:>14}");
     }
     if all {
         // So that the totals are of all files.

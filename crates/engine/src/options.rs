@@ -10,6 +10,7 @@ mod choices;
 pub(crate) mod control;
 mod define;
 mod profile;
+mod regions;
 mod text;
 mod validate;
 
@@ -21,6 +22,7 @@ use std::time::Duration;
 
 use self::choices::WalUnit;
 use self::define::option_struct;
+use self::regions::RegionsText;
 use self::text::{Bytes, Choice, ChoiceList, Count, Flag, Ratio, Span, Text, Unit};
 use crate::error::{Error, Result};
 
@@ -30,6 +32,7 @@ pub use self::choices::{
     WalRecovery, WriteController,
 };
 pub use self::define::OptionInfo;
+pub use self::regions::Regions;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -234,6 +237,10 @@ option_struct! {
         /// The tables of one flush or compaction share one file, which takes one barrier. Without
         /// it each has its own file and barrier, as in stores without logical tables.
         compaction_files: bool = true, Flag, mutable, none;
+        /// How the keys are divided among trees of their own, under one scheduler, one log and one
+        /// memory budget. Decided when the column family is made; 1 takes it as it is. Each region
+        /// has memtables of `memtable_bytes`.
+        regions: Regions = Regions::default(), RegionsText, fixed, none;
         /// Compact only when asked to by `compact_range`.
         disable_auto_compactions: bool = false, Flag, mutable, "disable_auto_compactions";
 
@@ -277,6 +284,16 @@ impl Options {
     /// `InvalidArgument` if there is no such profile, or none yet; the text lists those there are.
     pub fn profile(name: &str) -> Result<Options> {
         profile::options(name)
+    }
+
+    /// These options, and so many regions of the default column family and of those that are made
+    /// with its options: see [`Regions::even`].
+    ///
+    /// # Errors
+    /// As [`Regions::even`].
+    pub fn regions(mut self, count: u32) -> Result<Options> {
+        self.column_family.regions = Regions::even(count)?;
+        Ok(self)
     }
 
     /// The names that [`Options::profile`] takes.

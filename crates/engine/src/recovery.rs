@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use sateen_control::compaction::Stripes;
+use sateen_control::version::VersionEdit;
 use sateen_control::{ColumnFamilyId, Event, FileId, LogNumber, SeqNo, ValueKind};
 
 use crate::background::flush_job::FlushJob;
@@ -19,8 +20,8 @@ use crate::background::output::OutputContext;
 use crate::background::pool::Pool;
 use crate::background::state::HealthState;
 use crate::background::{Driver, Step};
-use crate::column_family::ColumnFamilyData;
-use crate::core::{DbCore, Families, open_tables_max};
+use crate::column_family::{ColumnFamilyData, Families};
+use crate::core::{DbCore, open_tables_max};
 use crate::db::create_family;
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::reclaim::Reclaimer;
@@ -94,7 +95,7 @@ pub(crate) fn open(
     opening.flush_all()?;
     let core = opening.finish(Some(lock))?;
     for (name, options) in family_options {
-        if !core.families().contains_key(*name) {
+        if core.families().by_name(name).is_none() {
             let _catalogue = crate::sync::lock(&core.catalogue);
             create_family(&core, name, options.clone())?;
         }
@@ -160,6 +161,21 @@ fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Box<dyn VfsLock>> {
         },
         _ => Error::io("lock", &path, error),
     })
+}
+
+/// The regions that the options want are those there are, or the options want none.
+fn check_regions(data: &Arc<ColumnFamilyData>) -> Result<()> {
+    let wanted = data.options();
+    let wanted = wanted.regions.begins();
+    if wanted.is_empty() || data.region_begins().map(AsRef::as_ref).eq(wanted) {
+        return Ok(());
+    }
+    Err(Error::InvalidArgument(format!(
+        "regions={}: the column family {} was made with {} regions, and that cannot be changed",
+        data.options().get("regions")?,
+        data.name(),
+        data.trees().count()
+    )))
 }
 
 /// A database that is being opened.
@@ -293,16 +309,32 @@ impl Opening {
     }
 
     fn attach_families(&mut self, family_options: &[(&str, ColumnFamilyOptions)]) -> Result<()> {
-        for (id, state) in self.versions.families() {
-            let own = family_options.iter().find(|(name, _)| *name == state.name);
+        let states = self.versions.families();
+        let mut regions: BTreeMap<ColumnFamilyId, Vec<Arc<ColumnFamilyData>>> = BTreeMap::new();
+        for (id, state) in &states {
+            let of = state.region.as_ref().map(|region| region.of);
+            // Made and dropped together.
+            let whole = states.get(&of.unwrap_or(*id)).unwrap_or(state);
+            let own = family_options.iter().find(|(name, _)| *name == whole.name);
             let options = own.map_or(&self.options.column_family, |(_, options)| options);
-            let version = self.versions.resize(id, options.levels as usize)?;
-            let version = version.unwrap_or(state.version);
+            let version = self.versions.resize(*id, options.levels as usize)?;
+            let version = version.unwrap_or_else(|| state.version.clone());
             let (options, pool) = (options.clone(), self.pool.clone());
-            let data = ColumnFamilyData::new(id, state.name, options, version, pool);
-            let data = Arc::new(data);
+            let (name, region) = (state.name.clone(), state.region.clone());
+            let data = Arc::new(ColumnFamilyData::new(*id, name, region, options, version, pool));
             self.versions.attach(&data);
-            self.families.insert(id, data);
+            if let Some(of) = of {
+                regions.entry(of).or_default().push(data.clone());
+            }
+            self.families.insert(*id, data);
+        }
+        for data in self.families.values().filter(|data| data.region().is_none()) {
+            data.set_regions(regions.remove(&data.id()).unwrap_or_default());
+            // The options of the default one are those of others for want of their own.
+            let own = family_options.iter().any(|(name, _)| *name == data.name());
+            if own || data.id() == ColumnFamilyId(0) {
+                check_regions(data)?;
+            }
         }
         Ok(())
     }
@@ -445,8 +477,9 @@ impl Opening {
             // Made all the same: the catalogue names it, and the next open looks for it.
             wal = None;
         }
-        let families: Families =
-            self.families.values().map(|data| (data.name().to_owned(), data.clone())).collect();
+        let mut families = Families::default();
+        let wholes = self.families.values().filter(|data| data.region().is_none());
+        wholes.for_each(|data| families.insert(data));
         let default_family = self.families.get(&ColumnFamilyId(0)).cloned();
         let Some(default_family) = default_family else { return Err(Error::Closed) };
         let start = std::time::Instant::now();
@@ -549,14 +582,11 @@ impl Opening {
 
     /// Records that no log before `number` is needed.
     fn raise_log_numbers(&self, number: LogNumber) -> Result<()> {
-        for data in self.families.values() {
-            let edit = sateen_control::version::VersionEdit {
-                column_family: data.id(),
-                log_number: Some(number),
-                ..Default::default()
-            };
-            self.versions.install(edit, 0, self.last_seqno, &self.reclaimer)?;
-        }
-        Ok(())
+        let edit = |data: &Arc<ColumnFamilyData>| {
+            let (column_family, log_number) = (data.id(), Some(number));
+            (VersionEdit { column_family, log_number, ..VersionEdit::default() }, 0)
+        };
+        let edits = self.families.values().map(edit).collect();
+        self.versions.install_together(edits, self.last_seqno, &self.reclaimer).map(drop)
     }
 }

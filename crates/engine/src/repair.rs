@@ -371,7 +371,8 @@ impl Repair {
             let version = self.merge(id, tables, &catalogue)?;
             let name = recovered_name(id);
             let stored = newest.unwrap_or_default();
-            let family = FamilyState { name, version: Arc::new(version), stored, data: None };
+            let family =
+                FamilyState { name, region: None, version: Arc::new(version), stored, data: None };
             catalogue.families.insert(id, family);
         }
         Ok(catalogue)

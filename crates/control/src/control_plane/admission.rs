@@ -48,13 +48,29 @@ impl Shares {
 }
 
 impl ControlPlane {
-    /// What lies ahead of the writers of a column family. Only known where admission is smooth.
+    /// What lies ahead of the writers of column families that are one to clients. Only known where
+    /// admission is smooth.
     #[must_use]
-    pub fn outlook(&self, cf: ColumnFamilyId) -> Option<Outlook> {
-        let family = self.families.get(&cf)?;
-        let smooth = self.options.admission == AdmissionPolicy::Smooth;
+    pub fn outlook(&self, cfs: impl IntoIterator<Item = ColumnFamilyId>) -> Option<Outlook> {
+        if self.options.admission != AdmissionPolicy::Smooth {
+            return None;
+        }
         let shares = Shares::of(self.families.values());
-        smooth.then(|| self.judge(cf, family, shares, family.pressure()).1)
+        let of = |cf| {
+            let family = self.families.get(&cf)?;
+            Some((shares.share(family), self.judge(cf, family, shares, family.pressure()).1))
+        };
+        let each = cfs.into_iter().filter_map(of);
+        let (share, mut all) = each.reduce(|(share, all), (more, one)| {
+            let stalls = [all.time_to_stall_ns, one.time_to_stall_ns];
+            let rate = all.sustainable_write_rate.saturating_add(one.sustainable_write_rate);
+            let time_to_stall_ns = stalls.into_iter().flatten().min();
+            (share + more, Outlook { time_to_stall_ns, sustainable_write_rate: rate })
+        })?;
+        // Those that nobody writes to have been given more, together, than there is.
+        let rate = all.sustainable_write_rate;
+        all.sustainable_write_rate = if share > WHOLE { scale(rate, WHOLE, share) } else { rate };
+        Some(all)
     }
 
     /// Looks at what has changed for the writers and says so if it matters to them.

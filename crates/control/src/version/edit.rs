@@ -31,6 +31,15 @@ pub struct RemovedTable {
     pub id: TableId,
 }
 
+/// A part of a column family's keys with a tree of its own, made with the column family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// The column family, which itself holds the keys before all regions.
+    pub of: ColumnFamilyId,
+    /// The first key: it reaches up to the next region's.
+    pub begin: UserKey,
+}
+
 /// One atomic change of one column family, with the counters that must be durable together with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VersionEdit {
@@ -38,6 +47,9 @@ pub struct VersionEdit {
     pub column_family: ColumnFamilyId,
     /// Set on the first edit of a column family: its name.
     pub create: Option<String>,
+    /// Set together with `create` if this is a region of another column family, not one that
+    /// clients know.
+    pub region: Option<Region>,
     /// The column family is dropped.
     pub drop: bool,
     /// The compaction style's name, recorded when the column family is made or converted.

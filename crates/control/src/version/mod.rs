@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use apply::EditError;
-pub use edit::{AddedTable, RemovedTable, VersionEdit};
+pub use edit::{AddedTable, Region, RemovedTable, VersionEdit};
 pub use run::Run;
 pub use table_meta::{Placement, TableMeta};
 pub use tree::Tables;

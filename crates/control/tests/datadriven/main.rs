@@ -109,7 +109,7 @@ impl World {
             "outlook" => {
                 let plane = self.plane.as_ref().expect("a plane");
                 let cf = ColumnFamilyId(number(line.word(1)) as u32);
-                let outlook = plane.outlook(cf).expect("a smooth admission");
+                let outlook = plane.outlook([cf]).expect("a smooth admission");
                 let stall = outlook.time_to_stall_ns.map(Duration::from_nanos);
                 format!(
                     "stall in {stall:?}, {} MB/s for ever\n",

@@ -352,10 +352,9 @@ impl DbCore {
         if needed <= self.versions.oldest_log() {
             return Ok(false);
         }
-        let behind = families
-            .iter()
-            .filter(|(_, family)| family.super_version().version.log_number() < needed);
-        let edit = |(_, family): (_, &Arc<ColumnFamilyData>)| {
+        let behind =
+            families.values().filter(|family| family.super_version().version.log_number() < needed);
+        let edit = |family: &Arc<ColumnFamilyData>| {
             let column_family = family.id();
             let log_number = Some(needed);
             (VersionEdit { column_family, log_number, ..VersionEdit::default() }, 0)

@@ -78,8 +78,11 @@ impl Driver {
     }
 
     /// What lies ahead of the writers of a column family.
-    pub(crate) fn outlook(&self, family: ColumnFamilyId) -> Option<Outlook> {
-        lock(&self.shared).plane.outlook(family)
+    pub(crate) fn outlook(
+        &self,
+        families: impl Iterator<Item = ColumnFamilyId>,
+    ) -> Option<Outlook> {
+        lock(&self.shared).plane.outlook(families)
     }
 
     /// What is believed of the device.

@@ -24,7 +24,8 @@ impl Db {
     /// As [`Db::flush`].
     pub fn flush_cf(&self, family: &ColumnFamily, options: &FlushOptions) -> Result<()> {
         check_family(family)?;
-        self.core.flush(std::slice::from_ref(&family.data), options.wait)
+        let trees: Vec<_> = family.data.trees().cloned().collect();
+        self.core.flush(&trees, options.wait)
     }
 
     /// Stores the memtables of all column families.
@@ -143,7 +144,7 @@ impl Db {
     /// As [`Db::time_to_stall`], of a column family.
     #[must_use]
     pub fn time_to_stall_cf(&self, family: &ColumnFamily) -> Option<Duration> {
-        let outlook = self.core.driver.outlook(family.data.id())?;
+        let outlook = self.core.driver.outlook(family.data.trees().map(|tree| tree.id()))?;
         outlook.time_to_stall_ns.map(Duration::from_nanos)
     }
 
@@ -158,7 +159,7 @@ impl Db {
     /// As [`Db::sustainable_write_rate`], of a column family.
     #[must_use]
     pub fn sustainable_write_rate_cf(&self, family: &ColumnFamily) -> Option<u64> {
-        let outlook = self.core.driver.outlook(family.data.id())?;
+        let outlook = self.core.driver.outlook(family.data.trees().map(|tree| tree.id()))?;
         Some(outlook.sustainable_write_rate)
     }
 }

@@ -8,7 +8,9 @@
 
 use std::sync::Arc;
 
-use sateen_control::version::{AddedTable, Placement, RemovedTable, TableMeta, VersionEdit};
+use sateen_control::version::{
+    AddedTable, Placement, Region, RemovedTable, TableMeta, VersionEdit,
+};
 use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey};
 
 use crate::wal::coding::{put_slice, put_varint, take_slice, take_u8, take_varint};
@@ -36,6 +38,7 @@ const NEXT_EPOCH: u64 = required(12);
 const NEXT_COLUMN_FAMILY: u64 = required(13);
 const SHARED_FILE: u64 = required(14);
 const FLUSHED_SEQNO: u64 = required(15);
+const REGION: u64 = required(16);
 
 /// Fields behind the fixed part of an added table: what a reader can do without is optional.
 const TAIL_BYTES: u64 = optional(1);
@@ -58,6 +61,7 @@ pub(crate) fn encode_edit(edit: &VersionEdit, out: &mut Vec<u8>) {
     let VersionEdit {
         column_family,
         create,
+        region,
         drop,
         style,
         removed,
@@ -75,6 +79,12 @@ pub(crate) fn encode_edit(edit: &VersionEdit, out: &mut Vec<u8>) {
     let mut fields = Fields { bytes: Vec::new(), value: Vec::new() };
     fields.number(COLUMN_FAMILY, Some(column_family.0.into()));
     fields.text(CREATE, create.as_deref());
+    if let Some(region) = region {
+        fields.field(REGION, |out| {
+            put_varint(out, region.of.0.into());
+            out.extend_from_slice(&region.begin);
+        });
+    }
     if *drop {
         fields.field(DROP, |_| {});
     }
@@ -218,6 +228,7 @@ fn decode_edit(mut input: &[u8]) -> Result<VersionEdit, EditError> {
         match tag {
             COLUMN_FAMILY => set(&mut column_family, u32_field(value).map(ColumnFamilyId))?,
             CREATE => set(&mut edit.create, text(value))?,
+            REGION => set(&mut edit.region, decode_region(value))?,
             DROP if edit.drop || !value.is_empty() => {
                 return Err(EditError::Malformed("a drop of another size"));
             }
@@ -271,6 +282,11 @@ fn seqno(value: &[u8]) -> Option<SeqNo> {
 
 fn u32_field(value: &[u8]) -> Option<u32> {
     u32::try_from(number(value)?).ok()
+}
+
+fn decode_region(mut value: &[u8]) -> Option<Region> {
+    let of = u32::try_from(take_varint(&mut value)?).ok()?;
+    Some(Region { of: ColumnFamilyId(of), begin: rest(&mut value) })
 }
 
 fn text(value: &[u8]) -> Option<String> {

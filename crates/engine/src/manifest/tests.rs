@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use sateen_control::version::{AddedTable, Placement, RemovedTable, TableMeta, VersionEdit};
+use sateen_control::version::{
+    AddedTable, Placement, Region, RemovedTable, TableMeta, VersionEdit,
+};
 use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId};
 
 use super::codec::EditError;
@@ -75,10 +77,12 @@ prop_compose! {
         seqnos in prop::array::uniform2(prop::option::of(0..=SeqNo::MAX.0)),
         next_column_family in any::<Option<u32>>(),
         shared in prop::collection::vec(any::<u64>(), 0..3),
+        region in prop::option::of((any::<u32>(), bytes())),
     ) -> VersionEdit {
         VersionEdit {
             column_family: ColumnFamilyId(column_family),
             create,
+            region: region.map(|(of, begin)| Region { of: ColumnFamilyId(of), begin }),
             drop,
             style,
             removed: removed

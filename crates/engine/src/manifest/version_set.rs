@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use sateen_control::version::{AddedTable, LEVELS_MAX, TableMeta, Version, VersionEdit};
+use sateen_control::version::{AddedTable, LEVELS_MAX, Region, TableMeta, Version, VersionEdit};
 use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId};
 
 use super::{Current, ManifestWriter, write_current};
@@ -29,6 +29,8 @@ const SNAPSHOT_TABLES_PER_RECORD: usize = 512;
 #[derive(Clone)]
 pub(crate) struct FamilyState {
     pub(crate) name: String,
+    /// If clients know it as a part of another column family.
+    pub(crate) region: Option<Region>,
     pub(crate) version: Arc<Version>,
     /// Entries up to here are in tables, or were and are overwritten.
     pub(crate) stored: SeqNo,
@@ -322,25 +324,30 @@ impl VersionSet {
         Ok(versions)
     }
 
-    /// [`VersionSet::install`] of the edit that makes the column family of `data`.
+    /// [`VersionSet::install_together`] of the edits that make the column families of `datas`.
     pub(crate) fn install_new(
         &self,
-        edit: VersionEdit,
-        data: &Arc<ColumnFamilyData>,
+        edits: Vec<VersionEdit>,
+        datas: &[Arc<ColumnFamilyData>],
         last_seqno: SeqNo,
         reclaimer: &Reclaimer,
-    ) -> Result<Arc<Version>> {
-        let id = edit.column_family;
-        let installed = self.install(edit, 0, last_seqno, reclaimer)?;
-        let levels = data.options().levels as usize;
-        let resized = installed.version.and_then(|version| version.with_levels(levels));
-        let version = Arc::new(resized.unwrap_or_else(|| fresh_version(id, &data.options())));
-        if let Some(family) = lock(&self.state).families.get_mut(&id) {
-            family.version = version.clone();
-            family.data = Some(data.clone());
+    ) -> Result<Vec<Arc<Version>>> {
+        let edits = edits.into_iter().map(|edit| (edit, 0)).collect();
+        let installed = self.install_together(edits, last_seqno, reclaimer)?;
+        let mut versions = Vec::with_capacity(datas.len());
+        for (data, version) in datas.iter().zip(installed) {
+            let levels = data.options().levels as usize;
+            let resized = version.and_then(|version| version.with_levels(levels));
+            let fresh = || fresh_version(data.id(), &data.options());
+            let version = Arc::new(resized.unwrap_or_else(fresh));
+            if let Some(family) = lock(&self.state).families.get_mut(&data.id()) {
+                family.version = version.clone();
+                family.data = Some(data.clone());
+            }
+            data.install(version.clone(), 0);
+            versions.push(version);
         }
-        data.install(version.clone(), 0);
-        Ok(version)
+        Ok(versions)
     }
 
     /// Gives a recovered family's version the number of levels of its options.
@@ -486,6 +493,7 @@ fn snapshot_edits(id: ColumnFamilyId, family: &FamilyState) -> Vec<VersionEdit> 
     let mut edits = vec![VersionEdit {
         column_family: id,
         create: Some(family.name.clone()),
+        region: family.region.clone(),
         style: family.version.style().map(str::to_owned),
         log_number: Some(family.version.log_number()),
         flushed_seqno: Some(family.stored),
@@ -520,6 +528,7 @@ pub(crate) fn next_family_state(
         (Some(family), None) => family.clone(),
         (None, Some(name)) => FamilyState {
             name: name.clone(),
+            region: edit.region.clone(),
             version: Arc::new(Version::new(edit.column_family, LEVELS_MAX)),
             stored: SeqNo(0),
             data: None,

@@ -7,6 +7,7 @@ pub(crate) mod level_iter;
 #[cfg(test)]
 mod measure;
 pub(crate) mod merging_iter;
+pub(crate) mod regions_iter;
 pub(crate) mod super_version;
 pub(crate) mod table_cache;
 #[cfg(test)]

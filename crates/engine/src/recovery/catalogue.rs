@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use sateen_control::{ColumnFamilyId, FileId, SeqNo};
 
-use crate::db::DEFAULT_COLUMN_FAMILY;
+use crate::db::{DEFAULT_COLUMN_FAMILY, regions_of};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::{FileName, manifest_file_name};
 use crate::manifest::version_set::{Counters, FamilyState, fresh_version, next_family_state};
@@ -34,13 +34,17 @@ pub(super) fn new_catalogue(
 ) -> Result<Catalogue> {
     let listing = vfs.list(directory).map_err(|e| Error::io("list", directory, e))?;
     refuse_other_than_new(vfs, directory, &listing, options)?;
-    let family = FamilyState {
-        name: DEFAULT_COLUMN_FAMILY.to_owned(),
-        version: Arc::new(fresh_version(ColumnFamilyId(0), &options.column_family)),
-        stored: SeqNo(0),
-        data: None,
-    };
     let counters = Counters::default();
+    let of = ColumnFamilyId(0);
+    let number = || counters.family();
+    let regions = regions_of(of, DEFAULT_COLUMN_FAMILY, &options.column_family, number);
+    let whole = (of, DEFAULT_COLUMN_FAMILY.to_owned(), None);
+    let trees = regions.into_iter().map(|(id, name, region)| (id, name, Some(region)));
+    let families = std::iter::once(whole).chain(trees).map(|(id, name, region)| {
+        let version = Arc::new(fresh_version(id, &options.column_family));
+        (id, FamilyState { name, region, version, stored: SeqNo(0), data: None })
+    });
+    let families = families.collect();
     // A crash before the first manifest may have left files: their numbers are taken.
     for path in &listing {
         let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
@@ -49,7 +53,7 @@ pub(super) fn new_catalogue(
     Ok(Catalogue {
         db_uid: random_uid(),
         counters,
-        families: BTreeMap::from([(ColumnFamilyId(0), family)]),
+        families,
         shared_files: BTreeSet::new(),
         last_seqno: SeqNo(0),
     })

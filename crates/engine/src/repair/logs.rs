@@ -136,7 +136,13 @@ impl Repair {
                     .absorb(&VersionEdit { next_column_family, ..VersionEdit::default() });
                 let version = Arc::new(Version::new(*id, LEVELS_MAX));
                 let name = recovered_name(*id);
-                place.insert(FamilyState { name, version, stored: SeqNo(0), data: None });
+                place.insert(FamilyState {
+                    name,
+                    region: None,
+                    version,
+                    stored: SeqNo(0),
+                    data: None,
+                });
             }
         }
         let log = self.create_log(catalogue)?;

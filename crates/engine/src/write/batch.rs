@@ -157,6 +157,24 @@ impl WriteBatch {
         self.add(ValueKind::Delete, column_family, key, None)
     }
 
+    /// These writes in the column families that `to` names for each.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if their numbers make it too large.
+    pub(crate) fn moved(
+        &self,
+        to: impl Fn(&BatchEntry<'_>) -> ColumnFamilyId,
+    ) -> Result<WriteBatch> {
+        let mut moved = WriteBatch::with_value_bytes_max(self.value_bytes_max);
+        moved.data.reserve(self.data.len());
+        (moved.count, moved.value_bytes_largest) = (self.count, self.value_bytes_largest);
+        for entry in self {
+            encode_entry(&mut moved.data, to(&entry), entry.kind, entry.key, entry.value);
+        }
+        moved.check_room(0)?;
+        Ok(moved)
+    }
+
     /// Appends the writes of `other`, to be applied after those that are here.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ mod kill;
 mod measure;
 mod memory;
 mod meta;
+mod regions;
 mod repair;
 mod resume;
 mod space;

@@ -491,10 +491,11 @@ impl World {
 
     fn create_family(&mut self, name: &str) {
         let options = self.options.column_family.clone();
+        let regions = options.regions.clone();
         let created = self.db.create_column_family(name, options);
         match self.settle("create_column_family", created) {
             Some(family) => {
-                self.model.add_family(family.id(), name);
+                self.model.add_family(family.id(), name, &regions);
                 self.live.push(family);
             }
             None => self.mend(true),

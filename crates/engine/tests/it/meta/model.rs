@@ -8,6 +8,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use sateen::Regions;
+
 /// A value. Versions share it.
 pub(crate) type Value = Arc<[u8]>;
 /// What a column family shows at one moment.
@@ -31,6 +33,8 @@ struct Commit {
 /// A column family, known by its number, which is never used again.
 pub(crate) struct FamilyModel {
     pub(crate) name: String,
+    /// Where its regions begin: past the log each is stored for itself.
+    begins: Vec<Vec<u8>>,
     history: BTreeMap<Vec<u8>, Vec<(usize, Option<Value>)>>,
     base: View,
     /// Commits up to here are in tables.
@@ -54,9 +58,10 @@ impl Model {
         self.before + self.commits.len()
     }
 
-    pub(crate) fn add_family(&mut self, id: u32, name: &str) {
+    pub(crate) fn add_family(&mut self, id: u32, name: &str, regions: &Regions) {
         let family = FamilyModel {
             name: name.to_owned(),
+            begins: regions.begins().to_vec(),
             history: BTreeMap::new(),
             base: View::new(),
             stored: self.before,
@@ -211,26 +216,35 @@ impl Model {
         found: &View,
         skipped: &[usize],
     ) -> Vec<bool> {
+        let mut feasible = vec![true; self.commits.len() + 1];
+        for region in 0..=family.begins.len() {
+            let here = self.feasible_region(Part { id, family, region }, found, skipped);
+            feasible.iter_mut().zip(here).for_each(|(all, here)| *all &= here);
+        }
+        feasible
+    }
+
+    fn feasible_region(&self, part: Part<'_>, found: &View, skipped: &[usize]) -> Vec<bool> {
         let count = self.commits.len();
         let mut feasible = vec![false; count + 1];
-        let stored = family.stored.saturating_sub(self.before);
-        let touches = |at: usize| self.commits[at].changes.iter().any(|c| c.family == id);
+        let stored = part.family.stored.saturating_sub(self.before);
+        let touches = |at: usize| self.commits[at].changes.iter().any(|c| part.holds(c));
         let unlogged = (stored..count).any(|at| !self.commits[at].logged && touches(at));
         let last_stored = if unlogged { count } else { stored };
-        let mut prefix = Diff::new(&family.base, found);
+        let mut prefix = Diff::new(part, found);
         for at in 0..stored {
-            prefix.apply(self, id, at, skipped);
+            prefix.apply(self, at, skipped);
         }
         for stored in stored..=last_stored {
             let mut state = prefix.clone();
             for (end, feasible) in feasible.iter_mut().enumerate().skip(stored) {
                 *feasible |= state.differing == 0;
                 if end < count && self.commits[end].logged {
-                    state.apply(self, id, end, skipped);
+                    state.apply(self, end, skipped);
                 }
             }
             if stored < last_stored {
-                prefix.apply(self, id, stored, skipped);
+                prefix.apply(self, stored, skipped);
             }
         }
         feasible
@@ -260,27 +274,49 @@ impl Model {
     }
 }
 
+/// A region of a column family; all of one that has none.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    id: u32,
+    family: &'a FamilyModel,
+    region: usize,
+}
+
+impl Part<'_> {
+    fn has(&self, key: &[u8]) -> bool {
+        self.family.begins.partition_point(|begin| **begin <= *key) == self.region
+    }
+
+    fn holds(&self, change: &Change) -> bool {
+        change.family == self.id && self.has(&change.key)
+    }
+}
+
 /// A state that changes commit by commit, and how many keys it has otherwise than what was found.
 #[derive(Clone)]
 struct Diff<'a> {
+    part: Part<'a>,
     state: BTreeMap<&'a [u8], &'a Value>,
     found: &'a View,
     differing: usize,
 }
 
 impl<'a> Diff<'a> {
-    fn new(base: &'a View, found: &'a View) -> Diff<'a> {
-        let state: BTreeMap<_, _> = base.iter().map(|(key, value)| (&**key, value)).collect();
-        let missing = found.keys().filter(|key| !state.contains_key(&***key)).count();
-        let wrong = base.iter().filter(|(key, value)| found.get(*key) != Some(value)).count();
-        Diff { state, found, differing: missing + wrong }
+    fn new(part: Part<'a>, found: &'a View) -> Diff<'a> {
+        let base = part.family.base.iter().filter(|(key, _)| part.has(key));
+        let state: BTreeMap<_, _> = base.map(|(key, value)| (&**key, value)).collect();
+        let here = found.keys().filter(|key| part.has(key));
+        let missing = here.filter(|key| !state.contains_key(&***key)).count();
+        let wrong = state.iter().filter(|(key, value)| found.get(**key) != Some(**value)).count();
+        Diff { part, state, found, differing: missing + wrong }
     }
 
-    fn apply(&mut self, model: &'a Model, id: u32, at: usize, skipped: &[usize]) {
+    fn apply(&mut self, model: &'a Model, at: usize, skipped: &[usize]) {
         if skipped.contains(&at) {
             return;
         }
-        for change in model.commits[at].changes.iter().filter(|change| change.family == id) {
+        let part = self.part;
+        for change in model.commits[at].changes.iter().filter(|change| part.holds(change)) {
             let found = self.found.get(&change.key);
             let before = match &change.value {
                 Some(value) => self.state.insert(&change.key, value),

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use sateen::{
-    CompactionPriority, Compression, Options, StatisticsLevel, WalMode, WalRecovery,
+    CompactionPriority, Compression, Options, Regions, StatisticsLevel, WalMode, WalRecovery,
     WriteController,
 };
 
 use crate::common::{Random, tiny};
 
 /// How many fixed sets there are.
-pub(crate) const FIXED: usize = 42;
+pub(crate) const FIXED: usize = 44;
 
 /// The fixed set of that number, with its name.
 #[expect(clippy::too_many_lines, reason = "a table, easiest read in one piece")]
@@ -205,6 +205,17 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
             family.flush_table_bytes = 256;
             family.table_bytes = 512;
             "stripes of level 0"
+        }
+        41 => {
+            let begins = ["b", "key00050", "key00100", "key00150", "l"];
+            family.regions = Regions::at(begins).unwrap();
+            "regions"
+        }
+        42 => {
+            options = profile("vlsm", 2 << 10);
+            options.column_family.regions = Regions::at(["key00070"]).unwrap();
+            options.wal = WalMode::Off;
+            "two regions of the shape of vlsm, no log"
         }
         38 => {
             family.table_bytes = 256;

@@ -54,7 +54,7 @@ impl World {
         let vfs = vfs_of(&mem, faults.as_ref());
         let db = Db::open_with(vfs, PATH, options.clone(), &[]).unwrap();
         let mut model = Model::default();
-        model.add_family(0, "default");
+        model.add_family(0, "default", &options.column_family.regions);
         let live = vec![db.default_column_family()];
         World {
             mem,
