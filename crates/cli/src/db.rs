@@ -314,8 +314,8 @@ fn stats_json(db: &Db) -> serde_json::Value {
     let metrics = db.metrics();
     let family = |family: &ColumnFamilyMetrics| {
         let level = |level: &LevelShape| {
-            let LevelShape { runs, tables, bytes } = level;
-            json!({ "runs": runs, "tables": tables, "bytes": bytes })
+            let LevelShape { runs, tables, bytes, good_bytes } = level;
+            json!({ "runs": runs, "tables": tables, "bytes": bytes, "good_bytes": good_bytes })
         };
         json!({
             "name": family.name,

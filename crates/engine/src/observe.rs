@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use sateen_control::compaction::FileSpace;
-use sateen_control::version::Version;
-use sateen_control::{AdmissionState, TableMeta};
+use sateen_control::compaction::{FileSpace, good_bytes};
+use sateen_control::version::{Level, Version};
+use sateen_control::{AdmissionState, CfOptions, TableMeta};
 
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
@@ -14,6 +14,7 @@ use crate::db::{ColumnFamily, Db};
 use crate::metrics::{
     ColumnFamilyMetrics, LevelShape, MemoryUse, Metrics, TableFile, TableFileTotals,
 };
+use crate::options::control;
 use crate::timeline::Timeline;
 use crate::write::admission::AdmissionGate;
 
@@ -170,13 +171,15 @@ impl DbCore {
             ColumnFamilyMetrics { name: family.name().to_owned(), ..Default::default() };
         for tree in family.trees() {
             let chain = self.driver.compaction_chain(tree.id());
-            let shapes = level_shapes(&tree.super_version().version);
+            let options = control::column_family(&self.options.load(), &tree.options());
+            let shapes = level_shapes(&tree.super_version().version, &options);
             metrics.levels.resize(metrics.levels.len().max(shapes.len()), LevelShape::default());
             for (all, shape) in metrics.levels.iter_mut().zip(shapes) {
                 // In a region there is one run to look into, not those of all.
                 all.runs = all.runs.max(shape.runs);
                 all.tables += shape.tables;
                 all.bytes += shape.bytes;
+                all.good_bytes += shape.good_bytes;
             }
             metrics.immutable_memtables += tree.sealed_usage().0 as u64;
             metrics.compaction_debt_bytes += self.driver.pending_compaction_bytes(tree.id());
@@ -236,13 +239,14 @@ fn version_bytes(version: &Version) -> u64 {
     version.tables().map(|(_, _, table)| of(table) as u64).sum()
 }
 
-fn level_shapes(version: &Version) -> Vec<LevelShape> {
-    let shape = |level: &std::sync::Arc<sateen_control::version::Level>| LevelShape {
+fn level_shapes(version: &Version, options: &CfOptions) -> Vec<LevelShape> {
+    let shape = |(number, level): (u8, &Arc<Level>)| LevelShape {
         runs: level.runs().len() as u64,
         tables: level.tables() as u64,
         bytes: level.bytes(),
+        good_bytes: good_bytes(version, options, number),
     };
-    version.levels().iter().map(shape).collect()
+    (0..).zip(version.levels()).map(shape).collect()
 }
 
 fn property(core: &DbCore, family: &Arc<ColumnFamilyData>, name: &str) -> Option<String> {
@@ -309,7 +313,7 @@ fn stats_text(core: &DbCore, family: &Arc<ColumnFamilyData>, all: bool) -> Strin
     use std::fmt::Write;
     let mut text = String::from("level     runs   tables          bytes\n");
     for (number, level) in core.family_metrics(family).levels.iter().enumerate() {
-        let LevelShape { runs, tables, bytes } = level;
+        let LevelShape { runs, tables, bytes, .. } = level;
         // Writing to a string does not fail.
         let _infallible = writeln!(text, "L{number:<8} {runs:>4} {tables:>8} {bytes:>14}");
     }

@@ -24,7 +24,9 @@ pub use in_flight::{ClaimError, InFlight};
 pub use leveled::LeveledPicker;
 pub use manual::{ManualCompaction, ManualStep};
 pub use plan::{Below, CompactionPlan, CompactionReason, Input, KeysBelow, OutputSplit};
-pub use score::{LevelScore, LevelTargets, level0_runs, pending_compaction_bytes, scores};
+pub use score::{
+    LevelScore, LevelTargets, good_bytes, level0_runs, pending_compaction_bytes, scores,
+};
 pub(crate) use sparse::SparseTables;
 pub use sparse::{FileSpace, sparse_files};
 pub use stripes::{Stripes, stripes};

@@ -184,14 +184,32 @@ fn keeps_all(version: &Version, options: &CfOptions, targets: &LevelTargets, lev
     if !options.overlap_aware || level != targets.base_level {
         return false;
     }
-    let below = version.level(level + 1).sorted();
-    let is_good = |table: &TableMeta| {
-        let overlap =
-            below.map_or(0, |run| run.bytes_in(run.overlap(&table.smallest, &table.largest)));
-        options.is_good_overlap(table.size_bytes, overlap)
-    };
     let mut tables = version.level(level).sorted().into_iter().flat_map(Run::iter);
-    version.level(level).bytes() < targets.crowded(level) && !tables.any(|table| is_good(table))
+    version.level(level).bytes() < targets.crowded(level)
+        && !tables.any(|table| is_good(version, options, level, table))
+}
+
+/// Whether `table` of `level` overlaps so little for its size that it is good to go down.
+fn is_good(version: &Version, options: &CfOptions, level: u8, table: &TableMeta) -> bool {
+    let below = version.level(level + 1).sorted();
+    let overlap = below.map_or(0, |run| run.bytes_in(run.overlap(&table.smallest, &table.largest)));
+    options.is_good_overlap(table.size_bytes, overlap)
+}
+
+/// Bytes of `level` in tables that overlap no more of the next level than they should, for their
+/// size (vLSM §4.2.1: good ones). About, where it has many: so many of them are looked at.
+#[must_use]
+pub fn good_bytes(version: &Version, options: &CfOptions, level: u8) -> u64 {
+    const LOOKED_AT_MAX: usize = 256;
+    let Some(run) = version.level(level).sorted().filter(|_| level > 0) else { return 0 };
+    let each = run.len().div_ceil(LOOKED_AT_MAX).max(1);
+    let tables = (0..run.len()).step_by(each).filter_map(|rank| run.get(rank));
+    let (mut all, mut good) = (0_u64, 0_u64);
+    for table in tables {
+        all += table.size_bytes;
+        good += if is_good(version, options, level, table) { table.size_bytes } else { 0 };
+    }
+    scale(run.bytes(), ratio(good, all))
 }
 
 fn level0_score(

@@ -152,6 +152,9 @@ pub struct LevelShape {
     pub tables: u64,
     /// Bytes of the tables.
     pub bytes: u64,
+    /// Of those, about, in tables that overlap no more than `level_multiplier` times their size of
+    /// the next level: they are good to go down (vLSM §4.2). 0 in level 0.
+    pub good_bytes: u64,
 }
 
 /// One column family at this moment.

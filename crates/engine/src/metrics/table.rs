@@ -396,6 +396,15 @@ const STATE: &[Family] = &[
         s.by_family_and_level(m, |level| level.bytes);
     }),
     gauge(
+        "sateen_level_good_bytes",
+        "bytes",
+        "Bytes, about, of tables that overlap no more of the next level than they should for their \
+         size, by column family and level.",
+        |m, s| {
+            s.by_family_and_level(m, |level| level.good_bytes);
+        },
+    ),
+    gauge(
         "sateen_immutable_memtables",
         "memtables",
         "Memtables that wait for their flush, by column family.",
