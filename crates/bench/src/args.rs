@@ -204,6 +204,11 @@ pub struct BenchArgs {
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub set: Vec<String>,
 
+    /// Milliseconds that each of Sateen's barriers (syncs of files and directories) takes longer, as
+    /// on a device with a slower cache
+    #[arg(long, value_name = "MS", default_value_t = 0.0, conflicts_with = "peer")]
+    pub barrier_cost: f64,
+
     /// A shared library with RocksDB's C functions: run it instead of Sateen, or beside it with
     /// --compare (scripts/fetch-rocksdb fetches one)
     #[arg(long, value_name = "LIB.so")]
@@ -340,6 +345,7 @@ impl BenchArgs {
             jobs: self.jobs,
             profile: self.profile.clone(),
             set: set.collect::<Result<_>>()?,
+            barrier_cost_ns: (self.barrier_cost.max(0.0) * 1e6) as u64,
             peer_options: self.peer_options.clone(),
             peer_rate_limit: self.peer_rate_limit,
             peer_cache: self.peer_cache,
@@ -366,6 +372,9 @@ impl BenchArgs {
         }
         if self.duration.is_some_and(|seconds| !(seconds > 0.0 && seconds < 1e7)) {
             return usage("--duration must be a positive number of seconds");
+        }
+        if !(0.0..=60_000.0).contains(&self.barrier_cost) {
+            return usage("--barrier-cost must be between 0 and 60000 milliseconds");
         }
         if self.rate.contains(&0) {
             return usage("--rate must be at least 1");

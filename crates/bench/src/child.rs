@@ -208,6 +208,7 @@ fn measured_phase(
     }
     let peak_memory_is_of_phase = system::reset_peak_memory();
     let live = (args.report_interval > 0).then_some((label, args.report_interval));
+    let barriers = store.counters().barriers;
     let base = phase(args, plan, values);
     let mut measured =
         runner::run(store, &Phase { replay, live, trace: task.trace.as_deref(), ..base })?;
@@ -226,6 +227,8 @@ fn measured_phase(
         measured.cpu.settling = system::process_cpu_ns() - cpu;
         measured.disk_settling = DiskBytes::now().since(disk);
     }
+    let settled = store.counters().barriers;
+    measured.barriers = settled.zip(barriers).map(|(now, before)| now - before);
     let operations = measured.done.max(1) as f64;
     let spent = (measured.cpu.client + measured.cpu.background) as f64;
     measured.cpu_us_per_op = spent / operations / 1e3;

@@ -195,6 +195,9 @@ pub struct Measured {
     pub stall_count: Option<u64>,
     /// Nanoseconds of them.
     pub stall_ns: Option<u64>,
+    /// Barriers, settling included: syncs of files and directories.
+    #[serde(default)]
+    pub barriers: Option<u64>,
     /// The engine's classes of I/O.
     pub io_classes: Vec<String>,
     /// Processor nanoseconds that the benchmark itself spends on an operation (drawing it, two

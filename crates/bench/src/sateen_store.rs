@@ -1,9 +1,11 @@
 //! The adapter of this project's own engine.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use sateen::timeline::Timeline;
-use sateen::vfs::IoClass;
+use sateen::vfs::{Fault, FaultRule, FaultVfs, IoClass, PosixVfs, Vfs, VfsOperation};
 use sateen::{ColumnFamily, Db, Options, ReadOptions, WriteBatch, WriteOptions};
 
 use crate::store::{ClassBytes, Client, Compression, Counters, LevelSize, Store, StoreConfig, Wal};
@@ -16,8 +18,22 @@ fn failed(error: sateen::Error) -> Error {
 /// Opens the database in `directory`.
 pub(crate) fn open(directory: &Path, config: &StoreConfig) -> Result<Box<dyn Store>> {
     let options = options(config)?;
-    let db = Db::open(directory, options).map_err(failed)?;
+    let db = Db::open_with(vfs(config), directory, options, &[]).map_err(failed)?;
     Ok(Box::new(SateenStore { family: db.default_column_family(), db }))
+}
+
+/// The file system, with barriers that cost what they are told to.
+fn vfs(config: &StoreConfig) -> Arc<dyn Vfs> {
+    let posix: Arc<dyn Vfs> = Arc::new(PosixVfs::new());
+    if config.barrier_cost_ns == 0 {
+        return posix;
+    }
+    let slow = FaultVfs::new(posix);
+    let delay = Fault::Delay(Duration::from_nanos(config.barrier_cost_ns));
+    for barrier in [VfsOperation::Sync, VfsOperation::SyncDir] {
+        slow.add(FaultRule::new(delay).on(barrier));
+    }
+    Arc::new(slow)
 }
 
 fn options(config: &StoreConfig) -> Result<Options> {
@@ -119,6 +135,7 @@ impl Store for SateenStore {
             levels: family.map(|f| f.levels.iter().map(level).collect()).unwrap_or_default(),
             stall_count: Some(metrics.stalls.iter().map(|stall| stall.waits_ns.count()).sum()),
             stall_ns: Some(metrics.stalls.iter().map(|stall| stall.waits_ns.sum()).sum()),
+            barriers: Some(metrics.io.iter().map(|class| class.totals.syncs).sum()),
             stopped: number("sateen.is-write-stopped") == Some(1),
             delayed_rate: number("sateen.actual-delayed-write-rate").filter(|rate| *rate > 0),
             memtable_bytes: Some(

@@ -68,6 +68,9 @@ pub struct StoreConfig {
     pub profile: Option<String>,
     /// Sateen: options by name, after the profile.
     pub set: Vec<(String, String)>,
+    /// Sateen: what each barrier takes longer, in nanoseconds.
+    #[serde(default)]
+    pub barrier_cost_ns: u64,
     /// RocksDB: an options string, applied last.
     pub peer_options: Option<String>,
     /// RocksDB: the upper end of its auto-tuned rate limiter for flushes and compactions, in bytes
@@ -211,6 +214,8 @@ pub struct Counters {
     pub stall_count: Option<u64>,
     /// Nanoseconds for which they were, since open.
     pub stall_ns: Option<u64>,
+    /// Barriers since open: syncs of files and directories.
+    pub barriers: Option<u64>,
     /// Writes are stopped now.
     pub stopped: bool,
     /// Writes are slowed down now to this many bytes a second.

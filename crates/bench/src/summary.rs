@@ -139,6 +139,7 @@ fn metrics() -> Vec<Metric> {
             Some((run.measured.disk.written + run.measured.disk_settling.written) as f64)
         }),
         metric("write amplification", Unit::Factor, |run| run.measured.write_amplification),
+        metric("barriers", Unit::Count, |run| run.measured.barriers.map(|count| count as f64)),
         metric("database size", Unit::Bytes, |run| Some(run.measured.database_bytes as f64)),
         metric("stalls", Unit::Count, |run| run.measured.stall_count.map(|count| count as f64)),
         metric("time stalled", Unit::Time, |run| run.measured.stall_ns.map(|ns| ns as f64)),

@@ -258,6 +258,7 @@ impl Store for RocksDb {
                 ),
             ],
             levels,
+            barriers: None,
             stall_count: Some(stats.stall_count),
             stall_ns: Some(stats.stall_ns),
             stopped: self.property(c"rocksdb.is-write-stopped").unwrap_or(0) > 0,
