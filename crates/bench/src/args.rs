@@ -204,8 +204,8 @@ pub struct BenchArgs {
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub set: Vec<String>,
 
-    /// Milliseconds that each of Sateen's barriers (syncs of files and directories) takes longer, as
-    /// on a device with a slower cache
+    /// Milliseconds that each of Sateen's barriers (syncs of files and directories) takes longer,
+    /// as on a device with a slower cache
     #[arg(long, value_name = "MS", default_value_t = 0.0, conflicts_with = "peer")]
     pub barrier_cost: f64,
 

@@ -11,7 +11,7 @@ use crate::compaction::{
 use crate::event::Action;
 use crate::options::{BottommostLevelCompaction, CfOptions};
 use crate::scheduler::{FILL, Smoothed};
-use crate::types::{FileId, Instant, JobId, RequestId, UserKey};
+use crate::types::{FileId, Instant, IoClass, JobId, RequestId, UserKey};
 use crate::version::Version;
 use crate::write_controller::{Load, Pressure};
 
@@ -359,7 +359,8 @@ impl ColumnFamily {
             if request.blocked {
                 return None;
             }
-            if request.job.is_none() {
+            // What it wants may not be what may start now.
+            if request.job.is_none() && !(level0_only && self.level0_only_failed) {
                 return Some(f64::INFINITY);
             }
         }
@@ -409,6 +410,16 @@ impl ColumnFamily {
                 }
             }
             return match request.compaction.step(&context) {
+                // It waits for a slot that is not level 0's alone.
+                ManualStep::Plan(plan) if level0_only && plan.class != IoClass::L0 => {
+                    match self.picker.pick(&context) {
+                        Some(plan) => Pick::Plan { plan: Box::new(plan), manual: false },
+                        None => {
+                            self.found_nothing(level0_only);
+                            Pick::Nothing
+                        }
+                    }
+                }
                 ManualStep::Plan(plan) => Pick::Plan { plan, manual: true },
                 ManualStep::Blocked => {
                     request.blocked = true;
@@ -421,8 +432,9 @@ impl ColumnFamily {
                 }
             };
         }
+        let urgent = self.scores.first().is_some_and(|urgent| urgent.score >= 1.0);
         let sparse = &mut self.sparse;
-        let or_sparse = || if level0_only { None } else { sparse.pick(&context) };
+        let or_sparse = || if urgent || level0_only { None } else { sparse.pick(&context) };
         match self.picker.pick(&context).or_else(or_sparse) {
             Some(plan) => Pick::Plan { plan: Box::new(plan), manual: false },
             None => {

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sateen_control::version::{TableMeta, Version};
-use sateen_control::{FileId, IoClass, SeqNo, ValueKind};
+use sateen_control::{FileId, IoClass, SeqNo, UserKey, ValueKind};
 
+use crate::column_family::{ColumnFamilyData, Families};
 use crate::core::DbCore;
 use crate::db::Db;
 use crate::error::{CorruptionKind, Error, Result};
@@ -42,8 +43,8 @@ impl Db {
         self.core().check_open()?;
         let core = self.core();
         let mut report = CheckReport::default();
-        let pinned: Vec<_> =
-            core.families().values().map(|family| family.pin_super_version()).collect();
+        let families = core.families();
+        let pinned: Vec<_> = families.values().map(|family| family.pin_super_version()).collect();
         let total = pinned.iter().map(|pinned| pinned.version.bytes()).sum();
         let mut live: BTreeMap<FileId, u64> = BTreeMap::new();
         for pinned in &pinned {
@@ -54,7 +55,17 @@ impl Db {
                     reason: error.to_string(),
                 });
             }
+            let bounds =
+                families.by_id(version.column_family()).map(|tree| bounds_of(&families, tree));
             for (_, _, table) in version.tables() {
+                if let Some((begin, end)) = bounds.as_ref()
+                    && (table.smallest < *begin
+                        || end.as_ref().is_some_and(|end| table.largest >= *end))
+                {
+                    let path = table_file_name(&core.directory, table.placement.file());
+                    let what = CorruptionKind::Inconsistent("a table reaches out of its region");
+                    report.problems.push(Error::corruption(&path, 0, what));
+                }
                 let end = match table.placement {
                     sateen_control::version::Placement::Slice { offset, length, .. } => {
                         offset + length
@@ -78,6 +89,14 @@ impl Db {
         check_files(core, &live, &mut report)?;
         Ok(report)
     }
+}
+
+/// The keys that a tree may hold: from the first on, up to the second.
+fn bounds_of(families: &Families, tree: &Arc<ColumnFamilyData>) -> (UserKey, Option<UserKey>) {
+    let begin = tree.region().map_or_else(|| [].into(), |region| region.begin.clone());
+    let whole = families.by_id(tree.whole()).unwrap_or(tree);
+    let next = whole.region_begins().find(|next| **next > begin).cloned();
+    (begin, next)
 }
 
 fn open_iter(core: &DbCore, table: &Arc<TableMeta>) -> Result<TableIter> {

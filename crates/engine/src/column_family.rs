@@ -138,7 +138,7 @@ impl ColumnFamilyData {
     }
 
     /// The keys at which its parts but the first begin.
-    pub(crate) fn region_begins(&self) -> impl Iterator<Item = &UserKey> {
+    pub(crate) fn region_begins(&self) -> impl ExactSizeIterator<Item = &UserKey> {
         self.regions().iter().map(|(begin, _)| begin)
     }
 

@@ -33,7 +33,7 @@ use crate::snapshot::{Snapshot, SnapshotList};
 use crate::sync::lock;
 use crate::table::TableIterOptions;
 use crate::vfs::{MeteredVfs, Vfs, VfsLock};
-use crate::write::admission::{AdmissionGate, Writer};
+use crate::write::admission::Writer;
 use crate::write::{CommitPipeline, Logging, Payload};
 
 /// What compactions read at once takes no more than this part of a memory budget, all of them
@@ -162,18 +162,24 @@ impl DbCore {
         options: &WriteOptions,
     ) -> Result<()> {
         let families = self.families.load_full();
-        let written = |family: &&Arc<ColumnFamilyData>| payload.writes_to(family.id());
-        // Whether a batch writes to a family is asked only where it would have to wait.
-        let closed = |gate: &&AdmissionGate| !gate.is_open();
-        let of_families = families.values().filter(|family| closed(&&family.gate)).filter(written);
-        let of_families = of_families.map(|family| &family.gate);
-        let mut gates = of_families.chain([&self.driver.gate]).filter(closed);
+        let written: Vec<&Arc<ColumnFamilyData>> = match payload {
+            Payload::Single { family, .. } => families.by_id(*family).into_iter().collect(),
+            // Whether a batch writes to a family is asked only where it would have to wait.
+            Payload::Batch(_) => {
+                let closed = families.values().filter(|family| !family.gate.is_open());
+                closed.filter(|family| payload.bytes_to(family.id()) > 0).collect()
+            }
+        };
+        let of_families =
+            written.iter().map(|family| (&family.gate, payload.bytes_to(family.id())));
+        let mut gates =
+            of_families.chain([(&self.driver.gate, bytes)]).filter(|(gate, _)| !gate.is_open());
         let deadline = if options.no_slowdown { Some(Duration::ZERO) } else { options.deadline };
         // So late that the clock cannot tell: no deadline.
         let deadline = deadline.and_then(|within| std::time::Instant::now().checked_add(within));
         if !self.has_threads() {
             // Nobody else would ever open the gate.
-            while let Some(stopped) = gates.clone().find(|gate| gate.is_stopped()) {
+            while let Some((stopped, _)) = gates.clone().find(|(gate, _)| gate.is_stopped()) {
                 if deadline.is_some_and(|deadline| std::time::Instant::now() >= deadline) {
                     return Err(stopped.would_stall());
                 }
@@ -182,22 +188,26 @@ impl DbCore {
             }
             return Ok(());
         }
-        let writer = Writer {
-            bytes,
-            deadline,
-            low_priority: options.low_priority,
-            metrics: &self.metrics,
-            give_up: &|| {
-                self.check_open()?;
-                // A gate of what is gone may never be opened again.
-                let mut gone = families.values().filter(|family| family.is_dropped());
-                match gone.find(written) {
-                    Some(gone) => Err(Error::NoSuchColumnFamily(gone.name().to_owned())),
-                    None => self.health.check(),
+        let give_up = || {
+            self.check_open()?;
+            // A gate of what is gone may never be opened again.
+            match written.iter().find(|family| family.is_dropped()) {
+                Some(gone) => {
+                    let whole = families.by_id(gone.whole()).unwrap_or(gone);
+                    Err(Error::NoSuchColumnFamily(whole.name().to_owned()))
                 }
-            },
+                None => self.health.check(),
+            }
         };
-        gates.try_for_each(|gate| gate.wait(&writer))
+        gates.try_for_each(|(gate, bytes)| {
+            gate.wait(&Writer {
+                bytes,
+                deadline,
+                low_priority: options.low_priority,
+                metrics: &self.metrics,
+                give_up: &give_up,
+            })
+        })
     }
 
     /// A write could not be logged, or not be synced: the log is dead. Errors of the caller's own
@@ -464,7 +474,7 @@ impl DbCore {
             let idle = !unflushed
                 && !self.driver.has_jobs()
                 && !self.driver.has_due_work()
-                && !self.reclaimer.has_due_work();
+                && (self.read_only || !self.reclaimer.has_due_work());
             if idle {
                 return Ok(());
             }

@@ -217,9 +217,8 @@ impl Db {
             return Err(error);
         }
         family.data.trees().for_each(|tree| tree.mark_dropped());
-        core.pipeline.exclusive(|stage| {
-            family.data.trees().for_each(|tree| core.pipeline.remove_family(stage, tree.id()));
-        });
+        let ids = family.data.trees().map(|tree| tree.id()).collect();
+        core.pipeline.exclusive(|stage| core.pipeline.remove_families(stage, &ids));
         for tree in family.data.trees() {
             core.driver.report(core.now(), Event::ColumnFamilyDropped { cf: tree.id() });
         }
@@ -267,9 +266,7 @@ pub(crate) fn create_family(
             return Err(error);
         }
     };
-    core.pipeline.exclusive(|stage| {
-        trees.iter().for_each(|tree| core.pipeline.add_family(stage, tree.clone()));
-    });
+    core.pipeline.exclusive(|stage| core.pipeline.add_families(stage, trees.iter()));
     let control_options = Arc::new(control::column_family(&core.options.load(), &options));
     let (data, regions) = trees.split_first().ok_or(Error::Closed)?;
     data.set_regions(regions.to_vec());
@@ -490,6 +487,10 @@ impl Db {
         // In key order neighbours share blocks; the answers go back to where they were asked for.
         let mut order: Vec<usize> = (0..keys.len()).collect();
         order.sort_unstable_by(|a, b| keys[*a].as_ref().cmp(keys[*b].as_ref()));
+        // Of several trees one after the other is no moment that they share: what is seen is of a
+        // moment before.
+        let several = options.snapshot.is_none() && family.data.region_begins().len() > 0;
+        let before = several.then(|| core.snapshot());
         // The order matters: see `SuperVersion`.
         let mut trees = Vec::new();
         for at in &order {
@@ -498,7 +499,8 @@ impl Db {
                 trees.push((tree.id(), tree.super_version()));
             }
         }
-        let seqno = options.seqno().unwrap_or_else(|| core.pipeline.visible_seqno());
+        let seqno = before.as_ref().map(Snapshot::seqno).or(options.seqno());
+        let seqno = seqno.unwrap_or_else(|| core.pipeline.visible_seqno());
         let lookup = core.lookup(options.fill_cache);
         let mut trees = trees.into_iter().peekable();
         let mut current = None;

@@ -18,6 +18,7 @@ use crate::read::level_iter::{LevelIter, OpenTable, SortedRun};
 use crate::read::merging_iter::MergingIter;
 use crate::read::regions_iter::RegionsIter;
 use crate::read::super_version::SuperVersion;
+use crate::snapshot::Snapshot;
 use crate::table::{TableIter, TableIterOptions};
 
 impl SortedRun for Run {
@@ -197,12 +198,16 @@ impl Iter {
         }
         let (lower, upper) = (bounds.lower(), bounds.upper());
         let mut trees = family.trees_between(lower, upper).peekable();
+        // One after the other is no moment that they share: what is seen is of a moment before.
+        let several = options.snapshot.is_none() && family.region_begins().len() > 0;
+        let before = several.then(|| core.snapshot());
         // The order matters: see `SuperVersion`.
         let first = trees.next().unwrap_or(family).pin_super_version();
         let regions: Vec<_> = trees
             .filter_map(|tree| Some((tree.region()?.begin.clone(), tree.pin_super_version())))
             .collect();
-        let seqno = options.seqno().unwrap_or_else(|| core.pipeline.visible_seqno());
+        let seqno = before.as_ref().map(Snapshot::seqno).or(options.seqno());
+        let seqno = seqno.unwrap_or_else(|| core.pipeline.visible_seqno());
         let table_options = TableIterOptions {
             readahead_bytes: options.readahead_bytes,
             ..TableIterOptions::client(Some(core.blocks.clone()), options.fill_cache)

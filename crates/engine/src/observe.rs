@@ -250,19 +250,19 @@ fn level_shapes(version: &Version, options: &CfOptions) -> Vec<LevelShape> {
 }
 
 fn property(core: &DbCore, family: &Arc<ColumnFamilyData>, name: &str) -> Option<String> {
-    let level_of = |prefix: &str| name.strip_prefix(prefix)?.parse::<usize>().ok();
-    let of_level = |level: usize, what: fn(&LevelShape) -> u64| {
-        let metrics = core.family_metrics(family);
-        Some(metrics.levels.get(level).map_or(0, what).to_string())
+    let level_of = |prefix: &str| name.strip_prefix(prefix)?.parse::<u8>().ok();
+    let sum = |what: &dyn Fn(&ColumnFamilyData) -> u64| {
+        family.trees().map(|tree| what(tree)).sum::<u64>()
     };
     if let Some(level) = level_of("num-files-at-level") {
-        return of_level(level, |shape| shape.tables);
+        let tables = |tree: &ColumnFamilyData| tree.super_version().version.level(level).tables();
+        return Some(sum(&|tree| tables(tree) as u64).to_string());
     }
     if let Some(level) = level_of("bytes-at-level") {
-        return of_level(level, |shape| shape.bytes);
+        let bytes = |tree: &ColumnFamilyData| tree.super_version().version.level(level).bytes();
+        return Some(sum(&bytes).to_string());
     }
-    let sum =
-        |what: &dyn Fn(&ColumnFamilyData) -> u64| family.trees().map(|t| what(t)).sum::<u64>();
+    let limit = || family.trees().filter_map(|tree| core.write_rate_limit(tree)).min();
     let number: u64 = match name {
         "stats" | "levelstats" => return Some(stats_text(core, family, name == "stats")),
         "options" => return Some(core.options.load().to_text()),
@@ -284,15 +284,17 @@ fn property(core: &DbCore, family: &Arc<ColumnFamilyData>, name: &str) -> Option
         "num-deletes-active-mem-table" => sum(&|tree| tree.active_memtable().tombstones() as u64),
         "num-snapshots" => core.snapshots.count() as u64,
         "background-errors" => core.metrics.snapshot().background_errors,
-        "is-write-stopped" => u64::from(core.family_metrics(family).write_rate_limit == Some(0)),
-        "actual-delayed-write-rate" => core.family_metrics(family).write_rate_limit.unwrap_or(0),
+        "is-write-stopped" => u64::from(limit() == Some(0)),
+        "actual-delayed-write-rate" => limit().unwrap_or(0),
         "device-read-bandwidth" => core.driver.device().read_bytes_per_second,
         "device-write-bandwidth" => core.driver.device().write_bytes_per_second,
         "device-barrier-nanoseconds" => core.driver.device().barrier_ns,
         "compaction-debt-milliseconds" => {
             u64::try_from(core.driver.debt().as_millis()).unwrap_or(u64::MAX)
         }
-        "estimate-pending-compaction-bytes" => core.family_metrics(family).compaction_debt_bytes,
+        "estimate-pending-compaction-bytes" => {
+            sum(&|tree| core.driver.pending_compaction_bytes(tree.id()))
+        }
         "block-cache-usage" => core.blocks.usage_bytes(),
         "block-cache-capacity" => core.blocks.capacity(),
         "block-cache-pinned-usage" => core.blocks.pinned_bytes(),
@@ -318,8 +320,10 @@ fn stats_text(core: &DbCore, family: &Arc<ColumnFamilyData>, all: bool) -> Strin
         let _infallible = writeln!(text, "L{number:<8} {runs:>4} {tables:>8} {bytes:>14}");
     }
     if all {
-        // So that the totals are of all files.
-        let _each = core.table_files();
+        if core.read_only {
+            // Nobody else looks at files that were there at open.
+            let _each = core.table_files();
+        }
         let metrics = core.collect_metrics();
         let _infallible = writeln!(
             text,

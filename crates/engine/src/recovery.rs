@@ -22,14 +22,14 @@ use crate::background::state::HealthState;
 use crate::background::{Driver, Step};
 use crate::column_family::{ColumnFamilyData, Families};
 use crate::core::{DbCore, open_tables_max};
-use crate::db::create_family;
+use crate::db::{DEFAULT_COLUMN_FAMILY, create_family};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::reclaim::Reclaimer;
 use crate::files::{FileName, device_hint};
-use crate::manifest::version_set::VersionSet;
+use crate::manifest::version_set::{FamilyState, VersionSet};
 use crate::memtable::ArenaPool;
 use crate::metrics::EngineMetrics;
-use crate::options::{ColumnFamilyOptions, Options, WalMode, WalRecovery, control};
+use crate::options::{ColumnFamilyOptions, Options, Regions, WalMode, WalRecovery, control};
 use crate::read::block_cache::BlockCache;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
 use crate::snapshot::SnapshotList;
@@ -80,7 +80,9 @@ pub(crate) fn open(
         }
         Some(catalogue) => catalogue,
         None => {
-            let catalogue = new_catalogue(vfs.as_ref(), directory, &options)?;
+            let own = family_options.iter().find(|(name, _)| *name == DEFAULT_COLUMN_FAMILY);
+            let default = own.map_or(&options.column_family, |(_, options)| options);
+            let catalogue = new_catalogue(vfs.as_ref(), directory, &options, default)?;
             sync_ancestors(vfs.as_ref(), directory)?;
             catalogue
         }
@@ -163,18 +165,28 @@ fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Box<dyn VfsLock>> {
     })
 }
 
+/// The keys at which the regions of a column family begin, ascending.
+fn region_begins(
+    families: &BTreeMap<ColumnFamilyId, FamilyState>,
+    of: ColumnFamilyId,
+) -> Vec<Vec<u8>> {
+    let regions = families.values().filter_map(|family| family.region.as_ref());
+    let own = regions.filter(|region| region.of == of);
+    let mut begins: Vec<_> = own.map(|region| region.begin.to_vec()).collect();
+    begins.sort_unstable();
+    begins
+}
+
 /// The regions that the options want are those there are, or the options want none.
-fn check_regions(data: &Arc<ColumnFamilyData>) -> Result<()> {
-    let wanted = data.options();
-    let wanted = wanted.regions.begins();
-    if wanted.is_empty() || data.region_begins().map(AsRef::as_ref).eq(wanted) {
+fn check_regions(name: &str, options: &ColumnFamilyOptions, begins: &[Vec<u8>]) -> Result<()> {
+    let wanted = options.regions.begins();
+    if wanted.is_empty() || wanted == begins {
         return Ok(());
     }
     Err(Error::InvalidArgument(format!(
-        "regions={}: the column family {} was made with {} regions, and that cannot be changed",
-        data.options().get("regions")?,
-        data.name(),
-        data.trees().count()
+        "regions={}: the column family {name} was made with {} regions, and that cannot be changed",
+        options.get("regions")?,
+        begins.len() + 1
     )))
 }
 
@@ -206,8 +218,8 @@ impl Opening {
         family_options: &[(&str, ColumnFamilyOptions)],
         read_only: bool,
     ) -> Result<Opening> {
-        let known: BTreeSet<&str> =
-            catalogue.families.values().map(|family| family.name.as_str()).collect();
+        let wholes = catalogue.families.values().filter(|family| family.region.is_none());
+        let known: BTreeSet<&str> = wholes.map(|family| family.name.as_str()).collect();
         for (name, _) in family_options {
             if !known.contains(name) && !options.create_missing_column_families {
                 return Err(Error::NoSuchColumnFamily((*name).to_owned()));
@@ -310,17 +322,26 @@ impl Opening {
 
     fn attach_families(&mut self, family_options: &[(&str, ColumnFamilyOptions)]) -> Result<()> {
         let states = self.versions.families();
+        let path = self.directory.join("CURRENT");
         let mut regions: BTreeMap<ColumnFamilyId, Vec<Arc<ColumnFamilyData>>> = BTreeMap::new();
         for (id, state) in &states {
             let of = state.region.as_ref().map(|region| region.of);
-            // Made and dropped together.
-            let whole = states.get(&of.unwrap_or(*id)).unwrap_or(state);
+            let whole = states.get(&of.unwrap_or(*id)).ok_or_else(|| {
+                let what = "a region of a column family that is not there";
+                Error::corruption(&path, 0, CorruptionKind::Inconsistent(what))
+            })?;
             let own = family_options.iter().find(|(name, _)| *name == whole.name);
             let options = own.map_or(&self.options.column_family, |(_, options)| options);
+            let begins = region_begins(&states, of.unwrap_or(*id));
+            // The options of the default one are those of others for want of their own.
+            if of.is_none() && (own.is_some() || *id == ColumnFamilyId(0)) {
+                check_regions(&whole.name, options, &begins)?;
+            }
+            let options = ColumnFamilyOptions { regions: Regions::at(begins)?, ..options.clone() };
             let version = self.versions.resize(*id, options.levels as usize)?;
             let version = version.unwrap_or_else(|| state.version.clone());
-            let (options, pool) = (options.clone(), self.pool.clone());
             let (name, region) = (state.name.clone(), state.region.clone());
+            let pool = self.pool.clone();
             let data = Arc::new(ColumnFamilyData::new(*id, name, region, options, version, pool));
             self.versions.attach(&data);
             if let Some(of) = of {
@@ -330,11 +351,6 @@ impl Opening {
         }
         for data in self.families.values().filter(|data| data.region().is_none()) {
             data.set_regions(regions.remove(&data.id()).unwrap_or_default());
-            // The options of the default one are those of others for want of their own.
-            let own = family_options.iter().any(|(name, _)| *name == data.name());
-            if own || data.id() == ColumnFamilyId(0) {
-                check_regions(data)?;
-            }
         }
         Ok(())
     }
@@ -498,11 +514,7 @@ impl Opening {
                 }
             }),
         });
-        pipeline.exclusive(|stage| {
-            for data in self.families.values() {
-                pipeline.add_family(stage, data.clone());
-            }
-        });
+        pipeline.exclusive(|stage| pipeline.add_families(stage, self.families.values()));
         let mut control = control::database(&self.options);
         if let Some(profile) = device_hint::read(self.vfs.as_ref(), &self.directory) {
             control.scheduler.hint = profile;

@@ -197,11 +197,14 @@ fn is_good(version: &Version, options: &CfOptions, level: u8, table: &TableMeta)
 }
 
 /// Bytes of `level` in tables that overlap no more of the next level than they should, for their
-/// size (vLSM §4.2.1: good ones). About, where it has many: so many of them are looked at.
+/// size (vLSM §4.2.1: good ones); none where nothing lies below. About, where it has many tables:
+/// so many of them are looked at.
 #[must_use]
 pub fn good_bytes(version: &Version, options: &CfOptions, level: u8) -> u64 {
     const LOOKED_AT_MAX: usize = 256;
-    let Some(run) = version.level(level).sorted().filter(|_| level > 0) else { return 0 };
+    let lowest = version.levels().iter().skip(usize::from(level) + 1).all(|below| below.is_empty());
+    let run = version.level(level).sorted().filter(|_| level > 0 && !lowest);
+    let Some(run) = run else { return 0 };
     let each = run.len().div_ceil(LOOKED_AT_MAX).max(1);
     let tables = (0..run.len()).step_by(each).filter_map(|rank| run.get(rank));
     let (mut all, mut good) = (0_u64, 0_u64);

@@ -16,8 +16,9 @@ const HOLES_MAX: u32 = 64;
 /// A file of this size or more goes when it has no more left than one part in so many.
 const LITTLE_LEFT_OF: u64 = 16 << 20;
 const LITTLE_LEFT_PART: u64 = 16;
-/// One such compaction takes one part in so many of what another may take: there is always another.
-const PLAN_PART: u64 = 4;
+/// One such compaction takes so much, or a table: it cannot end early, and level 0 may come to wait
+/// for it.
+const PLAN_BYTES_MAX: u64 = 32 << 20;
 
 /// What a compaction file holds, and what it does not hold any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +104,7 @@ impl SparseTables {
 
     fn pick_level(&self, context: &PickContext<'_>, level: u8) -> Option<CompactionPlan> {
         let run = context.version.level(level).sorted()?;
-        let bytes_max = context.options.compaction_bytes_max() / PLAN_PART;
+        let bytes_max = context.options.compaction_bytes_max().min(PLAN_BYTES_MAX);
         let mut bytes = 0;
         let mut spans: Vec<Span<'_>> = Vec::new();
         // In the order of their keys, as the version gave them.
@@ -117,8 +118,16 @@ impl SparseTables {
             if bytes > bytes_max && !spans.is_empty() {
                 break;
             }
+            // With its neighbour only if the gap between them is nobody's either.
             match spans.last_mut() {
-                Some(last) if last.ranks.end == rank => last.ranks.end += 1,
+                Some(last) if last.ranks.end == rank => {
+                    let wider = Span { ranks: last.ranks.start..rank + 1, ..last.clone() };
+                    if context.may_take([&wider], level) {
+                        *last = wider;
+                    } else {
+                        spans.push(span);
+                    }
+                }
                 _ => spans.push(span),
             }
         }

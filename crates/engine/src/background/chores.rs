@@ -3,6 +3,7 @@
 
 mod memory;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -39,6 +40,19 @@ const OPEN_PAUSE: Duration = Duration::from_millis(5);
 /// How often it is looked which compaction files hold too little.
 const SPARSE_ROUND: Duration = Duration::from_secs(1);
 
+/// They are told again after so long: a table that has left level 0 meanwhile is another matter.
+const SPARSE_TOLD_AGAIN: Duration = Duration::from_secs(60);
+
+/// Which files are sparse, as control was told.
+#[derive(Clone, Default)]
+struct Sparse {
+    files: BTreeSet<FileId>,
+    told_at: Instant,
+    /// When it was last looked, and what the reclaimer had seen by then.
+    looked_at: Instant,
+    changes: u64,
+}
+
 /// A table, and where it was.
 struct ToOpen {
     family: ColumnFamilyId,
@@ -58,9 +72,7 @@ struct State {
     seals_seen: (u64, u64),
     /// Tables that were there at open and are opened one after the other, the last one first.
     to_open: Vec<ToOpen>,
-    /// What files held when it was last looked which are sparse, when that was, and whether any
-    /// were.
-    sparse_seen: (u64, Instant, bool),
+    sparse: Sparse,
     /// When there is something to do although nobody says so.
     next_at: Option<Instant>,
     /// Bytes that jobs, open tables and the like took lately.
@@ -167,7 +179,10 @@ impl DbCore {
         chore(Ok(self.look_at_some_files()));
         self.report_sparse_files();
         if self.reclaimer.has_work() {
-            let rate = self.driver.reclaim_rate(self.reclaimer.due_bytes());
+            // A full disk waits for nobody.
+            let well = self.health.health() == Health::Ok;
+            let paced = self.driver.reclaim_rate(self.reclaimer.due_bytes());
+            let rate = paced.filter(|_| well);
             // A table that cannot be removed now is tried again; it is no reason to refuse writes.
             let next = self.reclaimer.reclaim(self.now(), rate).unwrap_or(None);
             let mut state = lock(&self.driver.chores.state);
@@ -229,14 +244,18 @@ impl DbCore {
     /// Tells control which files should go, if that has changed.
     fn report_sparse_files(&self) {
         let now = self.now();
-        let (seen, at, any) = lock(&self.driver.chores.state).sparse_seen;
         let changes = self.reclaimer.changes();
-        if changes == seen || now.since(at) < SPARSE_ROUND {
+        let before = lock(&self.driver.chores.state).sparse.clone();
+        let again = now.since(before.told_at) >= SPARSE_TOLD_AGAIN && !before.files.is_empty();
+        if now.since(before.looked_at) < SPARSE_ROUND || (changes == before.changes && !again) {
             return;
         }
         let files = sparse_files(&self.reclaimer.spaces());
-        lock(&self.driver.chores.state).sparse_seen = (changes, now, !files.is_empty());
-        if any || !files.is_empty() {
+        let news = files != before.files || again;
+        let told_at = if news { now } else { before.told_at };
+        let after = Sparse { changes, looked_at: now, files: files.clone(), told_at };
+        lock(&self.driver.chores.state).sparse = after;
+        if news {
             self.driver.report(now, Event::FilesSparse { files });
         }
     }

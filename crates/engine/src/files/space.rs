@@ -213,6 +213,24 @@ impl Accounts {
         }
     }
 
+    /// The file system cannot give parts of files back: nothing of any is due.
+    pub(super) fn nothing_is_due(&mut self) {
+        for (_, file) in std::mem::take(&mut self.due) {
+            if let Some(account) = self.files.get_mut(&file) {
+                account.due = None;
+            }
+        }
+    }
+
+    /// These ranges could not be given back at `now`: with all that is dead in the file they wait
+    /// as long as if they had died now.
+    pub(super) fn postpone(&mut self, file: FileId, ranges: &Extents, now: Instant) {
+        if let Some(due) = self.files.get_mut(&file).and_then(|account| account.due.take()) {
+            self.due.remove(&(due, file));
+        }
+        self.add_dead(file, ranges.iter(), now + DEAD_WAIT, true);
+    }
+
     /// Takes from the next file that is due at `now` what costs no more than `most`. With `None`
     /// all of a file, due or not.
     pub(super) fn take_dead(

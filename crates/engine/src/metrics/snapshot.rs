@@ -146,14 +146,14 @@ pub struct CompactionTotals {
 /// The shape of one level at this moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LevelShape {
-    /// Sorted runs.
+    /// Sorted runs; of regions the most that one has.
     pub runs: u64,
     /// Tables.
     pub tables: u64,
     /// Bytes of the tables.
     pub bytes: u64,
     /// Of those, about, in tables that overlap no more than `level_multiplier` times their size of
-    /// the next level: they are good to go down (vLSM §4.2). 0 in level 0.
+    /// the next level: they are good to go down (vLSM §4.2). 0 in level 0 and in the last one.
     pub good_bytes: u64,
 }
 
@@ -170,7 +170,7 @@ pub struct ColumnFamilyMetrics {
     pub compaction_debt_bytes: u64,
     /// Compactions that depend on each other, level after level, before a flush into a full level 0
     /// has room, and the bytes that they read: how long and how wide a compaction chain is (vLSM
-    /// §2.3).
+    /// §2.3). Of regions the longest and the widest.
     pub chain_length: u64,
     /// See `chain_length`.
     pub chain_bytes: u64,

@@ -386,9 +386,14 @@ const BACKGROUND: &[Family] = &[
 ];
 
 const STATE: &[Family] = &[
-    gauge("sateen_level_runs", "runs", "Sorted runs by column family and level.", |m, s| {
-        s.by_family_and_level(m, |level| level.runs);
-    }),
+    gauge(
+        "sateen_level_runs",
+        "runs",
+        "Sorted runs by column family and level; where it has regions, the most in one of them.",
+        |m, s| {
+            s.by_family_and_level(m, |level| level.runs);
+        },
+    ),
     gauge("sateen_level_tables", "tables", "Tables by column family and level.", |m, s| {
         s.by_family_and_level(m, |level| level.tables);
     }),

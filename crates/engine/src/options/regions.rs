@@ -12,8 +12,8 @@ const REGIONS_MAX: usize = 4096;
 const AT: &str = "at:";
 
 /// The ranges of keys that have a tree each: memtables, levels and compactions of their own under
-/// one scheduler, one log and one memory budget. Compactions of different regions never wait for
-/// each other, and each moves little.
+/// one scheduler, one log and one memory budget. A compaction holds up none of another
+/// region's, but for the slots and the bandwidth that they share, and moves little.
 ///
 /// As text: a number of regions that part the keys evenly by their first two bytes, or the keys at
 /// which regions begin, as `at:g,n,t`; bytes of a key that are not printable, commas, semicolons

@@ -55,11 +55,14 @@ pub(super) fn database(options: &Options) -> Result<()> {
     column_family(&options.column_family)?;
     if let Some(budget) = options.memory_budget {
         let family = &options.column_family;
+        let regions = family.regions.count() as u64;
         let memtables = family.memtable_bytes.saturating_mul(u64::from(family.memtables_max));
+        let memtables = memtables.saturating_mul(regions);
         check("memory_budget", budget >= MIB, "at least 1MiB, or none")?;
         if memtables > budget {
             return contradiction(&format!(
-                "memory_budget {} is less than memtables_max {} times memtable_bytes {}",
+                "memory_budget {} is less than memtables_max {} times memtable_bytes {} in each of \
+                 {regions} regions",
                 options.get("memory_budget")?,
                 family.memtables_max,
                 family.get("memtable_bytes")?

@@ -18,20 +18,22 @@ pub(crate) struct RegionsIter<I> {
     /// The keys at which all but the first begin.
     begins: Vec<UserKey>,
     at: usize,
-    iter: I,
+    /// None before the first seek.
+    iter: Option<I>,
 }
 
 impl<I: InternalIterator> RegionsIter<I> {
     pub(crate) fn new(open: OpenRegion<I>, begins: Vec<UserKey>) -> RegionsIter<I> {
-        let iter = open(0);
-        RegionsIter { open, begins, at: 0, iter }
+        RegionsIter { open, begins, at: 0, iter: None }
     }
 
-    fn go_to(&mut self, at: usize) {
+    /// The stream of region `at`.
+    fn go_to(&mut self, at: usize) -> &mut I {
         if self.at != at {
-            self.iter = (self.open)(at);
+            self.iter = None;
             self.at = at;
         }
+        self.iter.get_or_insert_with(|| (self.open)(at))
     }
 
     fn region_of(&self, target: &[u8]) -> usize {
@@ -41,20 +43,18 @@ impl<I: InternalIterator> RegionsIter<I> {
 
     /// Where a region ended, on to the first entry of those behind it.
     fn skip_empty(&mut self) -> Result<()> {
-        while !self.iter.valid() && self.at < self.begins.len() {
-            self.go_to(self.at + 1);
-            self.iter.seek_to_first()?;
+        while !self.valid() && self.at < self.begins.len() {
+            self.go_to(self.at + 1).seek_to_first()?;
         }
         Ok(())
     }
 
     /// Where a region begins, back to the last entry of those before it.
     fn skip_empty_back(&mut self) -> Result<()> {
-        while !self.iter.valid()
+        while !self.valid()
             && let Some(before) = self.at.checked_sub(1)
         {
-            self.go_to(before);
-            self.iter.seek_to_last()?;
+            self.go_to(before).seek_to_last()?;
         }
         Ok(())
     }
@@ -62,40 +62,36 @@ impl<I: InternalIterator> RegionsIter<I> {
 
 impl<I: InternalIterator> InternalIterator for RegionsIter<I> {
     fn valid(&self) -> bool {
-        self.iter.valid()
+        self.iter.as_ref().is_some_and(I::valid)
     }
     fn seek_to_first(&mut self) -> Result<()> {
-        self.go_to(0);
-        self.iter.seek_to_first()?;
+        self.go_to(0).seek_to_first()?;
         self.skip_empty()
     }
     fn seek_to_last(&mut self) -> Result<()> {
-        self.go_to(self.begins.len());
-        self.iter.seek_to_last()?;
+        self.go_to(self.begins.len()).seek_to_last()?;
         self.skip_empty_back()
     }
     fn seek(&mut self, target: &[u8]) -> Result<()> {
-        self.go_to(self.region_of(target));
-        self.iter.seek(target)?;
+        self.go_to(self.region_of(target)).seek(target)?;
         self.skip_empty()
     }
     fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
-        self.go_to(self.region_of(target));
-        self.iter.seek_for_prev(target)?;
+        self.go_to(self.region_of(target)).seek_for_prev(target)?;
         self.skip_empty_back()
     }
     fn next(&mut self) -> Result<()> {
-        self.iter.next()?;
+        self.go_to(self.at).next()?;
         self.skip_empty()
     }
     fn prev(&mut self) -> Result<()> {
-        self.iter.prev()?;
+        self.go_to(self.at).prev()?;
         self.skip_empty_back()
     }
     fn key(&self) -> &[u8] {
-        self.iter.key()
+        self.iter.as_ref().map_or(&[], I::key)
     }
     fn value(&self) -> &[u8] {
-        self.iter.value()
+        self.iter.as_ref().map_or(&[], I::value)
     }
 }

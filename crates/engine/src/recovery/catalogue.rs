@@ -14,7 +14,7 @@ use crate::error::{CorruptionKind, Error, Result};
 use crate::files::{FileName, manifest_file_name};
 use crate::manifest::version_set::{Counters, FamilyState, fresh_version, next_family_state};
 use crate::manifest::{ManifestReader, TEMPORARY_CURRENT, read_current, recognise_foreign};
-use crate::options::Options;
+use crate::options::{ColumnFamilyOptions, Options};
 use crate::vfs::{IoClass, OpenOptions, Vfs};
 use crate::wal::frame::{FILE_HEADER_BYTES, FileKind};
 
@@ -31,17 +31,18 @@ pub(super) fn new_catalogue(
     vfs: &dyn Vfs,
     directory: &Path,
     options: &Options,
+    default: &ColumnFamilyOptions,
 ) -> Result<Catalogue> {
     let listing = vfs.list(directory).map_err(|e| Error::io("list", directory, e))?;
     refuse_other_than_new(vfs, directory, &listing, options)?;
     let counters = Counters::default();
     let of = ColumnFamilyId(0);
     let number = || counters.family();
-    let regions = regions_of(of, DEFAULT_COLUMN_FAMILY, &options.column_family, number);
+    let regions = regions_of(of, DEFAULT_COLUMN_FAMILY, default, number);
     let whole = (of, DEFAULT_COLUMN_FAMILY.to_owned(), None);
     let trees = regions.into_iter().map(|(id, name, region)| (id, name, Some(region)));
     let families = std::iter::once(whole).chain(trees).map(|(id, name, region)| {
-        let version = Arc::new(fresh_version(id, &options.column_family));
+        let version = Arc::new(fresh_version(id, default));
         (id, FamilyState { name, region, version, stored: SeqNo(0), data: None })
     });
     let families = families.collect();

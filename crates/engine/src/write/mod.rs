@@ -15,6 +15,7 @@ pub(crate) mod batch;
 mod publish;
 mod queue;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -63,11 +64,17 @@ pub(crate) enum Payload<'a> {
 }
 
 impl Payload<'_> {
-    /// True if it writes to `id`.
-    pub(crate) fn writes_to(&self, id: ColumnFamilyId) -> bool {
+    /// The bytes of keys and values that it writes to `id`, and one for each entry; 0 if it writes
+    /// nothing there.
+    pub(crate) fn bytes_to(&self, id: ColumnFamilyId) -> u64 {
+        let bytes = |key: &[u8], value: &[u8]| 1 + key.len() as u64 + value.len() as u64;
         match self {
-            Payload::Single { family, .. } => *family == id,
-            Payload::Batch(batch) => batch.iter().any(|entry| entry.column_family == id),
+            Payload::Single { family, key, value, .. } if *family == id => bytes(key, value),
+            Payload::Single { .. } => 0,
+            Payload::Batch(batch) => {
+                let here = batch.iter().filter(|entry| entry.column_family == id);
+                here.map(|entry| bytes(entry.key, entry.value)).sum()
+            }
         }
     }
 }
@@ -486,23 +493,29 @@ impl CommitPipeline {
         if lock(&self.logs).is_empty() { 0 } else { 2 * self.group_bytes_max as u64 }
     }
 
-    /// Adds a column family's memtable to those that take writes. The caller leads.
-    pub(crate) fn add_family(&self, stage: &mut Stage, family: Arc<ColumnFamilyData>) {
+    /// Adds column families' memtables to those that take writes. The caller leads.
+    pub(crate) fn add_families<'a>(
+        &self,
+        stage: &mut Stage,
+        families: impl Iterator<Item = &'a Arc<ColumnFamilyData>>,
+    ) {
         let mut active = (*stage.active).clone();
-        let memtable = family.active_memtable();
-        // One that comes back, because it could not be dropped, may have entries in older logs.
-        if memtable.is_empty() {
-            family.set_active_log(stage.wal_number);
+        for family in families {
+            let memtable = family.active_memtable();
+            // One that comes back, because it could not be dropped, may have entries in older logs.
+            if memtable.is_empty() {
+                family.set_active_log(stage.wal_number);
+            }
+            active.members.push((family.id(), family.clone(), memtable));
         }
-        active.members.push((family.id(), family, memtable));
         active.members.sort_by_key(|member| member.0);
         stage.active = Arc::new(active);
     }
 
-    /// Removes a column family: writes to it fail from now on. The caller leads.
-    pub(crate) fn remove_family(&self, stage: &mut Stage, id: ColumnFamilyId) {
+    /// Removes column families: writes to them fail from now on. The caller leads.
+    pub(crate) fn remove_families(&self, stage: &mut Stage, ids: &BTreeSet<ColumnFamilyId>) {
         let mut active = (*stage.active).clone();
-        active.members.retain(|member| member.0 != id);
+        active.members.retain(|member| !ids.contains(&member.0));
         stage.active = Arc::new(active);
     }
 }

@@ -239,3 +239,79 @@ fn regions_cannot_be_changed_and_are_nobodys_column_families() {
     let db = open(&vfs, tiny());
     assert_eq!(db.get(key(150)).unwrap().as_deref(), Some(b"value".as_slice()));
 }
+
+#[test]
+fn what_is_read_across_regions_is_of_one_moment() {
+    const REGIONS: u8 = 64;
+    let mut options = tiny();
+    options.background_threads = 2;
+    options.write_controller = sateen::WriteController::Off;
+    let family = &mut options.column_family;
+    family.regions = Regions::even(REGIONS.into()).unwrap();
+    family.memtable_bytes = 16 << 10;
+    family.memtables_max = 100;
+    family.disable_auto_compactions = true;
+    let db = open(&MemVfs::new(), options);
+    let keys: Vec<_> = (0..REGIONS).map(|region| [region << 2, 1]).collect();
+    let write = |round: u64| {
+        let mut batch = WriteBatch::new();
+        for key in &keys {
+            // Of different lengths, so that memtables are sealed all the time, each at another.
+            batch.put(key, format!("{round:0width$}", width = 40 + usize::from(key[0]))).unwrap();
+        }
+        db.write(&batch, &WriteOptions::default()).unwrap();
+    };
+    write(0);
+    let number = |value: &[u8]| std::str::from_utf8(value).unwrap().parse::<u64>().unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| (1..6000).for_each(write));
+        let family = db.default_column_family();
+        let read = ReadOptions::default();
+        let mut seen = 0;
+        while !writer.is_finished() {
+            let answers = db.multi_get(&family, &keys, &read);
+            let rounds: Vec<_> =
+                answers.into_iter().map(|answer| number(&answer.unwrap().unwrap())).collect();
+            assert!(rounds.iter().all(|round| *round == rounds[0]), "{rounds:?}");
+            assert!(rounds[0] >= seen, "time goes back");
+            seen = rounds[0];
+            let mut iter = db.iter_cf(&family, &read).unwrap();
+            iter.seek_to_first();
+            let mut rounds = Vec::new();
+            while iter.valid() {
+                rounds.push(number(iter.value()));
+                iter.next();
+            }
+            assert_eq!(rounds.len(), keys.len());
+            assert!(rounds.iter().all(|round| *round == rounds[0]), "{rounds:?}");
+        }
+    });
+}
+
+#[test]
+fn the_default_column_family_gets_the_regions_of_its_own_options() {
+    let vfs = MemVfs::new();
+    let own = [("default", with_regions().column_family)];
+    for _ in 0..2 {
+        let db = Db::open_with(as_vfs(&vfs), DB, tiny(), &own).unwrap();
+        let regions = db.options_cf(&db.default_column_family()).regions;
+        assert_eq!(regions, with_regions().column_family.regions);
+        db.put(key(150), "value").unwrap();
+    }
+    // What regions are called inside is no name of a column family.
+    let names = [("default, region 2", tiny().column_family)];
+    let refused = Db::open_with(as_vfs(&vfs), DB, tiny(), &names).map(drop);
+    assert!(matches!(refused, Err(Error::NoSuchColumnFamily(_))), "{refused:?}");
+}
+
+#[test]
+fn a_database_that_is_read_only_is_at_rest() {
+    let vfs = MemVfs::new();
+    let db = open(&vfs, with_regions());
+    (0..300).for_each(|number| db.put(key(number), "value").unwrap());
+    db.flush_all().unwrap();
+    db.close().unwrap();
+    let db = Db::open_read_only_with(as_vfs(&vfs), DB, tiny()).unwrap();
+    db.wait_idle().unwrap();
+    assert_eq!(read_all(&db, &db.default_column_family(), &ReadOptions::default()).len(), 300);
+}

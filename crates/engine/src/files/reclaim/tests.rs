@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::super::{CompactionFileWriter, DirectoryEntry};
 use super::*;
 use crate::read::table_cache::TableCacheOptions;
-use crate::vfs::PosixVfs;
+use crate::vfs::{Fault, FaultRule, FaultVfs, PosixVfs, VfsOperation};
 
 const FILE: FileId = FileId(7);
 const RATE: u64 = 40 << 20;
@@ -21,9 +21,13 @@ struct Fixture {
 impl Fixture {
     /// A file of tables of so many bytes, with nobody who holds them.
     fn new(tables: &[u64]) -> (Fixture, Vec<Arc<TableMeta>>) {
+        Fixture::on(Arc::new(PosixVfs::new()), tables)
+    }
+
+    /// The same on a file system of the caller's.
+    fn on(vfs: Arc<dyn Vfs>, tables: &[u64]) -> (Fixture, Vec<Arc<TableMeta>>) {
         let directory = TempDir::new_in(std::env::current_exe().unwrap().parent().unwrap());
         let directory = directory.unwrap();
-        let vfs: Arc<dyn Vfs> = Arc::new(PosixVfs::new());
         let cache = TableCache::new(TableCacheOptions {
             vfs: vfs.clone(),
             directory: directory.path().to_owned(),
@@ -266,4 +270,67 @@ fn what_was_dead_at_open_is_found_and_given_back() {
     // The directory is there still.
     let file = vfs.open(&fixture.path(), OpenOptions::READ).unwrap();
     assert_eq!(CompactionFile::open(&file, &fixture.path(), FILE).unwrap().tables.len(), 4);
+}
+
+#[test]
+fn where_holes_turn_out_not_to_be_nothing_stays_due() {
+    // A paced step takes a part of what is dead, and so does one of so much without clients.
+    for (rate, mib) in [(Some(RATE), 8), (None, 256)] {
+        let faults = FaultVfs::new(Arc::new(PosixVfs::new()));
+        faults.add(FaultRule::new(Fault::Unsupported).on(VfsOperation::PunchHole));
+        let (fixture, mut metas) = Fixture::on(Arc::new(faults), &[4096, 4096]);
+        let live = metas.pop();
+        // What the table claims to be long is.
+        let long = Arc::new(meta(TableId(7), 0, mib << 20));
+        fixture.reclaimer.add([long.clone()].iter());
+        fixture.reclaimer.retire([long].into_iter());
+        let mut now = Instant(0);
+        let mut steps = 0;
+        while let Some(next) = fixture.reclaimer.reclaim(now, rate).unwrap() {
+            now = now.max(next);
+            steps += 1;
+            assert!(steps < 10, "it does not end");
+        }
+        assert!(!fixture.reclaimer.can_punch() && !fixture.reclaimer.has_due_work());
+        let space = *fixture.reclaimer.spaces().first().unwrap();
+        assert_eq!((space.dead_bytes, space.gives_back), (mib << 20, false));
+        drop((live, metas));
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_punched_is_in_no_others_way() {
+    for rate in [Some(RATE), None] {
+        let faults = FaultVfs::new(Arc::new(PosixVfs::new()));
+        let (fixture, mut metas) = Fixture::on(Arc::new(faults.clone()), &[1 << 20, 1 << 20]);
+        faults.add(FaultRule::new(Fault::Io).on(VfsOperation::PunchHole).path(fixture.path()));
+        let other = FileId(8);
+        let path = table_file_name(fixture.directory.path(), other);
+        std::fs::write(&path, vec![1; 2 << 20]).unwrap();
+        let of_other = |id: u64, offset: u64| {
+            let placement = Placement::Slice { file: other, offset, length: 1 << 20 };
+            Arc::new(TableMeta { placement, ..meta(TableId(id), offset, 1 << 20) })
+        };
+        let others = [of_other(10, 0), of_other(11, 1 << 20)];
+        fixture.reclaimer.add(others.iter());
+        let [dead, live] = others;
+        let kept = metas.pop();
+        fixture.reclaimer.retire(metas.into_iter());
+        fixture.reclaimer.retire([dead].into_iter());
+        let mut now = Instant(0);
+        let punched = || fixture.reclaimer.counters.bytes_punched.load(Ordering::Relaxed);
+        for _ in 0..100 {
+            now = now + Duration::from_secs(1);
+            // It says so each time it tries.
+            let _failed = fixture.reclaimer.reclaim(now, rate);
+        }
+        assert_eq!(punched(), 1 << 20, "that of the other file");
+        faults.clear();
+        for _ in 0..100 {
+            now = now + Duration::from_secs(1);
+            fixture.reclaimer.reclaim(now, rate).unwrap();
+        }
+        assert_eq!(punched(), 2 << 20);
+        drop((kept, live));
+    }
 }
