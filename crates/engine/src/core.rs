@@ -8,7 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use sateen_control::compaction::{CompactionPlan, Stripes};
 use sateen_control::version::{Region, Version};
-use sateen_control::{ColumnFamilyId, Event, Instant, IoClass, SeqNo, UserKey};
+use sateen_control::{ColumnFamilyId, Event, Instant, IoClass, SeqNo};
 
 use crate::background::compaction_job::{CompactionContext, CompactionJob};
 use crate::background::flush_job::FlushJob;
@@ -23,8 +23,7 @@ use crate::manifest::version_set::VersionSet;
 use crate::memtable::ArenaPool;
 use crate::metrics::{EngineMetrics, LatencySampling, Operation};
 use crate::options::{
-    ColumnFamilyOptions, CompactRangeOptions, Options, StatisticsLevel, WalMode, WriteOptions,
-    control,
+    ColumnFamilyOptions, Options, StatisticsLevel, WalMode, WriteOptions, control,
 };
 use crate::read::block_cache::BlockCache;
 use crate::read::super_version::Lookup;
@@ -35,6 +34,8 @@ use crate::table::TableIterOptions;
 use crate::vfs::{MeteredVfs, Vfs, VfsLock};
 use crate::write::admission::Writer;
 use crate::write::{CommitPipeline, Logging, Payload};
+
+mod on_demand;
 
 /// What compactions read at once takes no more than this part of a memory budget, all of them
 /// together, but each run no less than so much.
@@ -358,133 +359,6 @@ impl DbCore {
             self.driver.report(self.now(), Event::Paused(true));
         }
         self.driver.chores.poke();
-    }
-
-    // ---- flush and compaction on demand --------------------------------------------------------
-
-    /// Seals the memtables of `families` and, with `wait`, returns when they are stored.
-    pub(crate) fn flush(
-        self: &Arc<Self>,
-        families: &[Arc<ColumnFamilyData>],
-        wait: bool,
-    ) -> Result<()> {
-        self.check_writable("a flush")?;
-        self.flush_inner(families, wait)
-    }
-
-    pub(crate) fn flush_inner(
-        self: &Arc<Self>,
-        families: &[Arc<ColumnFamilyData>],
-        wait: bool,
-    ) -> Result<()> {
-        let ids: Vec<ColumnFamilyId> = families.iter().map(|family| family.id()).collect();
-        let through = self.pipeline.exclusive(|stage| {
-            self.pipeline.seal(stage, &ids);
-            stage.last_seqno()
-        });
-        let now = self.now();
-        for family in families {
-            self.driver.report(now, crate::background::memtables_event(family));
-            self.driver.report(now, Event::FlushRequested { cf: family.id() });
-        }
-        if wait { self.wait_flushed(families, through) } else { Ok(()) }
-    }
-
-    fn wait_flushed(
-        self: &Arc<Self>,
-        families: &[Arc<ColumnFamilyData>],
-        through: SeqNo,
-    ) -> Result<()> {
-        let waiting = |family: &Arc<ColumnFamilyData>| {
-            !family.is_dropped()
-                && family.sealed().first().is_some_and(|sealed| sealed.last_seqno <= through)
-        };
-        while families.iter().any(waiting) {
-            self.check_open()?;
-            self.health.check()?;
-            if self.has_threads() {
-                self.wait_a_little();
-            } else {
-                self.step_here()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn wait_a_little(&self) {
-        // Flushes are waited for on no client's hot path; a short poll keeps the driver simple.
-        std::thread::sleep(Duration::from_micros(200));
-    }
-
-    pub(crate) fn compact_range(
-        self: &Arc<Self>,
-        family: &Arc<ColumnFamilyData>,
-        begin: Option<&[u8]>,
-        end: Option<&[u8]>,
-        options: &CompactRangeOptions,
-    ) -> Result<()> {
-        if let (Some(begin), Some(end)) = (begin, end)
-            && begin > end
-        {
-            return Err(reversed_bounds(begin, end));
-        }
-        self.check_writable("a compaction")?;
-        if options.flush {
-            let all: Vec<_> = family.trees().cloned().collect();
-            self.flush_inner(&all, true)?;
-        }
-        let bottommost = control::bottommost(options.rewrite_last_level);
-        let request = |cf| {
-            let (begin, end) = (begin.map(UserKey::from), end.map(UserKey::from));
-            self.driver.request(self.now(), options.wait, |request| Event::CompactRange {
-                request,
-                cf,
-                begin,
-                end,
-                bottommost,
-            })
-        };
-        let trees = family.trees_between(begin, end);
-        let requests: Vec<_> = trees.map(|tree| request(tree.id())).collect();
-        if !options.wait {
-            return Ok(());
-        }
-        // Each is waited for, or its answer would be kept for ever.
-        let mut result = Ok(());
-        for request in requests {
-            let done = self.wait_request(request).and_then(|complete| {
-                if complete {
-                    return Ok(());
-                }
-                self.check_open()?;
-                self.health.check()?;
-                Err(Error::NoSuchColumnFamily(family.name().to_owned()))
-            });
-            result = result.and(done);
-        }
-        result
-    }
-
-    /// Returns when no background work is left to do.
-    pub(crate) fn wait_idle(self: &Arc<Self>) -> Result<()> {
-        loop {
-            self.check_open()?;
-            self.health.check()?;
-            let unflushed = self.families().values().any(|family| family.wants_flush());
-            let idle = !unflushed
-                && !self.driver.has_jobs()
-                && !self.driver.has_due_work()
-                && (self.read_only || !self.reclaimer.has_due_work());
-            if idle {
-                return Ok(());
-            }
-            if self.has_threads() {
-                self.driver.chores.poke();
-                std::thread::sleep(Duration::from_millis(2));
-            } else {
-                self.step_here()?;
-            }
-        }
     }
 
     // ---- options -------------------------------------------------------------------------------

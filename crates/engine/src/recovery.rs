@@ -26,10 +26,10 @@ use crate::db::{DEFAULT_COLUMN_FAMILY, create_family};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::reclaim::Reclaimer;
 use crate::files::{FileName, device_hint};
-use crate::manifest::version_set::{FamilyState, VersionSet};
+use crate::manifest::version_set::VersionSet;
 use crate::memtable::ArenaPool;
 use crate::metrics::EngineMetrics;
-use crate::options::{ColumnFamilyOptions, Options, Regions, WalMode, WalRecovery, control};
+use crate::options::{ColumnFamilyOptions, Options, WalMode, WalRecovery, control};
 use crate::read::block_cache::BlockCache;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
 use crate::snapshot::SnapshotList;
@@ -41,6 +41,7 @@ use crate::write::{CommitPipeline, PipelineStart};
 use catalogue::{Catalogue, look_first, missing, new_catalogue, no_catalogue, read_catalogue};
 
 mod catalogue;
+mod families;
 
 const LOCK_FILE: &str = "LOCK";
 /// Bytes of a step of a flush during recovery: nobody waits behind it.
@@ -163,31 +164,6 @@ fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Box<dyn VfsLock>> {
         },
         _ => Error::io("lock", &path, error),
     })
-}
-
-/// The keys at which the regions of a column family begin, ascending.
-fn region_begins(
-    families: &BTreeMap<ColumnFamilyId, FamilyState>,
-    of: ColumnFamilyId,
-) -> Vec<Vec<u8>> {
-    let regions = families.values().filter_map(|family| family.region.as_ref());
-    let own = regions.filter(|region| region.of == of);
-    let mut begins: Vec<_> = own.map(|region| region.begin.to_vec()).collect();
-    begins.sort_unstable();
-    begins
-}
-
-/// The regions that the options want are those there are, or the options want none.
-fn check_regions(name: &str, options: &ColumnFamilyOptions, begins: &[Vec<u8>]) -> Result<()> {
-    let wanted = options.regions.begins();
-    if wanted.is_empty() || wanted == begins {
-        return Ok(());
-    }
-    Err(Error::InvalidArgument(format!(
-        "regions={}: the column family {name} was made with {} regions, and that cannot be changed",
-        options.get("regions")?,
-        begins.len() + 1
-    )))
 }
 
 /// A database that is being opened.
@@ -316,41 +292,6 @@ impl Opening {
         if needed > LogNumber(0) && !self.logs.contains(&needed) {
             let path = crate::files::wal_file_name(&self.wal_directory(), needed);
             return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
-        }
-        Ok(())
-    }
-
-    fn attach_families(&mut self, family_options: &[(&str, ColumnFamilyOptions)]) -> Result<()> {
-        let states = self.versions.families();
-        let path = self.directory.join("CURRENT");
-        let mut regions: BTreeMap<ColumnFamilyId, Vec<Arc<ColumnFamilyData>>> = BTreeMap::new();
-        for (id, state) in &states {
-            let of = state.region.as_ref().map(|region| region.of);
-            let whole = states.get(&of.unwrap_or(*id)).ok_or_else(|| {
-                let what = "a region of a column family that is not there";
-                Error::corruption(&path, 0, CorruptionKind::Inconsistent(what))
-            })?;
-            let own = family_options.iter().find(|(name, _)| *name == whole.name);
-            let options = own.map_or(&self.options.column_family, |(_, options)| options);
-            let begins = region_begins(&states, of.unwrap_or(*id));
-            // The options of the default one are those of others for want of their own.
-            if of.is_none() && (own.is_some() || *id == ColumnFamilyId(0)) {
-                check_regions(&whole.name, options, &begins)?;
-            }
-            let options = ColumnFamilyOptions { regions: Regions::at(begins)?, ..options.clone() };
-            let version = self.versions.resize(*id, options.levels as usize)?;
-            let version = version.unwrap_or_else(|| state.version.clone());
-            let (name, region) = (state.name.clone(), state.region.clone());
-            let pool = self.pool.clone();
-            let data = Arc::new(ColumnFamilyData::new(*id, name, region, options, version, pool));
-            self.versions.attach(&data);
-            if let Some(of) = of {
-                regions.entry(of).or_default().push(data.clone());
-            }
-            self.families.insert(*id, data);
-        }
-        for data in self.families.values().filter(|data| data.region().is_none()) {
-            data.set_regions(regions.remove(&data.id()).unwrap_or_default());
         }
         Ok(())
     }

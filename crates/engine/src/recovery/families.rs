@@ -1,0 +1,78 @@
+//! Column families of the catalogue get their engine side: options, memtables and, where they have
+//! any, regions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sateen_control::ColumnFamilyId;
+
+use super::Opening;
+use crate::column_family::ColumnFamilyData;
+use crate::error::{CorruptionKind, Error, Result};
+use crate::manifest::version_set::FamilyState;
+use crate::options::{ColumnFamilyOptions, Regions};
+
+impl Opening {
+    pub(super) fn attach_families(
+        &mut self,
+        family_options: &[(&str, ColumnFamilyOptions)],
+    ) -> Result<()> {
+        let states = self.versions.families();
+        let path = self.directory.join("CURRENT");
+        let mut regions: BTreeMap<ColumnFamilyId, Vec<Arc<ColumnFamilyData>>> = BTreeMap::new();
+        for (id, state) in &states {
+            let of = state.region.as_ref().map(|region| region.of);
+            let whole = states.get(&of.unwrap_or(*id)).ok_or_else(|| {
+                let what = "a region of a column family that is not there";
+                Error::corruption(&path, 0, CorruptionKind::Inconsistent(what))
+            })?;
+            let own = family_options.iter().find(|(name, _)| *name == whole.name);
+            let options = own.map_or(&self.options.column_family, |(_, options)| options);
+            let begins = region_begins(&states, of.unwrap_or(*id));
+            // The options of the default one are those of others for want of their own.
+            if of.is_none() && (own.is_some() || *id == ColumnFamilyId(0)) {
+                check_regions(&whole.name, options, &begins)?;
+            }
+            let options = ColumnFamilyOptions { regions: Regions::at(begins)?, ..options.clone() };
+            let version = self.versions.resize(*id, options.levels as usize)?;
+            let version = version.unwrap_or_else(|| state.version.clone());
+            let (name, region) = (state.name.clone(), state.region.clone());
+            let pool = self.pool.clone();
+            let data = Arc::new(ColumnFamilyData::new(*id, name, region, options, version, pool));
+            self.versions.attach(&data);
+            if let Some(of) = of {
+                regions.entry(of).or_default().push(data.clone());
+            }
+            self.families.insert(*id, data);
+        }
+        for data in self.families.values().filter(|data| data.region().is_none()) {
+            data.set_regions(regions.remove(&data.id()).unwrap_or_default());
+        }
+        Ok(())
+    }
+}
+
+/// The keys at which the regions of a column family begin, ascending.
+fn region_begins(
+    families: &BTreeMap<ColumnFamilyId, FamilyState>,
+    of: ColumnFamilyId,
+) -> Vec<Vec<u8>> {
+    let regions = families.values().filter_map(|family| family.region.as_ref());
+    let own = regions.filter(|region| region.of == of);
+    let mut begins: Vec<_> = own.map(|region| region.begin.to_vec()).collect();
+    begins.sort_unstable();
+    begins
+}
+
+/// The regions that the options want are those there are, or the options want none.
+fn check_regions(name: &str, options: &ColumnFamilyOptions, begins: &[Vec<u8>]) -> Result<()> {
+    let wanted = options.regions.begins();
+    if wanted.is_empty() || wanted == begins {
+        return Ok(());
+    }
+    Err(Error::InvalidArgument(format!(
+        "regions={}: the column family {name} was made with {} regions, and that cannot be changed",
+        options.get("regions")?,
+        begins.len() + 1
+    )))
+}
