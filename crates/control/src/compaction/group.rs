@@ -77,7 +77,9 @@ pub(super) fn pick_group(
     let mut bytes = 0;
     let mut last = None;
     let mut chosen = Vec::new();
-    for rank in victims(context, level, run) {
+    // The score counts on any good one there is, wherever it stands.
+    let candidates_max = if any { context.options.victim_candidates_max } else { run.len() };
+    for rank in victims(context, level, run, candidates_max) {
         if bytes >= budget {
             break;
         }

@@ -328,7 +328,7 @@ fn pick_deeper(context: &PickContext<'_>, level: u8) -> Option<CompactionPlan> {
     let run = context.version.level(level).sorted()?;
     let reason = reason_of(context, level);
     let output = (level + 1, Epoch(0));
-    for victim in victims(context, level, run) {
+    for victim in victims(context, level, run, context.options.victim_candidates_max) {
         let victim = Span { level, run, ranks: victim..victim + 1 };
         let Some((mut start, below)) = expand(context, victim) else { continue };
         let settle = below.is_none() && settle_more(context, &mut start);
@@ -403,8 +403,13 @@ pub(super) fn uses_cursor(context: &PickContext<'_>, run: &Run) -> bool {
         || run.len() > context.options.victim_candidates_max.max(1)
 }
 
-/// The ranks of the tables to try, best first.
-pub(super) fn victims(context: &PickContext<'_>, level: u8, run: &Run) -> Vec<usize> {
+/// The ranks of the tables to try, best first, of so many that are looked at.
+pub(super) fn victims(
+    context: &PickContext<'_>,
+    level: u8,
+    run: &Run,
+    candidates_max: usize,
+) -> Vec<usize> {
     let start = match context.version.compact_pointer(level) {
         Some(pointer) if uses_cursor(context, run) => {
             let at = run.lower_bound(pointer);
@@ -412,7 +417,7 @@ pub(super) fn victims(context: &PickContext<'_>, level: u8, run: &Run) -> Vec<us
         }
         _ => 0,
     };
-    let window = run.len().min(context.options.victim_candidates_max.max(1));
+    let window = run.len().min(candidates_max.max(1));
     let start = if start < run.len() { start } else { 0 };
     let end = run.len().min(start + window);
     let wrapped = window - (end - start);
