@@ -147,6 +147,10 @@ option_struct! {
         /// While clients use the device, flushes and compactions take no more of what they leave
         /// than it takes to work off the debt in this time. `0`: all of it, as in the paper.
         scheduler_drain_time: Duration = Duration::from_secs(10), Span, mutable, none;
+        /// Thousandths of the device's bandwidth that stay unused (SILK's ε).
+        scheduler_headroom: u32 = 100, Count, mutable, none;
+        /// Where clients leave nothing for long, what they write earns deep compactions a share.
+        debt_floor: bool = true, Flag, mutable, none;
 
         /// What delays writers when background work falls behind: `smooth` (one rate for each
         /// column family, which falls as a limit comes nearer), `triggers` (RocksDB's slowdown and

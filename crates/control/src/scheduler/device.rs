@@ -161,7 +161,9 @@ impl DeviceModel {
         for (class, counts) in IoClass::ALL.into_iter().zip(&sample.classes) {
             self.read.add(class, counts.read_bytes, counts.read_ns);
             self.write.add(class, counts.write_bytes, counts.write_ns);
-            if let Some(mean) = counts.sync_ns.checked_div(counts.syncs) {
+            // What a barrier takes after blocks were given back is what that takes.
+            let of_reclaim = class == IoClass::Reclaim;
+            if let Some(mean) = counts.sync_ns.checked_div(counts.syncs).filter(|_| !of_reclaim) {
                 self.barrier_ns = (self.barrier_ns / 8 * 7 + mean / 8).max(1);
                 self.barrier_worst_ns = self.barrier_worst_ns.max(mean);
             }
@@ -195,9 +197,10 @@ impl DeviceModel {
         write.learn(now, &window, of_writes, read.wanted);
         // Compactions write about what they read: both at once, or the other is in the way.
         if read.wants_more(now, &window) || write.wants_more(now, &window) {
+            let probes = read.probes.max(write.probes);
             for direction in [&mut *read, &mut *write] {
                 if direction.may_probe(now) {
-                    direction.begin_probe();
+                    direction.begin_probe(probes);
                 }
             }
         }

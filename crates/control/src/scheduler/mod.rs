@@ -147,6 +147,7 @@ impl IoScheduler {
         let deep = self.jobs.values().filter(|job| job.lane == Lane::Deep);
         let running = Running {
             lane: Lane::of(class),
+            own_lane: Lane::of(class),
             urgency: thousandths(score).max(1),
             state: State::Waiting(0),
             paused: None,
@@ -221,9 +222,9 @@ impl IoScheduler {
         Some(Instant(now.0 + wait_ns.clamp(LOOK_NS_MIN, LOOK_NS_MAX)))
     }
 
-    /// How many jobs run in `lane`; paused ones do not.
+    /// How many jobs of `lane` run, wherever they are served; paused ones do not.
     pub(crate) fn running(&self, lane: Lane) -> usize {
-        let runs = |job: &&Running| job.lane == lane && !job.is_preempted();
+        let runs = |job: &&Running| job.own_lane == lane && !job.is_preempted();
         self.jobs.values().filter(runs).count()
     }
 
@@ -273,8 +274,12 @@ impl IoScheduler {
     }
 
     fn drain_ns(&self, debt: u64) -> u64 {
-        let least = self.device().slowest() / 3;
-        let rate = self.allocation.read.min(self.allocation.write).max(least);
+        let device = self.device().slowest();
+        let rate = if self.options.bandwidth {
+            self.allocation.read.min(self.allocation.write).max(device / 3)
+        } else {
+            self.limiter.bytes_per_second().unwrap_or(u64::MAX).min(device)
+        };
         scale(debt, NS_PER_SECOND, rate)
     }
 
@@ -297,8 +302,8 @@ impl IoScheduler {
             let Allocation { client, read, write, .. } = self.allocation;
             self.allocation = Allocation { client, read, write, ..due };
         }
-        self.earn_credit(sample.user_bytes, over_ns);
-        self.note_peaks();
+        let earns = self.earn_credit(sample.user_bytes, over_ns);
+        self.note_peaks(earns);
         over_ns
     }
 
@@ -442,7 +447,11 @@ impl IoScheduler {
     }
 
     fn slice_bytes(&self, lane: Lane) -> u64 {
-        self.slices.bytes(lane, self.device(), self.monitor.clients_active())
+        let (read, write) = match self.options.device_bytes_per_second {
+            Some(bytes) => (bytes, bytes),
+            None => self.device.usable(0),
+        };
+        self.slices.bytes(lane, read.min(write), self.monitor.clients_active())
     }
 
     fn refill(&mut self, now: Instant) {
@@ -471,10 +480,11 @@ impl IoScheduler {
 
     /// Each byte that clients write funds its share of deep work, the more of it the longer that
     /// would take otherwise, so that a long peak shifts deep work but never calls it off.
-    fn earn_credit(&mut self, user_bytes: u64, over_ns: u64) {
+    /// Says whether it did.
+    fn earn_credit(&mut self, user_bytes: u64, over_ns: u64) -> bool {
         if !self.options.debt_floor {
             self.credit = 0;
-            return;
+            return false;
         }
         let late = self.overdue_ns().saturating_sub(DEBT_NS_MIN).min(DEBT_NS_MAX - DEBT_NS_MIN);
         let share = scale(user_bytes, late, DEBT_NS_MAX - DEBT_NS_MIN);
@@ -483,6 +493,7 @@ impl IoScheduler {
         let earned = due.min(most);
         let most = to_i64(self.slices.bytes_max().saturating_mul(CREDIT_SLICES_MAX));
         self.credit = self.credit.saturating_add(to_i64(earned)).min(most);
+        earned > 0
     }
 
     fn note_allocation(&mut self) {
@@ -490,10 +501,11 @@ impl IoScheduler {
         self.notes.push(Note::Bandwidth { client, read, write });
     }
 
-    /// When clients leave nothing, all deep jobs are paused; that is told.
-    fn note_peaks(&mut self) {
+    /// When clients leave nothing, all deep jobs are paused; that is told. Not while their debt
+    /// earns them something in spite of clients (`earns`).
+    fn note_peaks(&mut self, earns: bool) {
         let nothing_left = self.allocation.read.min(self.allocation.write) == 0;
-        self.pause_for_peak(nothing_left && self.credit <= 0);
+        self.pause_for_peak(nothing_left && !earns && self.credit <= 0);
     }
 
     /// Pauses all deep jobs that are not preempted, or lets them go on.

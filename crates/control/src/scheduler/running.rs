@@ -33,7 +33,10 @@ pub(super) enum Source {
 /// A job between its start and its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Running {
+    /// Where it is served.
     pub(super) lane: Lane,
+    /// What it is: a deep job that level 0 waits for is served like one of level 0.
+    pub(super) own_lane: Lane,
     /// In thousandths: how far its level is over its target.
     pub(super) urgency: u64,
     pub(super) state: State,

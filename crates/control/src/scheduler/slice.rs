@@ -3,7 +3,6 @@
 //! urgent waits behind it.
 
 use super::Lane;
-use super::device::DeviceProfile;
 use crate::arithmetic::{NS_PER_SECOND, scale};
 
 /// While clients use the device, a slice takes it no longer than this.
@@ -49,12 +48,13 @@ impl Slices {
         *mean = if *mean == 0 { now } else { (*mean * (STEPS - 1) + now) / STEPS };
     }
 
-    /// Bytes of the next slice of a job in `lane`. `beside_clients`: they use the device.
-    pub(crate) fn bytes(&self, lane: Lane, device: DeviceProfile, beside_clients: bool) -> u64 {
+    /// Bytes of the next slice of a job in `lane`. `device`: bytes a second that may be asked of
+    /// it; `beside_clients`: they use it.
+    pub(crate) fn bytes(&self, lane: Lane, device: u64, beside_clients: bool) -> u64 {
         if !beside_clients {
             return self.bytes_max;
         }
-        let by_device = scale(device.slowest(), DEVICE_NS_MAX, NS_PER_SECOND);
+        let by_device = scale(device, DEVICE_NS_MAX, NS_PER_SECOND);
         let by_cpu = match self.cpu_ns[usize::from(lane != Lane::Flush)] {
             0 => u64::MAX,
             ns => scale(1 << 20, CPU_NS_MAX, ns),

@@ -23,19 +23,16 @@ pub enum StallCause {
     Level0Runs,
     /// Too many bytes wait for compaction.
     PendingCompactionBytes,
-    /// The memory budget is used up. Never decided here: the engine knows its memory.
-    MemoryBudget,
     /// Background work has stopped because of an error. Never decided here.
     BackgroundError,
 }
 
 impl StallCause {
     /// All causes, in the order of [`StallCause::index`].
-    pub const ALL: [StallCause; 5] = [
+    pub const ALL: [StallCause; 4] = [
         StallCause::MemtableLimit,
         StallCause::Level0Runs,
         StallCause::PendingCompactionBytes,
-        StallCause::MemoryBudget,
         StallCause::BackgroundError,
     ];
 
@@ -52,7 +49,6 @@ impl StallCause {
             StallCause::MemtableLimit => "memtable-limit",
             StallCause::Level0Runs => "level0-runs",
             StallCause::PendingCompactionBytes => "pending-compaction-bytes",
-            StallCause::MemoryBudget => "memory-budget",
             StallCause::BackgroundError => "background-error",
         }
     }

@@ -520,13 +520,13 @@ mod tests {
             let stall = stalls.iter().find(|stall| stall.cause == cause).unwrap();
             (stall.waiting, stall.waits_ns.count())
         };
-        let first = metrics.stall_begin(StallCause::MemoryBudget);
-        let second = metrics.stall_begin(StallCause::MemoryBudget);
-        assert_eq!(seen(StallCause::MemoryBudget), (2, 0));
+        let first = metrics.stall_begin(StallCause::BackgroundError);
+        let second = metrics.stall_begin(StallCause::BackgroundError);
+        assert_eq!(seen(StallCause::BackgroundError), (2, 0));
         drop(first);
-        assert_eq!(seen(StallCause::MemoryBudget), (1, 1));
+        assert_eq!(seen(StallCause::BackgroundError), (1, 1));
         drop(second);
-        assert_eq!(seen(StallCause::MemoryBudget), (0, 2));
+        assert_eq!(seen(StallCause::BackgroundError), (0, 2));
         assert_eq!(seen(StallCause::Level0Runs), (0, 0));
     }
 

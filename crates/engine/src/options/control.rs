@@ -64,6 +64,8 @@ pub(crate) fn database(options: &Options) -> ControlOptions {
             floor_bytes_per_second: options.scheduler_floor,
             change_bytes_per_second: options.scheduler_change_threshold,
             drain_time: options.scheduler_drain_time,
+            headroom: u64::from(options.scheduler_headroom),
+            debt_floor: options.debt_floor,
             ..SchedulerOptions::default()
         },
         ..ControlOptions::default()

@@ -73,6 +73,7 @@ fn silk() -> Options {
         max_background_compactions: 3,
         // The scheduler learns the device from what it delivers: the page cache says nothing of it.
         direct_io_for_flush_and_compaction: true,
+        background_thread_nice: Options::default().background_thread_nice,
         scheduler_bandwidth: true,
         scheduler_priority: true,
         preemption: Preemption::LeastLoss,

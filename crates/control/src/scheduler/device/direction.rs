@@ -57,6 +57,8 @@ const TRIAL_PAUSE_NS: u64 = 5_000_000_000;
 const TRIAL_PAUSE_NS_MAX: u64 = 160_000_000_000;
 /// How long nothing more is asked after a cut, or after a probe that failed.
 const HOLD_NS: u64 = 4_000_000_000;
+/// Clients' requests are averaged: so long the end of a probe is still to be seen in them.
+const RECOVERY_NS: u64 = 500_000_000;
 
 /// One direction of the device.
 #[derive(Clone, Copy, Debug)]
@@ -67,11 +69,13 @@ pub(super) struct Direction {
     hold_until: Instant,
     probe: Option<Probe>,
     /// How many probes in a row have shown that there is more.
-    probes: u32,
+    pub(super) probes: u32,
     /// It was cut, and it is to be seen whether that helps; when it may be cut again, and how long
     /// after a cut that was of no use.
     trial: Option<Trial>,
     no_trial_before: Instant,
+    /// Until when clients take longer for a probe that asked for too much.
+    recovers_until: Instant,
     trial_pause_ns: u64,
     /// What was delivered in a second, over some windows.
     average: u64,
@@ -124,6 +128,8 @@ struct Trial {
 struct Probe {
     /// Bytes a second.
     asked: u64,
+    /// How often the part that it asks more was doubled.
+    doubled: u32,
     /// Windows that are over, and what was delivered in them but the first.
     windows: u32,
     bytes: u64,
@@ -140,6 +146,7 @@ impl Direction {
             probes: 0,
             trial: None,
             no_trial_before: Instant::default(),
+            recovers_until: Instant::default(),
             trial_pause_ns: TRIAL_PAUSE_NS,
             average: 0,
             proven: 0,
@@ -232,6 +239,19 @@ impl Direction {
         self.end_probe(now);
     }
 
+    /// A probe asked for too much. There is less than what was delivered meanwhile, and may be far
+    /// more than is believed: the more it had asked, the sooner the next one asks a quarter of
+    /// that.
+    fn fail_probe(&mut self, now: Instant, window: &Window, probe: &Probe, shown: u64) {
+        self.bandwidth = self.bandwidth.max(scale(shown, 1000 - CUT_MIN, 1000));
+        self.end_probe(now);
+        self.recovers_until = Instant(now.0 + RECOVERY_NS);
+        if probe.doubled >= 2 && !window.harmed {
+            self.probes = SHORT_PROBES + probe.doubled - 2;
+            self.hold_until = Instant(now.0 + (HOLD_NS >> probe.doubled));
+        }
+    }
+
     fn end_probe(&mut self, now: Instant) {
         self.probe = None;
         self.probes = 0;
@@ -243,18 +263,18 @@ impl Direction {
     fn go_on_probing(&mut self, now: Instant, window: &Window, elsewhere: bool, probe: Probe) {
         let windows = probe.windows + 1;
         let first = windows == 1;
-        // Who does not use up what is granted is held up by the device, or has nothing to do.
-        if window.harmed || !first && !self.wanted && !elsewhere {
-            return self.end_probe(now);
-        }
         let bytes = probe.bytes + if first { 0 } else { self.bytes };
         let over_ns = probe.over_ns + if first { 0 } else { window.ns };
         let shown = per_second(bytes, over_ns).min(probe.asked);
+        // Who does not use up what is granted is held up by the device, or has nothing to do.
+        if window.harmed || !first && !self.wanted && !elsewhere {
+            return self.fail_probe(now, window, &probe, shown);
+        }
         let over = windows >= PROBE_WINDOWS;
         let least = if over { PROVEN } else { DISPROVEN };
         let proven = shown >= scale(probe.asked, least, 1000);
         if !proven && !elsewhere && windows >= PROBE_WINDOWS_MIN {
-            return self.end_probe(now);
+            return self.fail_probe(now, window, &probe, shown);
         }
         if !over {
             self.probe = Some(Probe { windows, bytes, over_ns, ..probe });
@@ -262,6 +282,7 @@ impl Direction {
         }
         self.probe = None;
         self.bandwidth = self.bandwidth.max(shown);
+        self.proven = self.proven.max(shown);
         self.probes += u32::from(proven);
     }
 
@@ -322,11 +343,12 @@ impl Direction {
         self.probe.is_none() && self.trial.is_none() && now >= self.hold_until
     }
 
-    pub(super) fn begin_probe(&mut self) {
-        let doubled = self.probes.saturating_sub(SHORT_PROBES).min(PROBE_DOUBLED_MAX);
+    /// `probes`: how many in a row have shown that there is more, in either direction.
+    pub(super) fn begin_probe(&mut self, probes: u32) {
+        let doubled = probes.saturating_sub(SHORT_PROBES).min(PROBE_DOUBLED_MAX);
         let more = (self.bandwidth / PROBE) << doubled;
         let asked = (self.bandwidth + more).min(BANDWIDTH_MAX);
-        self.probe = Some(Probe { asked, windows: 0, bytes: 0, over_ns: 0 });
+        self.probe = Some(Probe { asked, doubled, windows: 0, bytes: 0, over_ns: 0 });
     }
 
     /// The window is over. `strained`: what clients wait for, a little each time.
@@ -350,8 +372,10 @@ impl Direction {
             self.proven = less.max(self.average);
             self.bandwidth = self.bandwidth.max(self.average);
         }
-        let may_try = self.trial.is_none() && now >= self.no_trial_before;
-        if let Some(awaited) = strained
+        let may_try = self.trial.is_none() && now >= self.no_trial_before.max(self.recovers_until);
+        if let Some(probe) = self.probe {
+            self.go_on_probing(now, window, elsewhere, probe);
+        } else if let Some(awaited) = strained
             && may_try
             && self.is_near()
             && self.is_limited(window.free)
@@ -360,8 +384,6 @@ impl Direction {
             let before = self.bandwidth;
             let less = before.min(self.average.max(scale(before, 1000 - CUT_MAX, 1000)));
             self.cut_to(now, scale(less, 1000 - CUT_MIN, 1000));
-        } else if let Some(probe) = self.probe {
-            self.go_on_probing(now, window, elsewhere, probe);
         }
     }
 
