@@ -102,6 +102,14 @@ pub enum Error {
         /// The failure.
         cause: Arc<Error>,
     },
+    /// A thread of the database panicked: a bug, of ours or of a file system that was passed in.
+    #[error("the thread {thread} panicked: {message}")]
+    Panicked {
+        /// Its name.
+        thread: String,
+        /// What it said.
+        message: String,
+    },
     /// The database was opened read-only.
     #[error("the database was opened read-only: {0} is not possible")]
     ReadOnly(&'static str),

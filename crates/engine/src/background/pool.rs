@@ -1,6 +1,8 @@
 //! The only place that starts threads (ARCHITECTURE.md, invariant 2): workers that step jobs, and
 //! one that does the chores. They run at a lower CPU priority than clients.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -33,7 +35,10 @@ impl Pool {
                     lower_priority(nice);
                 }
                 local::set_worker(worker_number(number));
-                work(&core);
+                // Its job would never end, and who waits for that would wait for ever.
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(&core))) {
+                    core.job_failed(&panicked(panic.as_ref()));
+                }
             };
             let spawned = std::thread::Builder::new().name(name).spawn(run);
             threads
@@ -48,11 +53,17 @@ impl Pool {
         for thread in std::mem::take(&mut *lock(&self.threads)) {
             // The last handle of a database may be dropped by one of its own threads.
             if thread.thread().id() != own {
-                // A worker that panicked has said so on stderr; its job is simply not done.
                 let _panicked = thread.join();
             }
         }
     }
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Error {
+    let texts = [panic.downcast_ref::<&str>().copied(), panic.downcast_ref().map(String::as_str)];
+    let message = texts.into_iter().flatten().next().unwrap_or("no text").to_owned();
+    let thread = std::thread::current().name().unwrap_or_default().to_owned();
+    Error::Panicked { thread, message }
 }
 
 fn core_path() -> std::path::PathBuf {

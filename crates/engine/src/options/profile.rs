@@ -82,8 +82,8 @@ fn silk() -> Options {
     }
 }
 
-/// RocksDB with a fixed rate for background work: 90 MB/s, the best of the fixed rates that SILK's
-/// evaluation (§3) tries on a device of 200 MB/s. Set `rate_limit_bytes_per_second` for another.
+/// RocksDB with a fixed rate for background work: 90 MB/s, the best of the fixed rates that SILK
+/// tries on a device of 200 MB/s (§4.3). Set `rate_limit_bytes_per_second` for another.
 fn limited() -> Options {
     Options { rate_limit_bytes_per_second: 90 * MIB, ..rocksdb() }
 }

@@ -202,6 +202,7 @@ impl Faults {
                     self.changed.wait_while(state, stands).unwrap_or_else(PoisonError::into_inner),
                 );
             }
+            Fault::Panic => panic!("a rule says so"),
             fault => return fault.error().map_or(Ok(Some(chosen)), Err),
         }
         Ok(None)

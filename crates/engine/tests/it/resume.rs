@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sateen::vfs::{CrashChoice, Fault, FaultRule, FaultVfs, IoClass, MemVfs, VfsOperation};
-use sateen::{Db, WalMode, WriteOptions};
+use sateen::{CompactRangeOptions, Db, WalMode, WriteOptions};
 
 use crate::common::{as_vfs, assert_sound, tiny};
 
@@ -45,6 +45,45 @@ fn a_log_prepared_before_the_failure_is_not_written_to() {
         }
         let sync = WriteOptions::sync();
         db.put_cf(&db.default_column_family(), "b", "5", &sync).unwrap();
+        db.close().unwrap();
+    }
+}
+
+/// A panic in a thread of the database is an error like any other: nobody waits for its job for
+/// ever, and what was written is there after the next open.
+#[test]
+fn a_thread_that_panics_stops_writes_and_loses_nothing() {
+    for class in [IoClass::Flush, IoClass::L0] {
+        let mem = MemVfs::new();
+        let faulty = FaultVfs::new(as_vfs(&mem));
+        let mut options = tiny();
+        options.background_threads = 2;
+        options.wal = WalMode::SyncEachWrite;
+        let db = Db::open_with(Arc::new(faulty.clone()), "/db", options.clone(), &[]).unwrap();
+        faulty.add(FaultRule::new(Fault::Panic).class(class).on(VfsOperation::Write).once());
+        let mut written = 0_u32;
+        // In no order, so that level 0 has something to merge.
+        let key = |nth: u32| format!("key{:08}", nth * 7919 % 1009);
+        let refused = loop {
+            match db.put(key(written), vec![7; 1000]) {
+                Ok(()) => written += 1,
+                Err(error) => break error,
+            }
+        };
+        let text = refused.to_string();
+        assert!(text.contains("sateen-work-") && text.contains("a rule says so"), "{text}");
+        db.flush().unwrap_err();
+        let options_of_compaction = CompactRangeOptions::default();
+        let family = db.default_column_family();
+        db.compact_range(&family, None, None, &options_of_compaction).unwrap_err();
+        assert!(db.get(key(0)).unwrap().is_some());
+        drop(db);
+        faulty.clear();
+        let db = Db::open_with(as_vfs(&mem), "/db", options, &[]).unwrap();
+        for nth in 0..written {
+            assert!(db.get(key(nth)).unwrap().is_some(), "{class}: {nth}");
+        }
+        assert_sound(&db);
         db.close().unwrap();
     }
 }

@@ -65,6 +65,8 @@ pub enum Fault {
     Bandwidth(u64),
     /// It does not return while the rule stands, and then succeeds.
     Hang,
+    /// It panics, as a bug above the file system would.
+    Panic,
 }
 
 impl Fault {
@@ -73,7 +75,7 @@ impl Fault {
     pub fn applies_to(self, operation: VfsOperation) -> bool {
         use VfsOperation as Op;
         match self {
-            Fault::Io | Fault::Interrupted | Fault::Delay(_) | Fault::Hang => true,
+            Fault::Io | Fault::Interrupted | Fault::Delay(_) | Fault::Hang | Fault::Panic => true,
             Fault::NoSpace | Fault::Quota => !matches!(
                 operation,
                 Op::Open | Op::Read | Op::Len | Op::List | Op::Exists | Op::FreeSpace
