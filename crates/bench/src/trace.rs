@@ -28,7 +28,7 @@ impl Watch {
         store.extend_timeline(&mut timeline);
         let begin_ns = timeline.until_ns;
         timeline.forget_before(begin_ns);
-        (timeline.lost_events, timeline.lost_steps) = (0, 0);
+        (timeline.lost_events, timeline.lost_steps, timeline.lost_slow) = (0, 0, 0);
         Watch { timeline, begin_ns, keep_all }
     }
 

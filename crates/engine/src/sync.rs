@@ -7,11 +7,59 @@ pub(crate) use loom::sync::atomic;
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic;
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{
+    Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    TryLockError,
+};
 
-/// Locks `mutex`, poisoned or not.
+use crate::timeline::local::{self, Part};
+
+/// Locks `mutex`, poisoned or not. A client that has to wait for it finds that in the timeline.
+#[inline]
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    match mutex.try_lock() {
+        Ok(guard) => guard,
+        Err(TryLockError::Poisoned(error)) => error.into_inner(),
+        Err(TryLockError::WouldBlock) => contended(|| lock_unseen(mutex)),
+    }
+}
+
+/// The same, but waiting for it is told by nobody: for what stands in for a device, of which each
+/// call is measured whole.
+pub(crate) fn lock_unseen<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks for reading, as [`lock`] does.
+#[inline]
+pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    match lock.try_read() {
+        Ok(guard) => guard,
+        Err(TryLockError::Poisoned(error)) => error.into_inner(),
+        Err(TryLockError::WouldBlock) => {
+            contended(|| lock.read().unwrap_or_else(PoisonError::into_inner))
+        }
+    }
+}
+
+/// Locks for writing, as [`lock`] does.
+#[inline]
+pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    match lock.try_write() {
+        Ok(guard) => guard,
+        Err(TryLockError::Poisoned(error)) => error.into_inner(),
+        Err(TryLockError::WouldBlock) => {
+            contended(|| lock.write().unwrap_or_else(PoisonError::into_inner))
+        }
+    }
+}
+
+/// Only who must wait looks at the clock.
+#[cold]
+#[inline(never)]
+fn contended<G>(wait: impl FnOnce() -> G) -> G {
+    let _waits = local::wait(Part::Lock);
+    wait()
 }
 
 /// How many threads can run at once, as it was at first sight.

@@ -2,6 +2,7 @@
 //! by interval, logs and tables that nobody needs, a new manifest, mending what failed.
 
 mod memory;
+mod space;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -178,17 +179,10 @@ impl DbCore {
         chore(self.mend());
         chore(Ok(self.look_at_some_files()));
         self.report_sparse_files();
-        if self.reclaimer.has_work() {
-            // A full disk waits for nobody.
-            let well = self.health.health() == Health::Ok;
-            let paced = self.driver.reclaim_rate(self.reclaimer.due_bytes());
-            let rate = paced.filter(|_| well);
-            // A table that cannot be removed now is tried again; it is no reason to refuse writes.
-            let next = self.reclaimer.reclaim(self.now(), rate).unwrap_or(None);
-            let mut state = lock(&self.driver.chores.state);
-            state.next_at = state.next_at.into_iter().chain(next).min();
-        }
         self.metrics.timeline.end_chores(watch);
+        if self.reclaimer.has_work() {
+            self.give_back_dead_tables();
+        }
         worked
     }
 
@@ -228,17 +222,6 @@ impl DbCore {
             }
         }
         !batch.is_empty()
-    }
-
-    /// Looks what some of the files that were there at open hold besides tables.
-    fn look_at_some_files(&self) -> bool {
-        let more = self.reclaimer.look_at_found_files(OPENED_AT_A_TIME);
-        if more {
-            let mut state = lock(&self.driver.chores.state);
-            let next = Some(self.now() + OPEN_PAUSE);
-            state.next_at = state.next_at.into_iter().chain(next).min();
-        }
-        more
     }
 
     /// Tells control which files should go, if that has changed.

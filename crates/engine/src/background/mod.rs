@@ -33,6 +33,7 @@ use crate::error::{Error, Result};
 use crate::metrics::SchedulerMetrics;
 use crate::sync::lock;
 use crate::timeline::local::step_read_bytes;
+use crate::timeline::{EventKind, Grant};
 use crate::write::admission::AdmissionGate;
 
 use compaction_job::CompactionJob;
@@ -97,7 +98,7 @@ struct Slot {
 struct Shared {
     plane: ControlPlane,
     jobs: BTreeMap<JobId, Slot>,
-    runnable: VecDeque<(JobId, u64)>,
+    runnable: VecDeque<(JobId, Grant)>,
     /// Given up: what they have written is removed outside the lock.
     abandoned: Vec<Job>,
     /// So many of them are being removed just now.
@@ -251,7 +252,7 @@ impl DbCore {
     pub(crate) fn background_once(self: &Arc<Self>) -> Turn {
         let driver = &self.driver;
         let mut shared = lock(&driver.shared);
-        let (id, bytes, mut job) = loop {
+        let (id, grant, mut job) = loop {
             if shared.stop {
                 return Turn::Idle(None);
             }
@@ -266,7 +267,7 @@ impl DbCore {
                 lock(&driver.shared).abandoning -= 1;
                 return Turn::Worked;
             }
-            let Some((id, bytes)) = shared.runnable.pop_front() else {
+            let Some((id, grant)) = shared.runnable.pop_front() else {
                 return Turn::Idle(shared.plane.poll_timeout());
             };
             let Some(slot) = shared.jobs.get_mut(&id) else { continue };
@@ -276,7 +277,7 @@ impl DbCore {
                 {
                     job.finish_early();
                 }
-                break (id, bytes, job);
+                break (id, grant, job);
             }
         };
         if shared.has_work() {
@@ -285,9 +286,9 @@ impl DbCore {
         drop(shared);
 
         let watch = self.metrics.timeline.watch();
-        let stepped = job.step(bytes, self);
+        let stepped = job.step(grant.bytes, self);
         let whose = (id, job.class());
-        self.metrics.timeline.end_step(watch, whose, bytes, observe::moved(&stepped));
+        self.metrics.timeline.end_step(watch, whose, grant, observe::moved(&stepped));
         self.after_step(id, job, stepped);
         Turn::Worked
     }
@@ -323,8 +324,7 @@ impl DbCore {
                     }
                 }
                 Action::Grant { job, bytes } => {
-                    self.metrics.timeline.granted(now, job);
-                    shared.runnable.push_back((job, bytes));
+                    shared.runnable.push_back((job, Grant { at: now, bytes }));
                 }
                 Action::Discard { job } => self.discard(shared, now, job),
                 Action::Admit(admission) => {
@@ -341,6 +341,7 @@ impl DbCore {
                 }
                 Action::FinishEarly { job } => {
                     shared.scheduled.early_ends += 1;
+                    self.metrics.timeline.told(now, EventKind::FinishEarly { job });
                     if let Some(slot) = shared.jobs.get_mut(&job) {
                         slot.finish_early = true;
                     }
@@ -385,6 +386,7 @@ impl DbCore {
     fn discard(&self, shared: &mut Shared, now: Instant, id: JobId) {
         let Some(slot) = shared.jobs.get_mut(&id) else { return };
         slot.discard = true;
+        self.metrics.timeline.told(now, EventKind::Discarded { job: id });
         // A job that is being stepped is given up when the step ends.
         let Some(job) = slot.job.take() else { return };
         shared.jobs.remove(&id);

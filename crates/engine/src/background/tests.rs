@@ -190,7 +190,6 @@ fn give_way(way: Way, after: usize) -> Option<bool> {
     // Its level 0 gets more runs than it takes for a compaction.
     let (family, model) =
         if way == Way::Paused { (&two, &mut in_two) } else { (&one, &mut in_one) };
-    let mut told = false;
     for _ in 0..3 {
         // Few, so that the flush takes hardly any steps.
         put_some(&db, family, model, written, 8);
@@ -198,7 +197,6 @@ fn give_way(way: Way, after: usize) -> Option<bool> {
         db.flush_cf(family, &crate::FlushOptions { wait: false }).unwrap();
         loop {
             let shared = lock(&db.core().driver.shared);
-            told |= shared.jobs.get(&deep).is_some_and(|slot| slot.finish_early);
             let flushed = !shared.jobs.values().any(|slot| slot.is_flush);
             drop(shared);
             if !db.core().step_here().unwrap() || flushed && !family.data.wants_flush() {
@@ -206,18 +204,18 @@ fn give_way(way: Way, after: usize) -> Option<bool> {
             }
         }
     }
-    loop {
-        told |= lock(&db.core().driver.shared).jobs.get(&deep).is_some_and(|s| s.finish_early);
-        if !db.core().step_here().unwrap() {
-            break;
-        }
-    }
-    let jobs = db.timeline().jobs();
+    while db.core().step_here().unwrap() {}
+    let timeline = db.timeline();
+    let jobs = timeline.jobs();
     let span = jobs.iter().find(|job| job.info.job == deep).unwrap();
+    let told = |kind| timeline.events.iter().filter(|event| event.kind == kind).count() == 1;
+    let (early, discarded) =
+        (told(EventKind::FinishEarly { job: deep }), told(EventKind::Discarded { job: deep }));
+    assert_eq!(discarded, span.result == Some(JobResult::Cancelled));
     let gave_way = match way {
         Way::Paused => !span.pauses.is_empty() && span.result == Some(JobResult::Done),
-        Way::EndsEarly => told && span.result == Some(JobResult::Done),
-        Way::Discarded => span.result == Some(JobResult::Cancelled),
+        Way::EndsEarly => early && span.result == Some(JobResult::Done),
+        Way::Discarded => discarded,
     };
 
     assert!(all_of(&db, &one) == in_one, "{way:?} after {after} steps");

@@ -79,6 +79,16 @@ pub(crate) struct ReclaimCounters {
     pub(crate) files_unlinked: AtomicU64,
     pub(crate) bytes_punched: AtomicU64,
     pub(crate) holes_punched: AtomicU64,
+    /// Of files of which nothing is live.
+    bytes_unlinked: AtomicU64,
+}
+
+impl ReclaimCounters {
+    /// Bytes punched out of files that hold more, and bytes of files that hold nothing else.
+    pub(crate) fn given_back(&self) -> (u64, u64) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (load(&self.bytes_punched), load(&self.bytes_unlinked))
+    }
 }
 
 /// Which files hold live tables, and which bytes wait to be given back.
@@ -323,6 +333,8 @@ impl Reclaimer {
         match self.vfs.remove(&path) {
             Ok(()) => {
                 self.counters.files_unlinked.fetch_add(1, Ordering::Relaxed);
+                let bytes = if dead.shared { 0 } else { dead.rest.bytes() };
+                self.counters.bytes_unlinked.fetch_add(bytes, Ordering::Relaxed);
                 Ok((cost, None))
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok((0, None)),
@@ -347,6 +359,8 @@ impl Reclaimer {
             }
         }
         handle.sync_data(IoClass::Reclaim)?;
+        let bytes = dead.rest.bytes() - left.rest.bytes();
+        self.counters.bytes_unlinked.fetch_add(bytes, Ordering::Relaxed);
         Ok(Some(left))
     }
 

@@ -15,7 +15,7 @@ use super::snapshot::{
     CompactionTotals, Counts, FlushTotals, Metrics, Operation, OperationLatency, StallTotals,
 };
 use super::{Histogram, ShardedCounters, Ticker, WindowedHistogram};
-use crate::timeline::local::{self, Part};
+use crate::timeline::local::{self, Part, Wait};
 use crate::timeline::{OperationKind, Recorder};
 
 /// Closed one-second windows that are remembered of each operation's latency.
@@ -303,7 +303,8 @@ impl EngineMetrics {
         let meter = &self.stalls[cause.index()];
         meter.waiting.fetch_add(1, Ordering::Relaxed);
         self.timeline.stall_began(cause);
-        StallGuard { meter, timeline: &self.timeline, cause, started: Instant::now() }
+        let (started, _waits) = (Instant::now(), local::wait(Part::Admission));
+        StallGuard { meter, timeline: &self.timeline, cause, started, _waits }
     }
 
     /// A step of a flush or compaction took a processor so long.
@@ -345,7 +346,6 @@ impl EngineMetrics {
         for latency in &self.latencies {
             latency.rotate(second);
         }
-        self.timeline.slow.rotate(second);
     }
 
     /// What was counted so far; the fields that tell of the present moment, `io` included, are left
@@ -443,6 +443,7 @@ pub(crate) struct StallGuard<'a> {
     timeline: &'a Recorder,
     cause: StallCause,
     started: Instant,
+    _waits: Wait,
 }
 
 impl Drop for StallGuard<'_> {
@@ -450,7 +451,6 @@ impl Drop for StallGuard<'_> {
         self.meter.waiting.fetch_sub(1, Ordering::Relaxed);
         let ns = nanos(self.started.elapsed());
         self.meter.waits_ns.record(ns);
-        local::waited(Part::Admission, self.started, ns);
         self.timeline.stall_ended(self.cause, ns);
     }
 }

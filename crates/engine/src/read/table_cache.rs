@@ -12,15 +12,16 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, RwLock};
 
 use sateen_control::version::{Placement, TableMeta};
 use sateen_control::{FileId, IoClass, TableId};
 
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::{HEADER_BYTES, check_header, table_file_name};
-use crate::sync::lock;
+use crate::sync::{lock, read, write};
 use crate::table::{Table, TableSource};
+use crate::timeline::local;
 use crate::vfs::{OpenOptions, Vfs, VfsFile};
 
 const SHARDS: usize = 64;
@@ -198,6 +199,7 @@ impl TableCache {
 
     #[cold]
     fn open(&self, meta: &TableMeta, class: IoClass) -> Result<Arc<Table>> {
+        let _loads = local::load();
         self.opens.fetch_add(1, Ordering::Relaxed);
         let (file_id, offset) = match meta.placement {
             Placement::WholeFile(file) => (file, HEADER_BYTES),
@@ -331,14 +333,6 @@ impl TableCache {
         let shard = usize::try_from(id.0 % SHARDS as u64).unwrap_or(0);
         &self.shards[shard].0
     }
-}
-
-fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
-    lock.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
-    lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

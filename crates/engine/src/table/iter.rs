@@ -14,6 +14,7 @@ use crate::error::{CorruptionKind, Result};
 use crate::key;
 use crate::read::InternalIterator;
 use crate::read::block_cache::BlockCache;
+use crate::timeline::local;
 use crate::vfs::AlignedBuffer;
 
 use super::block::Cursor;
@@ -216,6 +217,7 @@ impl TableIter {
             self.data = Data::Shared(block);
             return Ok(true);
         }
+        let _loads = local::load();
         let forward = block == self.last_read.wrapping_add(1);
         let backward = block.wrapping_add(1) == self.last_read;
         // The first read of a cursor that was told to read ahead counts as going on.

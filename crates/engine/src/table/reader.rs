@@ -12,6 +12,7 @@ use sateen_control::{FileId, IoClass, SeqNo, TableId, ValueKind};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::key;
 use crate::read::block_cache::BlockCache;
+use crate::timeline::local;
 use crate::vfs::{AlignedBuffer, VfsFile};
 
 use super::block::{self, Found};
@@ -230,6 +231,7 @@ impl Table {
         if let Some(block) = cache.and_then(|cache| cache.get(self.source.table, handle.offset)) {
             return Ok(block);
         }
+        let _loads = local::load();
         let block = self.read_block(handle)?;
         if let Some(cache) = cache.filter(|_| fill_cache) {
             cache.insert(self.source.table, handle.offset, block.clone());

@@ -82,6 +82,17 @@ pub enum EventKind {
         /// Which.
         job: JobId,
     },
+    /// Level 0 waits for what a job holds: it is to install what it has as soon as that can stand
+    /// by itself, and gets grants as level 0 does until then.
+    FinishEarly {
+        /// Which.
+        job: JobId,
+    },
+    /// A job is given up, at the end of its step if it is in one.
+    Discarded {
+        /// Which.
+        job: JobId,
+    },
     /// Background work may use another bandwidth from now on, in bytes a second.
     Bandwidth {
         /// What clients use.
@@ -136,8 +147,10 @@ pub enum StepKind {
     Step,
     /// Making a job's result part of the tree: opening its tables, the manifest's record and sync.
     Install,
-    /// The next log, syncs by interval, removing files, a new manifest.
+    /// The next log, syncs by interval, removing logs, a new manifest.
     Chores,
+    /// Giving the bytes of dead tables back.
+    Reclaim,
 }
 
 impl StepKind {
@@ -148,6 +161,7 @@ impl StepKind {
             StepKind::Step => "step",
             StepKind::Install => "install",
             StepKind::Chores => "chores",
+            StepKind::Reclaim => "reclaim",
         }
     }
 }
@@ -174,7 +188,7 @@ pub struct Step {
     pub kind: StepKind,
     /// Who did it.
     pub worker: Worker,
-    /// For which job; number 0 for chores.
+    /// For which job; number 0 for chores and reclaiming.
     pub job: JobId,
     /// For whom the I/O was done.
     pub class: IoClass,
@@ -186,6 +200,10 @@ pub struct Step {
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
+    /// Bytes of dead tables punched out of files that hold others.
+    pub punched_bytes: u64,
+    /// Bytes given back of files that hold nothing else, whole or piece by piece.
+    pub unlinked_bytes: u64,
     /// Time in reads and writes.
     pub device_ns: u64,
     /// Time in syncs.
@@ -252,6 +270,11 @@ pub struct SlowOperation {
     pub admission_ns: u64,
     /// Reading from files.
     pub device_read_ns: u64,
+    /// Loading blocks that were not in the cache, and opening tables, the reads apart: checksum,
+    /// decompression, insertion.
+    pub cache_miss_ns: u64,
+    /// Waiting for locks that others held.
+    pub lock_ns: u64,
     /// Reads from files.
     pub device_reads: u32,
     /// Blocks that were not in the cache.
@@ -267,7 +290,7 @@ impl SlowOperation {
 
     /// The named parts of its time.
     #[must_use]
-    pub fn parts(&self) -> [(&'static str, u64); 7] {
+    pub fn parts(&self) -> [(&'static str, u64); 9] {
         [
             ("queue", self.queue_ns),
             ("wal_append", self.wal_append_ns),
@@ -275,6 +298,8 @@ impl SlowOperation {
             ("memtable", self.memtable_ns),
             ("admission", self.admission_ns),
             ("device_read", self.device_read_ns),
+            ("cache_miss", self.cache_miss_ns),
+            ("lock", self.lock_ns),
             ("other", self.other_ns()),
         ]
     }
@@ -289,6 +314,8 @@ impl SlowOperation {
             self.memtable_ns,
             self.admission_ns,
             self.device_read_ns,
+            self.cache_miss_ns,
+            self.lock_ns,
         ];
         self.total_ns.saturating_sub(named.into_iter().fold(0, u64::saturating_add))
     }

@@ -164,6 +164,7 @@ impl Timeline {
         fields(&mut text, |all| {
             all.number("until_ns", self.until_ns);
             all.number("lost_events", self.lost_events).number("lost_steps", self.lost_steps);
+            all.number("lost_slow_operations", self.lost_slow);
             all.list("jobs", self.jobs(), |fields, job| self.job(fields, &job));
             all.list("steps", &self.steps, step_fields);
             all.list("stalls", self.stalls(), |fields, stall| {
@@ -221,7 +222,9 @@ impl Timeline {
                     fields.number("by", by.0);
                 }
             }
-            EventKind::Resumed { job } => {
+            EventKind::Resumed { job }
+            | EventKind::FinishEarly { job }
+            | EventKind::Discarded { job } => {
                 fields.number("job", job.0);
             }
             EventKind::Bandwidth { client, read, write } => {
@@ -421,6 +424,8 @@ fn event_name(kind: &EventKind) -> &'static str {
         EventKind::Paused { reason: PauseReason::Preempted { .. }, .. } => "preempted",
         EventKind::Paused { reason: PauseReason::Peak, .. } => "paused",
         EventKind::Resumed { .. } => "resumed",
+        EventKind::FinishEarly { .. } => "finish early",
+        EventKind::Discarded { .. } => "discarded",
         EventKind::Bandwidth { .. } => "bandwidth",
         EventKind::Traffic { .. } => "traffic",
         EventKind::Admission { .. } => "admission",
@@ -436,6 +441,11 @@ fn step_fields(fields: &mut Fields<'_>, step: &Step) {
         fields.number("job", step.job.0).text("class", &step.class.to_string());
         fields.number("granted_bytes", step.granted_bytes).number("waited_ns", step.waited_ns);
         fields.number("read_bytes", step.read_bytes).number("written_bytes", step.written_bytes);
+    }
+    if step.kind == StepKind::Reclaim {
+        fields.text("class", &step.class.to_string());
+        fields.number("punched_bytes", step.punched_bytes);
+        fields.number("unlinked_bytes", step.unlinked_bytes);
     }
     fields.number("device_ns", step.device_ns);
     fields.number("syncs", step.syncs).number("sync_ns", step.sync_ns);

@@ -25,10 +25,14 @@ pub(crate) enum Part {
     Admission,
     /// Reads of files.
     DeviceRead,
+    /// Loading what was not in a cache, the reads apart.
+    CacheMiss,
+    /// A lock that another held.
+    Lock,
 }
 
 /// How many [`Part`]s there are.
-pub(crate) const PARTS: usize = 6;
+pub(crate) const PARTS: usize = 8;
 
 /// A call of the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +99,8 @@ struct Local {
     state: Cell<u8>,
     /// A wait is being measured: calls of the file system within it are a part of it.
     within: Cell<bool>,
+    /// Something that was not in a cache is being loaded: what follows a read belongs to that.
+    loading: Cell<bool>,
     /// As in [`Waits`], each for itself: a wait touches few of them.
     parts_ns: [Cell<u64>; PARTS],
     cache_misses: Cell<u32>,
@@ -116,6 +122,7 @@ thread_local! {
         Local {
             state: Cell::new(IDLE),
             within: Cell::new(false),
+            loading: Cell::new(false),
             parts_ns: [const { Cell::new(0) }; PARTS],
             cache_misses: Cell::new(0),
             device_reads: Cell::new(0),
@@ -181,10 +188,10 @@ pub(crate) fn waits() -> Waits {
     })
 }
 
-/// The time from the first wait of the operation that has just ended to the end of the last.
+/// When the operation that has just ended first waited, and the time until it had last.
 #[inline]
-pub(crate) fn span_ns() -> u64 {
-    LOCAL.with(|local| local.span_ns.get())
+pub(crate) fn span() -> Option<(Instant, u64)> {
+    LOCAL.with(|local| Some((local.first.get()?, local.span_ns.get())))
 }
 
 /// From now on until its next wait this operation inserts into memtables.
@@ -217,19 +224,28 @@ impl Local {
                 0
             }
         };
-        // Between two waits the operation did what it said it would do next.
-        if let Some(gap) = self.gap.take() {
-            let part = &self.parts_ns[gap as usize];
-            part.set(part.get() + at_ns.saturating_sub(self.span_ns.get()));
+        self.fill_gap(at_ns);
+        // Whoever waited for a lock goes on with what it was at.
+        if part != Part::Lock {
+            self.gap.set(self.loading.get().then_some(Part::CacheMiss));
         }
         self.span_ns.set(at_ns + ns);
         let part = &self.parts_ns[part as usize];
         part.set(part.get() + ns);
     }
+
+    /// Between two waits the operation did what it said it would do next. `at_ns` counts from the
+    /// begin of the first.
+    fn fill_gap(&self, at_ns: u64) {
+        if let Some(gap) = self.gap.get() {
+            let part = &self.parts_ns[gap as usize];
+            part.set(part.get() + at_ns.saturating_sub(self.span_ns.get()));
+        }
+    }
 }
 
 /// The operation that runs on this thread, if one does, has waited.
-pub(crate) fn waited(part: Part, started: Instant, ns: u64) {
+fn waited(part: Part, started: Instant, ns: u64) {
     LOCAL.with(|local| {
         if matches!(local.state.get(), RUNNING | WAITED) {
             local.add(part, started, ns);
@@ -249,14 +265,45 @@ pub(crate) fn cache_missed() {
     });
 }
 
+/// Something is being loaded that was not in a cache, until this is dropped. The clock is read once,
+/// and only if a file was: the read tells when it began.
+#[derive(Debug)]
+pub(crate) struct Load {
+    outer: bool,
+}
+
+/// Begins to load something.
+#[cold]
+pub(crate) fn load() -> Load {
+    Load { outer: LOCAL.with(|local| local.loading.replace(true)) }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        LOCAL.with(|local| {
+            local.loading.set(self.outer);
+            if !self.outer
+                && local.gap.get() == Some(Part::CacheMiss)
+                && let Some(first) = local.first.get()
+            {
+                let at_ns = nanos_between(first, Instant::now());
+                local.fill_gap(at_ns);
+                local.span_ns.set(at_ns);
+                local.gap.set(None);
+            }
+        });
+    }
+}
+
 /// What a call of the file system takes at least that a device had to answer, not the page cache:
-/// no other is what made an operation slow.
+/// no other is what made an operation slow. (A read is measured whatever it takes: what follows it
+/// is told apart from it.)
 pub(crate) const NOTED_NS: u64 = 4_000;
 
 /// A call of the file system is over that moved so many bytes.
 #[inline]
 pub(crate) fn io_done(class: IoClass, call: IoCall, started: Instant, ns: u64, bytes: u64) {
-    if ns >= NOTED_NS || !matches!(class, IoClass::Client | IoClass::Wal) {
+    if ns >= NOTED_NS || call == IoCall::Read || !matches!(class, IoClass::Client | IoClass::Wal) {
         note_io(class, call, started, ns, bytes);
     }
 }
@@ -282,7 +329,7 @@ fn note_io(class: IoClass, call: IoCall, started: Instant, ns: u64, bytes: u64) 
             local.step.set(step);
         }
         IDLE => {
-            let longest = local.alone.get().map_or(0, |(_, ns)| ns);
+            let longest = local.alone.get().map_or(NOTED_NS - 1, |(_, ns)| ns);
             if class == IoClass::Client && call == IoCall::Read && ns > longest {
                 local.alone.set(Some((started, ns)));
             }
@@ -431,6 +478,79 @@ mod tests {
     }
 
     #[test]
+    fn of_what_is_loaded_the_reads_are_told_apart_from_the_rest() {
+        begin();
+        let outer = load();
+        let inner = load();
+        let start = Instant::now();
+        io_done(IoClass::Client, IoCall::Read, start, 7, 1);
+        drop(inner);
+        io_done(IoClass::Client, IoCall::Read, after(start, 20), 5_000, 1);
+        drop(outer);
+        // Neither what follows nor a read of nothing that was missed belongs to it.
+        let behind = after(start, 1_000_000);
+        io_done(IoClass::Client, IoCall::Read, behind, 5_000, 1);
+        io_done(IoClass::Client, IoCall::Read, after(behind, 10), 5_000, 1);
+        assert!(end());
+        let found = waits();
+        let part = |part: Part| found.waited.parts_ns[part as usize];
+        assert_eq!((part(Part::DeviceRead), found.waited.device_reads), (15_007, 4));
+        assert!((19_993..1_000_000_000).contains(&part(Part::CacheMiss)), "{found:?}");
+        // A block that is found is not looked at the clock for.
+        begin();
+        drop(load());
+        assert!(!end());
+    }
+
+    #[test]
+    fn a_lock_that_another_holds_is_a_wait_and_a_free_one_is_none() {
+        use std::sync::{Mutex, RwLock, mpsc};
+
+        let (mutex, shared) = (Mutex::new(()), RwLock::new(()));
+        let takes: [&dyn Fn(); 3] =
+            [&|| drop(crate::sync::lock(&mutex)), &|| drop(crate::sync::read(&shared)), &|| {
+                drop(crate::sync::write(&shared))
+            }];
+        for take in takes {
+            begin();
+            take();
+            assert!(!end());
+            std::thread::scope(|scope| {
+                let (held, is_held) = mpsc::sync_channel(0);
+                let (go, goes) = mpsc::sync_channel::<()>(0);
+                let (mutex, shared) = (&mutex, &shared);
+                scope.spawn(move || {
+                    while goes.recv().is_ok() {
+                        let guards = (crate::sync::lock(mutex), crate::sync::write(shared));
+                        if held.send(()).is_err() || goes.recv().is_err() {
+                            return;
+                        }
+                        // Long enough for the other to come, as a rule.
+                        (0..100).for_each(|_| std::thread::yield_now());
+                        drop(guards);
+                    }
+                });
+                for _ in 0..10_000 {
+                    go.send(()).unwrap();
+                    is_held.recv().unwrap();
+                    begin();
+                    inserting();
+                    waited(Part::WalAppend, Instant::now(), 0);
+                    inserting();
+                    go.send(()).unwrap();
+                    take();
+                    assert!(end());
+                    if waits().waited.parts_ns[Part::Lock as usize] > 0 {
+                        assert_eq!(waits().gap, Some(Part::Memtable), "it goes on inserting");
+                        return;
+                    }
+                }
+                panic!("no wait was seen");
+            });
+        }
+    }
+
+    #[test]
     fn a_step_within_an_operation_keeps_its_calls_to_itself() {
         let start = Instant::now();
         begin();
@@ -450,6 +570,8 @@ mod tests {
     #[test]
     fn the_longest_read_outside_of_operations_is_kept_until_asked_for() {
         let start = Instant::now();
+        assert!(take_alone().is_none());
+        io_done(IoClass::Client, IoCall::Read, start, NOTED_NS - 1, 1);
         assert!(take_alone().is_none());
         for ns in [5_000, 9_000, 4_000] {
             io_done(IoClass::Client, IoCall::Read, start, ns, 1);

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use sateen_control::ColumnFamilyId;
 
 pub use event::{Event, EventKind, JobInfo, OperationKind, SlowOperation, Step, StepKind, Worker};
-pub(crate) use recorder::Recorder;
+pub(crate) use recorder::{Grant, Recorder};
 pub use sateen_control::compaction::CompactionReason;
 pub use sateen_control::{Admission, AdmissionState, JobId, JobResult, PauseReason, StallCause};
 
@@ -26,7 +26,7 @@ pub use sateen_control::{Admission, AdmissionState, JobId, JobResult, PauseReaso
 struct Cursor {
     events: u64,
     steps: u64,
-    second: u64,
+    slow: slow::SlowCursor,
 }
 
 /// What the flight recorder knew at one moment. All times are nanoseconds since the database was
@@ -59,6 +59,8 @@ pub struct Timeline {
     pub lost_events: u64,
     /// Steps that were forgotten before they could be copied.
     pub lost_steps: u64,
+    /// Slow operations that were forgotten before they could be copied.
+    pub lost_slow: u64,
     /// Names of column families.
     pub column_families: BTreeMap<ColumnFamilyId, String>,
     running: Vec<(JobInfo, u64)>,
@@ -114,15 +116,15 @@ pub struct StallSpan {
 /// Background work that went on while an operation was slow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overlap {
-    /// What it was: a job's label, "chores".
+    /// What it was: a job's label, "chores", "reclaim".
     pub label: String,
-    /// What was done: "step", "install", "chores".
+    /// What was done.
     pub kind: StepKind,
-    /// For which job; number 0 for chores.
+    /// For which job; number 0 for chores and reclaiming.
     pub job: JobId,
     /// For how long both went on.
     pub overlap_ns: u64,
-    /// Bytes that the steps read and wrote, those from outside of the overlap included.
+    /// Bytes that the steps read, wrote and gave back, those from outside of the overlap included.
     pub bytes: u64,
     /// Time that the steps spent in syncs, as above.
     pub sync_ns: u64,
@@ -228,7 +230,7 @@ impl<'a> Overlaps<'a> {
 
     fn label(&self, step: &Step) -> String {
         match (step.kind, self.labels.get(&step.job)) {
-            (StepKind::Chores, _) => "chores".to_owned(),
+            (StepKind::Chores | StepKind::Reclaim, _) => step.kind.name().to_owned(),
             (_, Some(label)) => label.clone(),
             (_, None) => step.class.to_string(),
         }
@@ -242,7 +244,8 @@ impl<'a> Overlaps<'a> {
         let mut found: Vec<Overlap> = Vec::new();
         for step in near.filter(|step| step.start_ns < end) {
             let overlap_ns = step.end_ns().min(end) - step.start_ns.max(start);
-            let bytes = step.read_bytes + step.written_bytes;
+            let given_back = step.punched_bytes + step.unlinked_bytes;
+            let bytes = step.read_bytes + step.written_bytes + given_back;
             let same =
                 |overlap: &&mut Overlap| (overlap.job, overlap.kind) == (step.job, step.kind);
             match found.iter_mut().find(same) {

@@ -5,7 +5,6 @@
 //! these locks only when it was slow or has waited to be admitted.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use sateen_control::{
     Admission, ColumnFamilyId, Instant, IoClass, JobId, JobResult, Note, StallCause,
@@ -23,8 +22,6 @@ use crate::vfs::ClassTotals;
 const EVENTS: usize = 16384;
 /// Steps that are remembered: half a minute and more of a busy database.
 const STEPS: usize = 16384;
-/// Grants whose time is remembered until a worker takes them up: more than jobs run at a time.
-const GRANTS: usize = 64;
 /// A wait that begins so soon after another of the same cause belongs to the same stall.
 const STALL_GAP_NS: u64 = 5_000_000;
 /// A stall is recorded in pieces of this length.
@@ -67,6 +64,15 @@ impl<T: Copy> Ring<T> {
     }
 }
 
+/// What a job may do in one step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grant {
+    /// Since when it waits for a worker.
+    pub(crate) at: Instant,
+    /// How much the step may move.
+    pub(crate) bytes: u64,
+}
+
 /// A job that runs.
 #[derive(Clone, Copy, Debug)]
 struct Running {
@@ -107,7 +113,6 @@ pub(crate) struct Recorder {
     epoch: std::time::Instant,
     events: Mutex<Events>,
     steps: Mutex<Ring<Step>>,
-    grants: [AtomicU64; GRANTS],
     pub(crate) slow: SlowOperations,
 }
 
@@ -123,7 +128,6 @@ impl Recorder {
                 traffic: Default::default(),
             }),
             steps: Mutex::new(Ring::new(STEPS)),
-            grants: std::array::from_fn(|_| AtomicU64::new(0)),
             slow: SlowOperations::default(),
         }
     }
@@ -157,32 +161,22 @@ impl Recorder {
         events.ring.push(Event { at_ns: now.0, kind });
     }
 
-    /// A job may take a step: from now on it waits for a worker.
-    pub(crate) fn granted(&self, now: Instant, job: JobId) {
-        self.grant(job).store(now.0, Ordering::Relaxed);
-    }
-
-    fn grant(&self, job: JobId) -> &AtomicU64 {
-        &self.grants[(job.0 % GRANTS as u64) as usize]
-    }
-
     /// Begins to watch this thread's background work; one of the `end_` methods must follow.
     pub(crate) fn watch(&self) -> Watch {
         Watch::begin()
     }
 
-    /// A job used `granted` bytes to read and write `moved` bytes.
+    /// A job used a grant to read and write `moved` bytes.
     pub(crate) fn end_step(
         &self,
         watch: Watch,
         (job, class): (JobId, IoClass),
-        granted: u64,
+        grant: Grant,
         moved: (u64, u64),
     ) {
         let mut step = self.step(watch, StepKind::Step, job, class);
-        let granted_ns = self.grant(job).load(Ordering::Relaxed);
-        step.granted_bytes = granted;
-        step.waited_ns = step.start_ns.saturating_sub(granted_ns);
+        step.granted_bytes = grant.bytes;
+        step.waited_ns = step.start_ns.saturating_sub(grant.at.0);
         (step.read_bytes, step.written_bytes) = moved;
         let mut events = lock(&self.events);
         if let Some(running) = events.running.iter_mut().find(|running| running.info.job == job) {
@@ -207,6 +201,15 @@ impl Recorder {
         }
     }
 
+    /// A step of giving back is over: bytes punched, and bytes of files unlinked.
+    pub(crate) fn end_reclaim(&self, watch: Watch, (punched, unlinked): (u64, u64)) {
+        let mut step = self.step(watch, StepKind::Reclaim, JobId(0), IoClass::Reclaim);
+        (step.punched_bytes, step.unlinked_bytes) = (punched, unlinked);
+        if punched + unlinked > 0 || step.duration_ns >= CHORES_MIN_NS {
+            lock(&self.steps).push(step);
+        }
+    }
+
     fn step(&self, watch: Watch, kind: StepKind, job: JobId, class: IoClass) -> Step {
         let start_ns = nanos_between(self.epoch, watch.started);
         let (duration_ns, io) = watch.end();
@@ -226,6 +229,8 @@ impl Recorder {
             waited_ns: 0,
             read_bytes: 0,
             written_bytes: 0,
+            punched_bytes: 0,
+            unlinked_bytes: 0,
             device_ns: io.device_ns,
             sync_ns: io.sync_ns,
             syncs: io.syncs,
@@ -241,6 +246,11 @@ impl Recorder {
             Note::Resumed { job } => EventKind::Resumed { job },
             Note::Bandwidth { client, read, write } => EventKind::Bandwidth { client, read, write },
         };
+        self.push(now.0, kind);
+    }
+
+    /// A job was told how to go on.
+    pub(crate) fn told(&self, now: Instant, kind: EventKind) {
         self.push(now.0, kind);
     }
 
@@ -363,9 +373,6 @@ impl Recorder {
             lock(&self.steps).copy_since(timeline.cursor.steps, &mut timeline.steps);
         timeline.cursor.steps = position;
         timeline.lost_steps += lost;
-        let since = timeline.cursor.second;
-        timeline.slow.retain(|operation| operation.end_ns() / 1_000_000_000 < since);
-        timeline.slow.extend(self.slow.since(since));
-        timeline.cursor.second = self.slow.newest_second().saturating_sub(1);
+        timeline.lost_slow += self.slow.copy_since(&mut timeline.cursor.slow, &mut timeline.slow);
     }
 }

@@ -1,8 +1,9 @@
 //! The slowest operations of each second.
 //!
-//! What must stay true: memory is bounded; an operation below the bar of its kind pays one relaxed
-//! load; the bar is what the least slow of those kept took, so that fewer and fewer pass it in the
-//! course of a second.
+//! What must stay true: memory is bounded; an operation below the bar of its kind pays two relaxed
+//! loads; the bar is what the least slow of those kept took, so that fewer and fewer pass it in the
+//! course of a second. Who first sees that a second is over begins the next: nobody else need come
+//! for what is slow in it to be seen.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -28,6 +29,10 @@ struct Window {
 }
 
 impl Window {
+    fn operations(&self) -> impl Iterator<Item = &SlowOperation> {
+        self.kept.iter().flatten().flatten()
+    }
+
     /// Keeps `operation` if it is slower than one of those that are kept. Returns what an operation
     /// must take to be kept from now on.
     fn offer(&mut self, operation: SlowOperation) -> u64 {
@@ -42,12 +47,31 @@ impl Window {
     }
 }
 
+#[derive(Debug, Default)]
+struct Windows {
+    /// In the order of their seconds.
+    recent: VecDeque<Window>,
+    /// Operations that were forgotten with their seconds.
+    forgotten: u64,
+}
+
+/// Up to where somebody has copied.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SlowCursor {
+    /// What ended before this second is copied.
+    second: u64,
+    /// Operations kept so far, forgotten ones included.
+    known: u64,
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct SlowOperations {
     /// By kind: what an operation must take to be kept.
     bars_ns: [AtomicU64; KINDS],
-    windows: Mutex<VecDeque<Window>>,
+    /// When the second is over that the bars are of.
+    second_ends_ns: AtomicU64,
+    windows: Mutex<Windows>,
     threads: AtomicU32,
 }
 
@@ -62,18 +86,25 @@ impl SlowOperations {
         total_ns: u64,
         waited: bool,
     ) {
-        if total_ns > self.bars_ns[kind as usize].load(Ordering::Relaxed) {
+        if self.is_slow(kind, total_ns, nanos_between(epoch, started) + total_ns) {
             self.keep(epoch, kind, started, total_ns, waited);
         }
+    }
+
+    /// Whether an operation that took so long until then is above the bar, or the first to end in
+    /// its second.
+    #[inline]
+    fn is_slow(&self, kind: OperationKind, total_ns: u64, end_ns: u64) -> bool {
+        total_ns > self.bars_ns[kind as usize].load(Ordering::Relaxed)
+            || end_ns >= self.second_ends_ns.load(Ordering::Relaxed)
     }
 
     /// An operation is over that nobody has timed but that has waited: it is taken to have begun
     /// with its first wait. The clock is read only if the waits alone come near the bar.
     pub(crate) fn untimed(&self, epoch: Instant, kind: OperationKind) {
-        let bar = self.bars_ns[kind as usize].load(Ordering::Relaxed);
-        if local::span_ns().saturating_mul(2) > bar
-            && let Some(first) = local::waits().first
-        {
+        let Some((first, span_ns)) = local::span() else { return };
+        let end_ns = nanos_between(epoch, first) + span_ns;
+        if self.is_slow(kind, span_ns.saturating_mul(2), end_ns) {
             let total_ns = nanos_between(first, Instant::now());
             self.timed(epoch, kind, first, total_ns, true);
         }
@@ -82,7 +113,7 @@ impl SlowOperations {
     /// An iterator waited for a read outside of a seek.
     pub(crate) fn alone(&self, epoch: Instant, started: Instant, ns: u64) {
         let kind = OperationKind::Scan;
-        if ns > self.bars_ns[kind as usize].load(Ordering::Relaxed) {
+        if self.is_slow(kind, ns, nanos_between(epoch, started) + ns) {
             let mut operation = self.new_operation(epoch, kind, started, ns);
             operation.device_read_ns = ns;
             operation.device_reads = 1;
@@ -112,6 +143,8 @@ impl SlowOperations {
             operation.memtable_ns = part(Part::Memtable);
             operation.admission_ns = part(Part::Admission);
             operation.device_read_ns = part(Part::DeviceRead);
+            operation.cache_miss_ns = part(Part::CacheMiss);
+            operation.lock_ns = part(Part::Lock);
             operation.device_reads = waits.waited.device_reads;
             operation.cache_misses = waits.waited.cache_misses;
         }
@@ -137,72 +170,88 @@ impl SlowOperations {
             memtable_ns: 0,
             admission_ns: 0,
             device_read_ns: 0,
+            cache_miss_ns: 0,
+            lock_ns: 0,
             device_reads: 0,
             cache_misses: 0,
         }
     }
 
     /// It counts in the second in which it ended.
-    pub(crate) fn offer(&self, operation: SlowOperation) {
+    fn offer(&self, operation: SlowOperation) {
         let second = operation.end_ns() / SECOND_NS;
         let mut windows = lock(&self.windows);
-        self.open(&mut windows, second);
-        let newest = windows.back().map_or(0, |window| window.second);
-        let Some(window) = windows.iter_mut().rev().find(|window| window.second == second) else {
-            // Too long ago: that second is forgotten, or nothing was kept of it.
-            return;
-        };
+        let Some(at) = windows.place(second) else { return };
+        let newest = at + 1 == windows.recent.len();
+        let Some(window) = windows.recent.get_mut(at) else { return };
         let bar = window.offer(operation);
-        if second == newest {
+        if newest {
+            let ends_ns = (second + 1) * SECOND_NS;
+            if self.second_ends_ns.swap(ends_ns, Ordering::Relaxed) != ends_ns {
+                // What was slow before need not be slow now.
+                self.bars_ns.iter().for_each(|bar| bar.store(0, Ordering::Relaxed));
+            }
             self.bars_ns[operation.kind as usize].store(bar, Ordering::Relaxed);
         }
     }
 
-    /// A second begins: what was slow before need not be slow now.
-    pub(crate) fn rotate(&self, second: u64) {
-        self.open(&mut lock(&self.windows), second);
-    }
-
-    fn open(&self, windows: &mut VecDeque<Window>, second: u64) {
-        if windows.back().is_some_and(|newest| newest.second >= second) {
-            return;
-        }
-        if windows.len() == SECONDS {
-            windows.pop_front();
-        }
-        windows.push_back(Window { second, kept: Default::default() });
-        self.bars_ns.iter().for_each(|bar| bar.store(0, Ordering::Relaxed));
-    }
-
-    /// What is kept of the operations that ended in `second` or later, in the order of their begin.
-    pub(crate) fn since(&self, second: u64) -> Vec<SlowOperation> {
+    /// Brings `to` up to date, in the order of begins. Returns how many operations were forgotten
+    /// before they could be copied.
+    pub(crate) fn copy_since(&self, cursor: &mut SlowCursor, to: &mut Vec<SlowOperation>) -> u64 {
         let windows = lock(&self.windows);
-        let recent = windows.iter().filter(|window| window.second >= second);
-        let mut kept: Vec<_> =
-            recent.flat_map(|w| w.kept.iter().flatten().flatten()).copied().collect();
+        let recent = &windows.recent;
+        let (Some(oldest), Some(newest)) = (recent.front(), recent.back()) else { return 0 };
+        // Seconds that were not over are copied anew; what is forgotten meanwhile stays in the copy.
+        let since = cursor.second.max(oldest.second);
+        to.retain(|operation| operation.end_ns() / SECOND_NS < since);
+        let copied = to.len();
+        let anew = recent.iter().filter(|window| window.second >= since);
+        to.extend(anew.flat_map(Window::operations));
+        let lost = windows.forgotten.saturating_sub(cursor.known);
+        let kept = recent.iter().map(|window| window.operations().count() as u64);
+        cursor.known = windows.forgotten + kept.sum::<u64>();
+        // Who ended just before a second did may come late.
+        cursor.second = newest.second.saturating_sub(1);
         drop(windows);
-        kept.sort_by_key(|operation| (operation.start_ns, operation.total_ns));
-        kept
+        to[copied..].sort_by_key(|operation| (operation.start_ns, operation.total_ns));
+        lost
     }
+}
 
-    /// The newest second of which anything may be kept.
-    pub(crate) fn newest_second(&self) -> u64 {
-        lock(&self.windows).back().map_or(0, |window| window.second)
+impl Windows {
+    /// Where the window of `second` is, made if there was none; None if that is too long ago.
+    fn place(&mut self, second: u64) -> Option<usize> {
+        let at = self.recent.partition_point(|window| window.second < second);
+        if self.recent.get(at).is_some_and(|window| window.second == second) {
+            return Some(at);
+        }
+        let full = self.recent.len() == SECONDS;
+        let at = at.checked_sub(usize::from(full))?;
+        if full && let Some(oldest) = self.recent.pop_front() {
+            self.forgotten += oldest.operations().count() as u64;
+        }
+        self.recent.insert(at, Window { second, kept: Default::default() });
+        Some(at)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
+    /// A read as if it had ended just now, of a database that was opened when time began.
     fn read(slow: &SlowOperations, start_ns: u64, total_ns: u64) {
         let epoch = Instant::now();
-        let kind = OperationKind::Read;
-        let operation =
-            SlowOperation { start_ns, ..slow.new_operation(epoch, kind, epoch, total_ns) };
-        if total_ns > slow.bars_ns[kind as usize].load(Ordering::Relaxed) {
-            slow.offer(operation);
-        }
+        let started = epoch + Duration::from_nanos(start_ns);
+        slow.timed(epoch, OperationKind::Read, started, total_ns, false);
+    }
+
+    fn all(slow: &SlowOperations) -> Vec<SlowOperation> {
+        let mut all = Vec::new();
+        slow.copy_since(&mut SlowCursor::default(), &mut all);
+        all
     }
 
     fn totals(operations: &[SlowOperation]) -> Vec<u64> {
@@ -218,26 +267,58 @@ mod tests {
             // Every number below 1000 once, scrambled.
             read(&slow, n, (n * 387) % 1000 + 1);
         }
-        assert_eq!(totals(&slow.since(0)), (993..=1000).collect::<Vec<_>>());
+        assert_eq!(totals(&all(&slow)), (993..=1000).collect::<Vec<_>>());
         assert_eq!(slow.bars_ns[0].load(Ordering::Relaxed), 993);
     }
 
     #[test]
-    fn each_second_begins_anew_and_old_ones_are_forgotten() {
+    fn who_sees_a_new_second_first_begins_it() {
         let slow = SlowOperations::default();
-        read(&slow, 0, 500_000);
-        slow.rotate(1);
-        read(&slow, SECOND_NS, 10);
-        // One that ended in a second that is over.
-        read(&slow, 5, 20);
-        assert_eq!(totals(&slow.since(0)), [10, 20, 500_000]);
-        assert_eq!(totals(&slow.since(1)), [10]);
-        for second in 2..2 + SECONDS as u64 {
-            slow.rotate(second);
+        (0..20).for_each(|n| read(&slow, n, 500_000));
+        // Nobody else has come since.
+        (0..20).for_each(|n| read(&slow, SECOND_NS + n, 10 + n));
+        // One that ended in a second that is over, and one of a second of which nothing was kept.
+        read(&slow, 5, 500_001);
+        read(&slow, 3 * SECOND_NS, 7);
+        read(&slow, 2 * SECOND_NS, 8);
+        let mut expected: Vec<u64> = vec![7, 8];
+        expected.extend((22..30).chain(std::iter::repeat_n(500_000, 7)).chain([500_001]));
+        assert_eq!(totals(&all(&slow)), expected);
+        // One that was not timed is seen as well, although its wait is far below the bar.
+        let epoch = Instant::now().checked_sub(Duration::from_secs(9)).unwrap();
+        local::begin();
+        drop(local::wait(Part::Queue));
+        assert!(local::end());
+        slow.bars_ns[1].store(u64::MAX, Ordering::Relaxed);
+        slow.untimed(epoch, OperationKind::Write);
+        assert_eq!(all(&slow).last().unwrap().kind, OperationKind::Write);
+    }
+
+    #[test]
+    fn old_seconds_are_forgotten_and_what_nobody_had_copied_is_counted() {
+        let slow = SlowOperations::default();
+        let (mut cursor, mut copied) = (SlowCursor::default(), Vec::new());
+        for second in 0..SECONDS as u64 {
+            read(&slow, second * SECOND_NS, 5);
+            read(&slow, second * SECOND_NS, 6);
+            if second == 9 {
+                assert_eq!(slow.copy_since(&mut cursor, &mut copied), 0);
+            }
         }
-        assert!(slow.since(0).is_empty());
+        let before = all(&slow);
+        assert_eq!(before.len(), 2 * SECONDS);
+        for second in 0..50 {
+            read(&slow, (SECONDS as u64 + second) * SECOND_NS, 5);
+        }
         read(&slow, 0, 1 << 20);
-        assert!(slow.since(0).is_empty(), "what ended in a forgotten second is not kept");
-        assert_eq!(slow.newest_second(), 1 + SECONDS as u64);
+        // 50 seconds are gone, of which the first 10 had been copied and stay.
+        assert_eq!(slow.copy_since(&mut cursor, &mut copied), 2 * 40);
+        assert_eq!(copied.len(), 2 * 10 + 2 * (SECONDS - 50) + 50);
+        assert_eq!(copied[..20], before[..20]);
+        assert_eq!(slow.copy_since(&mut cursor, &mut copied), 0);
+        assert_eq!(copied.len(), 2 * 10 + 2 * (SECONDS - 50) + 50);
+        let mut late = Vec::new();
+        assert_eq!(slow.copy_since(&mut SlowCursor::default(), &mut late), 2 * 50);
+        assert_eq!(late[..], copied[20..]);
     }
 }

@@ -25,6 +25,10 @@ fn info(job: u64, class: IoClass) -> JobInfo {
     }
 }
 
+fn grant(at_ns: u64) -> Grant {
+    Grant { at: Instant(at_ns), bytes: 64 }
+}
+
 fn copy(recorder: &Recorder) -> Timeline {
     let mut timeline = Timeline::default();
     recorder.extend(&mut timeline);
@@ -68,7 +72,7 @@ fn concurrent_writers_lose_nothing_and_each_keeps_its_order() {
                     let job = JobId(thread * 1000 + number);
                     recorder.note(Instant(number), &Note::Resumed { job });
                     let watch = recorder.watch();
-                    recorder.end_step(watch, (job, IoClass::Flush), 1, (2, 3));
+                    recorder.end_step(watch, (job, IoClass::Flush), grant(0), (2, 3));
                 }
             });
         }
@@ -99,8 +103,8 @@ fn a_job_is_known_from_its_end_alone_with_its_pauses() {
     recorder.job_started(Instant(20), info(2, IoClass::L0));
     let preempted = PauseReason::Preempted { by: JobId(2) };
     recorder.note(Instant(20), &Note::Paused { job: JobId(1), reason: preempted });
-    recorder.end_step(recorder.watch(), (JobId(2), IoClass::L0), 64, (30, 40));
-    recorder.end_step(recorder.watch(), (JobId(2), IoClass::L0), 64, (1, 2));
+    recorder.end_step(recorder.watch(), (JobId(2), IoClass::L0), grant(0), (30, 40));
+    recorder.end_step(recorder.watch(), (JobId(2), IoClass::L0), grant(0), (1, 2));
     recorder.job_finished(Instant(50), JobId(2), JobResult::Done);
     recorder.note(Instant(60), &Note::Resumed { job: JobId(1) });
     recorder.note(Instant(70), &Note::Paused { job: JobId(1), reason: PauseReason::Peak });
@@ -124,6 +128,21 @@ fn a_job_is_known_from_its_end_alone_with_its_pauses() {
             PauseSpan { start_ns: 70, end_ns: 90, reason: PauseReason::Peak },
         ]
     );
+}
+
+#[test]
+fn each_step_knows_how_long_its_own_grant_has_waited() {
+    let recorder = Recorder::new(Clock::now());
+    let (first, second) = (grant(0), grant(u64::MAX));
+    // Numbers that were once taken for the same.
+    let (one, two) = ((JobId(1), IoClass::Deep(2)), (JobId(65), IoClass::L0));
+    let watch = recorder.watch();
+    recorder.end_step(recorder.watch(), two, second, (0, 0));
+    recorder.end_step(watch, one, first, (0, 0));
+    let steps = copy(&recorder).steps;
+    assert_eq!(steps.iter().map(|step| step.job.0).collect::<Vec<_>>(), [65, 1]);
+    assert_eq!(steps[0].waited_ns, 0);
+    assert!(steps[1].waited_ns > 0 && steps[1].waited_ns == steps[1].start_ns);
 }
 
 #[test]
@@ -193,6 +212,8 @@ fn a_slow_operation_names_the_work_that_overlapped_it() {
         waited_ns: 0,
         read_bytes: 10,
         written_bytes: 10,
+        punched_bytes: 0,
+        unlinked_bytes: 0,
         device_ns: 0,
         sync_ns: 1,
         syncs: 1,
@@ -223,6 +244,8 @@ fn slow(start_ns: u64, total_ns: u64) -> SlowOperation {
         memtable_ns: 0,
         admission_ns: 0,
         device_read_ns: 0,
+        cache_miss_ns: 0,
+        lock_ns: 0,
         device_reads: 0,
         cache_misses: 0,
     }
@@ -288,6 +311,44 @@ fn a_database_that_works_leaves_its_jobs_steps_and_slowest_operations() {
         let sum: u64 = operation.parts().iter().map(|(_, ns)| ns).sum();
         assert_eq!(sum, operation.total_ns, "{operation:?}");
     }
+    let missed = |o: &&SlowOperation| o.cache_miss_ns > 0 && o.device_reads > 0;
+    assert!(timeline.slow.iter().filter(missed).any(|o| o.kind == OperationKind::Read));
+}
+
+#[test]
+fn giving_dead_tables_back_has_steps_of_its_own_with_their_bytes() {
+    let options = Options { background_threads: 0, ..Options::default() };
+    let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
+    for round in 0..4 {
+        for number in 0..500_u32 {
+            db.put(number.to_be_bytes(), [round; 1000]).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    let family = db.default_column_family();
+    db.compact_range(&family, None, None, &crate::CompactRangeOptions::default()).unwrap();
+    db.wait_idle().unwrap();
+    let mut timeline = db.timeline();
+    let reclaims: Vec<_> =
+        timeline.steps.iter().filter(|step| step.kind == StepKind::Reclaim).copied().collect();
+    assert!(reclaims.iter().all(|step| step.class == IoClass::Reclaim));
+    let told = reclaims.iter().map(|step| step.punched_bytes + step.unlinked_bytes).sum::<u64>();
+    let (punched, unlinked) = db.core().reclaimer.counters.given_back();
+    assert_eq!(told, punched + unlinked);
+    // Three of four generations.
+    assert!(unlinked > 3 * 400 * 1000, "{unlinked}");
+
+    let last = reclaims.last().unwrap();
+    timeline.steps.retain(|step| step == last);
+    let operation = slow(last.start_ns, last.duration_ns);
+    let found = timeline.overlaps(&operation);
+    assert_eq!((found[0].label.as_str(), found[0].kind), ("reclaim", StepKind::Reclaim));
+    assert_eq!(found[0].bytes, last.punched_bytes + last.unlinked_bytes);
+    timeline.slow = vec![operation];
+    let value: Value = serde_json::from_str(&timeline.to_json()).unwrap();
+    assert_eq!(value["steps"][0]["class"], "reclaim");
+    assert_eq!(value["steps"][0]["unlinked_bytes"], last.unlinked_bytes);
+    assert_eq!(value["slow_operations"][0]["overlapped_by"][0]["what"], "reclaim");
 }
 
 #[test]
@@ -317,12 +378,19 @@ fn a_timeline_brought_up_to_date_has_everything_once() {
 fn the_json_can_be_read_and_holds_all() {
     let (_db, mut timeline) = worked();
     timeline.column_families.insert(ColumnFamilyId(0), "odd \"name\"\n\\".to_owned());
+    let job = JobId(7);
+    for kind in [EventKind::FinishEarly { job }, EventKind::Discarded { job }] {
+        timeline.events.push(Event { at_ns: 1, kind });
+    }
     let value: Value = serde_json::from_str(&timeline.to_json()).unwrap();
     let length = |name: &str| value[name].as_array().unwrap().len();
     assert_eq!(length("jobs"), timeline.jobs().len());
     assert_eq!(length("steps"), timeline.steps.len());
     assert_eq!(length("slow_operations"), timeline.slow.len());
     assert_eq!(value["jobs"][0]["column_family"], "odd \"name\"\n\\");
+    let events = value["events"].as_array().unwrap().iter();
+    let of_job = events.filter(|event| event["job"] == 7).map(|event| &event["what"]);
+    assert_eq!(of_job.collect::<Vec<_>>(), ["finish early", "discarded"]);
     for operation in value["slow_operations"].as_array().unwrap() {
         assert!(operation["overlapped_by"].is_array());
         assert!(operation["total_ns"].as_u64().unwrap() >= operation["queue_ns"].as_u64().unwrap());
@@ -337,13 +405,15 @@ fn the_trace_is_of_the_form_that_its_viewers_read() {
     let (_db, mut timeline) = worked();
     let recorder = Recorder::new(Clock::now());
     recorder.note(Instant(5), &Note::Bandwidth { client: 1, read: 2, write: 3 });
+    recorder.told(Instant(6), EventKind::FinishEarly { job: JobId(1) });
+    recorder.told(Instant(7), EventKind::Discarded { job: JobId(1) });
     recorder.stall_began(StallCause::Level0Runs);
     recorder.stall_ended(StallCause::Level0Runs, 5);
     timeline.events.extend(copy(&recorder).events);
     timeline.open_stalls = copy(&recorder).open_stalls;
     let trace: Value = serde_json::from_str(&timeline.to_chrome_trace()).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
-    let mut named = BTreeSet::new();
+    let (mut named, mut marks) = (BTreeSet::new(), BTreeSet::new());
     let mut places: BTreeMap<(u64, u64), Vec<Slice>> = BTreeMap::new();
     let nanos = |value: &Value| (value.as_f64().unwrap() * 1000.0).round() as u64;
     for event in events {
@@ -359,7 +429,10 @@ fn the_trace_is_of_the_form_that_its_viewers_read() {
                 let name = event["name"].as_str().unwrap().to_owned();
                 places.entry(place).or_default().push((from, from + length, name));
             }
-            "i" => assert_eq!(event["s"], "p"),
+            "i" => {
+                assert_eq!(event["s"], "p");
+                marks.insert(event["name"].as_str().unwrap());
+            }
             "C" => {
                 let args = event["args"].as_object().unwrap();
                 assert!(!args.is_empty() && args.values().all(Value::is_number), "{event}");
@@ -367,6 +440,7 @@ fn the_trace_is_of_the_form_that_its_viewers_read() {
             other => panic!("{other}"),
         }
     }
+    assert!(["finish early", "discarded"].iter().all(|name| marks.contains(name)), "{marks:?}");
     let phases: BTreeSet<_> = events.iter().map(|event| event["ph"].as_str().unwrap()).collect();
     assert_eq!(phases, BTreeSet::from(["C", "M", "X", "i"]));
     for (place, mut slices) in places {
