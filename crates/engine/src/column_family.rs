@@ -13,7 +13,7 @@ use sateen_control::{Admission, ColumnFamilyId, LogNumber, SeqNo, UserKey};
 use crate::memtable::{ArenaPool, MemTable};
 use crate::options::ColumnFamilyOptions;
 use crate::read::SuperVersion;
-use crate::sync::lock;
+use crate::sync::{lock, lock_timed};
 use crate::write::admission::AdmissionGate;
 
 /// A memtable that takes no more writes, on its way to level 0.
@@ -200,12 +200,12 @@ impl ColumnFamilyData {
 
     /// The log that the (empty) active memtable's first entry will be in.
     pub(crate) fn set_active_log(&self, log: LogNumber) {
-        lock(&self.memory).active_log = log;
+        lock_timed(&self.memory).active_log = log;
     }
 
     /// Seals the active memtable and puts `fresh` in its place. Called by the commit leader.
     pub(crate) fn seal(&self, fresh: Arc<MemTable>, last_seqno: SeqNo) {
-        let mut memory = lock(&self.memory);
+        let mut memory = lock_timed(&self.memory);
         let log = memory.active_log;
         let current = self.super_version.load_full();
         memory.sealed.push(Sealed { memtable: current.active.clone(), last_seqno, log });
@@ -228,7 +228,7 @@ impl ColumnFamilyData {
 
     /// True if as many memtables are sealed as are flushed together.
     pub(crate) fn wants_flush(&self) -> bool {
-        let sealed = lock(&self.memory).sealed.len();
+        let sealed = lock_timed(&self.memory).sealed.len();
         sealed >= (self.options.load().memtables_to_flush_min as usize).max(1)
     }
 

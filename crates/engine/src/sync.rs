@@ -14,23 +14,22 @@ use std::sync::{
 
 use crate::timeline::local::{self, Part};
 
-/// Locks `mutex`, poisoned or not. A client that has to wait for it finds that in the timeline.
-#[inline]
+/// Locks `mutex`, poisoned or not.
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    match mutex.try_lock() {
-        Ok(guard) => guard,
-        Err(TryLockError::Poisoned(error)) => error.into_inner(),
-        Err(TryLockError::WouldBlock) => contended(|| lock_unseen(mutex)),
-    }
-}
-
-/// The same, but waiting for it is told by nobody: for what stands in for a device, of which each
-/// call is measured whole.
-pub(crate) fn lock_unseen<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks for reading, as [`lock`] does.
+/// The same where clients may have to wait: then the timeline tells for how long.
+#[inline]
+pub(crate) fn lock_timed<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    match mutex.try_lock() {
+        Ok(guard) => guard,
+        Err(TryLockError::Poisoned(error)) => error.into_inner(),
+        Err(TryLockError::WouldBlock) => contended(|| lock(mutex)),
+    }
+}
+
+/// Locks for reading, as [`lock_timed`] does.
 #[inline]
 pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     match lock.try_read() {
@@ -42,7 +41,7 @@ pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     }
 }
 
-/// Locks for writing, as [`lock`] does.
+/// Locks for writing, as [`lock_timed`] does.
 #[inline]
 pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     match lock.try_write() {

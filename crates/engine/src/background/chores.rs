@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::files::{manifest_file_name, table_file_name, wal_file_name};
 use crate::manifest::version_set::Counters;
 use crate::options::WalMode;
-use crate::sync::lock;
+use crate::sync::{lock, lock_timed};
 use crate::vfs::Vfs;
 use crate::wal::WalWriter;
 
@@ -95,7 +95,7 @@ pub(crate) struct Chores {
 impl Chores {
     /// There may be something to do.
     pub(crate) fn poke(&self) {
-        lock(&self.state).poked = true;
+        lock_timed(&self.state).poked = true;
         self.wake.notify_one();
     }
 

@@ -18,7 +18,7 @@ use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex};
 
 use crate::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use crate::sync::lock;
+use crate::sync::{lock, lock_timed};
 
 /// The size of a chunk of a large memtable, and of everything in an [`ArenaPool`]: that of a huge
 /// page, of which searches need few address translations and a fresh chunk one page fault.
@@ -70,7 +70,7 @@ impl ArenaPool {
     }
 
     fn take(&self) -> Option<MappedChunk> {
-        lock(&self.free).chunks.pop()
+        lock_timed(&self.free).chunks.pop()
     }
 
     /// Keeps `chunk`, or returns it to the caller to drop outside of the lock.

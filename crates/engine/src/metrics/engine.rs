@@ -214,8 +214,8 @@ impl EngineMetrics {
     /// Begins an operation; hand the timer to the `record_` method at its end.
     #[inline]
     pub(crate) fn start(&self, operation: Operation) -> OpTimer {
-        local::begin();
         let timed = drawn(self.one_in[operation as usize].load(Ordering::Relaxed));
+        local::begin(timed);
         OpTimer(timed.then(Instant::now))
     }
 

@@ -9,7 +9,7 @@ use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
 use sateen_control::TableId;
 
-use crate::sync::lock;
+use crate::sync::{lock, lock_timed};
 use crate::timeline;
 
 /// What a cached block takes beside its bytes: the count in front of it, the entry, its place in
@@ -110,7 +110,7 @@ struct Pinned(Arc<Mutex<Vec<Weak<[u8]>>>>);
 
 impl Pinned {
     fn add(&self, block: &Arc<[u8]>) {
-        let mut pinned = lock(&self.0);
+        let mut pinned = lock_timed(&self.0);
         // A weak reference keeps the memory: those to blocks that are free go before the list
         // grows.
         if pinned.len() == pinned.capacity() {

@@ -19,7 +19,7 @@ use sateen_control::{FileId, IoClass, TableId};
 
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::{HEADER_BYTES, check_header, table_file_name};
-use crate::sync::{lock, read, write};
+use crate::sync::{lock_timed, read, write};
 use crate::table::{Table, TableSource};
 use crate::timeline::local;
 use crate::vfs::{OpenOptions, Vfs, VfsFile};
@@ -143,7 +143,7 @@ impl TableCache {
     pub(crate) fn evict(&self, id: TableId) {
         // The list of the file and the shard change under the one lock: a table that is opened
         // again meanwhile is in both or in neither.
-        let mut files = lock(&self.files);
+        let mut files = lock_timed(&self.files);
         let Some(table) = self.remove(id) else { return };
         if let Some(open) = files.open.get_mut(&table.source().file_id) {
             open.tables.retain(|&other| other != id);
@@ -154,7 +154,7 @@ impl TableCache {
 
     /// Closes a file that is about to be removed, and forgets its tables.
     pub(crate) fn evict_file(&self, id: FileId) {
-        let mut files = lock(&self.files);
+        let mut files = lock_timed(&self.files);
         files.clock.retain(|&other| other != id);
         let closed = files.open.remove(&id).map(|open| (self.forget(&open), open));
         drop(files);
@@ -177,13 +177,13 @@ impl TableCache {
     pub(crate) fn has_room(&self) -> bool {
         let memory_left = self.memory_bytes_max.load(Ordering::Relaxed) / 8 * 7;
         self.memory_bytes() < memory_left
-            && lock(&self.files).open.len() < self.open_files_max.load(Ordering::Relaxed)
+            && lock_timed(&self.files).open.len() < self.open_files_max.load(Ordering::Relaxed)
     }
 
     /// How many files are open.
     #[cfg(test)]
     pub(crate) fn open_files(&self) -> usize {
-        lock(&self.files).open.len()
+        lock_timed(&self.files).open.len()
     }
 
     /// How many tables are open.
@@ -231,7 +231,7 @@ impl TableCache {
     /// Enters an opened table, unless another thread was faster: then its one is the answer.
     fn enter(&self, file_id: FileId, table: Arc<Table>) -> Arc<Table> {
         let id = table.id();
-        let mut files = lock(&self.files);
+        let mut files = lock_timed(&self.files);
         // Evicted meanwhile: the reader may use the table, but it is not kept, so that no
         // descriptor is open that is not counted.
         let open_file = files.open.get_mut(&file_id);
@@ -258,7 +258,7 @@ impl TableCache {
 
     /// The open file, opened and checked if it was not.
     fn file(&self, id: FileId, class: IoClass) -> Result<(Arc<dyn VfsFile>, Arc<Path>)> {
-        if let Some(open) = lock(&self.files).open.get(&id) {
+        if let Some(open) = lock_timed(&self.files).open.get(&id) {
             return Ok((open.file.clone(), open.path.clone()));
         }
         let path: Arc<Path> = table_file_name(&self.options.directory, id).into();
@@ -270,7 +270,7 @@ impl TableCache {
             _ => Error::io("open", &path, source),
         })?;
         check_header(&file, &path, id, self.options.db_uid, class)?;
-        let mut files = lock(&self.files);
+        let mut files = lock_timed(&self.files);
         if let Some(open) = files.open.get(&id) {
             return Ok((open.file.clone(), open.path.clone()));
         }

@@ -231,9 +231,16 @@ impl Table {
         if let Some(block) = cache.and_then(|cache| cache.get(self.source.table, handle.offset)) {
             return Ok(block);
         }
+        self.load_block(handle, cache.filter(|_| fill_cache))
+    }
+
+    /// Apart, so that a block that is cached is not paid for by what it takes to load one.
+    #[cold]
+    #[inline(never)]
+    fn load_block(&self, handle: BlockHandle, cache: Option<&BlockCache>) -> Result<Arc<[u8]>> {
         let _loads = local::load();
         let block = self.read_block(handle)?;
-        if let Some(cache) = cache.filter(|_| fill_cache) {
+        if let Some(cache) = cache {
             cache.insert(self.source.table, handle.offset, block.clone());
         }
         Ok(block)

@@ -97,6 +97,8 @@ const STEP: u8 = 3;
 
 struct Local {
     state: Cell<u8>,
+    /// The operation's begin and end are known: then it is worth knowing all of its reads.
+    timed: Cell<bool>,
     /// A wait is being measured: calls of the file system within it are a part of it.
     within: Cell<bool>,
     /// Something that was not in a cache is being loaded: what follows a read belongs to that.
@@ -121,6 +123,7 @@ thread_local! {
     static LOCAL: Local = const {
         Local {
             state: Cell::new(IDLE),
+            timed: Cell::new(false),
             within: Cell::new(false),
             loading: Cell::new(false),
             parts_ns: [const { Cell::new(0) }; PARTS],
@@ -161,10 +164,13 @@ pub(crate) fn thread_number(next: impl FnOnce() -> u32) -> u32 {
     })
 }
 
-/// An operation begins on this thread.
+/// An operation begins on this thread; `timed` if its begin and end are known.
 #[inline]
-pub(crate) fn begin() {
-    LOCAL.with(|local| local.state.set(RUNNING));
+pub(crate) fn begin(timed: bool) {
+    LOCAL.with(|local| {
+        local.state.set(RUNNING);
+        local.timed.set(timed);
+    });
 }
 
 /// The operation is over. True if it has waited: then [`waits`] tells.
@@ -265,8 +271,8 @@ pub(crate) fn cache_missed() {
     });
 }
 
-/// Something is being loaded that was not in a cache, until this is dropped. The clock is read once,
-/// and only if a file was: the read tells when it began.
+/// Something is being loaded that was not in a cache, until this is dropped. The clock is read
+/// once, and only if a file was: the read tells when it began.
 #[derive(Debug)]
 pub(crate) struct Load {
     outer: bool,
@@ -296,8 +302,8 @@ impl Drop for Load {
 }
 
 /// What a call of the file system takes at least that a device had to answer, not the page cache:
-/// no other is what made an operation slow. (A read is measured whatever it takes: what follows it
-/// is told apart from it.)
+/// no other is what made an operation slow. Of an operation that is timed every read counts: what
+/// follows it, a checksum or a decompression, may be what was slow.
 pub(crate) const NOTED_NS: u64 = 4_000;
 
 /// A call of the file system is over that moved so many bytes.
@@ -334,6 +340,7 @@ fn note_io(class: IoClass, call: IoCall, started: Instant, ns: u64, bytes: u64) 
                 local.alone.set(Some((started, ns)));
             }
         }
+        _ if ns < NOTED_NS && !local.timed.get() => {}
         _ => {
             let part = match (class, call) {
                 (IoClass::Client, IoCall::Read) => Part::DeviceRead,
@@ -424,19 +431,19 @@ mod tests {
 
     #[test]
     fn an_operation_that_waits_for_nothing_says_so() {
-        begin();
+        begin(true);
         assert!(!end());
         // What happened outside of it, or in an operation that failed, is not its own.
         waited(Part::Queue, Instant::now(), 5);
-        begin();
+        begin(true);
         waited(Part::Queue, Instant::now(), 5);
-        begin();
+        begin(true);
         assert!(!end());
     }
 
     #[test]
     fn what_the_page_cache_answers_is_not_a_wait() {
-        begin();
+        begin(true);
         for class in [IoClass::Client, IoClass::Wal] {
             io_done(class, IoCall::Write, Instant::now(), NOTED_NS - 1, 1);
         }
@@ -446,7 +453,7 @@ mod tests {
     #[test]
     fn waits_are_summed_by_what_they_were_for_and_gaps_go_to_what_was_said() {
         let start = Instant::now();
-        begin();
+        begin(true);
         io_done(IoClass::Wal, IoCall::Write, start, 10_000, 1);
         inserting();
         io_done(IoClass::Wal, IoCall::Sync, after(start, 15), 20_000, 1);
@@ -465,7 +472,7 @@ mod tests {
 
     #[test]
     fn what_a_wait_contains_is_counted_once() {
-        begin();
+        begin(true);
         let outer = wait(Part::Queue);
         let inner = wait(Part::Sync);
         io_done(IoClass::Wal, IoCall::Sync, Instant::now(), 1 << 40, 1);
@@ -479,7 +486,7 @@ mod tests {
 
     #[test]
     fn of_what_is_loaded_the_reads_are_told_apart_from_the_rest() {
-        begin();
+        begin(true);
         let outer = load();
         let inner = load();
         let start = Instant::now();
@@ -496,10 +503,15 @@ mod tests {
         let part = |part: Part| found.waited.parts_ns[part as usize];
         assert_eq!((part(Part::DeviceRead), found.waited.device_reads), (15_007, 4));
         assert!((19_993..1_000_000_000).contains(&part(Part::CacheMiss)), "{found:?}");
-        // A block that is found is not looked at the clock for.
-        begin();
-        drop(load());
+        // For what the page cache answers the clock is read only if it is anyway.
+        begin(false);
+        let loads = load();
+        io_done(IoClass::Client, IoCall::Read, start, NOTED_NS - 1, 1);
+        drop(loads);
         assert!(!end());
+        begin(true);
+        drop(load());
+        assert!(!end(), "nothing was read");
     }
 
     #[test]
@@ -507,12 +519,13 @@ mod tests {
         use std::sync::{Mutex, RwLock, mpsc};
 
         let (mutex, shared) = (Mutex::new(()), RwLock::new(()));
-        let takes: [&dyn Fn(); 3] =
-            [&|| drop(crate::sync::lock(&mutex)), &|| drop(crate::sync::read(&shared)), &|| {
-                drop(crate::sync::write(&shared))
-            }];
+        let takes: [&dyn Fn(); 3] = [
+            &|| drop(crate::sync::lock_timed(&mutex)),
+            &|| drop(crate::sync::read(&shared)),
+            &|| drop(crate::sync::write(&shared)),
+        ];
         for take in takes {
-            begin();
+            begin(true);
             take();
             assert!(!end());
             std::thread::scope(|scope| {
@@ -521,7 +534,7 @@ mod tests {
                 let (mutex, shared) = (&mutex, &shared);
                 scope.spawn(move || {
                     while goes.recv().is_ok() {
-                        let guards = (crate::sync::lock(mutex), crate::sync::write(shared));
+                        let guards = (crate::sync::lock_timed(mutex), crate::sync::write(shared));
                         if held.send(()).is_err() || goes.recv().is_err() {
                             return;
                         }
@@ -533,7 +546,7 @@ mod tests {
                 for _ in 0..10_000 {
                     go.send(()).unwrap();
                     is_held.recv().unwrap();
-                    begin();
+                    begin(true);
                     inserting();
                     waited(Part::WalAppend, Instant::now(), 0);
                     inserting();
@@ -553,7 +566,7 @@ mod tests {
     #[test]
     fn a_step_within_an_operation_keeps_its_calls_to_itself() {
         let start = Instant::now();
-        begin();
+        begin(true);
         io_done(IoClass::Client, IoCall::Read, start, 7_000, 1);
         let watch = Watch::begin();
         io_done(IoClass::Flush, IoCall::Write, start, 100, 1);

@@ -201,7 +201,8 @@ impl SlowOperations {
         let windows = lock(&self.windows);
         let recent = &windows.recent;
         let (Some(oldest), Some(newest)) = (recent.front(), recent.back()) else { return 0 };
-        // Seconds that were not over are copied anew; what is forgotten meanwhile stays in the copy.
+        // Seconds that were not over are copied anew; what is forgotten meanwhile stays in the
+        // copy.
         let since = cursor.second.max(oldest.second);
         to.retain(|operation| operation.end_ns() / SECOND_NS < since);
         let copied = to.len();
@@ -286,7 +287,7 @@ mod tests {
         assert_eq!(totals(&all(&slow)), expected);
         // One that was not timed is seen as well, although its wait is far below the bar.
         let epoch = Instant::now().checked_sub(Duration::from_secs(9)).unwrap();
-        local::begin();
+        local::begin(false);
         drop(local::wait(Part::Queue));
         assert!(local::end());
         slow.bars_ns[1].store(u64::MAX, Ordering::Relaxed);

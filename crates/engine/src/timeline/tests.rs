@@ -171,7 +171,7 @@ fn waits_that_follow_each_other_are_one_stall() {
 fn the_parts_of_a_slow_operation_add_up_to_no_more_than_the_whole() {
     let epoch = Clock::now();
     let recorder = Recorder::new(epoch);
-    local::begin();
+    local::begin(true);
     let started = Clock::now();
     let queue = local::wait(Part::Queue);
     std::thread::yield_now();
@@ -182,7 +182,7 @@ fn the_parts_of_a_slow_operation_add_up_to_no_more_than_the_whole() {
     let total_ns = local::nanos_between(started, Clock::now());
     recorder.operation(OperationKind::Write, started, total_ns, true);
 
-    local::begin();
+    local::begin(true);
     drop(local::wait(Part::Sync));
     assert!(local::end());
     recorder.waited(OperationKind::Read);

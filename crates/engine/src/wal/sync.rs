@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use super::frame::FILE_HEADER_BYTES;
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::lock;
+use crate::sync::{lock, lock_timed};
 use crate::timeline::local::{self, Part};
 use crate::vfs::{IoClass, VfsFile};
 
@@ -80,7 +80,7 @@ impl WalSync {
             return Ok(self.synced_offset());
         }
         {
-            let mut syncing = lock(&self.syncing);
+            let mut syncing = lock_timed(&self.syncing);
             loop {
                 self.check_alive()?;
                 if self.synced_offset() >= target {
@@ -107,7 +107,7 @@ impl WalSync {
         if target > FILE_HEADER_BYTES as u64 {
             self.sync_predecessor()?;
         }
-        let file = lock(&self.link).file.clone();
+        let file = lock_timed(&self.link).file.clone();
         if let Some(file) = file {
             file.sync_data(self.class).map_err(|e| self.kill("sync", e))?;
             // A write that failed meanwhile does not undo what this sync covered, but the file is

@@ -13,7 +13,7 @@ use sateen_control::{self as control, Admission, AdmissionState, Gate, StallCaus
 
 use crate::error::{Error, Result};
 use crate::metrics::EngineMetrics;
-use crate::sync::lock;
+use crate::sync::{lock, lock_timed};
 
 /// A writer looks again at least so often, and whenever the admission changes.
 const WAIT_MAX: Duration = Duration::from_millis(10);
@@ -114,7 +114,7 @@ impl AdmissionGate {
             (writer.give_up)()?;
             let now = Instant::now();
             let clock = self.clock(now);
-            let mut gate = lock(&self.gate);
+            let mut gate = lock_timed(&self.gate);
             let Some(rate) = gate.rate() else { return Ok(()) };
             let cause = gate.admission().cause.unwrap_or(StallCause::BackgroundError);
             if rate == 0 {

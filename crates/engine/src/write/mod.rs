@@ -24,7 +24,7 @@ use sateen_control::{ColumnFamilyId, LogNumber, SeqNo, ValueKind};
 use crate::column_family::ColumnFamilyData;
 use crate::error::{Error, Result};
 use crate::memtable::MemTable;
-use crate::sync::lock;
+use crate::sync::{lock, lock_timed};
 use crate::timeline::{Recorder, local};
 use crate::wal::{WalSync, WalWriter};
 
@@ -224,14 +224,14 @@ impl CommitPipeline {
             slot.prepare_exclusive();
             // An exclusive slot is never assigned or failed by another leader: it always leads.
             let _lead = self.queue.enter(slot);
-            let result = act(&mut lock(&self.stage));
+            let result = act(&mut lock_timed(&self.stage));
             self.queue.hand_over();
             result
         })
     }
 
     fn lead(&self, own: &Arc<queue::Slot>) -> Result<()> {
-        let mut stage = lock(&self.stage);
+        let mut stage = lock_timed(&self.stage);
         let mut group = self.queue.gather(self.group_bytes_max.saturating_sub(own.bytes()));
         if self.switch_wanted.swap(false, Ordering::Relaxed) {
             self.seal_full(&mut stage);
@@ -400,7 +400,8 @@ impl CommitPipeline {
         let Some(previous) = stage.wal.take() else { return };
         // One that was made before the log in use replaced a dead one would not be replayed: its
         // number is too low. It stays as an orphan.
-        let next = lock(&self.next_wal).take().filter(|writer| writer.number() > previous.number());
+        let next =
+            lock_timed(&self.next_wal).take().filter(|writer| writer.number() > previous.number());
         let Some(mut writer) = next else {
             stage.wal = Some(previous);
             return;
@@ -449,7 +450,7 @@ impl CommitPipeline {
     }
 
     fn start_log(&self, stage: &mut Stage, writer: WalWriter) {
-        lock(&self.logs).push((writer.number(), writer.sync_handle()));
+        lock_timed(&self.logs).push((writer.number(), writer.sync_handle()));
         stage.wal_number = writer.number();
         stage.wal = Some(writer);
     }

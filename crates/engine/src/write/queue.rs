@@ -8,7 +8,7 @@ use std::thread::Thread;
 
 use super::{Assignment, Logging, Payload, batch};
 use crate::error::Error;
-use crate::sync::{lock, processors};
+use crate::sync::{lock, lock_timed, processors};
 use crate::timeline::local::{self, Part};
 
 const WAITING: u32 = 0;
@@ -206,7 +206,7 @@ impl CommitQueue {
     /// Joins the queue and returns when the caller leads or another has done its part.
     pub(crate) fn enter(&self, slot: &Arc<Slot>) -> Turn {
         let spins = {
-            let mut state = lock(&self.state);
+            let mut state = lock_timed(&self.state);
             if !state.led {
                 state.led = true;
                 return Turn::Lead;
@@ -225,7 +225,7 @@ impl CommitQueue {
     /// Takes those that wait, first come first, up to `bytes_max` and up to the first that wants to
     /// lead alone.
     pub(crate) fn gather(&self, bytes_max: usize) -> Vec<Arc<Slot>> {
-        let mut state = lock(&self.state);
+        let mut state = lock_timed(&self.state);
         let mut bytes = 0;
         let fits = |slot: &Arc<Slot>| {
             let inner = lock(&slot.inner);
@@ -240,7 +240,7 @@ impl CommitQueue {
     /// Gives leadership to the next in the queue, if any.
     pub(crate) fn hand_over(&self) {
         let next = {
-            let mut state = lock(&self.state);
+            let mut state = lock_timed(&self.state);
             let next = state.waiting.pop_front();
             state.led = next.is_some();
             next

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 
 use super::contents::Contents;
 use super::state::{DataChange, Inode, Kind, NameChange, Names, Node, Operation, ROOT, State, set};
-use crate::sync::lock_unseen as lock;
+use crate::sync::lock;
 
 const SECTOR_BYTES: u64 = 512;
 
