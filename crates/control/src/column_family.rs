@@ -139,6 +139,9 @@ impl ColumnFamily {
 
     fn shape_changed(&mut self) {
         self.targets = LevelTargets::new(&self.version, &self.options);
+        if self.stripes.is_empty() {
+            self.cut_stripes();
+        }
         self.pending_bytes = pending_compaction_bytes(&self.version, &self.options, &self.targets);
         let runs = level0_runs(&self.version, &self.options);
         self.level0_runs = u32::try_from(runs).unwrap_or(u32::MAX);
@@ -239,9 +242,13 @@ impl ColumnFamily {
 
     /// Bytes that a compaction of level 0 moves for each byte of level 0, about.
     pub(crate) fn level0_amplification(&self) -> u64 {
-        let level0 = self.version.level(0).bytes();
-        let least = u64::from(self.options.level0_file_num_compaction_trigger.max(1))
-            .saturating_mul(self.options.write_buffer_size);
+        // Of a queue each run is merged with all of the base level by itself.
+        let runs = match self.options.level0_fifo {
+            true => 1,
+            false => u64::from(self.options.level0_file_num_compaction_trigger.max(1)),
+        };
+        let least = runs.saturating_mul(self.options.write_buffer_size);
+        let level0 = if self.options.level0_fifo { 0 } else { self.version.level(0).bytes() };
         let base = self.version.level(self.targets.base_level).bytes();
         1 + base / level0.max(least).max(1)
     }
@@ -327,11 +334,15 @@ impl ColumnFamily {
     pub(crate) fn start_flush(&mut self, job: JobId) -> (u32, Stripes) {
         self.flush = Some((job, self.sealed_bytes));
         self.flush_retry_at = None;
+        self.cut_stripes();
+        (self.sealed, self.stripes.clone())
+    }
+
+    fn cut_stripes(&mut self) {
         self.stripes = match self.options.level0_stripe_bytes {
             0 => Stripes::default(),
             bytes => stripes(&self.stripes, &self.version, self.targets.base_level, bytes),
         };
-        (self.sealed, self.stripes.clone())
     }
 
     pub(crate) fn flush_finished(&mut self, retry_at: Option<Instant>) {

@@ -265,7 +265,8 @@ pub struct CfOptions {
     pub cut_at_gaps: bool,
     /// How many times larger tables of the level below are.
     pub target_file_size_multiplier: u64,
-    /// The most that one compaction takes in when it has a choice; 0: 25 times the table size.
+    /// The most that one compaction takes in when it has a choice; 0: 25 times the table size, but
+    /// at least four memtables and a group.
     pub max_compaction_bytes: u64,
     /// The most that a table may overlap with the level below its own, when it is written or
     /// changes level; 0: as `max_compaction_bytes`.
@@ -439,7 +440,12 @@ impl CfOptions {
     #[must_use]
     pub fn compaction_bytes_max(&self) -> u64 {
         match self.max_compaction_bytes {
-            0 => self.target_file_size_base.saturating_mul(25),
+            // Small tables do not make it small: it is what flushes bring at least.
+            0 => self
+                .target_file_size_base
+                .saturating_mul(25)
+                .max(self.write_buffer_size.saturating_mul(4))
+                .max(self.group_compaction_bytes),
             bytes => bytes,
         }
     }

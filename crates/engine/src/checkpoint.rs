@@ -108,7 +108,7 @@ fn link_tables(core: &DbCore, to: &Path, files: &BTreeSet<FileId>) -> Result<Vec
             shared_files: to_link.clone(),
             ..VersionEdit::default()
         };
-        core.reclaimer.mark_shared(to_link.iter().copied());
+        core.reclaimer.mark_shared(to_link.iter().copied(), core.now());
         let seqno = core.pipeline.visible_seqno();
         if let Err(error) = core.versions.install(edit, 0, seqno, &core.reclaimer) {
             core.driver.chores.after_roll(&[]);

@@ -435,7 +435,7 @@ impl DbCore {
             self.remove_unused_wal();
             // What stays is found as an orphan at the next open; that is no reason to fail.
             let _orphans = self.remove_old_logs();
-            while let Ok(Some(_more)) = self.reclaimer.reclaim(self.now(), None) {}
+            self.reclaimer.reclaim_all(self.now());
         }
         *lock(&self.lock) = None;
         stored
@@ -458,7 +458,8 @@ impl DbCore {
 
 /// How many files may be open, and how much memory their indexes and filters may take.
 pub(crate) fn open_tables_max(options: &Options) -> (usize, u64) {
-    let memory = options.memory_budget.map_or(u64::MAX, |budget| budget / 2);
+    let of_budget = options.memory_budget.map_or(u64::MAX, |budget| budget / 2);
+    let memory = options.table_cache_bytes.unwrap_or(u64::MAX).min(of_budget);
     (options.max_open_files.max(1) as usize, memory)
 }
 

@@ -83,6 +83,9 @@ option_struct! {
         memory_budget: Option<u64> = None, Bytes, mutable, none;
         /// Bytes of blocks, indexes and filters kept uncompressed in memory.
         block_cache_bytes: u64 = 64 * MIB, Bytes, mutable, none;
+        /// Bytes of filters and indexes of tables kept open, at most; half of `memory_budget` if
+        /// that is less. `none`: of all tables.
+        table_cache_bytes: Option<u64> = None, Bytes, mutable, none;
         /// File descriptors of tables kept open, at most. A compaction's tables share one.
         max_open_files: u32 = 4096, Count, mutable, "max_open_files";
 
@@ -215,8 +218,17 @@ option_struct! {
         cut_tables_at_gaps: bool = true, Flag, mutable, none;
         /// How many times larger the tables of each deeper level are.
         table_multiplier: u32 = 1, Count, mutable, "target_file_size_multiplier";
-        /// Bytes that one compaction takes in, about. 0: twenty-five tables.
+        /// Bytes that one compaction takes in, about. 0: twenty-five tables, but at least four
+        /// memtables and `group_compaction_bytes`.
         compaction_bytes_max: u64 = 0, Bytes, mutable, "max_compaction_bytes";
+        /// Bytes of the level below its own that a table overlaps at most, where it is written and
+        /// where it changes level as it is. 0: as `compaction_bytes_max`.
+        grandparent_bytes_max: u64 = 0, Bytes, mutable, none;
+        /// Tables end where tables of the level below end, where that is not too early, and may be
+        /// up to twice as large for it.
+        align_tables: bool = true, Flag, mutable, "level_compaction_dynamic_file_size";
+        /// Level 0 is compacted into itself when its way down is taken, or not worth it.
+        intra_level0_compaction: bool = true, Flag, mutable, none;
         /// Which table of a level goes down first: `min-overlapping-ratio` or `round-robin`.
         compaction_priority: CompactionPriority = CompactionPriority::MinOverlappingRatio,
             Choice, mutable, "compaction_pri";

@@ -13,7 +13,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use sateen_control::compaction::Stripes;
 use sateen_control::version::VersionEdit;
-use sateen_control::{ColumnFamilyId, Event, FileId, LogNumber, SeqNo, ValueKind};
+use sateen_control::{ColumnFamilyId, Event, FileId, Instant, LogNumber, SeqNo, ValueKind};
 
 use crate::background::flush_job::FlushJob;
 use crate::background::output::OutputContext;
@@ -90,8 +90,9 @@ pub(crate) fn open(
     };
     let mut opening = Opening::new(vfs, directory, options, catalogue, family_options, false)?;
     opening.check_files()?;
-    opening.versions.roll()?;
+    // Which may arrange its levels anew.
     opening.attach_families(family_options)?;
+    opening.versions.roll()?;
     if !fresh {
         opening.replay()?;
     }
@@ -224,7 +225,7 @@ impl Opening {
         }
         let versions = catalogue.families.values().map(|family| &family.version);
         reclaimer.found(versions.flat_map(|version| version.tables()).map(|(.., table)| table));
-        reclaimer.mark_shared(catalogue.shared_files.iter().copied());
+        reclaimer.mark_shared(catalogue.shared_files.iter().copied(), Instant::default());
         let versions = VersionSet::new(
             &directory,
             dyn_vfs,

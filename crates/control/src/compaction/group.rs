@@ -64,15 +64,13 @@ pub(super) fn pick_group(
     only_good: bool,
 ) -> Option<CompactionPlan> {
     let run = context.version.level(level).sorted()?;
-    let target = context.targets.bytes_max(level);
     let level_bytes = context.version.level(level).bytes();
     let unneeded = context.targets.lowest_unneeded_level.is_some_and(|lowest| level <= lowest);
     let any = !only_good || unneeded || level_bytes >= context.targets.crowded(level);
-    let budget = if only_good {
-        let table_bytes = context.options.target_file_size(level, context.targets.base_level);
-        level_bytes.saturating_sub(target).max(table_bytes)
-    } else {
-        context.options.group_compaction_bytes
+    let budget = match (only_good, unneeded) {
+        (true, false) => context.options.target_file_size(level, context.targets.base_level),
+        (true, true) => context.options.compaction_bytes_max(),
+        (false, _) => context.options.group_compaction_bytes,
     };
     let mut bytes = 0;
     let mut last = None;

@@ -40,6 +40,9 @@ impl CompactionPicker for LeveledPicker {
         {
             return Some(plan);
         }
+        if let Some(plan) = make_room(context) {
+            return Some(plan);
+        }
         let mut level0_blocked = context.level0_first;
         for urgent in context.scores.iter().take_while(|urgent| urgent.score >= 1.0) {
             if urgent.level == 0 {
@@ -63,7 +66,13 @@ impl CompactionPicker for LeveledPicker {
 
     fn level0_blockers(&self, context: &PickContext<'_>) -> Vec<JobId> {
         let base = context.targets.base_level;
-        let Some(inputs) = going_down(context, context.version.level(0).runs()) else {
+        // Where one stripe is held another may go down; and what makes room is what it waits for.
+        if goes_by_stripes(context) && deepest_stripe(context, true).is_some()
+            || lacks_room(context)
+        {
+            return Vec::new();
+        }
+        let Some(inputs) = going_down(context, context.version.level(0).runs(), false) else {
             return Vec::new();
         };
         let Some(bounds) = hull(&inputs) else { return Vec::new() };
@@ -73,6 +82,22 @@ impl CompactionPicker for LeveledPicker {
             inputs.iter().chain(&below).flat_map(Span::tables).map(|table| table.id).collect();
         context.in_flight.holders(context.cf(), &tables, (base, bounds.0, bounds.1))
     }
+}
+
+/// A base level whose tables were cut by what they overlap gives good ones away before the next run
+/// of level 0 comes into it, as long as it has no room for that (vLSM §4.2.1).
+fn make_room(context: &PickContext<'_>) -> Option<CompactionPlan> {
+    let wanted = lacks_room(context) && !context.level0_only;
+    if wanted { pick_deeper(context, context.targets.base_level) } else { None }
+}
+
+fn lacks_room(context: &PickContext<'_>) -> bool {
+    let base = context.targets.base_level;
+    let Some(next) = context.version.level(0).runs().last() else { return false };
+    let bytes = context.version.level(base).bytes() + next.bytes();
+    context.options.overlap_aware
+        && base < context.last_level()
+        && bytes > context.targets.bytes_max(base)
 }
 
 fn pick_level0(context: &PickContext<'_>) -> Option<CompactionPlan> {
@@ -172,18 +197,19 @@ fn is_free(context: &PickContext<'_>, run: &Run) -> bool {
 /// Newer runs that are being merged within level 0 stay, and all above them; what is older waits
 /// for them if it would rewrite more of the base level than it brings.
 fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
-    if context.in_flight.level0_going_down(context.cf()) {
-        return None;
-    }
     let base = context.targets.base_level;
     let level0 = context.version.level(0);
+    // Stripes that do not touch go down side by side.
     if goes_by_stripes(context) {
         let inputs = next_out_of_level0(context)?;
         return context.plan(CompactionReason::Level0Runs, &inputs, &[], (base, Epoch(0)));
     }
+    if context.in_flight.level0_going_down(context.cf()) {
+        return None;
+    }
     let free = level0.runs().iter().rev().take_while(|run| is_free(context, run)).count();
     let runs = &level0.runs()[level0.runs().len() - free..];
-    let mut inputs = going_down(context, runs)?;
+    let mut inputs = going_down(context, runs, true)?;
     let bounds = hull(&inputs)?;
     let below = context.overlap(base, bounds);
     let taken = inputs.iter().map(Span::bytes).sum::<u64>();
@@ -217,17 +243,17 @@ fn goes_by_stripes(context: &PickContext<'_>) -> bool {
 
 /// What the next compaction out of level 0 takes, and what it overlaps in the base level.
 pub(super) fn next_out_of_level0<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>>> {
-    let inputs = going_down(context, context.version.level(0).runs())?;
+    let inputs = going_down(context, context.version.level(0).runs(), true)?;
     let below = context.overlap(context.targets.base_level, hull(&inputs)?);
     Some(inputs.into_iter().chain(below).collect())
 }
 
 /// What goes down first of `runs`, the oldest ones of level 0: a stripe, the oldest of all, or what
-/// hangs together with its first table.
-fn going_down<'a>(context: &PickContext<'a>, runs: &'a [Run]) -> Option<Vec<Span<'a>>> {
+/// hangs together with its first table. `free`: of the stripes only those that may.
+fn going_down<'a>(context: &PickContext<'a>, runs: &'a [Run], free: bool) -> Option<Vec<Span<'a>>> {
     let run = runs.last()?;
     if goes_by_stripes(context) {
-        return deepest_stripe(context);
+        return deepest_stripe(context, free);
     }
     if context.options.level0_fifo {
         return Some(vec![Span { level: 0, run, ranks: 0..run.len() }]);
@@ -235,9 +261,9 @@ fn going_down<'a>(context: &PickContext<'a>, runs: &'a [Run]) -> Option<Vec<Span
     Some(level0_closure(runs, Span { level: 0, run, ranks: 0..1 }.bounds()?))
 }
 
-/// Of the stripes that may go down the one with the most tables on top of each other, and of equals
-/// that with the most bytes for those it rewrites.
-fn deepest_stripe<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>>> {
+/// Of the stripes, or of those that may go down, the one with the most tables on top of each other,
+/// and of equals that with the most bytes for those it rewrites.
+fn deepest_stripe<'a>(context: &PickContext<'a>, free: bool) -> Option<Vec<Span<'a>>> {
     let runs = context.version.level(0).runs();
     let base = context.targets.base_level;
     let stripes = context.stripes;
@@ -249,7 +275,7 @@ fn deepest_stripe<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>>> {
         })?;
         let inputs = level0_closure(runs, seed.bounds()?);
         let below = context.overlap(base, hull(&inputs)?);
-        if !context.may_take(inputs.iter().chain(&below), base) {
+        if free && !context.may_take(inputs.iter().chain(&below), base) {
             return None;
         }
         let bytes = inputs.iter().map(Span::bytes).sum::<u64>();

@@ -129,6 +129,24 @@ impl LevelTargets {
     }
 }
 
+/// By how many levels all below level 0 should be lifted when a database is opened with these
+/// options. With targets that count from level 1 on, what was arranged from the last level up lies
+/// so deep that it would meet nothing new for long: it goes as high as the deepest level has room
+/// and as the levels above are empty.
+#[must_use]
+pub fn levels_to_lift(version: &Version, options: &CfOptions) -> usize {
+    let mut used = (1..version.levels().len()).filter(|level| !version.levels()[*level].is_empty());
+    let Some(first) = used.next() else { return 0 };
+    let last = used.next_back().unwrap_or(first);
+    if options.level_compaction_dynamic_level_bytes {
+        return 0;
+    }
+    let targets = LevelTargets::fixed(options);
+    let bytes = version.levels()[last].bytes();
+    let room = |by: &usize| targets.bytes_max.get(last - by).is_some_and(|most| bytes <= *most);
+    (0..first).rev().find(room).unwrap_or(0)
+}
+
 /// How urgent a level is: from 1 on it is compacted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LevelScore {

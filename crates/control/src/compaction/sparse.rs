@@ -75,6 +75,9 @@ pub(crate) struct SparseTables(Vec<(u8, UserKey, TableId)>);
 impl SparseTables {
     /// Those of `version` in `files`. What is in level 0 leaves it soon enough.
     pub(crate) fn of(version: &Version, files: &BTreeSet<FileId>) -> SparseTables {
+        if files.is_empty() {
+            return SparseTables::default();
+        }
         let tables = version
             .tables()
             .filter(|(level, _, table)| *level > 0 && files.contains(&table.placement.file()));

@@ -118,6 +118,12 @@ impl Version {
         }
     }
 
+    /// The same with its compaction style recorded.
+    #[must_use]
+    pub fn with_style(self, style: String) -> Version {
+        Version { style: Some(style), ..self }
+    }
+
     /// Whose tables these are.
     #[must_use]
     pub fn column_family(&self) -> ColumnFamilyId {

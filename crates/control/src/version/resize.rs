@@ -1,4 +1,4 @@
-//! A version with another number of levels: the options may change between two opens.
+//! A version with other levels: the options may change between two opens.
 
 use std::sync::Arc;
 
@@ -16,6 +16,17 @@ impl Version {
         resized.levels.resize_with(levels, Arc::<Level>::default);
         resized.compact_pointers.resize(levels, None);
         Some(resized)
+    }
+
+    /// The same with everything below level 0 so many levels higher. Those that go are empty.
+    #[must_use]
+    pub fn lifted(mut self, by: usize) -> Version {
+        let levels = self.levels.len();
+        self.levels.drain(1..=by.min(levels - 1));
+        self.levels.resize_with(levels, Arc::<Level>::default);
+        self.compact_pointers.drain(1..=by.min(levels - 1));
+        self.compact_pointers.resize(levels, None);
+        self
     }
 
     /// The round-robin cursors that are set, by level.

@@ -81,7 +81,7 @@ impl World {
             "scores" => self.scores(),
             "stripes" => self.cut_stripes(),
             "files" => sparse(input),
-            "pick" => self.pick(line.words.get(1) == Some(&"claim")),
+            "pick" => self.pick(line.words.contains(&"claim"), line.words.contains(&"level0-only")),
             "release" => {
                 format!("{}\n", self.in_flight.release(JobId(id(line.word(1)))))
             }
@@ -248,7 +248,7 @@ impl World {
         format!("begin at {}\n", starts.collect::<Vec<_>>().join(" "))
     }
 
-    fn pick(&mut self, claim: bool) -> String {
+    fn pick(&mut self, claim: bool, level0_only: bool) -> String {
         let (version, options) = self.only();
         let targets = LevelTargets::new(version, options);
         let scores = scores(version, options, &targets, &self.in_flight);
@@ -259,7 +259,7 @@ impl World {
             scores: &scores,
             stripes: &self.stripes,
             in_flight: &self.in_flight,
-            level0_only: false,
+            level0_only,
             level0_first: false,
         };
         let Some(plan) = LeveledPicker.pick(&context) else { return "nothing\n".into() };

@@ -67,6 +67,11 @@ impl State {
         unlink.into_iter().chain(punch).min()
     }
 
+    /// Whether something may be given back, as far as is known.
+    fn has_more(&self) -> bool {
+        !self.unlink.is_empty() || self.accounts.has_own()
+    }
+
     fn due_bytes(&self) -> u64 {
         let unlink = self.unlink.iter().map(|dead| dead.rest.cost()).sum::<u64>();
         unlink + self.accounts.due_cost()
@@ -153,9 +158,9 @@ impl Reclaimer {
 
     /// Files that share their bytes with a checkpoint. Those of which nothing is left are no
     /// concern any more: the catalogue remembers a file as shared for longer than there is one.
-    pub(crate) fn mark_shared(&self, files: impl Iterator<Item = FileId>) {
+    pub(crate) fn mark_shared(&self, files: impl Iterator<Item = FileId>, now: Instant) {
         let mut state = lock(&self.state);
-        files.for_each(|file| state.accounts.mark_shared(file));
+        files.for_each(|file| state.accounts.mark_shared(file, now));
     }
 
     /// The files that hold anything reachable.
@@ -216,9 +221,14 @@ impl Reclaimer {
         state.holds == 0
             && !self.failing.load(Ordering::Relaxed)
             && (state.busy
-                || state.next().is_some()
+                || state.has_more()
                 || !state.unseen.is_empty()
                 || state.zombies.iter().any(unpinned))
+    }
+
+    /// Gives back all that nobody pins any more; what fails stays.
+    pub(crate) fn reclaim_all(&self, now: Instant) {
+        while self.reclaim(now, None).is_ok() && !self.is_held() && lock(&self.state).has_more() {}
     }
 
     /// Stops reclaiming until the hold is dropped.
@@ -283,25 +293,29 @@ impl Reclaimer {
     /// Gives back what is dead in files that hold more: beside clients what is due of one file, so
     /// that there is one barrier. What fails is tried again later, after all others.
     fn punch_due(&self, now: Instant, left: &mut u64, beside_clients: bool) -> Result<()> {
-        let due_by = beside_clients.then_some(now);
         let mut failed = BTreeMap::new();
         while *left > 0 {
-            let Some((file, dead)) = lock(&self.state).accounts.take_dead(due_by, *left) else {
+            let Some((file, dead)) =
+                lock(&self.state).accounts.take_dead(now, !beside_clients, *left)
+            else {
                 break;
             };
             *left = left.saturating_sub(dead.cost());
             let punched = self.punch(file, &dead, beside_clients);
             let mut state = lock(&self.state);
             match punched {
-                Ok(true) => state.accounts.add_holes(file, &dead),
+                Ok(true) => {
+                    state.accounts.mark_own(file);
+                    state.accounts.add_holes(file, &dead);
+                }
                 Ok(false) => {
                     // By another name it is needed as it is; or it cannot have holes.
                     if self.can_punch() {
-                        state.accounts.mark_shared(file);
+                        state.accounts.mark_shared(file, now);
                     } else {
                         state.accounts.nothing_is_due();
                     }
-                    state.accounts.add_dead(file, dead.iter(), now, false);
+                    state.accounts.add_dead(file, dead.iter(), now, self.can_punch());
                 }
                 Err(error) => {
                     state.accounts.postpone(file, &dead, now);
@@ -323,7 +337,7 @@ impl Reclaimer {
     fn unlink(&self, dead: &DeadFile, most: u64) -> Result<(u64, Option<DeadFile>)> {
         self.tables.evict_file(dead.file);
         let path = table_file_name(&self.directory, dead.file);
-        let cost = if dead.shared { 0 } else { dead.rest.cost() };
+        let cost = dead.rest.cost();
         // If it cannot be done step by step, then at once.
         if cost > most
             && let Ok(Some(rest)) = self.shrink(&path, dead, most)

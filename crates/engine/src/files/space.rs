@@ -15,6 +15,8 @@ use super::PAGE_BYTES;
 /// So long after it has died a table is still in its place. Those beside it that die meanwhile go
 /// with it, in one hole; and if all do, the file goes, and there never is a hole.
 const DEAD_WAIT: Duration = Duration::from_secs(10);
+/// So often it is looked whether a file still has its other name.
+const SHARED_WAIT: Duration = Duration::from_secs(600);
 
 /// A hole costs its file system as much as so many bytes, however small it is.
 const HOLE_BYTES_MIN: u64 = 256 << 10;
@@ -123,8 +125,9 @@ struct Account {
     due: Option<Instant>,
     /// What was given back.
     holes: Extents,
-    /// It has another name, in a checkpoint or elsewhere: all of it stays as it is.
-    shared: bool,
+    /// It has another name, in a checkpoint or elsewhere: all of it stays as it is, at least until
+    /// then.
+    shared_until: Option<Instant>,
 }
 
 /// A file of which nothing is live.
@@ -154,12 +157,14 @@ impl Accounts {
         account.live_bytes += live_bytes(table);
     }
 
-    /// The file has another name: what is dead in it stays. Nothing if there is no such file.
-    pub(super) fn mark_shared(&mut self, file: FileId) {
+    /// The file has another name: what is dead in it stays, until somebody looks whether it still
+    /// has. Nothing if there is no such file.
+    pub(super) fn mark_shared(&mut self, file: FileId, now: Instant) {
         if let Some(account) = self.files.get_mut(&file) {
-            account.shared = true;
+            account.shared_until = Some(now + SHARED_WAIT);
             if let Some(due) = account.due.take() {
                 self.due.remove(&(due, file));
+                self.add_dead(file, std::iter::empty(), now, true);
             }
         }
     }
@@ -184,7 +189,7 @@ impl Accounts {
         let mut account = self.files.remove(&file)?;
         account.due.map(|due| self.due.remove(&(due, file)));
         account.dead.insert(range);
-        Some(DeadFile { file, rest: account.dead, shared: account.shared })
+        Some(DeadFile { file, rest: account.dead, shared: account.shared_until.is_some() })
     }
 
     /// These ranges of a file are dead, and may be given back from `due` on. Nothing if there is no
@@ -199,9 +204,17 @@ impl Accounts {
         let Some(account) = self.files.get_mut(&file) else { return };
         account.dead.extend(ranges);
         self.changes += 1;
-        if account.due.is_none() && can_punch && !account.shared && !account.dead.is_empty() {
+        if account.due.is_none() && can_punch && !account.dead.is_empty() {
+            let due = account.shared_until.map_or(due, |until| until.max(due));
             account.due = Some(due);
             self.due.insert((due, file));
+        }
+    }
+
+    /// The file has no other name any more.
+    pub(super) fn mark_own(&mut self, file: FileId) {
+        if let Some(account) = self.files.get_mut(&file) {
+            account.shared_until = None;
         }
     }
 
@@ -231,21 +244,20 @@ impl Accounts {
         self.add_dead(file, ranges.iter(), now + DEAD_WAIT, true);
     }
 
-    /// Takes from the next file that is due at `now` what costs no more than `most`. With `None`
-    /// all of a file, due or not.
+    /// Takes from the next file that is due at `now` what costs no more than `most`. `early`: due
+    /// or not, if it had no other name when that was looked for.
     pub(super) fn take_dead(
         &mut self,
-        now: Option<Instant>,
+        now: Instant,
+        early: bool,
         most: u64,
     ) -> Option<(FileId, Extents)> {
-        let &(due, file) = self.due.first()?;
-        if now.is_some_and(|now| now < due) {
-            return None;
-        }
+        let may_go = |(due, file): &&(Instant, FileId)| *due <= now || early && self.is_own(*file);
+        let (due, file) = *self.due.iter().find(may_go)?;
         let account = self.files.get_mut(&file)?;
         let taken = account.dead.take(most, false);
         if account.dead.is_empty() {
-            self.due.pop_first();
+            self.due.remove(&(due, file));
             account.due = None;
         }
         Some((file, taken))
@@ -256,14 +268,24 @@ impl Accounts {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// What it takes to give back all that may be.
+    /// Whether something may be given back as far as is known, now or when it is due.
+    pub(super) fn has_own(&self) -> bool {
+        self.due.iter().any(|(_, file)| self.is_own(*file))
+    }
+
+    fn is_own(&self, file: FileId) -> bool {
+        self.files.get(&file).is_some_and(|account| account.shared_until.is_none())
+    }
+
+    /// What it takes to give back all that may be, as far as is known.
     pub(super) fn due_cost(&self) -> u64 {
-        self.due.iter().filter_map(|(_, file)| self.files.get(file)).map(|a| a.dead.cost()).sum()
+        let due = self.due.iter().filter_map(|(_, file)| self.files.get(file));
+        due.filter(|account| account.shared_until.is_none()).map(|a| a.dead.cost()).sum()
     }
 
     /// Bytes of dead tables in files that have others. What a checkpoint shares is not dead there.
     pub(super) fn dead_bytes(&self) -> u64 {
-        let own = self.files.values().filter(|account| !account.shared);
+        let own = self.files.values().filter(|account| account.shared_until.is_none());
         own.map(|account| account.dead.bytes()).sum()
     }
 
@@ -283,7 +305,7 @@ impl Accounts {
             file,
             live_bytes: account.live_bytes,
             dead_bytes: account.dead.bytes(),
-            gives_back: can_punch || account.shared,
+            gives_back: can_punch || account.shared_until.is_some(),
             punched_bytes: account.holes.bytes(),
             holes: u32::try_from(account.holes.len()).unwrap_or(u32::MAX),
         };

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
+use sateen_control::compaction::levels_to_lift;
 use sateen_control::version::{AddedTable, LEVELS_MAX, Region, TableMeta, Version, VersionEdit};
-use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId};
+use sateen_control::{CfOptions, ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId};
 
 use super::{Current, ManifestWriter, write_current};
 use crate::column_family::ColumnFamilyData;
@@ -350,8 +351,14 @@ impl VersionSet {
         Ok(versions)
     }
 
-    /// Gives a recovered family's version the number of levels of its options.
-    pub(crate) fn resize(&self, id: ColumnFamilyId, levels: usize) -> Result<Option<Arc<Version>>> {
+    /// Gives a recovered family's version the levels that its options want, before the first
+    /// manifest is made.
+    pub(crate) fn resize(
+        &self,
+        id: ColumnFamilyId,
+        options: &CfOptions,
+    ) -> Result<Option<Arc<Version>>> {
+        let levels = options.num_levels;
         let mut state = lock(&self.state);
         let Some(family) = state.families.get_mut(&id) else { return Ok(None) };
         let Some(version) = family.version.with_levels(levels) else {
@@ -360,7 +367,8 @@ impl VersionSet {
                 family.name
             )));
         };
-        family.version = Arc::new(version);
+        let by = levels_to_lift(&version, options);
+        family.version = Arc::new(version.lifted(by));
         Ok(Some(family.version.clone()))
     }
 
@@ -548,7 +556,7 @@ pub(crate) fn next_family_state(
 
 /// The first version of a column family with these options.
 pub(crate) fn fresh_version(id: ColumnFamilyId, options: &ColumnFamilyOptions) -> Version {
-    Version::new(id, options.levels as usize)
+    Version::new(id, options.levels as usize).with_style(options.compaction_style.to_string())
 }
 
 /// Tells the reclaimer which tables are new and which are gone.

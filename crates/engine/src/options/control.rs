@@ -108,6 +108,9 @@ fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
         cut_at_gaps: options.cut_tables_at_gaps,
         target_file_size_multiplier: u64::from(options.table_multiplier),
         max_compaction_bytes: options.compaction_bytes_max,
+        max_grandparent_overlap_bytes: options.grandparent_bytes_max,
+        level_compaction_dynamic_file_size: options.align_tables,
+        intra_level0_compaction: options.intra_level0_compaction,
         compaction_pri: match options.compaction_priority {
             CompactionPriority::MinOverlappingRatio => CompactionPri::MinOverlappingRatio,
             CompactionPriority::RoundRobin => CompactionPri::RoundRobin,

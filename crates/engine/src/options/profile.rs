@@ -112,6 +112,10 @@ fn leveldb() -> Options {
     family.level_base_bytes = 10 * MIB;
     family.dynamic_level_bytes = false;
     family.table_bytes = 2 * MIB;
+    family.compaction_bytes_max = 25 * 2 * MIB;
+    family.grandparent_bytes_max = 10 * 2 * MIB;
+    family.align_tables = false;
+    family.intra_level0_compaction = false;
     family.compaction_priority = CompactionPriority::RoundRobin;
     family.soft_pending_compaction_bytes = 0;
     family.hard_pending_compaction_bytes = 0;
@@ -146,6 +150,7 @@ fn vlsm() -> Options {
     family.level0_trigger = 1;
     family.level0_fifo = true;
     family.overlap_aware_tables = true;
+    family.intra_level0_compaction = false;
     options
 }
 

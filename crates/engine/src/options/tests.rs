@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use sateen_control::CfOptions;
 
 use super::*;
 
@@ -31,6 +32,22 @@ fn every_profile_is_valid_and_remembers_its_name() {
         assert_eq!(options.profile, *profile);
     }
     assert_eq!(Options::profile("sateen").unwrap(), Options::default());
+}
+
+/// What the simulator says of a profile's shape is said of what the engine does.
+#[test]
+fn profiles_have_the_shapes_that_control_knows_by_the_same_names() {
+    let shape = |profile: &str| {
+        let options = Options::profile(profile).unwrap();
+        let told = control::column_family(&options, &options.column_family);
+        CfOptions { compression_per_level: Vec::new(), ..told }
+    };
+    for profile in ["rocksdb", "rocksdb-limited", "rocksdb-autotuned", "silk"] {
+        assert_eq!(shape(profile), CfOptions::rocksdb(), "{profile}");
+    }
+    assert_eq!(shape("leveldb"), CfOptions::leveldb());
+    assert_eq!(shape("bolt"), CfOptions::bolt());
+    assert_eq!(shape("vlsm"), CfOptions::vlsm(8 * MIB));
 }
 
 #[test]

@@ -1,14 +1,15 @@
 //! The open tables, and the open files behind them: one descriptor for each *file*, shared by its
-//! tables (BoLT §3.4). A lookup takes one shard's lock for reading for as long as a hash lookup
+//! tables (BoLT §3.2.1). A lookup takes one shard's lock for reading for as long as a hash lookup
 //! takes; files are opened and read outside of every lock (invariant 6).
 //!
-//! Files and table memory are bounded. When there is too much, the file that was least used gives
-//! up its descriptor together with its tables; readers that hold one keep it until they let go.
+//! Files and table memory are bounded, each for itself. When there are too many files one that was
+//! not used lately gives up its descriptor, and its tables with it; when there is too much memory
+//! a table does that was not. Readers that hold one keep it until they let go.
 //!
 //! Lock order: `files`, then one shard.
 
 use std::collections::hash_map::Entry as MapEntry;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -88,6 +89,15 @@ struct Files {
     open: IdMap<FileId, OpenFile>,
     /// In the order in which they are looked at for eviction.
     clock: VecDeque<FileId>,
+    /// The same of tables, of which some may be gone.
+    tables: VecDeque<(TableId, FileId)>,
+}
+
+/// What is dropped when no lock is held: closing a file is a system call.
+#[derive(Debug, Default)]
+struct Evicted {
+    _files: Vec<OpenFile>,
+    _tables: Vec<Arc<Table>>,
 }
 
 /// The cache of open tables and files.
@@ -100,6 +110,8 @@ pub(crate) struct TableCache {
     shards: Box<[Shard]>,
     files: Mutex<Files>,
     memory_bytes: AtomicU64,
+    /// How many tables are open.
+    tables: AtomicUsize,
     opens: AtomicU64,
 }
 
@@ -113,6 +125,7 @@ impl TableCache {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             files: Mutex::default(),
             memory_bytes: AtomicU64::new(0),
+            tables: AtomicUsize::new(0),
             opens: AtomicU64::new(0),
         }
     }
@@ -189,7 +202,9 @@ impl TableCache {
     /// How many tables are open.
     #[cfg(test)]
     pub(crate) fn open_tables(&self) -> usize {
-        self.shards.iter().map(|shard| read(&shard.0).len()).sum()
+        let open = self.shards.iter().map(|shard| read(&shard.0).len()).sum();
+        assert_eq!(open, self.tables.load(Ordering::Relaxed));
+        open
     }
 
     /// How many times a table was opened.
@@ -246,11 +261,13 @@ impl TableCache {
                 // Used is what is used again: a scan that opens everything once evicts itself.
                 vacant.insert(OpenTable { table: table.clone(), used: AtomicBool::new(false) });
                 open_file.tables.push(id);
+                files.tables.push_back((id, file_id));
                 self.memory_bytes.fetch_add(table.memory_bytes() as u64, Ordering::Relaxed);
+                self.tables.fetch_add(1, Ordering::Relaxed);
                 table
             }
         };
-        let evicted = self.make_room(&mut files, file_id);
+        let evicted = self.make_room(&mut files, file_id, Some(id));
         drop(files);
         drop(evicted);
         kept
@@ -277,44 +294,67 @@ impl TableCache {
         let open = OpenFile { file: file.clone(), path: path.clone(), tables: Vec::new() };
         files.open.insert(id, open);
         files.clock.push_back(id);
-        let evicted = self.make_room(&mut files, id);
+        let evicted = self.make_room(&mut files, id, None);
         drop(files);
         drop(evicted);
         Ok((file, path))
     }
 
-    /// Takes out files until what is open is within its bounds; never `keep`. The caller drops them
-    /// when it holds no lock: closing a file is a system call.
-    fn make_room(&self, files: &mut Files, keep: FileId) -> Vec<(OpenFile, Vec<Arc<Table>>)> {
-        let mut evicted = Vec::new();
+    /// Takes out files and tables until what is open is within its bounds; never `keep_file`, nor
+    /// `keep`.
+    fn make_room(&self, files: &mut Files, keep_file: FileId, keep: Option<TableId>) -> Evicted {
+        let mut evicted = Evicted::default();
         // Each file is passed over at most once for having been used.
         let mut looks = files.clock.len() * 2;
         let files_max = self.open_files_max.load(Ordering::Relaxed).max(1);
-        let memory_max = self.memory_bytes_max.load(Ordering::Relaxed);
-        while looks > 0 && (files.open.len() > files_max || self.memory_bytes() > memory_max) {
+        while looks > 0 && files.open.len() > files_max {
             looks -= 1;
             let Some(id) = files.clock.pop_front() else { break };
-            if id == keep || self.was_used(files.open.get(&id)) {
+            let tables = files.open.get(&id).map(|open| &*open.tables).unwrap_or_default();
+            // Not `any`: all of them are cleared.
+            let used = tables.iter().filter(|id| self.was_used(**id) == Some(true)).count();
+            if id == keep_file || used > 0 {
                 files.clock.push_back(id);
-                continue;
-            }
-            if let Some(open) = files.open.remove(&id) {
-                let tables = self.forget(&open);
-                evicted.push((open, tables));
+            } else if let Some(open) = files.open.remove(&id) {
+                evicted._tables.extend(self.forget(&open));
+                evicted._files.push(open);
             }
         }
+        let memory_max = self.memory_bytes_max.load(Ordering::Relaxed);
+        looks = files.tables.len() * 2;
+        while looks > 0 && self.memory_bytes() > memory_max {
+            looks -= 1;
+            let Some((id, file)) = files.tables.pop_front() else { break };
+            match self.was_used(id) {
+                None => {}
+                Some(used) if used || Some(id) == keep => files.tables.push_back((id, file)),
+                Some(_) => {
+                    evicted._tables.extend(self.remove(id));
+                    if let Some(open) = files.open.get_mut(&file) {
+                        open.tables.retain(|other| *other != id);
+                    }
+                }
+            }
+        }
+        self.forget_gone(files);
         evicted
     }
 
-    /// True if a table of the file was looked up since this was last asked.
-    fn was_used(&self, open: Option<&OpenFile>) -> bool {
-        let tables = open.map(|open| &*open.tables).unwrap_or_default();
-        let used = |id: &TableId| {
-            let shard = read(self.shard(*id));
-            shard.get(id).is_some_and(|open| open.used.swap(false, Ordering::Relaxed))
-        };
-        // Not `any`: all of them are cleared.
-        tables.iter().filter(|id| used(id)).count() > 0
+    /// Tables that are gone, or were and are open again, stay in their order until they are half
+    /// of it.
+    fn forget_gone(&self, files: &mut Files) {
+        const FEW: usize = 1024;
+        if files.tables.len() > 2 * self.tables.load(Ordering::Relaxed) + FEW {
+            let mut seen = BTreeSet::new();
+            let is_open = |id: &TableId| read(self.shard(*id)).contains_key(id);
+            files.tables.retain(|(id, _)| seen.insert(*id) && is_open(id));
+        }
+    }
+
+    /// Whether the table was looked up since this was last asked; `None` if it is not open.
+    fn was_used(&self, id: TableId) -> Option<bool> {
+        let shard = read(self.shard(id));
+        Some(shard.get(&id)?.used.swap(false, Ordering::Relaxed))
     }
 
     fn forget(&self, open: &OpenFile) -> Vec<Arc<Table>> {
@@ -324,6 +364,7 @@ impl TableCache {
     fn remove(&self, id: TableId) -> Option<Arc<Table>> {
         let removed = write(self.shard(id)).remove(&id)?.table;
         self.memory_bytes.fetch_sub(removed.memory_bytes() as u64, Ordering::Relaxed);
+        self.tables.fetch_sub(1, Ordering::Relaxed);
         Some(removed)
     }
 

@@ -89,6 +89,30 @@ fn bounds_are_kept_and_answers_stay_right() {
     }
 }
 
+/// What is bounded by memory goes table by table, whatever file it is in.
+#[test]
+fn a_table_in_use_outlasts_those_beside_it() {
+    let vfs = MemVfs::new();
+    let metas = write(&vfs, 2, 40);
+    let one = {
+        let cache = cache(&vfs, 10, u64::MAX);
+        check(&cache, &metas[0]);
+        cache.memory_bytes()
+    };
+    let cache = cache(&vfs, 10, 8 * one);
+    for _ in 0..100 {
+        for meta in &metas[1..] {
+            check(&cache, meta);
+            check(&cache, &metas[0]);
+            assert!(cache.memory_bytes() <= 9 * one);
+        }
+    }
+    assert!(cache.open_tables() >= 7);
+    assert_eq!((cache.open_files(), cache.opens()), (2, 1 + 100 * 79));
+    // Of those that are gone no more is remembered than of those that are there, about.
+    assert!(cache.files.lock().unwrap().tables.len() < 2000);
+}
+
 #[test]
 fn files_in_use_outlast_files_that_are_not() {
     let vfs = MemVfs::new();

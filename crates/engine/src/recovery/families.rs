@@ -10,7 +10,7 @@ use super::Opening;
 use crate::column_family::ColumnFamilyData;
 use crate::error::{CorruptionKind, Error, Result};
 use crate::manifest::version_set::FamilyState;
-use crate::options::{ColumnFamilyOptions, Regions};
+use crate::options::{ColumnFamilyOptions, Regions, control};
 
 impl Opening {
     pub(super) fn attach_families(
@@ -33,8 +33,10 @@ impl Opening {
             if of.is_none() && (own.is_some() || *id == ColumnFamilyId(0)) {
                 check_regions(&whole.name, options, &begins)?;
             }
+            check_style(&whole.name, options, state.version.style())?;
             let options = ColumnFamilyOptions { regions: Regions::at(begins)?, ..options.clone() };
-            let version = self.versions.resize(*id, options.levels as usize)?;
+            let told = control::column_family(&self.options, &options);
+            let version = self.versions.resize(*id, &told)?;
             let version = version.unwrap_or_else(|| state.version.clone());
             let (name, region) = (state.name.clone(), state.region.clone());
             let pool = self.pool.clone();
@@ -64,6 +66,18 @@ fn region_begins(
     begins
 }
 
+/// What is there is arranged as the options say. A database of before styles were recorded has
+/// none.
+fn check_style(name: &str, options: &ColumnFamilyOptions, style: Option<&str>) -> Result<()> {
+    let wanted = options.compaction_style.to_string();
+    match style {
+        Some(style) if style != wanted => Err(Error::InvalidArgument(format!(
+            "compaction_style={wanted}: the column family {name} was made with {style}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// The regions that the options want are those there are, or the options want none.
 fn check_regions(name: &str, options: &ColumnFamilyOptions, begins: &[Vec<u8>]) -> Result<()> {
     let wanted = options.regions.begins();
@@ -75,4 +89,18 @@ fn check_regions(name: &str, options: &ColumnFamilyOptions, begins: &[Vec<u8>]) 
         options.get("regions")?,
         begins.len() + 1
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_compaction_style_is_named() {
+        let options = ColumnFamilyOptions::default();
+        check_style("c", &options, None).unwrap();
+        check_style("c", &options, Some("leveled")).unwrap();
+        let text = check_style("c", &options, Some("guards")).unwrap_err().to_string();
+        assert!(text.contains("column family c was made with guards"), "{text}");
+    }
 }

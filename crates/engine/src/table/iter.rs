@@ -253,19 +253,27 @@ impl TableIter {
     /// The block from the chunk; if it is not there, reads a chunk of about `bytes` that begins
     /// with it, or going backward ends with it.
     fn take_from_chunk(&mut self, handle: BlockHandle, bytes: u64, forward: bool) -> Result<Data> {
-        if handle.offset < self.chunk_from || handle.end() > self.chunk_end {
-            self.read_chunk(handle, bytes, forward)?;
+        if (self.chunk_from..=self.chunk_end).contains(&handle.offset)
+            && handle.end() <= self.chunk_end
+            && let Ok(data) = self.unpack_from_chunk(handle)
+        {
+            return Ok(data);
         }
-        let corrupt = |kind| self.table.source().corruption(handle.offset, kind);
+        // What was read ahead may have been read wrong a long time ago: it is read again.
+        self.read_chunk(handle, bytes, forward)?;
+        let data = self.unpack_from_chunk(handle);
+        data.map_err(|kind| self.table.source().corruption(handle.offset, kind))
+    }
+
+    fn unpack_from_chunk(&mut self, handle: BlockHandle) -> Result<Data, CorruptionKind> {
         let distance = |to: u64| usize::try_from(to - self.chunk_from).unwrap_or(usize::MAX);
         let start = self.chunk_start.saturating_add(distance(handle.offset));
         let end = self.chunk_start.saturating_add(distance(handle.end()));
         let Buffers { chunk, decompressed, decompressor } = &mut self.buffers;
         let stored = chunk.whole().get(start..end).unwrap_or_default();
-        match unpack(self.table.seed, stored, handle.offset, decompressor, decompressed) {
-            Ok(Payload::Decompressed(length)) => Ok(Data::Decompressed(length)),
-            Ok(payload) => Ok(Data::Chunk(start..start + payload.of(stored, &[]).len())),
-            Err(kind) => Err(corrupt(kind)),
+        match unpack(self.table.seed, stored, handle.offset, decompressor, decompressed)? {
+            Payload::Decompressed(length) => Ok(Data::Decompressed(length)),
+            payload => Ok(Data::Chunk(start..start + payload.of(stored, &[]).len())),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::common::{assert_sound, small};
 use sateen::vfs::{CrashChoice, MemVfs, Vfs};
 use sateen::{ColumnFamilyOptions, Db, Options, ReadOptions, WalMode, WriteBatch, WriteOptions};
 
@@ -246,4 +247,39 @@ fn a_log_does_not_bring_back_what_was_deleted_beside_it() {
     let after = Db::open_with(Arc::new(after), "/db", tiny(), &[]).unwrap();
     assert_eq!(after.get("deleted").unwrap(), None);
     assert_eq!(after.get("overwritten").unwrap(), Some(b"new".to_vec()));
+}
+
+/// What was arranged from the last level up is arranged from the first level down when the options
+/// want that, and by and by the other way round.
+#[test]
+fn levels_are_lifted_for_targets_that_count_from_the_first() {
+    let vfs = Arc::new(MemVfs::new());
+    let deepest = |db: &Db| {
+        let levels = db.metrics().column_families[0].levels.clone();
+        levels.iter().rposition(|level| level.bytes > 0).unwrap()
+    };
+    let db = Db::open_with(vfs.clone(), "/db", small("rocksdb", 4 << 10), &[]).unwrap();
+    for n in 0..2_000_u32 {
+        db.put(format!("key{:05}", n * 7919 % 10_007), vec![b'v'; 50]).unwrap();
+    }
+    db.wait_idle().unwrap();
+    let before = contents(&db);
+    assert_eq!(deepest(&db), 6);
+    db.close().unwrap();
+    for profile in ["leveldb", "vlsm", "bolt"] {
+        let db = Db::open_with(vfs.clone(), "/db", small(profile, 4 << 10), &[]).unwrap();
+        assert!(deepest(&db) < 5, "{profile}: {}", deepest(&db));
+        assert_eq!(contents(&db), before, "{profile}");
+        db.put(format!("of {profile}"), "1").unwrap();
+        db.delete(format!("of {profile}")).unwrap();
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        assert_eq!(contents(&db), before, "{profile}");
+        db.close().unwrap();
+    }
+    let db = Db::open_with(vfs, "/db", small("rocksdb", 4 << 10), &[]).unwrap();
+    db.compact_range(&db.default_column_family(), None, None, &Default::default()).unwrap();
+    assert_eq!(contents(&db), before);
+    assert_sound(&db);
+    db.close().unwrap();
 }

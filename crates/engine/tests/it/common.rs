@@ -53,6 +53,27 @@ pub(crate) fn tiny() -> Options {
     options
 }
 
+/// A profile as small: its policies, with memtables of so many bytes.
+pub(crate) fn small(profile: &str, memtable_bytes: u64) -> Options {
+    let mut options = Options::profile(profile).unwrap();
+    options.background_threads = 0;
+    options.slice_bytes_max = 8 << 10;
+    options.block_cache_bytes = 64 << 10;
+    options.manifest_bytes_max = 4 << 10;
+    let family = &mut options.column_family;
+    let scale = |bytes: &mut u64, of: u64| *bytes = if *bytes == 0 { 0 } else { of };
+    scale(&mut family.flush_table_bytes, memtable_bytes / 2);
+    scale(&mut family.group_compaction_bytes, 4 * memtable_bytes);
+    scale(&mut family.level0_stripe_bytes, 4 * memtable_bytes);
+    scale(&mut family.compaction_bytes_max, 12 * memtable_bytes);
+    scale(&mut family.grandparent_bytes_max, 5 * memtable_bytes);
+    family.memtable_bytes = memtable_bytes;
+    family.table_bytes = memtable_bytes / 2;
+    family.level_base_bytes = 4 * memtable_bytes;
+    family.block_bytes = 512;
+    options
+}
+
 /// The whole of a column family, read forwards; backwards must say the same.
 pub(crate) fn read_all(db: &Db, family: &ColumnFamily, options: &ReadOptions) -> Contents {
     let mut iter = db.iter_cf(family, options).unwrap();

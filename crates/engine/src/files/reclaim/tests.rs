@@ -153,20 +153,39 @@ fn another_name_of_a_file_keeps_its_bytes() {
         let other = fixture.directory.path().join("other");
         std::fs::hard_link(fixture.path(), &other).unwrap();
         if told {
-            fixture.reclaimer.mark_shared([FILE].into_iter());
+            fixture.reclaimer.mark_shared([FILE].into_iter(), Instant(0));
         }
         let last = metas.pop();
         fixture.reclaimer.retire(metas.into_iter());
-        let mut now = Instant(0);
-        while let Some(next) = fixture.reclaimer.reclaim(now, Some(RATE)).unwrap() {
-            now = next;
-        }
-        fixture.reclaimer.retire(last.into_iter());
-        while let Some(next) = fixture.reclaimer.reclaim(now, Some(RATE)).unwrap() {
-            now = next;
-        }
+        let (reclaimer, minute) = (&fixture.reclaimer, |n: u64| Instant(n * 60_000_000_000));
+        reclaim_until(reclaimer, minute(0), minute(1));
+        // Without clients, too.
+        assert!(reclaimer.reclaim(minute(1), None).unwrap().is_some());
+        reclaimer.retire(last.into_iter());
+        assert_eq!(reclaim_until(reclaimer, minute(1), minute(2)), None);
         assert_eq!(fixture.length(), None);
         assert!(std::fs::read(&other).unwrap() == vec![1; 8 << 20]);
+    }
+}
+
+#[test]
+fn what_is_dead_goes_when_the_other_name_has_gone() {
+    let (fixture, mut metas) = Fixture::new(&[4 << 20, 4 << 20]);
+    let other = fixture.directory.path().join("other");
+    std::fs::hard_link(fixture.path(), &other).unwrap();
+    let (reclaimer, minute) = (&fixture.reclaimer, |n: u64| Instant(n * 60_000_000_000));
+    let _live = metas.pop();
+    reclaimer.retire(metas.into_iter());
+    for n in 0..25 {
+        reclaim_until(reclaimer, minute(n), minute(n + 1));
+        assert_eq!(fixture.allocated(), 8 << 20);
+    }
+    std::fs::remove_file(&other).unwrap();
+    for n in 25..36 {
+        reclaim_until(reclaimer, minute(n), minute(n + 1));
+    }
+    if reclaimer.can_punch() {
+        assert_eq!(fixture.allocated(), 4 << 20);
     }
 }
 

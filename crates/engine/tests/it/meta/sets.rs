@@ -1,4 +1,4 @@
-//! Option sets: thirty fixed ones, each extreme in one way, and random ones.
+//! Option sets: fixed ones, each extreme in one way or a profile, and random ones.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use sateen::{
     WriteController,
 };
 
-use crate::common::{Random, tiny};
+use crate::common::{Random, small, tiny};
 
 /// How many fixed sets there are.
-pub(crate) const FIXED: usize = 44;
+pub(crate) const FIXED: usize = 49;
 
 /// The fixed set of that number, with its name.
 #[expect(clippy::too_many_lines, reason = "a table, easiest read in one piece")]
@@ -109,11 +109,11 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
             "small memory budget"
         }
         21 => {
-            options = profile("rocksdb", 8 << 10);
+            options = small("rocksdb", 8 << 10);
             "rocksdb, small"
         }
         22 => {
-            options = profile("leveldb", 4 << 10);
+            options = small("leveldb", 4 << 10);
             "leveldb, small"
         }
         23 => {
@@ -197,7 +197,7 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
             "groups in turn, nothing settles"
         }
         39 => {
-            options = profile("vlsm", 4 << 10);
+            options = small("vlsm", 4 << 10);
             "vlsm"
         }
         40 => {
@@ -212,10 +212,30 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
             "regions"
         }
         42 => {
-            options = profile("vlsm", 2 << 10);
+            options = small("vlsm", 2 << 10);
             options.column_family.regions = Regions::at(["key00070"]).unwrap();
             options.wal = WalMode::Off;
             "two regions of the shape of vlsm, no log"
+        }
+        43 => {
+            options = small("bolt", 4 << 10);
+            "bolt"
+        }
+        44 => {
+            options = small("bolt-rocksdb", 4 << 10);
+            "bolt-rocksdb"
+        }
+        45 => {
+            options = small("silk", 4 << 10);
+            "silk"
+        }
+        46 => {
+            options = small("sateen", 4 << 10);
+            "sateen"
+        }
+        47 => {
+            options = small("rocksdb-autotuned", 4 << 10);
+            "rocksdb-autotuned"
         }
         38 => {
             family.table_bytes = 256;
@@ -230,19 +250,12 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
     (name, options)
 }
 
-fn profile(name: &str, memtable_bytes: u64) -> Options {
-    let mut options = Options::profile(name).unwrap();
-    options.background_threads = 0;
-    options.slice_bytes_max = 8 << 10;
-    let family = &mut options.column_family;
-    family.memtable_bytes = memtable_bytes;
-    family.table_bytes = memtable_bytes / 2;
-    family.level_base_bytes = 4 * memtable_bytes;
-    options
-}
-
 /// A random set. All take any data that another left behind: `levels` and `wal_dir` stay.
 pub(crate) fn random(random: &mut Random) -> Options {
+    if random.one_in(4) {
+        let profiles = Options::profiles();
+        return small(profiles[random.below(profiles.len() as u64) as usize], 4 << 10);
+    }
     let mut options = tiny();
     options.wal = match random.below(8) {
         0 => WalMode::Off,
@@ -269,6 +282,9 @@ pub(crate) fn random(random: &mut Random) -> Options {
     family.flush_table_bytes = random.below(3) << 10;
     family.level0_stripe_bytes = random.below(3) << 12;
     family.cut_tables_at_gaps = random.one_in(2);
+    family.align_tables = random.one_in(2);
+    family.intra_level0_compaction = random.one_in(2);
+    family.grandparent_bytes_max = [0, 1, 32 << 10][random.below(3) as usize];
     family.group_compaction_bytes = random.below(3) << 11;
     family.base_level_multiplier = [0.0, 10.0, 32.0][random.below(3) as usize];
     family.level0_fifo = random.one_in(4);
