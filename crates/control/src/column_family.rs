@@ -243,14 +243,14 @@ impl ColumnFamily {
     /// Bytes that a compaction of level 0 moves for each byte of level 0, about.
     pub(crate) fn level0_amplification(&self) -> u64 {
         // Of a queue each run is merged with all of the base level by itself.
-        let runs = match self.options.level0_fifo {
-            true => 1,
-            false => u64::from(self.options.level0_file_num_compaction_trigger.max(1)),
+        let run = self.options.write_buffer_size;
+        let trigger = u64::from(self.options.level0_file_num_compaction_trigger.max(1));
+        let merged = match self.options.level0_fifo {
+            true => run,
+            false => run.saturating_mul(trigger).max(self.version.level(0).bytes()),
         };
-        let least = runs.saturating_mul(self.options.write_buffer_size);
-        let level0 = if self.options.level0_fifo { 0 } else { self.version.level(0).bytes() };
         let base = self.version.level(self.targets.base_level).bytes();
-        1 + base / level0.max(least).max(1)
+        1 + base / merged.max(1)
     }
 
     /// Whether level 0 has more runs than two compactions out of it begin with.
@@ -423,13 +423,8 @@ impl ColumnFamily {
             return match request.compaction.step(&context) {
                 // It waits for a slot that is not level 0's alone.
                 ManualStep::Plan(plan) if level0_only && plan.class != IoClass::L0 => {
-                    match self.picker.pick(&context) {
-                        Some(plan) => Pick::Plan { plan: Box::new(plan), manual: false },
-                        None => {
-                            self.found_nothing(level0_only);
-                            Pick::Nothing
-                        }
-                    }
+                    let picked = self.picker.pick(&context);
+                    self.automatic(picked, level0_only)
                 }
                 ManualStep::Plan(plan) => Pick::Plan { plan, manual: true },
                 ManualStep::Blocked => {
@@ -446,13 +441,16 @@ impl ColumnFamily {
         let urgent = self.scores.first().is_some_and(|urgent| urgent.score >= 1.0);
         let sparse = &mut self.sparse;
         let or_sparse = || if urgent || level0_only { None } else { sparse.pick(&context) };
-        match self.picker.pick(&context).or_else(or_sparse) {
-            Some(plan) => Pick::Plan { plan: Box::new(plan), manual: false },
-            None => {
-                self.found_nothing(level0_only);
-                Pick::Nothing
-            }
+        let picked = self.picker.pick(&context).or_else(or_sparse);
+        self.automatic(picked, level0_only)
+    }
+
+    /// What was picked, not for a request.
+    fn automatic(&mut self, picked: Option<CompactionPlan>, level0_only: bool) -> Pick {
+        if picked.is_none() {
+            self.found_nothing(level0_only);
         }
+        picked.map_or(Pick::Nothing, |plan| Pick::Plan { plan: Box::new(plan), manual: false })
     }
 
     /// There is nothing to pick until something changes.

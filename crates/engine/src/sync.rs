@@ -8,8 +8,8 @@ pub(crate) use loom::sync::atomic;
 pub(crate) use std::sync::atomic;
 
 use std::sync::{
-    Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-    TryLockError,
+    LockResult, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard,
+    RwLockWriteGuard, TryLockError, TryLockResult,
 };
 
 use crate::timeline::local::{self, Part};
@@ -22,43 +22,36 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The same where clients may have to wait: then the timeline tells for how long.
 #[inline]
 pub(crate) fn lock_timed<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    match mutex.try_lock() {
-        Ok(guard) => guard,
-        Err(TryLockError::Poisoned(error)) => error.into_inner(),
-        Err(TryLockError::WouldBlock) => contended(|| lock(mutex)),
-    }
+    timed(mutex.try_lock(), || mutex.lock())
 }
 
 /// Locks for reading, as [`lock_timed`] does.
 #[inline]
 pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
-    match lock.try_read() {
-        Ok(guard) => guard,
-        Err(TryLockError::Poisoned(error)) => error.into_inner(),
-        Err(TryLockError::WouldBlock) => {
-            contended(|| lock.read().unwrap_or_else(PoisonError::into_inner))
-        }
-    }
+    timed(lock.try_read(), || lock.read())
 }
 
 /// Locks for writing, as [`lock_timed`] does.
 #[inline]
 pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
-    match lock.try_write() {
+    timed(lock.try_write(), || lock.write())
+}
+
+#[inline]
+fn timed<G>(tried: TryLockResult<G>, wait: impl FnOnce() -> LockResult<G>) -> G {
+    match tried {
         Ok(guard) => guard,
         Err(TryLockError::Poisoned(error)) => error.into_inner(),
-        Err(TryLockError::WouldBlock) => {
-            contended(|| lock.write().unwrap_or_else(PoisonError::into_inner))
-        }
+        Err(TryLockError::WouldBlock) => contended(wait),
     }
 }
 
 /// Only who must wait looks at the clock.
 #[cold]
 #[inline(never)]
-fn contended<G>(wait: impl FnOnce() -> G) -> G {
+fn contended<G>(wait: impl FnOnce() -> LockResult<G>) -> G {
     let _waits = local::wait(Part::Lock);
-    wait()
+    wait().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How many threads can run at once, as it was at first sight.

@@ -251,12 +251,8 @@ fn slow(start_ns: u64, total_ns: u64) -> SlowOperation {
     }
 }
 
-/// A database that has been flushed, compacted and read, and the timeline of it.
-fn worked() -> (Db, Timeline) {
-    let mut options = Options::default();
-    for (name, value) in [("memtable_bytes", "262144"), ("wal", "buffered")] {
-        options.set(name, value).unwrap();
-    }
+/// A database whose keys were all written and flushed four times, and compacted.
+fn compacted(options: Options) -> Db {
     let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
     for round in 0..4 {
         for number in 0..500_u32 {
@@ -266,6 +262,16 @@ fn worked() -> (Db, Timeline) {
     }
     let family = db.default_column_family();
     db.compact_range(&family, None, None, &crate::CompactRangeOptions::default()).unwrap();
+    db
+}
+
+/// A database that has been flushed, compacted and read, and the timeline of it.
+fn worked() -> (Db, Timeline) {
+    let mut options = Options::default();
+    for (name, value) in [("memtable_bytes", "262144"), ("wal", "buffered")] {
+        options.set(name, value).unwrap();
+    }
+    let db = compacted(options);
     // Enough of them that some are drawn for timing.
     for number in 0..500_u32 {
         assert!(db.get(number.to_be_bytes()).unwrap().is_some());
@@ -318,15 +324,7 @@ fn a_database_that_works_leaves_its_jobs_steps_and_slowest_operations() {
 #[test]
 fn giving_dead_tables_back_has_steps_of_its_own_with_their_bytes() {
     let options = Options { background_threads: 0, ..Options::default() };
-    let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
-    for round in 0..4 {
-        for number in 0..500_u32 {
-            db.put(number.to_be_bytes(), [round; 1000]).unwrap();
-        }
-        db.flush().unwrap();
-    }
-    let family = db.default_column_family();
-    db.compact_range(&family, None, None, &crate::CompactRangeOptions::default()).unwrap();
+    let db = compacted(options);
     db.wait_idle().unwrap();
     let mut timeline = db.timeline();
     let reclaims: Vec<_> =

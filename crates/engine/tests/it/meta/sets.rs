@@ -217,25 +217,11 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
             options.wal = WalMode::Off;
             "two regions of the shape of vlsm, no log"
         }
-        43 => {
-            options = small("bolt", 4 << 10);
-            "bolt"
-        }
-        44 => {
-            options = small("bolt-rocksdb", 4 << 10);
-            "bolt-rocksdb"
-        }
-        45 => {
-            options = small("silk", 4 << 10);
-            "silk"
-        }
-        46 => {
-            options = small("sateen", 4 << 10);
-            "sateen"
-        }
-        47 => {
-            options = small("rocksdb-autotuned", 4 << 10);
-            "rocksdb-autotuned"
+        43..48 => {
+            let others = ["bolt", "bolt-rocksdb", "silk", "sateen", "rocksdb-autotuned"];
+            let name = others[number - 43];
+            options = small(name, 4 << 10);
+            name
         }
         38 => {
             family.table_bytes = 256;
