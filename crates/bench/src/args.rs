@@ -9,7 +9,7 @@ use sateen_workload::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Compression, PeerCache, StoreConfig, Wal};
+use crate::store::{Compression, PeerCache, Shared, StoreConfig, Wal};
 use crate::units::{parse_bytes, parse_count};
 use crate::{Error, Result};
 
@@ -160,45 +160,49 @@ pub struct BenchArgs {
     #[arg(long)]
     pub no_settle: bool,
 
-    /// Bytes of a memtable
-    #[arg(long, default_value = "64M", value_parser = parse_bytes)]
-    pub memtable_size: u64,
+    /// Bytes of a memtable [default: 64M, or the --profile's]
+    #[arg(long, value_parser = parse_bytes)]
+    pub memtable_size: Option<u64>,
 
-    /// Memtables at most
-    #[arg(long, default_value_t = 2)]
-    pub memtables: u32,
+    /// Memtables at most [default: 2, or the --profile's]
+    #[arg(long)]
+    pub memtables: Option<u32>,
 
-    /// Bytes of the block cache
-    #[arg(long, default_value = "256M", value_parser = parse_bytes)]
-    pub block_cache: u64,
+    /// Bytes of the block cache [default: 256M, or the --profile's]
+    #[arg(long, value_parser = parse_bytes)]
+    pub block_cache: Option<u64>,
 
-    /// Bits a key of the Bloom filters; 0 for none
-    #[arg(long, default_value_t = 10.0)]
-    pub bloom_bits: f64,
+    /// Bits a key of the Bloom filters; 0 for none [default: 10, or the --profile's]
+    #[arg(long)]
+    pub bloom_bits: Option<f64>,
 
-    /// Compression of all levels
-    #[arg(long, default_value = "none")]
-    pub compression: Compression,
+    /// Compression of all levels [default: none, or the --profile's]
+    #[arg(long)]
+    pub compression: Option<Compression>,
 
-    /// The write-ahead log
-    #[arg(long, default_value = "off")]
-    pub wal: Wal,
+    /// The write-ahead log [default: off, or the --profile's]
+    #[arg(long)]
+    pub wal: Option<Wal>,
 
-    /// Direct I/O for reads, flushes and compactions
+    /// Direct I/O for reads, flushes and compactions [default: no, or as the --profile has it]
     #[arg(long)]
     pub direct: bool,
 
-    /// Flushes and compactions at a time
-    #[arg(long, default_value_t = 4)]
-    pub jobs: u32,
+    /// Flushes and compactions at a time [default: 4, or the --profile's]
+    #[arg(long)]
+    pub jobs: Option<u32>,
 
     /// Directory for the databases, one below it for each engine [default: a temporary one]
     #[arg(long)]
     pub db: Option<PathBuf>,
 
-    /// Sateen's profile
+    /// Sateen's profile: its own sizes hold where no option says otherwise
     #[arg(long)]
     pub profile: Option<String>,
+
+    /// Regions of Sateen's column family, each with as many of the keys (4096 at most)
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub regions: u32,
 
     /// One of Sateen's options, after the profile; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE")]
@@ -341,9 +345,10 @@ impl BenchArgs {
             bloom_bits: self.bloom_bits,
             compression: self.compression,
             wal: self.wal,
-            direct: self.direct,
+            direct: self.direct.then_some(true),
             jobs: self.jobs,
             profile: self.profile.clone(),
+            regions: self.region_begins(),
             set: set.collect::<Result<_>>()?,
             barrier_cost_ns: (self.barrier_cost.max(0.0) * 1e6) as u64,
             peer_options: self.peer_options.clone(),
@@ -363,6 +368,9 @@ impl BenchArgs {
         }
         if self.rounds == Some(0) {
             return usage("--rounds must be at least 1");
+        }
+        if u64::from(self.regions) > self.num {
+            return usage("--regions must not be more than --num");
         }
         if self.key_size == 0 || self.key_size > 1 << 15 {
             return usage("--key-size must be between 1 and 32768");
@@ -386,6 +394,27 @@ impl BenchArgs {
             self.plan(name)?;
         }
         self.store_config().map(|_| ())
+    }
+
+    /// The keys at which regions begin, all but the first.
+    fn region_begins(&self) -> Vec<Vec<u8>> {
+        let format = self.key_format();
+        let begin = |nth: u32| {
+            let mut key = Vec::new();
+            let index = u128::from(self.num) * u128::from(nth) / u128::from(self.regions);
+            format.write(u64::try_from(index).unwrap_or(u64::MAX), &mut key);
+            key
+        };
+        (1..self.regions).map(begin).collect()
+    }
+
+    /// What the tables on disk depend on, of how they are compressed.
+    pub(crate) fn compression_mark(&self) -> String {
+        match (&self.compression, &self.profile) {
+            (Some(compression), _) => format!("{compression:?}"),
+            (None, Some(profile)) => format!("as {profile}"),
+            (None, None) => format!("{:?}", Shared::default().compression),
+        }
     }
 
     pub(crate) fn key_format(&self) -> KeyFormat {
@@ -542,6 +571,8 @@ pub(crate) mod tests {
             ("-w replay", "replay=FILE"),
             ("--set x", "NAME=VALUE"),
             ("--rounds 0", "--rounds"),
+            ("--regions 0", "--regions"),
+            ("--regions 20 --num 10", "--regions"),
         ] {
             let words = std::iter::once("bench").chain(line.split_ascii_whitespace());
             let error = match Command::try_parse_from(words) {

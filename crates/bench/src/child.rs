@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use sateen_workload::{
-    ArrivalSpec, KeyChoice, Mix, Process, ReplayEvent, Spec, ValueSource, parse_replay,
+    ArrivalSpec, KeyChoice, Mix, Process, ReplayEvent, Spec, ValueSize, ValueSource, parse_replay,
 };
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +69,7 @@ fn measure(task: &ChildTask) -> Result<RunResult> {
         num: args.num,
         key_size: args.key_size,
         sizes: format!("{:?}", plan.sizes),
-        compression: format!("{:?}", args.compression),
+        compression: args.compression_mark(),
         ratio: args.compression_ratio,
     };
     let existing =
@@ -238,7 +238,16 @@ fn measured_phase(
             / measured.user_bytes_written as f64
     });
     measured.database_bytes = system::directory_bytes(&task.directory);
+    measured.live_bytes = live_bytes(args, plan);
     Ok(measured)
+}
+
+/// What the keys and values of a loaded database have, if nothing is added to it.
+fn live_bytes(args: &BenchArgs, plan: &Plan) -> Option<u64> {
+    let ValueSize::Fixed(value) = plan.sizes else { return None };
+    let (mix, entry) = (&plan.spec.mix, args.key_size as u64 + u64::from(value));
+    let same = !plan.spec.fills && plan.replay.is_none() && mix.insert == 0 && mix.delete == 0;
+    same.then_some(args.num * entry)
 }
 
 /// Operations of the workload as fast as they go, with other random numbers, unmeasured.

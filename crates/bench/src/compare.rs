@@ -190,29 +190,32 @@ fn quoted(word: &str) -> String {
 
 fn setting(args: &BenchArgs) -> String {
     let value = args.value_size.clone().unwrap_or_else(|| "1000".to_owned());
-    format!(
-        "{} keys of {} B, values of {value} B, {} client threads; memtables {} × {}, \
-         block cache {}, bloom {} bits, compression {:?}, WAL {:?}, {} I/O, {} jobs",
+    let keys = format!(
+        "{} keys of {} B, values of {value} B, {} client threads",
         crate::units::count(args.num as f64),
         args.key_size,
         args.threads,
-        args.memtables,
-        mebibytes(args.memtable_size),
-        mebibytes(args.block_cache),
-        args.bloom_bits,
-        args.compression,
-        args.wal,
-        if args.direct { "direct" } else { "buffered" },
-        args.jobs,
-    )
-    .replace("None", "none")
-    .replace("Off", "off")
-    .replace("Buffered", "buffered")
-    .replace("Sync", "sync")
-}
-
-fn mebibytes(bytes: u64) -> String {
-    format!("{} MiB", bytes >> 20)
+    );
+    let Ok(config) = args.store_config() else { return keys };
+    let of_profile = config.profile.as_ref().map(|name| format!("else as profile {name}"));
+    let given = if of_profile.is_some() { config } else { config.filled() };
+    let mebibytes = |bytes: u64| format!("{} MiB", bytes >> 20);
+    let compression = given.compression.map(|compression| format!("{compression:?}"));
+    let wal = given.wal.map(|wal| format!("{wal:?}"));
+    let parts = [
+        given.memtables.map(|count| format!("memtables {count}")),
+        given.memtable_bytes.map(|bytes| format!("of {}", mebibytes(bytes))),
+        given.block_cache_bytes.map(|bytes| format!("block cache {}", mebibytes(bytes))),
+        given.bloom_bits.map(|bits| format!("bloom {bits} bits")),
+        compression.map(|name| format!("compression {}", name.to_lowercase())),
+        wal.map(|name| format!("WAL {}", name.to_lowercase())),
+        given.direct.map(|direct| format!("{} I/O", if direct { "direct" } else { "buffered" })),
+        given.jobs.map(|jobs| format!("{jobs} jobs")),
+        (args.regions > 1).then(|| format!("{} regions", args.regions)),
+        of_profile,
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    format!("{keys}; {}", parts.join(", "))
 }
 
 /// Starts this program again for one measurement.

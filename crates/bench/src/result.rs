@@ -85,6 +85,10 @@ pub struct Second {
     /// Bytes a second that the engine believed the device to read and to write at its end.
     #[serde(default)]
     pub believed: Option<[u64; 2]>,
+    /// Compactions that would have to follow each other before a full level 0 has room, and the
+    /// bytes that they would read, at its end.
+    #[serde(default)]
+    pub chain: Option<[u64; 2]>,
     /// Milliseconds of processor time, of all processors, that the host gave to others.
     #[serde(default)]
     pub stolen_ms: u64,
@@ -191,6 +195,9 @@ pub struct Measured {
     pub settle_seconds: Option<f64>,
     /// Bytes of the database's files after that.
     pub database_bytes: u64,
+    /// Bytes of the keys and values that are in it; `None` if the benchmark cannot know them: if
+    /// sizes differ, or not every key was loaded, or keys were added.
+    pub live_bytes: Option<u64>,
     /// Slow-downs and stops of writes in the phase, by the engine's count.
     pub stall_count: Option<u64>,
     /// Nanoseconds of them.

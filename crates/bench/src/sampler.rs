@@ -67,6 +67,7 @@ impl<'a> Sampler<'a> {
             resident,
             debt: counters.debt_bytes,
             believed: counters.believed,
+            chain: counters.chain,
             stolen_ms: stolen_ms.saturating_sub(self.stolen_ms),
             ..Second::default()
         });

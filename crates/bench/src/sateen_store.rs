@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sateen::timeline::Timeline;
 use sateen::vfs::{Fault, FaultRule, FaultVfs, IoClass, PosixVfs, Vfs, VfsOperation};
-use sateen::{ColumnFamily, Db, Options, ReadOptions, WriteBatch, WriteOptions};
+use sateen::{ColumnFamily, Db, Options, ReadOptions, Regions, WriteBatch, WriteOptions};
 
 use crate::store::{ClassBytes, Client, Compression, Counters, LevelSize, Store, StoreConfig, Wal};
 use crate::{Error, Result};
@@ -41,39 +41,50 @@ fn options(config: &StoreConfig) -> Result<Options> {
         Some(name) => Options::profile(name).map_err(failed)?,
         None => Options::default(),
     };
-    let compression = match config.compression {
+    // Without a profile engines are compared, and get the same.
+    let given = if config.profile.is_some() { config.clone() } else { config.filled() };
+    let compression = given.compression.map(|compression| match compression {
         Compression::None => "none",
         Compression::Lz4 => "lz4",
         Compression::Zstd => "zstd",
-    };
-    let wal = match config.wal {
+    });
+    let wal = given.wal.map(|wal| match wal {
         Wal::Off => "off",
         Wal::Buffered => "buffered",
         Wal::Sync => "sync",
-    };
+    });
+    let flushes = given.jobs.map(|jobs| (jobs / 4).max(1));
+    let compactions =
+        given.jobs.zip(flushes).map(|(jobs, flushes)| jobs.saturating_sub(flushes).max(1));
     let settings = [
-        ("memtable_bytes", config.memtable_bytes.to_string()),
-        ("memtables_max", config.memtables.to_string()),
-        ("block_cache_bytes", config.block_cache_bytes.to_string()),
-        ("bloom_bits_per_key", format!("{:.0}", config.bloom_bits)),
-        ("compression", compression.to_owned()),
-        ("wal", wal.to_owned()),
-        ("direct_reads", config.direct.to_string()),
-        ("direct_io_for_flush_and_compaction", config.direct.to_string()),
-        ("background_threads", config.jobs.max(1).to_string()),
-        ("max_background_flushes", (config.jobs / 4).max(1).to_string()),
-        (
-            "max_background_compactions",
-            config.jobs.saturating_sub((config.jobs / 4).max(1)).max(1).to_string(),
-        ),
+        ("memtable_bytes", text(given.memtable_bytes)),
+        ("memtables_max", text(given.memtables)),
+        ("block_cache_bytes", text(given.block_cache_bytes)),
+        ("bloom_bits_per_key", text(given.bloom_bits.map(f64::round))),
+        ("compression", text(compression)),
+        ("wal", text(wal)),
+        ("direct_reads", text(given.direct)),
+        ("direct_io_for_flush_and_compaction", text(given.direct)),
+        ("background_threads", text(given.jobs.map(|jobs| jobs.max(1)))),
+        ("max_background_flushes", text(flushes)),
+        ("max_background_compactions", text(compactions)),
     ];
-    for (name, value) in &settings {
-        options.set(name, value).map_err(failed)?;
+    for (name, value) in settings {
+        if let Some(value) = value {
+            options.set(name, &value).map_err(failed)?;
+        }
+    }
+    if !config.regions.is_empty() {
+        options.column_family.regions = Regions::at(config.regions.clone()).map_err(failed)?;
     }
     for (name, value) in &config.set {
         options.set(name, value).map_err(failed)?;
     }
     Ok(options)
+}
+
+fn text(value: Option<impl ToString>) -> Option<String> {
+    value.map(|value| value.to_string())
 }
 
 struct SateenStore {
@@ -135,6 +146,7 @@ impl Store for SateenStore {
             levels: family.map(|f| f.levels.iter().map(level).collect()).unwrap_or_default(),
             stall_count: Some(metrics.stalls.iter().map(|stall| stall.waits_ns.count()).sum()),
             stall_ns: Some(metrics.stalls.iter().map(|stall| stall.waits_ns.sum()).sum()),
+            chain: family.map(|family| [family.chain_length, family.chain_bytes]),
             barriers: Some(metrics.io.iter().map(|class| class.totals.syncs).sum()),
             stopped: number("sateen.is-write-stopped") == Some(1),
             delayed_rate: number("sateen.actual-delayed-write-rate").filter(|rate| *rate > 0),
@@ -204,5 +216,40 @@ impl Client for SateenClient<'_> {
             .map_err(failed)?;
         }
         self.store.db.write(&self.batch, &self.write).map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::tests::parse;
+    use crate::store::Shared;
+
+    fn options_of(line: &str) -> Options {
+        options(&parse(line).store_config().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_profile_keeps_what_no_option_says_otherwise() {
+        let plain = options_of("");
+        assert_eq!(plain.column_family.memtable_bytes, Shared::default().memtable_bytes);
+        assert_eq!(plain.wal, sateen::WalMode::Off);
+        let given = "--profile leveldb --block-cache 3M --jobs 4 --set memtables_max=5";
+        let (own, changed) = (Options::profile("leveldb").unwrap(), options_of(given));
+        assert_eq!(changed.column_family.memtable_bytes, own.column_family.memtable_bytes);
+        assert_eq!(changed.column_family.compression, own.column_family.compression);
+        assert_eq!((changed.wal, changed.direct_reads), (own.wal, own.direct_reads));
+        assert_eq!((changed.block_cache_bytes, changed.max_background_compactions), (3 << 20, 3));
+        assert_eq!(changed.column_family.memtables_max, 5);
+    }
+
+    #[test]
+    fn regions_have_as_many_of_the_keys() {
+        let regions = options_of("--regions 4 -n 1000").column_family.regions;
+        let begins: Vec<u64> = (regions.begins().iter())
+            .map(|key| u64::from_be_bytes(key[..8].try_into().unwrap()))
+            .collect();
+        assert_eq!(begins, [250, 500, 750]);
+        assert_eq!(options_of("").column_family.regions.count(), 1);
     }
 }

@@ -45,27 +45,31 @@ pub enum PeerCache {
     Lru,
 }
 
-/// The settings that all engines get alike, and those that only one has.
+/// The settings that all engines get alike, and those that only one has. What is absent of the
+/// former is as [`Shared::default`] says, or, with a profile of Sateen's, as the profile has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoreConfig {
     /// Bytes of one memtable.
-    pub memtable_bytes: u64,
+    pub memtable_bytes: Option<u64>,
     /// Memtables in memory at most, the active one included.
-    pub memtables: u32,
+    pub memtables: Option<u32>,
     /// Bytes of the block cache; 0 for none.
-    pub block_cache_bytes: u64,
+    pub block_cache_bytes: Option<u64>,
     /// Bits a key of the Bloom filter; 0 for none.
-    pub bloom_bits: f64,
+    pub bloom_bits: Option<f64>,
     /// Compression of all levels.
-    pub compression: Compression,
+    pub compression: Option<Compression>,
     /// The log.
-    pub wal: Wal,
+    pub wal: Option<Wal>,
     /// Direct I/O for reads, flushes and compactions.
-    pub direct: bool,
+    pub direct: Option<bool>,
     /// Flushes and compactions at a time.
-    pub jobs: u32,
+    pub jobs: Option<u32>,
     /// Sateen: the profile.
     pub profile: Option<String>,
+    /// Sateen: the keys at which all regions but the first begin.
+    #[serde(default)]
+    pub regions: Vec<Vec<u8>>,
     /// Sateen: options by name, after the profile.
     pub set: Vec<(String, String)>,
     /// Sateen: what each barrier takes longer, in nanoseconds.
@@ -79,6 +83,66 @@ pub struct StoreConfig {
     pub peer_rate_limit: Option<u64>,
     /// RocksDB: its block cache.
     pub peer_cache: PeerCache,
+}
+
+/// The settings of [`StoreConfig`] that all engines get alike, with what is absent filled in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Shared {
+    pub(crate) memtable_bytes: u64,
+    pub(crate) memtables: u32,
+    pub(crate) block_cache_bytes: u64,
+    pub(crate) bloom_bits: f64,
+    pub(crate) compression: Compression,
+    pub(crate) wal: Wal,
+    pub(crate) direct: bool,
+    pub(crate) jobs: u32,
+}
+
+impl Default for Shared {
+    fn default() -> Shared {
+        Shared {
+            memtable_bytes: 64 << 20,
+            memtables: 2,
+            block_cache_bytes: 256 << 20,
+            bloom_bits: 10.0,
+            compression: Compression::None,
+            wal: Wal::Off,
+            direct: false,
+            jobs: 4,
+        }
+    }
+}
+
+impl StoreConfig {
+    pub(crate) fn shared(&self) -> Shared {
+        let default = Shared::default();
+        Shared {
+            memtable_bytes: self.memtable_bytes.unwrap_or(default.memtable_bytes),
+            memtables: self.memtables.unwrap_or(default.memtables),
+            block_cache_bytes: self.block_cache_bytes.unwrap_or(default.block_cache_bytes),
+            bloom_bits: self.bloom_bits.unwrap_or(default.bloom_bits),
+            compression: self.compression.unwrap_or(default.compression),
+            wal: self.wal.unwrap_or(default.wal),
+            direct: self.direct.unwrap_or(default.direct),
+            jobs: self.jobs.unwrap_or(default.jobs),
+        }
+    }
+
+    /// With every setting that engines get alike said.
+    pub(crate) fn filled(&self) -> StoreConfig {
+        let shared = self.shared();
+        StoreConfig {
+            memtable_bytes: Some(shared.memtable_bytes),
+            memtables: Some(shared.memtables),
+            block_cache_bytes: Some(shared.block_cache_bytes),
+            bloom_bits: Some(shared.bloom_bits),
+            compression: Some(shared.compression),
+            wal: Some(shared.wal),
+            direct: Some(shared.direct),
+            jobs: Some(shared.jobs),
+            ..self.clone()
+        }
+    }
 }
 
 /// Opens one configuration of one engine.
@@ -216,6 +280,9 @@ pub struct Counters {
     pub stall_ns: Option<u64>,
     /// Barriers since open: syncs of files and directories.
     pub barriers: Option<u64>,
+    /// The compactions that would have to follow each other before a full level 0 has room, and
+    /// the bytes that they read.
+    pub chain: Option<[u64; 2]>,
     /// Writes are stopped now.
     pub stopped: bool,
     /// Writes are slowed down now to this many bytes a second.

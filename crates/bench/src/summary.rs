@@ -139,8 +139,23 @@ fn metrics() -> Vec<Metric> {
             Some((run.measured.disk.written + run.measured.disk_settling.written) as f64)
         }),
         metric("write amplification", Unit::Factor, |run| run.measured.write_amplification),
+        metric("I/O amplification", Unit::Factor, |run| {
+            let (phase, settling) = (run.measured.disk, run.measured.disk_settling);
+            let moved = phase.read + phase.written + settling.read + settling.written;
+            let user = run.measured.user_bytes_written;
+            (user > 0).then(|| moved as f64 / user as f64)
+        }),
         metric("barriers", Unit::Count, |run| run.measured.barriers.map(|count| count as f64)),
         metric("database size", Unit::Bytes, |run| Some(run.measured.database_bytes as f64)),
+        metric("space amplification", Unit::Factor, |run| {
+            run.measured.live_bytes.map(|live| run.measured.database_bytes as f64 / live as f64)
+        }),
+        metric("longest job out of level 0", Unit::Time, |run| {
+            let jobs = run.measured.jobs.iter().filter(|job| job.class == "l0");
+            jobs.map(|job| (job.end - job.start.max(0.0)) * 1e9).reduce(f64::max)
+        }),
+        metric("longest compaction chain", Unit::Count, |run| widest_chain(run, 0)),
+        metric("widest compaction chain", Unit::Bytes, |run| widest_chain(run, 1)),
         metric("stalls", Unit::Count, |run| run.measured.stall_count.map(|count| count as f64)),
         metric("time stalled", Unit::Time, |run| run.measured.stall_ns.map(|ns| ns as f64)),
         metric("time to settle", Unit::Time, |run| {
@@ -148,6 +163,12 @@ fn metrics() -> Vec<Metric> {
         }),
     ]);
     all
+}
+
+/// The largest of any second: levels (0) or bytes (1).
+fn widest_chain(run: &RunResult, which: usize) -> Option<f64> {
+    let chains = run.measured.timeline.iter().filter_map(|second| second.chain);
+    chains.map(|chain| chain[which] as f64).reduce(f64::max)
 }
 
 /// With enough operations for a 99th percentile; the broken second at the end of a run often has

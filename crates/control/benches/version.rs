@@ -127,6 +127,7 @@ fn picks(c: &mut Criterion, version: &Version) {
             scores: &scores,
             stripes: &[],
             in_flight,
+            group_bytes_max: u64::MAX,
             level0_only: false,
             level0_first: false,
         };

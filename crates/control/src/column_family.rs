@@ -16,6 +16,8 @@ use crate::version::Version;
 use crate::write_controller::{Load, Pressure};
 
 /// Compactions may be behind by this part of the bottommost level: it is what they would have to
+/// More stripes than this would cut what one flush writes into crumbs.
+const STRIPES_MAX: u64 = 32;
 /// rewrite, and the excess that they would rewrite it for is less by the multiplier of levels.
 const DEBT_PART_TOLERATED: u64 = 16;
 
@@ -274,9 +276,11 @@ impl ColumnFamily {
 
     /// Whether level 0 should go down before all else, and is not on its way.
     fn level0_wanted(&mut self, in_flight: &InFlight) -> bool {
+        // Some stripes may be stuck while others go down.
+        let alone = self.stripes.is_empty();
         if self.options.disable_auto_compactions
             || self.version.level(0).is_empty()
-            || in_flight.level0_running(self.version.column_family())
+            || alone && in_flight.level0_running(self.version.column_family())
             || self.base_goes_first()
         {
             return false;
@@ -304,6 +308,7 @@ impl ColumnFamily {
             scores: &self.scores,
             stripes: &self.stripes,
             in_flight,
+            group_bytes_max: u64::MAX,
             level0_only: true,
             level0_first: true,
         }
@@ -341,7 +346,11 @@ impl ColumnFamily {
     fn cut_stripes(&mut self) {
         self.stripes = match self.options.level0_stripe_bytes {
             0 => Stripes::default(),
-            bytes => stripes(&self.stripes, &self.version, self.targets.base_level, bytes),
+            bytes => {
+                let base = self.targets.base_level;
+                let all = self.version.level(0).bytes() + self.version.level(base).bytes();
+                stripes(&self.stripes, &self.version, base, bytes.max(all / STRIPES_MAX))
+            }
         };
     }
 
@@ -391,12 +400,14 @@ impl ColumnFamily {
     }
 
     /// Looks for the next compaction. What is found has to be claimed before the next look.
-    /// `clears_way`: who holds what level 0 needs is told to end for it.
+    /// `clears_way`: who holds what level 0 needs is told to end for it; `group_bytes_max`: as in
+    /// [`PickContext`].
     pub(crate) fn pick(
         &mut self,
         in_flight: &InFlight,
         level0_only: bool,
         clears_way: bool,
+        group_bytes_max: u64,
     ) -> Pick {
         let level0_first = clears_way && self.level0_wanted(in_flight);
         if self.scores.is_empty() {
@@ -409,6 +420,7 @@ impl ColumnFamily {
             scores: &self.scores,
             stripes: &self.stripes,
             in_flight,
+            group_bytes_max,
             level0_only,
             level0_first,
         };

@@ -275,6 +275,7 @@ impl ControlPlane {
     fn start_compactions(&mut self, now: Instant) {
         while self.compactions_running() < self.slots() && self.scheduler.resume() {}
         let clears_way = self.options.scheduler.preemption != Preemption::Off;
+        let group_bytes_max = self.scheduler.group_bytes_max();
         while let Some(level0_only) = self.free_slot() {
             // The most urgent column family first.
             let next = self
@@ -286,7 +287,7 @@ impl ControlPlane {
                 .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
             let Some((_, cf)) = next else { break };
             let Some(family) = self.families.get_mut(&cf) else { break };
-            match family.pick(&self.in_flight, level0_only, clears_way) {
+            match family.pick(&self.in_flight, level0_only, clears_way, group_bytes_max) {
                 Pick::Plan { plan, manual } => {
                     if !self.start_compaction(cf, *plan, manual) {
                         break;

@@ -342,6 +342,20 @@ impl CfOptions {
         }
     }
 
+    /// Runs of small logical tables that go down a stripe at a time, deeper levels in groups: the
+    /// profile `sateen`.
+    #[must_use]
+    pub fn sateen() -> CfOptions {
+        CfOptions {
+            target_file_size_base: 2 * MIB,
+            level0_file_size: 2 * MIB,
+            level0_stripe_bytes: 8 * MIB,
+            group_compaction_bytes: 64 * MIB,
+            cut_at_gaps: true,
+            ..CfOptions::rocksdb()
+        }
+    }
+
     /// LevelDB's shape: the profile `leveldb` (with [`ControlOptions::leveldb`]).
     #[must_use]
     pub fn leveldb() -> CfOptions {

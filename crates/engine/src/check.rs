@@ -175,9 +175,11 @@ impl RunCursor {
     }
 }
 
-/// Of one key, what lies higher must be newer: a read stops at the first that it finds. Or be the
-/// very same entry, of which a compaction that ended early leaves a copy above its output.
+/// A read stops at the first entry of a key that it may see: for nobody, now or with a snapshot,
+/// may there be a newer one below. A compaction that ended early leaves copies above its output, and
+/// what is merged into those later may drop what nobody can see from among them.
 fn check_depth_order(core: &DbCore, version: &Version) -> Result<()> {
+    let readers = core.snapshot_list();
     let runs = version.levels().iter().flat_map(|level| level.runs());
     let mut cursors: Vec<RunCursor> = runs
         .map(|run| RunCursor { tables: run.iter().cloned().collect(), next: 0, iter: None })
@@ -190,29 +192,29 @@ fn check_depth_order(core: &DbCore, version: &Version) -> Result<()> {
     }
     while let Some(current) = cursors.iter().filter_map(RunCursor::user_key).min() {
         let current = current.to_vec();
-        let mut oldest_above = None;
-        let mut above = Vec::new();
+        let mut above: Vec<SeqNo> = Vec::new();
         for cursor in &mut cursors {
-            let mut oldest_here = None;
             let mut here = Vec::new();
             while cursor.user_key() == Some(&current) {
                 let Some(iter) = &mut cursor.iter else { break };
                 let seqno = key::seqno(iter.key());
-                if oldest_above.is_some_and(|oldest| seqno >= oldest) && !above.contains(&seqno) {
+                let hidden = |reader: &SeqNo| {
+                    let seen = above.iter().filter(|above| *above <= reader).max();
+                    seqno <= *reader && seen.is_some_and(|seen| *seen < seqno)
+                };
+                if !above.is_empty() && readers.iter().any(hidden) {
                     return Err(Error::InconsistentEdit {
                         path: core.directory.clone(),
                         reason: format!(
-                            "the key \"{}\" has an entry {seqno} below a newer or equal one",
+                            "the key \"{}\" has an entry {seqno} below an older one that is read first",
                             current.escape_ascii()
                         ),
                     });
                 }
-                oldest_here = Some(seqno);
                 here.push(seqno);
                 iter.next()?;
                 cursor.settle(core)?;
             }
-            oldest_above = oldest_here.into_iter().chain(oldest_above).min();
             above.append(&mut here);
         }
     }

@@ -259,7 +259,7 @@ impl DbCore {
         self.snapshots.acquire(|| self.pipeline.visible_seqno())
     }
 
-    fn snapshot_list(&self) -> Vec<SeqNo> {
+    pub(crate) fn snapshot_list(&self) -> Vec<SeqNo> {
         self.snapshots.list(|| self.pipeline.visible_seqno())
     }
 

@@ -202,16 +202,17 @@ option_struct! {
         /// The levels' sizes follow from that of the last one, so that it holds about nine tenths
         /// of the data and little space is lost to old versions.
         dynamic_level_bytes: bool = true, Flag, fixed, "level_compaction_dynamic_level_bytes";
-        /// The size at which a compaction begins another table in level 1.
-        table_bytes: u64 = 64 * MIB, Bytes, mutable, "target_file_size_base";
+        /// The size at which a compaction begins another table in level 1. The tables of one compaction
+        /// share a file, so small ones cost no barriers.
+        table_bytes: u64 = 2 * MIB, Bytes, mutable, "target_file_size_base";
         /// The size at which a flush begins another table of its run, if less than `table_bytes`:
         /// what is smaller hangs together with less when it leaves level 0, and what hangs together
         /// with nothing is not rewritten. 0: a flush writes one table.
-        flush_table_bytes: u64 = 8 * MIB, Bytes, mutable, none;
+        flush_table_bytes: u64 = 2 * MIB, Bytes, mutable, none;
         /// The keys are parted into stripes, each with about so many bytes in level 0 and the level
         /// it goes to; flushes begin another table at each, and level 0 goes down one stripe at a
         /// time, little at once and no dearer. 0: as it hangs together.
-        level0_stripe_bytes: u64 = 0, Bytes, mutable, none;
+        level0_stripe_bytes: u64 = 8 * MIB, Bytes, mutable, none;
         /// Tables may end early at gaps between keys that are far wider than what they span, as
         /// several streams of ascending keys leave them, so that they do not overlap what is
         /// written between them later.
@@ -240,8 +241,8 @@ option_struct! {
             "hard_pending_compaction_bytes_limit";
         /// Bytes of a level's tables that one compaction takes together, whether they are
         /// neighbours or not: fewer barriers for the same bytes. 0: one table at a time, and what
-        /// goes along with it.
-        group_compaction_bytes: u64 = 0, Bytes, mutable, none;
+        /// goes along with it. Beside clients no more than what is done in a second.
+        group_compaction_bytes: u64 = 64 * MIB, Bytes, mutable, none;
         /// Of such a group the tables that overlap nothing in the level below change level as they
         /// are.
         settled_compaction: bool = true, Flag, mutable, none;

@@ -63,8 +63,7 @@ impl Policy {
                 control.parallel_only_under_pressure = false;
                 read_request_bytes = 256 << 10;
                 if name == "sateen" {
-                    family.level0_file_size = 8 << 20;
-                    family.cut_at_gaps = true;
+                    family = CfOptions::sateen();
                 }
             }
             "rocksdb" => {}

@@ -44,7 +44,7 @@ pub(crate) fn open(
     // SAFETY: objects are made by their constructors, used once as their functions require, and
     // destroyed; the options keep the cache and the filter policy alive by reference counts.
     unsafe {
-        let cache = match (config.block_cache_bytes, config.peer_cache) {
+        let cache = match (config.shared().block_cache_bytes, config.peer_cache) {
             (0, _) => std::ptr::null_mut(),
             (bytes, PeerCache::HyperClock) if api.cache_create_hyper_clock.is_some() => {
                 api.cache_create_hyper_clock.map_or(std::ptr::null_mut(), |new| new(size(bytes), 0))
@@ -60,7 +60,7 @@ pub(crate) fn open(
         let db = opened
             .map_err(|error| Error::Failed(format!("RocksDB, {}: {error}", directory.display())))?;
         let default_family = (api.get_default_column_family_handle)(db);
-        Ok(Box::new(RocksDb { api, db, default_family, cache, wal: config.wal, version }))
+        Ok(Box::new(RocksDb { api, db, default_family, cache, wal: config.shared().wal, version }))
     }
 }
 
@@ -69,25 +69,26 @@ pub(crate) fn open(
 /// # Safety
 /// `cache` is null or a cache of `api`.
 unsafe fn build_options(api: &Api, config: &StoreConfig, cache: Handle) -> Result<Handle> {
+    let shared = config.shared();
     // SAFETY: every handle is fresh from its constructor and of the type its setter wants.
     unsafe {
         let options = (api.options_create)();
         (api.options_set_create_if_missing)(options, 1);
-        (api.options_set_write_buffer_size)(options, size(config.memtable_bytes));
-        (api.options_set_max_write_buffer_number)(options, int(config.memtables));
-        (api.options_set_max_background_jobs)(options, int(config.jobs));
-        let compression = match config.compression {
+        (api.options_set_write_buffer_size)(options, size(shared.memtable_bytes));
+        (api.options_set_max_write_buffer_number)(options, int(shared.memtables));
+        (api.options_set_max_background_jobs)(options, int(shared.jobs));
+        let compression = match shared.compression {
             Compression::None => 0,
             Compression::Lz4 => 4,
             Compression::Zstd => 7,
         };
         (api.options_set_compression)(options, compression);
-        (api.options_set_use_direct_reads)(options, u8::from(config.direct));
-        let direct = u8::from(config.direct);
+        (api.options_set_use_direct_reads)(options, u8::from(shared.direct));
+        let direct = u8::from(shared.direct);
         (api.options_set_use_direct_io_for_flush_and_compaction)(options, direct);
         let table = (api.block_based_options_create)();
-        if config.bloom_bits > 0.0 {
-            let policy = (api.filterpolicy_create_bloom_full)(config.bloom_bits);
+        if shared.bloom_bits > 0.0 {
+            let policy = (api.filterpolicy_create_bloom_full)(shared.bloom_bits);
             (api.block_based_options_set_filter_policy)(table, policy);
         }
         if cache.is_null() {
@@ -258,6 +259,7 @@ impl Store for RocksDb {
                 ),
             ],
             levels,
+            chain: None,
             barriers: None,
             stall_count: Some(stats.stall_count),
             stall_ns: Some(stats.stall_ns),

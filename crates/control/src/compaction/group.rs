@@ -2,7 +2,7 @@
 //! the level below (BoLT §3.3, group compaction): one file and two barriers for all of them. Those
 //! that overlap nothing change level beside the others, unread (§3.4, settled compaction).
 
-use super::leveled::{reason_of, uses_cursor, victims};
+use super::leveled::{pointer, reason_of, victims};
 use super::plan::CompactionPlan;
 use super::{PickContext, Span, hull};
 use crate::types::{Epoch, UserKey};
@@ -73,12 +73,14 @@ pub(super) fn pick_group(
         (false, _) => context.options.group_compaction_bytes,
     };
     let mut bytes = 0;
+    let mut inputs = 0;
     let mut last = None;
     let mut chosen = Vec::new();
     // The score counts on any good one there is, wherever it stands.
     let candidates_max = if any { context.options.victim_candidates_max } else { run.len() };
     for rank in victims(context, level, run, candidates_max) {
-        if bytes >= budget {
+        let enough = bytes >= budget || inputs >= context.group_bytes_max;
+        if enough && !chosen.is_empty() {
             break;
         }
         let victim = Span { level, run, ranks: rank..rank + 1 };
@@ -88,6 +90,7 @@ pub(super) fn pick_group(
         if !any && !context.options.is_good_overlap(victim_bytes, overlap) {
             continue;
         }
+        inputs += if group.settles { 0 } else { victim_bytes + overlap };
         chosen.push((rank, group));
         bytes += victim_bytes;
         last = Some(rank);
@@ -106,9 +109,6 @@ pub(super) fn pick_group(
     let output = (level + 1, Epoch(0));
     let mut plan = context.plan(reason_of(context, level), &rewrite, &settle, output)?;
     plan.breaks = groups.iter().skip(1).filter_map(Group::smallest).cloned().collect();
-    if uses_cursor(context, run) {
-        plan.compact_pointer =
-            last.and_then(|rank| run.get(rank)).map(|t| (level, t.largest.clone()));
-    }
+    plan.compact_pointer = last.and_then(|rank| pointer(context, level, run, rank));
     Some(plan)
 }

@@ -15,6 +15,8 @@ use crate::version::{Run, TableMeta};
 
 /// Fewer runs than this are not worth a compaction within level 0.
 const INTRA_LEVEL0_RUNS_MIN: usize = 4;
+/// A stripe that would rewrite more than so many times its bytes of the base level waits for more.
+const STRIPE_BASE_MAX: u64 = 2;
 /// The most tables that change level by one plan out of a level below 0.
 const SETTLE_TABLES_MAX: usize = 4;
 /// The most victims tried before a level is left alone until something changes.
@@ -66,15 +68,16 @@ impl CompactionPicker for LeveledPicker {
 
     fn level0_blockers(&self, context: &PickContext<'_>) -> Vec<JobId> {
         let base = context.targets.base_level;
-        // Where one stripe is held another may go down; and what makes room is what it waits for.
-        if goes_by_stripes(context) && deepest_stripe(context, true).is_some()
-            || lacks_room(context)
-        {
+        // What makes room is what it waits for.
+        if lacks_room(context) {
             return Vec::new();
         }
-        let Some(inputs) = going_down(context, context.version.level(0).runs(), false) else {
-            return Vec::new();
+        let waiting = if goes_by_stripes(context) {
+            stuck_stripe(context)
+        } else {
+            going_down(context, context.version.level(0).runs())
         };
+        let Some(inputs) = waiting else { return Vec::new() };
         let Some(bounds) = hull(&inputs) else { return Vec::new() };
         let below = context.overlap(base, bounds);
         let bounds = union(bounds, below.as_ref().and_then(Span::bounds));
@@ -171,7 +174,8 @@ fn intra_level0_by_size(context: &PickContext<'_>) -> Option<CompactionPlan> {
     (free >= runs_min).then(|| intra_level0(context, 0..free))?
 }
 
-/// A queue is not merged: each of its runs goes down by itself. Nor is what goes down by stripes.
+/// A queue is not merged: each of its runs goes down by itself. What goes down by stripes is merged
+/// by stripes.
 fn intra_level0_allowed(context: &PickContext<'_>) -> bool {
     context.options.intra_level0_compaction
         && !context.options.level0_fifo
@@ -201,15 +205,20 @@ fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let level0 = context.version.level(0);
     // Stripes that do not touch go down side by side.
     if goes_by_stripes(context) {
-        let inputs = next_out_of_level0(context)?;
-        return context.plan(CompactionReason::Level0Runs, &inputs, &[], (base, Epoch(0)));
+        let free = deepest_stripe(context, |stripe| stripe.is_free(context))?;
+        let Stripe { mut inputs, below } = free;
+        let merged = newest_merged(context, &inputs, below.as_ref().map_or(0, Span::bytes));
+        return merged.or_else(|| {
+            inputs.extend(below);
+            context.plan(CompactionReason::Level0Runs, &inputs, &[], (base, Epoch(0)))
+        });
     }
     if context.in_flight.level0_going_down(context.cf()) {
         return None;
     }
     let free = level0.runs().iter().rev().take_while(|run| is_free(context, run)).count();
     let runs = &level0.runs()[level0.runs().len() - free..];
-    let mut inputs = going_down(context, runs, true)?;
+    let mut inputs = going_down(context, runs)?;
     let bounds = hull(&inputs)?;
     let below = context.overlap(base, bounds);
     let taken = inputs.iter().map(Span::bytes).sum::<u64>();
@@ -243,29 +252,51 @@ fn goes_by_stripes(context: &PickContext<'_>) -> bool {
 
 /// What the next compaction out of level 0 takes, and what it overlaps in the base level.
 pub(super) fn next_out_of_level0<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>>> {
-    let inputs = going_down(context, context.version.level(0).runs(), true)?;
+    let inputs = if goes_by_stripes(context) {
+        deepest_stripe(context, |stripe| stripe.is_free(context))?.inputs
+    } else {
+        going_down(context, context.version.level(0).runs())?
+    };
     let below = context.overlap(context.targets.base_level, hull(&inputs)?);
     Some(inputs.into_iter().chain(below).collect())
 }
 
-/// What goes down first of `runs`, the oldest ones of level 0: a stripe, the oldest of all, or what
-/// hangs together with its first table. `free`: of the stripes only those that may.
-fn going_down<'a>(context: &PickContext<'a>, runs: &'a [Run], free: bool) -> Option<Vec<Span<'a>>> {
+/// What goes down first of `runs`, the oldest ones of level 0: the oldest of all, or what hangs
+/// together with its first table.
+fn going_down<'a>(context: &PickContext<'a>, runs: &'a [Run]) -> Option<Vec<Span<'a>>> {
     let run = runs.last()?;
-    if goes_by_stripes(context) {
-        return deepest_stripe(context, free);
-    }
     if context.options.level0_fifo {
         return Some(vec![Span { level: 0, run, ranks: 0..run.len() }]);
     }
     Some(level0_closure(runs, Span { level: 0, run, ranks: 0..1 }.bounds()?))
 }
 
-/// Of the stripes, or of those that may go down, the one with the most tables on top of each other,
-/// and of equals that with the most bytes for those it rewrites.
-fn deepest_stripe<'a>(context: &PickContext<'a>, free: bool) -> Option<Vec<Span<'a>>> {
+/// What hangs together in level 0 with what begins in one stripe.
+struct Stripe<'a> {
+    /// Newest run first.
+    inputs: Vec<Span<'a>>,
+    /// What that overlaps in the base level.
+    below: Option<Span<'a>>,
+}
+
+impl Stripe<'_> {
+    fn is_free(&self, context: &PickContext<'_>) -> bool {
+        context.may_take(self.inputs.iter().chain(&self.below), context.targets.base_level)
+    }
+
+    /// Nobody takes it, and it cannot go down all the same.
+    fn is_blocked(&self, context: &PickContext<'_>) -> bool {
+        !self.inputs.iter().any(|span| context.any_claimed(span)) && !self.is_free(context)
+    }
+}
+
+/// Of the stripes that `counts`, the one with the most tables on top of each other, and of equals
+/// that with the most bytes for those it rewrites.
+fn deepest_stripe<'a>(
+    context: &PickContext<'a>,
+    counts: impl Fn(&Stripe<'a>) -> bool,
+) -> Option<Stripe<'a>> {
     let runs = context.version.level(0).runs();
-    let base = context.targets.base_level;
     let stripes = context.stripes;
     let stripe = |nth: usize| {
         let (from, to) = (nth.checked_sub(1).and_then(|at| stripes.get(at)), stripes.get(nth));
@@ -274,17 +305,25 @@ fn deepest_stripe<'a>(context: &PickContext<'a>, free: bool) -> Option<Vec<Span<
             (!ranks.is_empty()).then_some(Span { level: 0, run, ranks })
         })?;
         let inputs = level0_closure(runs, seed.bounds()?);
-        let below = context.overlap(base, hull(&inputs)?);
-        if free && !context.may_take(inputs.iter().chain(&below), base) {
-            return None;
-        }
+        let below = context.overlap(context.targets.base_level, hull(&inputs)?);
         let bytes = inputs.iter().map(Span::bytes).sum::<u64>();
         let rewritten = below.as_ref().map_or(0, Span::bytes);
         let worth = bytes.saturating_mul(1000) / (bytes + rewritten).max(1);
-        Some(((inputs.len(), worth), inputs))
+        let stripe = Stripe { inputs, below };
+        counts(&stripe).then(|| ((stripe.inputs.len(), worth), stripe))
     };
     let all = (0..=stripes.len()).filter_map(stripe);
-    all.max_by_key(|(rank, _)| *rank).map(|(_, inputs)| inputs)
+    all.max_by_key(|(rank, _)| *rank).map(|(_, stripe)| stripe)
+}
+
+/// The stripe that others keep from going down, if it is deeper by the trigger of level 0 than all
+/// that may: as long as it is not, those go first.
+fn stuck_stripe<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>>> {
+    let stuck = deepest_stripe(context, |stripe| stripe.is_blocked(context))?;
+    let free = deepest_stripe(context, |stripe| stripe.is_free(context));
+    let trigger = context.options.level0_file_num_compaction_trigger.max(1) as usize;
+    let others = free.map_or(0, |stripe| stripe.inputs.len());
+    (stuck.inputs.len() >= others + trigger).then_some(stuck.inputs)
 }
 
 /// The tables of `runs`, of level 0, that share keys with `bounds`, and those that share keys with
@@ -311,12 +350,19 @@ fn intra_level0_when_blocked(context: &PickContext<'_>) -> Option<CompactionPlan
     if !intra_level0_allowed(context) || runs.len() < trigger + 2 {
         return None;
     }
-    // As long as each further run makes the merge cheaper for each run that goes.
+    let free = runs.iter().take_while(|run| is_free(context, run));
+    let taken = worth_merging(context, free.map(Run::bytes));
+    (taken >= INTRA_LEVEL0_RUNS_MIN).then(|| intra_level0(context, 0..taken))?
+}
+
+/// How many of these, by their bytes, are merged: as long as each further one makes the merge
+/// cheaper for each that goes.
+fn worth_merging(context: &PickContext<'_>, sizes: impl Iterator<Item = u64>) -> usize {
     let mut bytes = 0u64;
     let mut bytes_per_run_gone = u64::MAX;
     let mut taken = 0;
-    for run in runs.iter().take_while(|run| is_free(context, run)) {
-        bytes += run.bytes();
+    for size in sizes {
+        bytes += size;
         let per_run = bytes / (taken as u64).max(1);
         let cheaper = taken < 2 || per_run <= bytes_per_run_gone;
         if !cheaper || bytes > context.options.compaction_bytes_max() {
@@ -325,7 +371,7 @@ fn intra_level0_when_blocked(context: &PickContext<'_>) -> Option<CompactionPlan
         taken += 1;
         bytes_per_run_gone = per_run;
     }
-    (taken >= INTRA_LEVEL0_RUNS_MIN).then(|| intra_level0(context, 0..taken))?
+    taken
 }
 
 /// Merges neighbouring runs of level 0 into one that stands where the newest of them stood.
@@ -335,6 +381,25 @@ fn intra_level0(context: &PickContext<'_>, which: Range<usize>) -> Option<Compac
         runs.iter().map(|run| Span { level: 0, run, ranks: 0..run.len() }).collect();
     let epoch = runs.first()?.epoch();
     context.plan(CompactionReason::IntraLevel0, &spans, &[], (0, epoch))
+}
+
+/// The newest tables of a stripe merged into one run, if going down would rewrite much of the base
+/// level for them: more comes together first. `inputs`: all of the stripe, newest first.
+fn newest_merged(
+    context: &PickContext<'_>,
+    inputs: &[Span<'_>],
+    below_bytes: u64,
+) -> Option<CompactionPlan> {
+    let bytes = inputs.iter().map(Span::bytes).sum::<u64>();
+    if !context.options.intra_level0_compaction
+        || below_bytes <= bytes.saturating_mul(STRIPE_BASE_MAX)
+    {
+        return None;
+    }
+    let taken = worth_merging(context, inputs.iter().map(Span::bytes));
+    let newest = inputs.get(..taken).filter(|newest| newest.len() >= INTRA_LEVEL0_RUNS_MIN)?;
+    let epoch = newest.first()?.run.epoch();
+    context.plan(CompactionReason::IntraLevel0, newest, &[], (0, epoch))
 }
 
 /// Why `level` is compacted.
@@ -364,9 +429,7 @@ fn pick_deeper(context: &PickContext<'_>, level: u8) -> Option<CompactionPlan> {
             let inputs: Vec<_> = [Some(start.clone()), below].into_iter().flatten().collect();
             context.plan(reason, &inputs, &[], output)
         }?;
-        if uses_cursor(context, run) {
-            plan.compact_pointer = Some((level, start.bounds()?.1.clone()));
-        }
+        plan.compact_pointer = pointer(context, level, run, start.ranks.end - 1);
         return Some(plan);
     }
     None
@@ -424,9 +487,43 @@ fn settle_more<'a>(context: &PickContext<'a>, start: &mut Span<'a>) -> bool {
 }
 
 /// Whether the level's cursor decides which tables are looked at.
-pub(super) fn uses_cursor(context: &PickContext<'_>, run: &Run) -> bool {
+fn uses_cursor(context: &PickContext<'_>, run: &Run) -> bool {
     context.options.compaction_pri == CompactionPri::RoundRobin
         || run.len() > context.options.victim_candidates_max.max(1)
+}
+
+/// The rank of the first table to look at.
+fn window_start(context: &PickContext<'_>, level: u8, run: &Run) -> usize {
+    let start = match context.version.compact_pointer(level) {
+        Some(pointer) if uses_cursor(context, run) => {
+            let at = run.lower_bound(pointer);
+            at + usize::from(run.get(at).is_some_and(|table| table.largest == *pointer))
+        }
+        _ => 0,
+    };
+    if start < run.len() { start } else { 0 }
+}
+
+/// What the level's cursor becomes when the last table taken is that of rank `last`: round robin
+/// goes on behind it, and a window of tables that were weighed against each other makes place for
+/// the next one, or those that overlap most would be weighed again and again.
+pub(super) fn pointer(
+    context: &PickContext<'_>,
+    level: u8,
+    run: &Run,
+    last: usize,
+) -> Option<(u8, UserKey)> {
+    if !uses_cursor(context, run) {
+        return None;
+    }
+    let rank = match context.options.compaction_pri {
+        CompactionPri::RoundRobin => last,
+        _ => {
+            let window = run.len().min(context.options.victim_candidates_max.max(1));
+            (window_start(context, level, run) + window - 1) % run.len()
+        }
+    };
+    Some((level, run.get(rank)?.largest.clone()))
 }
 
 /// The ranks of the tables to try, best first, of so many that are looked at.
@@ -436,15 +533,8 @@ pub(super) fn victims(
     run: &Run,
     candidates_max: usize,
 ) -> Vec<usize> {
-    let start = match context.version.compact_pointer(level) {
-        Some(pointer) if uses_cursor(context, run) => {
-            let at = run.lower_bound(pointer);
-            at + usize::from(run.get(at).is_some_and(|table| table.largest == *pointer))
-        }
-        _ => 0,
-    };
+    let start = window_start(context, level, run);
     let window = run.len().min(candidates_max.max(1));
-    let start = if start < run.len() { start } else { 0 };
     let end = run.len().min(start + window);
     let wrapped = window - (end - start);
     let candidates = (start..end)

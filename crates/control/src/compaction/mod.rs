@@ -66,6 +66,8 @@ pub struct PickContext<'a> {
     pub stripes: &'a [UserKey],
     /// What is being compacted, in all column families.
     pub in_flight: &'a InFlight,
+    /// A group takes no more in, with what it overlaps, but for its first table.
+    pub group_bytes_max: u64,
     /// Whether only a compaction out of level 0 may start.
     pub level0_only: bool,
     /// Whether level 0 goes down before all else, however urgent that is: what it waits for is told

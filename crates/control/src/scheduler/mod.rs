@@ -57,6 +57,8 @@ const CREDIT_SLICES_MAX: u64 = 4;
 /// device that has to discard many blocks at once serves nobody meanwhile.
 const RECLAIM_NS: u64 = 5 * NS_PER_SECOND;
 const RECLAIM_MIN: u64 = 16 << 20;
+/// Beside clients a compaction takes several tables together as long as it is done in this time.
+const GROUP_NS: u64 = NS_PER_SECOND;
 /// How long to wait for the next look at the buckets, at least and at most.
 const LOOK_NS_MIN: u64 = 200_000;
 const LOOK_NS_MAX: u64 = 10_000_000;
@@ -312,6 +314,17 @@ impl IoScheduler {
     pub(crate) fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
         let paced = self.options.bandwidth && self.monitor.clients_active();
         paced.then(|| per_second(backlog, RECLAIM_NS).max(RECLAIM_MIN))
+    }
+
+    /// What a compaction of several tables may take in, so that beside clients it is done soon: what
+    /// there is just now for deep work decides how soon.
+    pub(crate) fn group_bytes_max(&self) -> u64 {
+        if !self.options.bandwidth || !self.monitor.clients_active() {
+            return u64::MAX;
+        }
+        let Allocation { read, write, floor_read, floor_write, .. } = self.allocation;
+        let left = read.saturating_sub(floor_read).min(write.saturating_sub(floor_write));
+        scale(left, GROUP_NS, NS_PER_SECOND)
     }
 
     /// Bytes that a job has moved: read or written, whichever is more.

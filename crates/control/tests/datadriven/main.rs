@@ -259,6 +259,7 @@ impl World {
             scores: &scores,
             stripes: &self.stripes,
             in_flight: &self.in_flight,
+            group_bytes_max: u64::MAX,
             level0_only,
             level0_first: false,
         };

@@ -60,7 +60,10 @@ fn rocksdb() -> Options {
     };
     let family = &mut options.column_family;
     family.compression = vec![Compression::Lz4];
+    family.table_bytes = 64 * MIB;
     family.flush_table_bytes = 0;
+    family.level0_stripe_bytes = 0;
+    family.group_compaction_bytes = 0;
     family.cut_tables_at_gaps = false;
     family.compaction_files = false;
     options

@@ -45,6 +45,7 @@ fn profiles_have_the_shapes_that_control_knows_by_the_same_names() {
     for profile in ["rocksdb", "rocksdb-limited", "rocksdb-autotuned", "silk"] {
         assert_eq!(shape(profile), CfOptions::rocksdb(), "{profile}");
     }
+    assert_eq!(shape("sateen"), CfOptions::sateen());
     assert_eq!(shape("leveldb"), CfOptions::leveldb());
     assert_eq!(shape("bolt"), CfOptions::bolt());
     assert_eq!(shape("vlsm"), CfOptions::vlsm(8 * MIB));

@@ -131,6 +131,9 @@ pub enum EventKind {
         /// Their lengths together.
         waited_ns: u64,
     },
+    /// The file system cannot punch holes: from now on files are given back as a whole, and those
+    /// with much that is dead are written anew. Told once.
+    CannotPunch,
     /// A memtable takes no more writes.
     Sealed {
         /// Whose.

@@ -259,6 +259,7 @@ impl Timeline {
                 fields.text("cause", cause.name()).number("began_ns", began_ns);
                 fields.number("waits", waits).number("waited_ns", waited_ns);
             }
+            EventKind::CannotPunch => {}
             EventKind::Sealed { column_family, bytes } => {
                 fields.text("column_family", &self.family_name(column_family));
                 fields.number("bytes", bytes);
@@ -430,6 +431,7 @@ fn event_name(kind: &EventKind) -> &'static str {
         EventKind::Traffic { .. } => "traffic",
         EventKind::Admission { .. } => "admission",
         EventKind::Stalled { .. } => "stalled",
+        EventKind::CannotPunch => "cannot punch",
         EventKind::Sealed { .. } => "memtable sealed",
     }
 }

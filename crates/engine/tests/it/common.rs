@@ -48,6 +48,8 @@ pub(crate) fn tiny() -> Options {
     family.level_base_bytes = 8 << 10;
     family.level_multiplier = 3.0;
     family.table_bytes = 2 << 10;
+    family.level0_stripe_bytes = 6 << 10;
+    family.group_compaction_bytes = 8 << 10;
     family.block_bytes = 512;
     family.restart_interval = 4;
     options

@@ -19,7 +19,7 @@ use sateen::{
     WriteOptions,
 };
 
-use crate::common::{Contents, Random, as_vfs, tiny};
+use crate::common::{Contents, Random, as_vfs, small, tiny};
 
 const MARK: &[u8] = b"~commit";
 const OTHER: &str = "other";
@@ -95,9 +95,8 @@ impl Writer<'_> {
     }
 }
 
-fn golden(seed: u64) -> Golden {
+fn golden(seed: u64, mut options: Options) -> Golden {
     let vfs = MemVfs::new();
-    let mut options = tiny();
     options.column_family.memtable_bytes = 20 << 10;
     options.column_family.level_base_bytes = 2 << 10;
     options.column_family.table_bytes = 1 << 10;
@@ -472,7 +471,7 @@ fn limit_memory() {
 #[test]
 fn damaged_bytes_are_reported_or_harmless() {
     limit_memory();
-    let (golden, another) = (golden(1), golden(2));
+    let (golden, another) = (golden(1, tiny()), golden(2, tiny()));
     assert_rich(&golden);
     let (bytes, _) = cases(&golden, &another);
     println!("{} ways to damage a byte or the length", bytes.len());
@@ -482,7 +481,22 @@ fn damaged_bytes_are_reported_or_harmless() {
 #[test]
 fn damaged_sectors_and_wrong_files_are_reported_or_harmless() {
     limit_memory();
-    let (golden, another) = (golden(3), golden(4));
+    let (golden, another) = (golden(3, tiny()), golden(4, tiny()));
     let (_, files) = cases(&golden, &another);
     try_all(&golden, &another, &files);
+}
+
+/// What other shapes write: many tables in a file, a file for each table, runs of many tables.
+#[test]
+fn damage_under_other_profiles_is_reported_or_harmless() {
+    limit_memory();
+    for profile in ["bolt", "vlsm", "silk"] {
+        println!("{profile}");
+        let of_seed = |seed| golden(seed, small(profile, 20 << 10));
+        let (golden, another) = (of_seed(5), of_seed(6));
+        assert_rich(&golden);
+        let (bytes, files) = cases(&golden, &another);
+        try_all(&golden, &another, &sample(bytes, 1_000));
+        try_all(&golden, &another, &sample(files, 300));
+    }
 }

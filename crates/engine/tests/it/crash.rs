@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use sateen::vfs::{CrashChoice, MemVfs, Recording};
 use sateen::{Db, Options, ReadOptions, WalMode, WriteBatch, WriteOptions};
 
-use crate::common::{Contents, Random, as_vfs, assert_sound, read_all, tiny};
+use crate::common::{Contents, Random, as_vfs, assert_sound, read_all, small, tiny};
 
 const MARK: &[u8] = b"~commit";
 const OTHER: &str = "other";
@@ -221,7 +221,12 @@ fn scale() -> usize {
 }
 
 fn crash(seed: u64, options: &Options) {
-    let run = workload(seed, options, 120);
+    crash_and_open(seed, options, options);
+}
+
+/// What ran with some options is opened with others after the crash.
+fn crash_and_open(seed: u64, options: &Options, afterwards: &Options) {
+    let run = Run { options: afterwards.clone(), ..workload(seed, options, 120) };
     if let Some(at) = std::env::var("SATEEN_CRASH_AT").ok().and_then(|text| text.parse().ok()) {
         for choice in run.recording.choices_at(at, 4) {
             println!("{at}: {:?}", run.recording.describe(at));
@@ -259,6 +264,23 @@ fn flush_heavy() {
 #[test]
 fn manifest_roll_at_every_edit() {
     crash(4, &Options { manifest_bytes_max: 1, ..tiny() });
+}
+
+#[test]
+fn profiles() {
+    for (seed, profile) in (6..).zip(["leveldb", "bolt", "vlsm", "silk"]) {
+        println!("{profile}");
+        crash(seed, &small(profile, 4 << 10));
+    }
+}
+
+#[test]
+fn another_profile_after_the_crash() {
+    let pairs = [("bolt", "vlsm"), ("vlsm", "silk"), ("silk", "bolt-rocksdb")];
+    for (seed, (before, after)) in (10..).zip(pairs) {
+        println!("{before}, then {after}");
+        crash_and_open(seed, &small(before, 4 << 10), &small(after, 4 << 10));
+    }
 }
 
 #[test]

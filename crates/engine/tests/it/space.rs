@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sateen::dump::{ManifestItem, Placement, manifest_with};
+use sateen::timeline::EventKind;
 use sateen::vfs::{CrashChoice, Fault, FaultRule, FaultVfs, MemVfs, Vfs, VfsOperation};
 use sateen::{Db, Options, ReadOptions};
 
@@ -171,9 +172,17 @@ fn shapes() -> Vec<Options> {
     };
     vec![
         changed(|_| {}),
-        changed(|options| options.column_family.group_compaction_bytes = 16 << 10),
+        changed(|options| {
+            options.column_family.level0_stripe_bytes = 0;
+            options.column_family.group_compaction_bytes = 0;
+        }),
+        changed(|options| {
+            options.column_family.level0_stripe_bytes = 0;
+            options.column_family.group_compaction_bytes = 16 << 10;
+        }),
         changed(|options| {
             options.column_family.level0_stripe_bytes = 16 << 10;
+            options.column_family.group_compaction_bytes = 0;
         }),
         changed(|options| {
             options.column_family.level0_trigger = 1;
@@ -296,6 +305,8 @@ fn where_holes_cannot_be_files_with_much_that_is_dead_are_written_anew() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(!db.metrics().table_files.punching);
+    let told = db.timeline().events.iter().filter(|e| e.kind == EventKind::CannotPunch).count();
+    assert_eq!(told, 1);
     assert_eq!(read_all(&db, &family, &ReadOptions::default()), expected);
     assert_sound(&db);
     db.close().unwrap();

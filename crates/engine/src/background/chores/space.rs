@@ -6,6 +6,7 @@ use super::{Chores, OPEN_PAUSE, OPENED_AT_A_TIME};
 use crate::background::state::Health;
 use crate::core::DbCore;
 use crate::sync::lock;
+use crate::timeline::EventKind;
 
 impl Chores {
     fn again_at(&self, at: Option<Instant>) {
@@ -26,6 +27,7 @@ impl DbCore {
     pub(super) fn give_back_dead_tables(&self) {
         let watch = self.metrics.timeline.watch();
         let before = self.reclaimer.counters.given_back();
+        let could_punch = self.reclaimer.can_punch();
         // A full disk waits for nobody.
         let paced = self.driver.reclaim_rate(self.reclaimer.due_bytes());
         let rate = paced.filter(|_| self.health.health() == Health::Ok);
@@ -34,5 +36,8 @@ impl DbCore {
         self.driver.chores.again_at(next);
         let after = self.reclaimer.counters.given_back();
         self.metrics.timeline.end_reclaim(watch, (after.0 - before.0, after.1 - before.1));
+        if could_punch && !self.reclaimer.can_punch() {
+            self.metrics.timeline.told(self.now(), EventKind::CannotPunch);
+        }
     }
 }

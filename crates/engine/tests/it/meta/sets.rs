@@ -10,7 +10,7 @@ use sateen::{
 use crate::common::{Random, small, tiny};
 
 /// How many fixed sets there are.
-pub(crate) const FIXED: usize = 49;
+pub(crate) const FIXED: usize = 50;
 
 /// The fixed set of that number, with its name.
 #[expect(clippy::too_many_lines, reason = "a table, easiest read in one piece")]
@@ -227,6 +227,11 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
             family.table_bytes = 256;
             family.compaction_files = false;
             "a file for each table"
+        }
+        48 => {
+            family.level0_stripe_bytes = 0;
+            family.group_compaction_bytes = 0;
+            "level 0 as it hangs together, one table at a time"
         }
         _ => {
             options = Options { background_threads: 0, ..Options::default() };
