@@ -334,7 +334,10 @@ impl ControlPlane {
         }
         for family in self.families.values_mut() {
             for id in family.level0_blockers(&self.in_flight) {
-                let Some(job) = self.jobs.get_mut(&id).filter(|job| !job.finishing) else {
+                // What takes a neighbouring stripe is no less urgent.
+                let is_deep = |job: &Job| job.plan.as_ref().is_some_and(|p| p.class != IoClass::L0);
+                let Some(job) = self.jobs.get_mut(&id).filter(|job| !job.finishing && is_deep(job))
+                else {
                     continue;
                 };
                 job.finishing = true;

@@ -198,11 +198,7 @@ fn check_depth_order(core: &DbCore, version: &Version) -> Result<()> {
             while cursor.user_key() == Some(&current) {
                 let Some(iter) = &mut cursor.iter else { break };
                 let seqno = key::seqno(iter.key());
-                let hidden = |reader: &SeqNo| {
-                    let seen = above.iter().filter(|above| *above <= reader).max();
-                    seqno <= *reader && seen.is_some_and(|seen| *seen < seqno)
-                };
-                if !above.is_empty() && readers.iter().any(hidden) {
+                if is_hidden(seqno, &above, &readers) {
                     return Err(Error::InconsistentEdit {
                         path: core.directory.clone(),
                         reason: format!(
@@ -219,6 +215,14 @@ fn check_depth_order(core: &DbCore, version: &Version) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether one of `readers` that may see an entry finds an older one in front of it, of those that
+/// lie above it.
+fn is_hidden(seqno: SeqNo, above: &[SeqNo], readers: &[SeqNo]) -> bool {
+    let first_seen = |reader: &SeqNo| above.iter().filter(|above| *above <= reader).max();
+    let mut may_see = readers.iter().filter(|reader| seqno <= **reader);
+    !above.is_empty() && may_see.any(|reader| first_seen(reader).is_some_and(|seen| *seen < seqno))
 }
 
 fn check_files(
@@ -255,4 +259,25 @@ fn check_files(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_somebody_would_read_must_not_lie_below_what_is_older() {
+        let hidden = |seqno, above: &[u64], readers: &[u64]| {
+            let numbers = |of: &[u64]| of.iter().copied().map(SeqNo).collect::<Vec<_>>();
+            is_hidden(SeqNo(seqno), &numbers(above), &numbers(readers))
+        };
+        assert!(!hidden(5, &[], &[9]), "nothing above");
+        assert!(!hidden(5, &[7], &[9]), "a newer one above");
+        assert!(hidden(5, &[3], &[9]), "an older one above");
+        assert!(!hidden(5, &[5, 3], &[9]), "its copy above");
+        // An older one that a snapshot keeps, and a newer one that hides both from all others.
+        assert!(!hidden(5, &[7, 3], &[4, 9]));
+        assert!(hidden(5, &[7, 3], &[4, 6, 9]), "the snapshot at 6 should see it");
+        assert!(!hidden(5, &[3], &[4]), "nobody may see it");
+    }
 }

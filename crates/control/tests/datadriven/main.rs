@@ -47,7 +47,8 @@ impl World {
     /// - `options [profile] key=value…`: starts over with these options
     /// - `version` + lines `L1: table…`, `L0.7: table…`, `pointer L1 key`: what is where
     /// - `targets`, `scores`, `pending`: what follows from it
-    /// - `pick`: the plan; `pick claim`: and it is in flight from now on as the next job
+    /// - `pick`: the plan; `pick claim`: and it is in flight from now on as the next job; `pick
+    ///   inputs=N`: a group takes no more in
     /// - `release j1`
     /// - `files` + lines `f1 live=N dead=N punched=N holes=N [stuck]`: the sparse ones; stuck: what
     ///   is dead is not given back
@@ -81,7 +82,12 @@ impl World {
             "scores" => self.scores(),
             "stripes" => self.cut_stripes(),
             "files" => sparse(input),
-            "pick" => self.pick(line.words.contains(&"claim"), line.words.contains(&"level0-only")),
+            "pick" => {
+                let group_bytes_max =
+                    line.values.get("inputs").map_or(u64::MAX, |text| number(text));
+                let has = |word| line.words.contains(&word);
+                self.pick(has("claim"), has("level0-only"), group_bytes_max)
+            }
             "release" => {
                 format!("{}\n", self.in_flight.release(JobId(id(line.word(1)))))
             }
@@ -248,7 +254,7 @@ impl World {
         format!("begin at {}\n", starts.collect::<Vec<_>>().join(" "))
     }
 
-    fn pick(&mut self, claim: bool, level0_only: bool) -> String {
+    fn pick(&mut self, claim: bool, level0_only: bool, group_bytes_max: u64) -> String {
         let (version, options) = self.only();
         let targets = LevelTargets::new(version, options);
         let scores = scores(version, options, &targets, &self.in_flight);
@@ -259,7 +265,7 @@ impl World {
             scores: &scores,
             stripes: &self.stripes,
             in_flight: &self.in_flight,
-            group_bytes_max: u64::MAX,
+            group_bytes_max,
             level0_only,
             level0_first: false,
         };

@@ -35,16 +35,17 @@ impl DbCore {
             sample.classes.iter_mut().zip(totals.iter().zip(&sampler.totals))
         {
             let delta = now.since(then);
-            // What the page cache answers takes nothing of the device, and says nothing of it.
+            // What the page cache answers takes nothing of the device, and says nothing of it. Nor
+            // does the time for which a thread waits for a processor once it was answered.
             *class = ClassSample {
                 read_bytes: delta.device_read_bytes,
                 reads: delta.device_reads,
                 read_ns: delta.device_read_ns,
                 write_bytes: delta.write_bytes,
                 writes: delta.writes,
-                write_ns: delta.write_ns,
+                write_ns: delta.write_ns.saturating_sub(delta.write_waited_ns),
                 syncs: delta.syncs,
-                sync_ns: delta.sync_ns,
+                sync_ns: delta.sync_ns.saturating_sub(delta.sync_waited_ns),
             };
         }
         sample.user_bytes = user_bytes.saturating_sub(sampler.user_bytes);

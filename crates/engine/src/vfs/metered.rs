@@ -1,6 +1,6 @@
 //! Counts what passes through to another file system: operations, bytes and time by [`IoClass`].
 //! What must stay true: a data call costs two clock readings and a few uncontended additions, no
-//! lock and no allocation.
+//! lock and no allocation; one that took long, a look at how long its thread waited for a processor.
 
 #[cfg(test)]
 mod tests;
@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use sateen_control::IO_CLASSES;
 
+use super::posix::processor;
 use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};
 use crate::metrics::{Histogram, HistogramSnapshot};
 use crate::timeline::local::{IoCall, NOTED_NS, io_done};
@@ -57,7 +58,7 @@ pub struct ClassTotals {
     pub device_read_bytes: u64,
     /// Those reads.
     pub device_reads: u64,
-    /// Time spent in them, nanoseconds.
+    /// Time spent in them, nanoseconds, without what their threads waited for a processor.
     pub device_read_ns: u64,
     /// Bytes written.
     pub write_bytes: u64,
@@ -65,10 +66,14 @@ pub struct ClassTotals {
     pub writes: u64,
     /// Time spent in writes, nanoseconds.
     pub write_ns: u64,
+    /// Of it, what their threads waited for a processor.
+    pub write_waited_ns: u64,
     /// Syncs done.
     pub syncs: u64,
     /// Time spent in syncs, nanoseconds.
     pub sync_ns: u64,
+    /// Of it, what their threads waited for a processor.
+    pub sync_waited_ns: u64,
     /// Bytes given back by punching holes.
     pub punch_bytes: u64,
     /// Holes punched.
@@ -91,8 +96,10 @@ impl ClassTotals {
             write_bytes: self.write_bytes.saturating_sub(earlier.write_bytes),
             writes: self.writes.saturating_sub(earlier.writes),
             write_ns: self.write_ns.saturating_sub(earlier.write_ns),
+            write_waited_ns: self.write_waited_ns.saturating_sub(earlier.write_waited_ns),
             syncs: self.syncs.saturating_sub(earlier.syncs),
             sync_ns: self.sync_ns.saturating_sub(earlier.sync_ns),
+            sync_waited_ns: self.sync_waited_ns.saturating_sub(earlier.sync_waited_ns),
             punch_bytes: self.punch_bytes.saturating_sub(earlier.punch_bytes),
             punches: self.punches.saturating_sub(earlier.punches),
             errors: self.errors.saturating_sub(earlier.errors),
@@ -170,6 +177,8 @@ struct OpMeter {
     operations: AtomicU64,
     bytes: AtomicU64,
     latency_ns: Histogram,
+    /// Of the latencies together, what threads waited for a processor.
+    waited_ns: AtomicU64,
 }
 
 impl OpMeter {
@@ -180,6 +189,13 @@ impl OpMeter {
         self.operations.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.latency_ns.record(ns);
+        ns
+    }
+
+    /// As [`OpMeter::record`], of what only a device answers.
+    fn record_device(&self, bytes: u64, started: Instant) -> u64 {
+        let ns = self.record(bytes, started);
+        self.waited_ns.fetch_add(processor::waited_ns(started, ns), Ordering::Relaxed);
         ns
     }
 
@@ -220,8 +236,10 @@ impl ClassMeter {
             write_bytes: self.write.bytes(),
             writes: self.write.operations(),
             write_ns: self.write.latency_ns.sum(),
+            write_waited_ns: self.write.waited_ns.load(Ordering::Relaxed),
             syncs: self.sync.operations(),
             sync_ns: self.sync.latency_ns.sum(),
+            sync_waited_ns: self.sync.waited_ns.load(Ordering::Relaxed),
             punch_bytes: self.punch_bytes.load(Ordering::Relaxed),
             punches: self.punches.load(Ordering::Relaxed),
             errors: self.errors.load(Ordering::Relaxed),
@@ -267,8 +285,12 @@ impl VfsFile for MeteredFile {
         let started = Instant::now();
         let read = meter.note(self.inner.read_at(buffer, offset, class))?;
         let ns = meter.read.record(read as u64, started);
-        if ns >= NOTED_NS + read as u64 / CACHED_BYTES_PER_NS {
-            meter.device_read.record(read as u64, ns);
+        let cached_ns = NOTED_NS + read as u64 / CACHED_BYTES_PER_NS;
+        if ns >= cached_ns {
+            let device_ns = ns - processor::waited_ns(started, ns);
+            if device_ns >= cached_ns {
+                meter.device_read.record(read as u64, device_ns);
+            }
         }
         io_done(class, IoCall::Read, started, ns, read as u64);
         Ok(read)
@@ -279,7 +301,7 @@ impl VfsFile for MeteredFile {
         let meter = self.class(class);
         let started = Instant::now();
         meter.note(self.inner.write_at(bytes, offset, class))?;
-        let ns = meter.write.record(bytes.len() as u64, started);
+        let ns = meter.write.record_device(bytes.len() as u64, started);
         io_done(class, IoCall::Write, started, ns, bytes.len() as u64);
         Ok(())
     }
@@ -288,7 +310,7 @@ impl VfsFile for MeteredFile {
         let meter = self.class(class);
         let started = Instant::now();
         meter.note(self.inner.sync_data(class))?;
-        io_done(class, IoCall::Sync, started, meter.sync.record(0, started), 0);
+        io_done(class, IoCall::Sync, started, meter.sync.record_device(0, started), 0);
         Ok(())
     }
 
@@ -372,7 +394,7 @@ impl Vfs for MeteredVfs {
         let meter = &self.meter.classes[IoClass::Manifest.index()];
         let started = Instant::now();
         meter.note(self.inner.sync_dir(directory))?;
-        io_done(IoClass::Manifest, IoCall::Sync, started, meter.sync.record(0, started), 0);
+        io_done(IoClass::Manifest, IoCall::Sync, started, meter.sync.record_device(0, started), 0);
         Ok(())
     }
 
