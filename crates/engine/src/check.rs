@@ -176,8 +176,8 @@ impl RunCursor {
 }
 
 /// A read stops at the first entry of a key that it may see: for nobody, now or with a snapshot,
-/// may there be a newer one below. A compaction that ended early leaves copies above its output, and
-/// what is merged into those later may drop what nobody can see from among them.
+/// may there be a newer one below. A compaction that ended early leaves copies above its output,
+/// and what is merged into those later may drop what nobody can see from among them.
 fn check_depth_order(core: &DbCore, version: &Version) -> Result<()> {
     let readers = core.snapshot_list();
     let runs = version.levels().iter().flat_map(|level| level.runs());
@@ -202,7 +202,7 @@ fn check_depth_order(core: &DbCore, version: &Version) -> Result<()> {
                     return Err(Error::InconsistentEdit {
                         path: core.directory.clone(),
                         reason: format!(
-                            "the key \"{}\" has an entry {seqno} below an older one that is read first",
+                            "the key \"{}\" has an entry {seqno} below one that is older",
                             current.escape_ascii()
                         ),
                     });

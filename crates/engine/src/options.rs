@@ -202,8 +202,8 @@ option_struct! {
         /// The levels' sizes follow from that of the last one, so that it holds about nine tenths
         /// of the data and little space is lost to old versions.
         dynamic_level_bytes: bool = true, Flag, fixed, "level_compaction_dynamic_level_bytes";
-        /// The size at which a compaction begins another table in level 1. The tables of one compaction
-        /// share a file, so small ones cost no barriers.
+        /// The size at which a compaction begins another table in level 1. The tables of one
+        /// compaction share a file, so small ones cost no barriers.
         table_bytes: u64 = 2 * MIB, Bytes, mutable, "target_file_size_base";
         /// The size at which a flush begins another table of its run, if less than `table_bytes`:
         /// what is smaller hangs together with less when it leaves level 0, and what hangs together

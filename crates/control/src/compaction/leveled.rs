@@ -310,7 +310,7 @@ fn deepest_stripe<'a>(
         let rewritten = below.as_ref().map_or(0, Span::bytes);
         let worth = bytes.saturating_mul(1000) / (bytes + rewritten).max(1);
         let stripe = Stripe { inputs, below };
-        counts(&stripe).then(|| ((stripe.inputs.len(), worth), stripe))
+        counts(&stripe).then_some(((stripe.inputs.len(), worth), stripe))
     };
     let all = (0..=stripes.len()).filter_map(stripe);
     all.max_by_key(|(rank, _)| *rank).map(|(_, stripe)| stripe)

@@ -6,6 +6,7 @@
 //! never below their floor; every grant is settled by what was really moved, or given back.
 
 mod allocator;
+mod beside;
 mod bucket;
 mod device;
 mod drains;
@@ -17,7 +18,7 @@ mod slice;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::arithmetic::{NS_PER_SECOND, mix, per_second, scale, to_i64};
+use crate::arithmetic::{NS_PER_SECOND, mix, scale, to_i64};
 use crate::event::{Note, PauseReason, Sample};
 use crate::options::{ControlOptions, Preemption, SchedulerOptions};
 use crate::types::{Instant, IoClass, JobId};
@@ -53,12 +54,6 @@ const DEBT_NS_URGENT: u64 = 20_000_000_000;
 /// so many slices.
 const CREDIT_PART: u64 = 2;
 const CREDIT_SLICES_MAX: u64 = 4;
-/// Beside clients dead tables are given back over so long, and no slower than so much a second: a
-/// device that has to discard many blocks at once serves nobody meanwhile.
-const RECLAIM_NS: u64 = 5 * NS_PER_SECOND;
-const RECLAIM_MIN: u64 = 16 << 20;
-/// Beside clients a compaction takes several tables together as long as it is done in this time.
-const GROUP_NS: u64 = NS_PER_SECOND;
 /// How long to wait for the next look at the buckets, at least and at most.
 const LOOK_NS_MIN: u64 = 200_000;
 const LOOK_NS_MAX: u64 = 10_000_000;
@@ -307,24 +302,6 @@ impl IoScheduler {
         let earns = self.earn_credit(sample.user_bytes, over_ns);
         self.note_peaks(earns);
         over_ns
-    }
-
-    /// Bytes a second that dead tables are given back at while `backlog` bytes of them wait;
-    /// `None`: as fast as they can be.
-    pub(crate) fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
-        let paced = self.options.bandwidth && self.monitor.clients_active();
-        paced.then(|| per_second(backlog, RECLAIM_NS).max(RECLAIM_MIN))
-    }
-
-    /// What a compaction of several tables may take in, so that beside clients it is done soon: what
-    /// there is just now for deep work decides how soon.
-    pub(crate) fn group_bytes_max(&self) -> u64 {
-        if !self.options.bandwidth || !self.monitor.clients_active() {
-            return u64::MAX;
-        }
-        let Allocation { read, write, floor_read, floor_write, .. } = self.allocation;
-        let left = read.saturating_sub(floor_read).min(write.saturating_sub(floor_write));
-        scale(left, GROUP_NS, NS_PER_SECOND)
     }
 
     /// Bytes that a job has moved: read or written, whichever is more.

@@ -1,6 +1,7 @@
 //! Counts what passes through to another file system: operations, bytes and time by [`IoClass`].
 //! What must stay true: a data call costs two clock readings and a few uncontended additions, no
-//! lock and no allocation; one that took long, a look at how long its thread waited for a processor.
+//! lock and no allocation; one that took long, a look at how long its thread waited for a
+//! processor.
 
 #[cfg(test)]
 mod tests;
