@@ -1,5 +1,5 @@
-//! What background work may take at once while clients use the device: how fast dead tables are given
-//! back, and how much a compaction takes in.
+//! What background work may take at once while clients use the device: how fast dead tables are
+//! given back, and how much a compaction takes in.
 
 use super::IoScheduler;
 use super::allocator::Allocation;
