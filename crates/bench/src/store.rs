@@ -46,7 +46,7 @@ pub enum PeerCache {
 }
 
 /// The settings that all engines get alike, and those that only one has. What is absent of the
-/// former is as [`Shared::default`] says, or, with a profile of Sateen's, as the profile has it.
+/// former is as `Shared::default` says, or, with a profile of Sateen's, as the profile has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoreConfig {
     /// Bytes of one memtable.
