@@ -9,7 +9,7 @@ use sateen_workload::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Compression, PeerCache, Shared, StoreConfig, Wal};
+use crate::store::{Compression, PeerCache, StoreConfig, Wal};
 use crate::units::{parse_bytes, parse_count};
 use crate::{Error, Result};
 
@@ -338,7 +338,7 @@ impl BenchArgs {
             })?;
             Ok((name.trim().to_owned(), value.trim().to_owned()))
         });
-        Ok(StoreConfig {
+        let config = StoreConfig {
             memtable_bytes: self.memtable_size,
             memtables: self.memtables,
             block_cache_bytes: self.block_cache,
@@ -354,7 +354,9 @@ impl BenchArgs {
             peer_options: self.peer_options.clone(),
             peer_rate_limit: self.peer_rate_limit,
             peer_cache: self.peer_cache,
-        })
+        };
+        // Without a profile engines are compared, and get the same.
+        Ok(if self.profile.is_some() { config } else { config.filled() })
     }
 
     /// Refuses what makes no sense, before anything runs.
@@ -406,15 +408,6 @@ impl BenchArgs {
             key
         };
         (1..self.regions).map(begin).collect()
-    }
-
-    /// What the tables on disk depend on, of how they are compressed.
-    pub(crate) fn compression_mark(&self) -> String {
-        match (&self.compression, &self.profile) {
-            (Some(compression), _) => format!("{compression:?}"),
-            (None, Some(profile)) => format!("as {profile}"),
-            (None, None) => format!("{:?}", Shared::default().compression),
-        }
     }
 
     pub(crate) fn key_format(&self) -> KeyFormat {

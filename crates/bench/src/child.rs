@@ -69,7 +69,10 @@ fn measure(task: &ChildTask) -> Result<RunResult> {
         num: args.num,
         key_size: args.key_size,
         sizes: format!("{:?}", plan.sizes),
-        compression: args.compression_mark(),
+        compression: match &config.compression {
+            Some(compression) => format!("{compression:?}"),
+            None => format!("as {}", config.profile.as_deref().unwrap_or_default()),
+        },
         ratio: args.compression_ratio,
     };
     let existing =

@@ -198,19 +198,18 @@ fn setting(args: &BenchArgs) -> String {
     );
     let Ok(config) = args.store_config() else { return keys };
     let of_profile = config.profile.as_ref().map(|name| format!("else as profile {name}"));
-    let given = if of_profile.is_some() { config } else { config.filled() };
     let mebibytes = |bytes: u64| format!("{} MiB", bytes >> 20);
-    let compression = given.compression.map(|compression| format!("{compression:?}"));
-    let wal = given.wal.map(|wal| format!("{wal:?}"));
+    let compression = config.compression.map(|compression| format!("{compression:?}"));
+    let wal = config.wal.map(|wal| format!("{wal:?}"));
     let parts = [
-        given.memtables.map(|count| format!("memtables {count}")),
-        given.memtable_bytes.map(|bytes| format!("of {}", mebibytes(bytes))),
-        given.block_cache_bytes.map(|bytes| format!("block cache {}", mebibytes(bytes))),
-        given.bloom_bits.map(|bits| format!("bloom {bits} bits")),
+        config.memtables.map(|count| format!("memtables {count}")),
+        config.memtable_bytes.map(|bytes| format!("of {}", mebibytes(bytes))),
+        config.block_cache_bytes.map(|bytes| format!("block cache {}", mebibytes(bytes))),
+        config.bloom_bits.map(|bits| format!("bloom {bits} bits")),
         compression.map(|name| format!("compression {}", name.to_lowercase())),
         wal.map(|name| format!("WAL {}", name.to_lowercase())),
-        given.direct.map(|direct| format!("{} I/O", if direct { "direct" } else { "buffered" })),
-        given.jobs.map(|jobs| format!("{jobs} jobs")),
+        config.direct.map(|direct| format!("{} I/O", if direct { "direct" } else { "buffered" })),
+        config.jobs.map(|jobs| format!("{jobs} jobs")),
         (args.regions > 1).then(|| format!("{} regions", args.regions)),
         of_profile,
     ];

@@ -41,31 +41,29 @@ fn options(config: &StoreConfig) -> Result<Options> {
         Some(name) => Options::profile(name).map_err(failed)?,
         None => Options::default(),
     };
-    // Without a profile engines are compared, and get the same.
-    let given = if config.profile.is_some() { config.clone() } else { config.filled() };
-    let compression = given.compression.map(|compression| match compression {
+    let compression = config.compression.map(|compression| match compression {
         Compression::None => "none",
         Compression::Lz4 => "lz4",
         Compression::Zstd => "zstd",
     });
-    let wal = given.wal.map(|wal| match wal {
+    let wal = config.wal.map(|wal| match wal {
         Wal::Off => "off",
         Wal::Buffered => "buffered",
         Wal::Sync => "sync",
     });
-    let flushes = given.jobs.map(|jobs| (jobs / 4).max(1));
+    let flushes = config.jobs.map(|jobs| (jobs / 4).max(1));
     let compactions =
-        given.jobs.zip(flushes).map(|(jobs, flushes)| jobs.saturating_sub(flushes).max(1));
+        config.jobs.zip(flushes).map(|(jobs, flushes)| jobs.saturating_sub(flushes).max(1));
     let settings = [
-        ("memtable_bytes", text(given.memtable_bytes)),
-        ("memtables_max", text(given.memtables)),
-        ("block_cache_bytes", text(given.block_cache_bytes)),
-        ("bloom_bits_per_key", text(given.bloom_bits.map(f64::round))),
+        ("memtable_bytes", text(config.memtable_bytes)),
+        ("memtables_max", text(config.memtables)),
+        ("block_cache_bytes", text(config.block_cache_bytes)),
+        ("bloom_bits_per_key", text(config.bloom_bits.map(f64::round))),
         ("compression", text(compression)),
         ("wal", text(wal)),
-        ("direct_reads", text(given.direct)),
-        ("direct_io_for_flush_and_compaction", text(given.direct)),
-        ("background_threads", text(given.jobs.map(|jobs| jobs.max(1)))),
+        ("direct_reads", text(config.direct)),
+        ("direct_io_for_flush_and_compaction", text(config.direct)),
+        ("background_threads", text(config.jobs.map(|jobs| jobs.max(1)))),
         ("max_background_flushes", text(flushes)),
         ("max_background_compactions", text(compactions)),
     ];

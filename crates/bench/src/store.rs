@@ -45,8 +45,8 @@ pub enum PeerCache {
     Lru,
 }
 
-/// The settings that all engines get alike, and those that only one has. What is absent of the
-/// former is as `Shared::default` says, or, with a profile of Sateen's, as the profile has it.
+/// The settings that all engines get alike, and those that only one has. Absent of the former is
+/// only what a profile of Sateen's has its own value for; a peer takes the default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoreConfig {
     /// Bytes of one memtable.

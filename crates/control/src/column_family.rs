@@ -15,9 +15,10 @@ use crate::types::{FileId, Instant, IoClass, JobId, RequestId, UserKey};
 use crate::version::Version;
 use crate::write_controller::{Load, Pressure};
 
-/// Compactions may be behind by this part of the bottommost level: it is what they would have to
 /// More stripes than this would cut what one flush writes into crumbs.
 const STRIPES_MAX: u64 = 32;
+
+/// Compactions may be behind by this part of the bottommost level: it is what they would have to
 /// rewrite, and the excess that they would rewrite it for is less by the multiplier of levels.
 const DEBT_PART_TOLERATED: u64 = 16;
 

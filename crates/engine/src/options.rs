@@ -509,15 +509,6 @@ impl ColumnFamilyOptions {
         self.compression.get(level).or(last).copied().unwrap_or(Compression::None)
     }
 
-    /// `compaction_bytes_max`, with its default worked out.
-    #[must_use]
-    pub fn compaction_bytes_limit(&self) -> u64 {
-        match self.compaction_bytes_max {
-            0 => self.table_bytes.saturating_mul(25),
-            bytes => bytes,
-        }
-    }
-
     /// Checks that the values are possible and do not contradict each other.
     ///
     /// # Errors

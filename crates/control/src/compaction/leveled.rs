@@ -205,8 +205,7 @@ fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let level0 = context.version.level(0);
     // Stripes that do not touch go down side by side.
     if goes_by_stripes(context) {
-        let free = deepest_stripe(context, |stripe| stripe.is_free(context))?;
-        let Stripe { mut inputs, below } = free;
+        let Stripe { mut inputs, below } = deepest_stripe(context)?;
         let merged = newest_merged(context, &inputs, below.as_ref().map_or(0, Span::bytes));
         return merged.or_else(|| {
             inputs.extend(below);
@@ -252,11 +251,12 @@ fn goes_by_stripes(context: &PickContext<'_>) -> bool {
 
 /// What the next compaction out of level 0 takes, and what it overlaps in the base level.
 pub(super) fn next_out_of_level0<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>>> {
-    let inputs = if goes_by_stripes(context) {
-        deepest_stripe(context, |stripe| stripe.is_free(context))?.inputs
-    } else {
-        going_down(context, context.version.level(0).runs())?
-    };
+    if goes_by_stripes(context) {
+        let Stripe { mut inputs, below } = deepest_stripe(context)?;
+        inputs.extend(below);
+        return Some(inputs);
+    }
+    let inputs = going_down(context, context.version.level(0).runs())?;
     let below = context.overlap(context.targets.base_level, hull(&inputs)?);
     Some(inputs.into_iter().chain(below).collect())
 }
@@ -284,21 +284,19 @@ impl Stripe<'_> {
         context.may_take(self.inputs.iter().chain(&self.below), context.targets.base_level)
     }
 
-    /// Nobody takes it, and it cannot go down all the same.
-    fn is_blocked(&self, context: &PickContext<'_>) -> bool {
-        !self.inputs.iter().any(|span| context.any_claimed(span)) && !self.is_free(context)
+    /// Tables on top of each other, and for each byte that is rewritten how many it brings.
+    fn rank(&self) -> (usize, u64) {
+        let bytes = self.inputs.iter().map(Span::bytes).sum::<u64>();
+        let rewritten = self.below.as_ref().map_or(0, Span::bytes);
+        (self.inputs.len(), bytes.saturating_mul(1000) / (bytes + rewritten).max(1))
     }
 }
 
-/// Of the stripes that `counts`, the one with the most tables on top of each other, and of equals
-/// that with the most bytes for those it rewrites.
-fn deepest_stripe<'a>(
-    context: &PickContext<'a>,
-    counts: impl Fn(&Stripe<'a>) -> bool,
-) -> Option<Stripe<'a>> {
+/// The stripes that have something in level 0.
+fn filled_stripes<'a>(context: &PickContext<'a>) -> impl Iterator<Item = Stripe<'a>> {
     let runs = context.version.level(0).runs();
     let stripes = context.stripes;
-    let stripe = |nth: usize| {
+    (0..=stripes.len()).filter_map(move |nth| {
         let (from, to) = (nth.checked_sub(1).and_then(|at| stripes.get(at)), stripes.get(nth));
         let seed = runs.iter().rev().find_map(|run| {
             let ranks = ranks(run, from, to);
@@ -306,23 +304,26 @@ fn deepest_stripe<'a>(
         })?;
         let inputs = level0_closure(runs, seed.bounds()?);
         let below = context.overlap(context.targets.base_level, hull(&inputs)?);
-        let bytes = inputs.iter().map(Span::bytes).sum::<u64>();
-        let rewritten = below.as_ref().map_or(0, Span::bytes);
-        let worth = bytes.saturating_mul(1000) / (bytes + rewritten).max(1);
-        let stripe = Stripe { inputs, below };
-        counts(&stripe).then_some(((stripe.inputs.len(), worth), stripe))
-    };
-    let all = (0..=stripes.len()).filter_map(stripe);
-    all.max_by_key(|(rank, _)| *rank).map(|(_, stripe)| stripe)
+        Some(Stripe { inputs, below })
+    })
+}
+
+/// Of the stripes that may go down the one with the most tables on top of each other, and of equals
+/// that with the most bytes for those it rewrites.
+fn deepest_stripe<'a>(context: &PickContext<'a>) -> Option<Stripe<'a>> {
+    filled_stripes(context).filter(|stripe| stripe.is_free(context)).max_by_key(Stripe::rank)
 }
 
 /// The stripe that others keep from going down, if it is deeper by the trigger of level 0 than all
 /// that may: as long as it is not, those go first.
 fn stuck_stripe<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>>> {
-    let stuck = deepest_stripe(context, |stripe| stripe.is_blocked(context))?;
-    let free = deepest_stripe(context, |stripe| stripe.is_free(context));
+    let nobody_takes =
+        |stripe: &Stripe<'_>| !stripe.inputs.iter().any(|span| context.any_claimed(span));
+    let (free, stuck): (Vec<_>, Vec<_>) =
+        filled_stripes(context).filter(nobody_takes).partition(|stripe| stripe.is_free(context));
+    let stuck = stuck.into_iter().max_by_key(Stripe::rank)?;
     let trigger = context.options.level0_file_num_compaction_trigger.max(1) as usize;
-    let others = free.map_or(0, |stripe| stripe.inputs.len());
+    let others = free.iter().map(|stripe| stripe.inputs.len()).max().unwrap_or(0);
     (stuck.inputs.len() >= others + trigger).then_some(stuck.inputs)
 }
 
