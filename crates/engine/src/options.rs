@@ -63,9 +63,9 @@ option_struct! {
         create_missing_column_families: bool = false, Flag, fixed,
             "create_missing_column_families";
 
-        /// Threads for flushes and compactions together; one for each slot that `tuner` may make, if
-        /// it is on at open and these are more. 0: none are started and the caller steps the work, as tests and
-        /// simulations do.
+        /// Threads for flushes and compactions together; one for each slot that `tuner` may make,
+        /// if it is on at open and these are more. 0: none are started and the caller steps the
+        /// work, as tests and simulations do.
         background_threads: u32 = 2, Count, fixed, "max_background_jobs";
         /// Flushes at the same time, at most.
         max_background_flushes: u32 = 1, Count, mutable, "max_background_flushes";
