@@ -1,5 +1,7 @@
 //! What control knows of one column family, and what it wants done for it.
 
+mod tuning;
+
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -11,6 +13,7 @@ use crate::compaction::{
 use crate::event::Action;
 use crate::options::{BottommostLevelCompaction, CfOptions};
 use crate::scheduler::{FILL, Smoothed};
+use crate::tuner::Overflows;
 use crate::types::{FileId, Instant, IoClass, JobId, RequestId, UserKey};
 use crate::version::Version;
 use crate::write_controller::{Load, Pressure};
@@ -50,7 +53,11 @@ struct Request {
 
 #[derive(Debug)]
 pub(crate) struct ColumnFamily {
+    /// What is in force: as configured, but for the size of memtables.
     options: Arc<CfOptions>,
+    configured: Arc<CfOptions>,
+    /// The size that memtables have been adjusted to. In force from the next one on.
+    adjusted_memtable_bytes: Option<u64>,
     version: Arc<Version>,
     targets: LevelTargets,
     pending_bytes: u64,
@@ -67,6 +74,8 @@ pub(crate) struct ColumnFamily {
     fill: Smoothed,
     /// Whether what writers depend on has changed since it was last taken.
     load_changed: bool,
+    /// What has overflowed since it was last taken.
+    overflows: Overflows,
     /// The running flush, and the bytes of its memtables.
     flush: Option<(JobId, u64)>,
     /// Sealed memtables that are to be flushed however few they are.
@@ -88,7 +97,9 @@ impl ColumnFamily {
     pub(crate) fn new(options: Arc<CfOptions>, version: Arc<Version>) -> ColumnFamily {
         let mut family = ColumnFamily {
             targets: LevelTargets::new(&version, &options),
+            configured: options.clone(),
             options,
+            adjusted_memtable_bytes: None,
             version,
             pending_bytes: 0,
             picker: Box::new(LeveledPicker),
@@ -100,6 +111,7 @@ impl ColumnFamily {
             filled: 0,
             fill: FILL,
             load_changed: true,
+            overflows: Overflows::default(),
             flush: None,
             flush_requested: 0,
             flush_retry_at: None,
@@ -122,9 +134,17 @@ impl ColumnFamily {
         self.pending_bytes
     }
 
-    pub(crate) fn set_options(&mut self, options: Arc<CfOptions>) {
-        self.options = options;
+    /// Says whether another size of memtables is configured; otherwise an adjusted one stays.
+    pub(crate) fn set_options(&mut self, options: Arc<CfOptions>) -> bool {
+        let resized = self.configured.write_buffer_size != options.write_buffer_size;
+        let in_force = self.options.write_buffer_size;
+        self.set_memtable_bytes(
+            &options,
+            if resized { options.write_buffer_size } else { in_force },
+        );
+        self.configured = options;
         self.shape_changed();
+        resized
     }
 
     pub(crate) fn set_version(&mut self, version: Arc<Version>) {
@@ -148,6 +168,7 @@ impl ColumnFamily {
         self.pending_bytes = pending_compaction_bytes(&self.version, &self.options, &self.targets);
         let runs = level0_runs(&self.version, &self.options);
         self.level0_runs = u32::try_from(runs).unwrap_or(u32::MAX);
+        self.note_level0();
         self.load_changed = true;
         self.claims_changed();
     }
@@ -170,6 +191,9 @@ impl ColumnFamily {
         active_bytes: u64,
     ) -> bool {
         let changed = (sealed, sealed_bytes) != (self.sealed, self.sealed_bytes);
+        let switched = sealed > self.sealed || active_bytes < self.active_bytes;
+        let waiting_for_more = self.options.min_write_buffer_number_to_merge.max(1);
+        self.overflows.memory |= sealed > self.sealed.max(waiting_for_more);
         // What was written into the one that was sealed meanwhile, and into the new one.
         let into_sealed = sealed_bytes.saturating_sub(self.sealed_bytes + self.active_bytes);
         let into_active = active_bytes.checked_sub(self.active_bytes).unwrap_or(active_bytes);
@@ -181,7 +205,7 @@ impl ColumnFamily {
         self.flush_requested = self.flush_requested.saturating_sub(flushed);
         self.sealed = sealed;
         self.sealed_bytes = sealed_bytes;
-        changed
+        changed | (switched && self.memtable_switched())
     }
 
     /// What writers depend on, if it has changed since the last call.
@@ -322,6 +346,8 @@ impl ColumnFamily {
 
     pub(crate) fn request_flush(&mut self) {
         self.flush_requested = self.sealed;
+        // What was sealed for it need not have been full.
+        self.overflows.memory = false;
     }
 
     /// Whether writers wait for a flush and the bytes that it would free, if one may and should

@@ -3,6 +3,7 @@
 //! so that both are cheap enough to be called at every step of every job.
 
 mod admission;
+mod tuning;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,8 +11,9 @@ use std::sync::Arc;
 use crate::column_family::{ColumnFamily, Pick};
 use crate::compaction::{CompactionChain, CompactionPlan, InFlight};
 use crate::event::{Action, Event, JobResult};
-use crate::options::{ControlOptions, Preemption};
+use crate::options::{ControlOptions, JobSlots, Preemption};
 use crate::scheduler::{DeviceProfile, IoScheduler, Lane, MeasuredDrains};
+use crate::tuner::Tuner;
 use crate::types::{ColumnFamilyId, Instant, IoClass, JobId};
 use crate::write_controller::{Admission, WriteController};
 
@@ -36,6 +38,14 @@ pub struct ControlPlane {
     jobs: BTreeMap<JobId, Job>,
     in_flight: InFlight,
     scheduler: IoScheduler,
+    /// The job slots in force.
+    slots: JobSlots,
+    /// There may be fewer of them than before.
+    slots_changed: bool,
+    /// `None`: nothing is adjusted.
+    tuner: Option<Box<dyn Tuner>>,
+    /// When the tuner looked last.
+    tuned_at: Instant,
     write_controller: WriteController,
     admission: Admission,
     actions: VecDeque<Action>,
@@ -61,6 +71,10 @@ impl ControlPlane {
             jobs: BTreeMap::new(),
             in_flight: InFlight::default(),
             scheduler: IoScheduler::new(&options),
+            slots: options.slots(),
+            slots_changed: false,
+            tuner: tuning::tuner(&options),
+            tuned_at: Instant::default(),
             write_controller: WriteController::new(options.delayed_write_rate),
             admission: Admission::default(),
             actions: VecDeque::new(),
@@ -117,12 +131,8 @@ impl ControlPlane {
                 }
             }
             Event::JobFinished { job, result } => self.finish(now, job, result),
-            Event::OptionsChanged { options } => self.set_options(options),
-            Event::CfOptionsChanged { cf, options } => {
-                if let Some(family) = self.families.get_mut(&cf) {
-                    family.set_options(options);
-                }
-            }
+            Event::OptionsChanged { options } => self.set_options(now, *options),
+            Event::CfOptionsChanged { cf, options } => self.set_family_options(cf, options),
             Event::CompactRange { request, cf, begin, end, bottommost } => {
                 match self.families.get_mut(&cf) {
                     Some(family) => family.request_compaction(request, begin, end, bottommost),
@@ -154,6 +164,7 @@ impl ControlPlane {
         if std::mem::take(&mut self.sampled) | self.dirty {
             self.admit_smoothly();
         }
+        self.tune(now);
         if self.dirty {
             self.dirty = false;
             self.admit();
@@ -243,6 +254,18 @@ impl ControlPlane {
         &self.in_flight
     }
 
+    /// The job slots in force.
+    #[must_use]
+    pub fn job_slots(&self) -> JobSlots {
+        self.slots
+    }
+
+    /// The size that the memtables of a column family have from the next one on.
+    #[must_use]
+    pub fn memtable_bytes(&self, cf: ColumnFamilyId) -> Option<u64> {
+        self.families.get(&cf).map(ColumnFamily::memtable_bytes)
+    }
+
     /// The rate limit in force; `None`: unlimited.
     #[must_use]
     pub fn rate_limit(&self) -> Option<u64> {
@@ -251,7 +274,7 @@ impl ControlPlane {
 
     fn start_flushes(&mut self, now: Instant) {
         let mut running = self.scheduler.running(Lane::Flush);
-        while running < self.options.max_background_flushes.max(1) {
+        while running < self.slots.flushes {
             // Where writers wait first; then the most bytes, whose memory is needed most.
             let next = self
                 .families
@@ -273,37 +296,51 @@ impl ControlPlane {
     }
 
     fn start_compactions(&mut self, now: Instant) {
-        while self.compactions_running() < self.slots() && self.scheduler.resume() {}
-        let clears_way = self.options.scheduler.preemption != Preemption::Off;
-        let group_bytes_max = self.scheduler.group_bytes_max();
+        if std::mem::take(&mut self.slots_changed) {
+            while self.compactions_running() > self.slots() && self.scheduler.take_slot() {}
+        }
+        while self.compactions_running() < self.slots() && self.scheduler.has_preempted() {
+            // Where level 0 finds no place beside them, it does not wait for what was paused.
+            let level0_first = self.options.scheduler.preemption == Preemption::Off
+                && self.scheduler.running(Lane::Level0) == 0;
+            if !(level0_first && self.start_next(now, true)) {
+                self.scheduler.resume();
+            }
+        }
         while let Some(level0_only) = self.free_slot() {
-            // The most urgent column family first.
-            let next = self
-                .families
-                .iter_mut()
-                .filter_map(|(cf, family)| {
-                    Some((family.urgency(now, &self.in_flight, level0_only)?, *cf))
-                })
-                .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
-            let Some((_, cf)) = next else { break };
-            let Some(family) = self.families.get_mut(&cf) else { break };
-            match family.pick(&self.in_flight, level0_only, clears_way, group_bytes_max) {
-                Pick::Plan { plan, manual } => {
-                    if !self.start_compaction(cf, *plan, manual) {
-                        break;
-                    }
-                }
-                Pick::ManualDone(request) => {
-                    self.actions.push_back(Action::ManualDone { request, complete: true });
-                }
-                Pick::Nothing => {}
+            if !self.start_next(now, level0_only) {
+                break;
             }
         }
         self.clear_the_way();
     }
 
+    /// Starts what is most urgent, if it can be. False: there is nothing to look for any more.
+    fn start_next(&mut self, now: Instant, level0_only: bool) -> bool {
+        let clears_way = self.options.scheduler.preemption != Preemption::Off;
+        let group_bytes_max = self.scheduler.group_bytes_max();
+        // The most urgent column family first.
+        let next = self
+            .families
+            .iter_mut()
+            .filter_map(|(cf, family)| {
+                Some((family.urgency(now, &self.in_flight, level0_only)?, *cf))
+            })
+            .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+        let Some((_, cf)) = next else { return false };
+        let Some(family) = self.families.get_mut(&cf) else { return false };
+        match family.pick(&self.in_flight, level0_only, clears_way, group_bytes_max) {
+            Pick::Plan { plan, manual } => return self.start_compaction(cf, *plan, manual),
+            Pick::ManualDone(request) => {
+                self.actions.push_back(Action::ManualDone { request, complete: true });
+            }
+            Pick::Nothing => {}
+        }
+        true
+    }
+
     fn slots(&self) -> usize {
-        self.options.max_background_compactions.max(1)
+        self.slots.compactions
     }
 
     fn compactions_running(&self) -> usize {
@@ -418,6 +455,9 @@ impl ControlPlane {
     fn drop_family(&mut self, cf: ColumnFamilyId) {
         let Some(family) = self.families.remove(&cf) else { return };
         self.write_controller.remove(cf);
+        if let Some(tuner) = &mut self.tuner {
+            tuner.forget(cf);
+        }
         self.families_admitted.remove(&cf);
         self.actions.extend(family.abandon());
         for (id, job) in self.jobs.iter_mut().filter(|(_, job)| job.cf == cf && !job.discarded) {
@@ -426,10 +466,11 @@ impl ControlPlane {
         }
     }
 
-    fn set_options(&mut self, options: ControlOptions) {
+    fn set_options(&mut self, now: Instant, options: ControlOptions) {
         self.scheduler.set_options(&options);
         self.write_controller.set_delayed_write_rate(options.delayed_write_rate);
-        self.options = options;
+        let before = std::mem::replace(&mut self.options, options);
+        self.restart_tuner(now, &before);
         for family in self.families.values_mut() {
             family.claims_changed();
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::compaction::{CompactionPlan, Stripes};
 use crate::options::{BottommostLevelCompaction, CfOptions, ControlOptions};
+use crate::tuner::Adjustment;
 use crate::types::{ColumnFamilyId, FileId, IO_CLASSES, JobId, RequestId, UserKey};
 use crate::version::Version;
 use crate::write_controller::Admission;
@@ -71,7 +72,7 @@ pub enum Event {
     /// Options of the whole database changed.
     OptionsChanged {
         /// The new options.
-        options: ControlOptions,
+        options: Box<ControlOptions>,
     },
     /// Options of a column family changed.
     CfOptionsChanged {
@@ -211,6 +212,8 @@ pub enum Action {
         /// Which job.
         job: JobId,
     },
+    /// Adjust a limit while the database runs. Nobody waits for it.
+    SetLimit(Adjustment),
     /// Something that only observers want to know. Nothing is to be done.
     Note(Note),
     /// A manual compaction is over: all done, or given up because of a failure or a drop.
@@ -232,6 +235,8 @@ pub enum PauseReason {
     },
     /// Clients need the bandwidth: all deep jobs are paused.
     Peak,
+    /// There are fewer slots than there were.
+    Slots,
 }
 
 /// What control tells those who watch.
@@ -267,6 +272,7 @@ impl fmt::Display for Note {
                 write!(f, "paused {job} by={by}")
             }
             Note::Paused { job, reason: PauseReason::Peak } => write!(f, "paused {job} peak"),
+            Note::Paused { job, reason: PauseReason::Slots } => write!(f, "paused {job} slots"),
             Note::Resumed { job } => write!(f, "resumed {job}"),
             Note::Bandwidth { client, read, write } => {
                 write!(f, "bandwidth client={client} read={read} write={write}")
@@ -292,6 +298,7 @@ impl fmt::Display for Action {
             Action::Admit(admission) => write!(f, "admit {admission}"),
             Action::AdmitFamily { cf, admission } => write!(f, "admit-family {cf} {admission}"),
             Action::FinishEarly { job } => write!(f, "finish-early {job}"),
+            Action::SetLimit(adjustment) => write!(f, "limit {adjustment}"),
             Action::Note(note) => write!(f, "note {note}"),
             Action::ManualDone { request, complete } => {
                 write!(f, "manual-done {request} complete={complete}")

@@ -7,6 +7,10 @@ use std::time::Duration;
 use crate::scheduler::DeviceProfile;
 use crate::version::LEVELS_MAX;
 
+mod tuner;
+
+pub use tuner::{DebtLimit, TunerOptions};
+
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -152,6 +156,8 @@ pub struct ControlOptions {
     pub parallel_only_under_pressure: bool,
     /// Who gets the device, and how much of it.
     pub scheduler: SchedulerOptions,
+    /// What is adjusted while the database runs.
+    pub tuner: TunerOptions,
     /// How writers are slowed down.
     pub admission: AdmissionPolicy,
     /// The most that one grant allows.
@@ -172,6 +178,7 @@ impl Default for ControlOptions {
             l0_slots_reserved: 0,
             parallel_only_under_pressure: true,
             scheduler: SchedulerOptions::default(),
+            tuner: TunerOptions::default(),
             admission: AdmissionPolicy::default(),
             slice_bytes_max: MIB,
             rate_limiter: RateLimiterOptions::default(),
@@ -182,12 +189,45 @@ impl Default for ControlOptions {
 }
 
 impl ControlOptions {
-    /// Divides `jobs` slots as RocksDB's `max_background_jobs` does: a quarter for flushes.
+    /// Divides `jobs` slots as RocksDB's `max_background_jobs` does.
     #[must_use]
     pub fn with_max_background_jobs(mut self, jobs: usize) -> ControlOptions {
-        self.max_background_flushes = (jobs / 4).max(1);
-        self.max_background_compactions = jobs.saturating_sub(self.max_background_flushes).max(1);
+        let JobSlots { flushes, compactions } = JobSlots::divided(jobs);
+        (self.max_background_flushes, self.max_background_compactions) = (flushes, compactions);
         self
+    }
+
+    /// The job slots that are configured.
+    #[must_use]
+    pub fn slots(&self) -> JobSlots {
+        JobSlots {
+            flushes: self.max_background_flushes.max(1),
+            compactions: self.max_background_compactions.max(1),
+        }
+    }
+}
+
+/// How many jobs run at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobSlots {
+    /// Flushes. At least 1.
+    pub flushes: usize,
+    /// Compactions. At least 1.
+    pub compactions: usize,
+}
+
+impl JobSlots {
+    /// Divides `jobs` slots as RocksDB does: a quarter is for flushes.
+    #[must_use]
+    pub fn divided(jobs: usize) -> JobSlots {
+        let flushes = (jobs / 4).max(1);
+        JobSlots { flushes, compactions: jobs.saturating_sub(flushes).max(1) }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn total(self) -> usize {
+        self.flushes.saturating_add(self.compactions)
     }
 }
 

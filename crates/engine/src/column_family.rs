@@ -31,6 +31,17 @@ struct Memory {
     sealed: Vec<Sealed>,
     /// The oldest log that may hold an entry of the active memtable.
     active_log: LogNumber,
+    sizes: MemtableSizes,
+}
+
+/// At how many bytes memtables are sealed.
+struct MemtableSizes {
+    /// The active one, if the memory budget lets it.
+    active: u64,
+    /// The one after it.
+    next: u64,
+    /// What the memory budget leaves each.
+    budget: u64,
 }
 
 /// The engine's side of a column family. Handles, jobs and the commit path share it.
@@ -70,9 +81,17 @@ impl ColumnFamilyData {
             region,
             regions: OnceLock::new(),
             memtable_bytes_max: AtomicUsize::new(memtable_bytes),
-            options: ArcSwap::from_pointee(options),
             super_version: ArcSwap::from_pointee(super_version),
-            memory: Mutex::new(Memory { sealed: Vec::new(), active_log: LogNumber(0) }),
+            memory: Mutex::new(Memory {
+                sealed: Vec::new(),
+                active_log: LogNumber(0),
+                sizes: MemtableSizes {
+                    active: options.memtable_bytes,
+                    next: options.memtable_bytes,
+                    budget: u64::MAX,
+                },
+            }),
+            options: ArcSwap::from_pointee(options),
             dropped: AtomicBool::new(false),
             gate: AdmissionGate::default(),
             pool,
@@ -146,23 +165,54 @@ impl ColumnFamilyData {
         self.options.load_full()
     }
 
+    /// Another size of memtables counts at once; otherwise an adjusted one stays.
     pub(crate) fn set_options(&self, options: ColumnFamilyOptions) {
-        let bytes = usize::try_from(options.memtable_bytes).unwrap_or(usize::MAX);
-        self.memtable_bytes_max.store(bytes, Ordering::Relaxed);
+        let mut memory = lock(&self.memory);
+        let sizes = &mut memory.sizes;
+        if options.memtable_bytes != self.options.load().memtable_bytes {
+            (sizes.active, sizes.next) = (options.memtable_bytes, options.memtable_bytes);
+        }
+        // The budget may have gone; otherwise it is looked at again soon.
+        sizes.budget = u64::MAX;
         self.options.store(Arc::new(options));
+        self.sizes_changed(sizes);
     }
 
-    /// At so many bytes the memtable is sealed: what the options say, or less while the memory
-    /// budget leaves less.
+    /// At so many bytes the memtable is sealed: what the options say or it was adjusted to, or less
+    /// while the memory budget leaves less.
     #[inline]
     pub(crate) fn memtable_bytes_max(&self) -> usize {
         self.memtable_bytes_max.load(Ordering::Relaxed)
     }
 
-    /// Limits memtables to `bytes` from now on; never to more than the options say.
+    /// The larger of that and what the next one will be sealed at.
+    pub(crate) fn memtable_bytes_ahead(&self) -> u64 {
+        let sizes = &lock(&self.memory).sizes;
+        sizes.active.max(sizes.next).min(sizes.budget)
+    }
+
+    /// At so many bytes memtables are sealed from the next one on.
+    pub(crate) fn next_memtable_bytes(&self) -> u64 {
+        let sizes = &lock(&self.memory).sizes;
+        sizes.next.min(sizes.budget)
+    }
+
+    /// Limits memtables to `bytes` from now on, whatever the options say and they are adjusted to.
     pub(crate) fn limit_memtable(&self, bytes: u64) {
-        let bytes = usize::try_from(bytes.min(self.options.load().memtable_bytes));
-        self.memtable_bytes_max.store(bytes.unwrap_or(usize::MAX).max(1), Ordering::Relaxed);
+        let mut memory = lock(&self.memory);
+        memory.sizes.budget = bytes;
+        self.sizes_changed(&memory.sizes);
+    }
+
+    /// Memtables are sealed at so many bytes from the next one on. The active one stays as it is:
+    /// if it were sealed now because it is larger, writers might have to wait for its flush.
+    pub(crate) fn adjust_memtables(&self, bytes: u64) {
+        lock(&self.memory).sizes.next = bytes;
+    }
+
+    fn sizes_changed(&self, sizes: &MemtableSizes) {
+        let bytes = usize::try_from(sizes.active.min(sizes.budget)).unwrap_or(usize::MAX);
+        self.memtable_bytes_max.store(bytes.max(1), Ordering::Relaxed);
     }
 
     pub(crate) fn is_dropped(&self) -> bool {
@@ -185,7 +235,13 @@ impl ColumnFamilyData {
         self.super_version.load_full()
     }
 
+    /// The memtable that takes the place of the active one.
     pub(crate) fn new_memtable(&self) -> Arc<MemTable> {
+        {
+            let mut memory = lock_timed(&self.memory);
+            memory.sizes.active = memory.sizes.next;
+            self.sizes_changed(&memory.sizes);
+        }
         Arc::new(MemTable::new(self.memtable_bytes_max(), Some(self.pool.clone())))
     }
 

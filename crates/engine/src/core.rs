@@ -311,15 +311,20 @@ impl DbCore {
         Some(FlushJob::new(family, sealed, stripes, self.snapshot_list(), context))
     }
 
-    pub(crate) fn make_compaction(&self, plan: Arc<CompactionPlan>) -> Option<CompactionJob> {
+    /// `slots`: so many compactions run at a time.
+    pub(crate) fn make_compaction(
+        &self,
+        plan: Arc<CompactionPlan>,
+        slots: usize,
+    ) -> Option<CompactionJob> {
         let family = self.family_by_id(plan.cf)?;
         let version = self.versions.version(plan.cf)?;
         let options = self.options.load();
         let compression = control::compression_from_code(plan.compression);
         let chunk_bytes = match options.memory_budget {
             Some(budget) => {
-                let jobs = u64::from(options.max_background_compactions.max(1));
-                let share = budget / READING_PART / jobs / plan.rewrite.len().max(1) as u64;
+                let inputs = plan.rewrite.len().max(1) as u64;
+                let share = budget / READING_PART / slots.max(1) as u64 / inputs;
                 options.compaction_readahead_bytes.min(share.max(CHUNK_BYTES_MIN))
             }
             None => options.compaction_readahead_bytes,
@@ -377,8 +382,8 @@ impl DbCore {
         self.blocks.set_capacity(options.block_cache_bytes);
         self.tables.set_limits(open_tables_max(&options));
         self.metrics.set_sampling(sampling(&options));
-        self.driver
-            .report(self.now(), Event::OptionsChanged { options: control::database(&options) });
+        let told = Box::new(control::database(&options));
+        self.driver.report(self.now(), Event::OptionsChanged { options: told });
         self.options.store(Arc::new(options));
         for family in self.families().values() {
             let is_default = family.whole() == self.default_family.id();

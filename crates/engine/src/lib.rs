@@ -38,8 +38,8 @@ pub use iter::Iter;
 pub use observe::PROPERTIES;
 pub use options::{
     ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle, Compression,
-    FlushOptions, OptionInfo, Options, Preemption, ReadOptions, Regions, StatisticsLevel, WalMode,
-    WalRecovery, WriteController, WriteOptions,
+    FlushOptions, OptionInfo, Options, Preemption, ReadOptions, Regions, StatisticsLevel, Tuner,
+    WalMode, WalRecovery, WriteController, WriteOptions,
 };
 pub use read::super_version::PinnedSlice;
 pub use repair::{RepairReport, repair, repair_with};

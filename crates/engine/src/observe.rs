@@ -111,6 +111,9 @@ pub const PROPERTIES: &[&str] = &[
     "device-write-bandwidth",
     "device-barrier-nanoseconds",
     "compaction-debt-milliseconds",
+    "flush-slots",
+    "compaction-slots",
+    "memtable-limit-bytes",
     "estimate-pending-compaction-bytes",
     "block-cache-usage",
     "block-cache-capacity",
@@ -182,6 +185,7 @@ impl DbCore {
                 all.good_bytes += shape.good_bytes;
             }
             metrics.immutable_memtables += tree.sealed_usage().0 as u64;
+            metrics.memtable_limit = metrics.memtable_limit.max(tree.next_memtable_bytes());
             metrics.compaction_debt_bytes += self.driver.pending_compaction_bytes(tree.id());
             metrics.chain_length = metrics.chain_length.max(u64::from(chain.length));
             metrics.chain_bytes = metrics.chain_bytes.max(chain.bytes);
@@ -291,6 +295,11 @@ fn property(core: &DbCore, family: &Arc<ColumnFamilyData>, name: &str) -> Option
         "device-barrier-nanoseconds" => core.driver.device().barrier_ns,
         "compaction-debt-milliseconds" => {
             u64::try_from(core.driver.debt().as_millis()).unwrap_or(u64::MAX)
+        }
+        "flush-slots" => core.driver.scheduling().flush_slots,
+        "compaction-slots" => core.driver.scheduling().compaction_slots,
+        "memtable-limit-bytes" => {
+            family.trees().map(|tree| tree.next_memtable_bytes()).max().unwrap_or(0)
         }
         "estimate-pending-compaction-bytes" => {
             sum(&|tree| core.driver.pending_compaction_bytes(tree.id()))

@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 
 pub use self::calls::{CompactRangeOptions, FlushOptions, ReadOptions, WriteOptions};
 pub use self::choices::{
-    CompactionPriority, CompactionStyle, Compression, Preemption, StatisticsLevel, WalMode,
+    CompactionPriority, CompactionStyle, Compression, Preemption, StatisticsLevel, Tuner, WalMode,
     WalRecovery, WriteController,
 };
 pub use self::define::OptionInfo;
@@ -63,8 +63,9 @@ option_struct! {
         create_missing_column_families: bool = false, Flag, fixed,
             "create_missing_column_families";
 
-        /// Threads for flushes and compactions together. 0: none are started and the caller steps
-        /// the work, as tests and simulations do.
+        /// Threads for flushes and compactions together; one for each slot that `tuner` may make,
+        /// if it is on at open and these are more. 0: none are started and the caller steps the
+        /// work, as tests and simulations do.
         background_threads: u32 = 2, Count, fixed, "max_background_jobs";
         /// Flushes at the same time, at most.
         max_background_flushes: u32 = 1, Count, mutable, "max_background_flushes";
@@ -154,6 +155,26 @@ option_struct! {
         scheduler_headroom: u32 = 100, Count, mutable, none;
         /// Where clients leave nothing for long, what they write earns deep compactions a share.
         debt_floor: bool = true, Flag, mutable, none;
+
+        /// What is adjusted while memtables, level 0 or the debt overflow: `off` (nothing), `adoc`
+        /// (job slots and the size of memtables), `adoc-threads` or `adoc-batch` (one of these).
+        tuner: Tuner = Tuner::Off, Choice, mutable, none;
+        /// How often it is looked for an overflow, and the most often that anything is adjusted.
+        tuner_interval: Duration = Duration::from_secs(1), Span, mutable, none;
+        /// What has changed its direction does not change it again for so long. `0`: it may
+        /// whenever it is looked, as in the paper.
+        tuner_hold_time: Duration = Duration::from_secs(60), Span, mutable, none;
+        /// Flushes and compactions at the same time, together, up to which slots are added. 0:
+        /// twice as many as there are processors.
+        tuner_slots_max: u32 = 0, Count, mutable, none;
+        /// Bytes up to which memtables grow; to no more than eight times `memtable_bytes` in any
+        /// case, nor than `memory_budget` leaves them.
+        tuner_memtable_bytes_max: u64 = 512 * MIB, Bytes, mutable, none;
+        /// The debt has overflowed if, less what may wait, it would take so long to work off.
+        tuner_debt_time: Duration = Duration::from_secs(30), Span, mutable, none;
+        /// The debt of a column family has overflowed at so many bytes, however long they take.
+        /// `none`: `tuner_debt_time` counts.
+        tuner_debt_bytes: Option<u64> = None, Bytes, mutable, none;
 
         /// What delays writers when background work falls behind: `smooth` (one rate for each
         /// column family, which falls as a limit comes nearer), `triggers` (RocksDB's slowdown and

@@ -461,7 +461,7 @@ impl Opening {
         if let Some(profile) = device_hint::read(self.vfs.as_ref(), &self.directory) {
             control.scheduler.hint = profile;
         }
-        let threads = if self.read_only { 0 } else { self.options.background_threads };
+        let threads = if self.read_only { 0 } else { control::threads(&self.options) };
         let nice = self.options.background_thread_nice;
         let core = Arc::new(DbCore {
             directory: self.directory,

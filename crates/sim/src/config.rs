@@ -1,6 +1,6 @@
 //! What is simulated: a policy, a device, a load, a database. Plain values.
 
-use sateen_control::options::{AdmissionPolicy, SchedulerOptions};
+use sateen_control::options::{AdmissionPolicy, SchedulerOptions, TunerOptions};
 use sateen_control::{CfOptions, ControlOptions, DeviceProfile};
 use sateen_workload::{ArrivalSpec, Process, Rng, ScanLength, Spec, ValueSize};
 
@@ -13,6 +13,9 @@ pub const POLICY_NAMES: &[&str] = &[
     "silk",
     "bolt",
     "vlsm",
+    "adoc",
+    "adoc-threads",
+    "adoc-batch",
     "rocksdb",
     "rocksdb-limited",
     "rocksdb-autotuned",
@@ -53,6 +56,7 @@ impl Policy {
     /// If there is none of that name.
     pub fn named(name: &str, told_bandwidth: u64) -> Result<Policy> {
         let mut control = ControlOptions::rocksdb();
+        control.tuner.slots_max = SLOTS_MAX;
         let mut family = CfOptions::rocksdb();
         let mut read_request_bytes = 2 << 20;
         match name {
@@ -67,6 +71,11 @@ impl Policy {
                 }
             }
             "rocksdb" => {}
+            "adoc" | "adoc-threads" | "adoc-batch" => {
+                let both = TunerOptions::adoc(SLOTS_MAX);
+                let (slots, memtables) = (name != "adoc-batch", name != "adoc-threads");
+                control.tuner = TunerOptions { slots, memtables, ..both };
+            }
             "rocksdb-limited" => {
                 let limit = told_bandwidth / 100 * LIMITED_PERCENT;
                 control.rate_limiter.bytes_per_second = Some(limit.max(1));
@@ -111,6 +120,9 @@ impl Policy {
         self
     }
 }
+
+/// What ADOC makes job slots up to: as on a machine of eight processors.
+const SLOTS_MAX: usize = 16;
 
 /// The size of tables in vLSM's evaluation (§6).
 const VLSM_TABLE_BYTES: u64 = 8 << 20;
@@ -288,9 +300,10 @@ impl SimConfig {
         Ok(())
     }
 
-    /// Job slots.
+    /// Job slots, as many as there may ever be.
     pub(crate) fn slots(&self) -> usize {
         let control = &self.policy.control;
-        control.max_background_flushes.max(1) + control.max_background_compactions.max(1)
+        let configured = control.slots().total();
+        if control.tuner.slots { configured.max(control.tuner.slots_max) } else { configured }
     }
 }

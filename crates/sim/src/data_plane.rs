@@ -69,7 +69,9 @@ pub(crate) struct DataPlane {
     pub(crate) classes: Classes,
     /// Since the last sample.
     pub(crate) user_bytes: u64,
+    /// At so many bytes the active memtable is sealed, and the one after it.
     pub(crate) write_buffer_bytes: u64,
+    pub(crate) next_write_buffer_bytes: u64,
     /// Bytes of key and value of a write.
     pub(crate) write_bytes: u64,
     pub(crate) block_bytes: u64,
@@ -96,6 +98,7 @@ impl DataPlane {
             classes: Classes::default(),
             user_bytes: 0,
             write_buffer_bytes: config.policy.family.write_buffer_size,
+            next_write_buffer_bytes: config.policy.family.write_buffer_size,
             write_bytes: config.load.key_bytes + config.load.value_bytes(),
             block_bytes: config.block_bytes,
             miss: 1.0 - (config.cache_bytes as f64 / config.db_bytes as f64).min(1.0),
@@ -172,6 +175,7 @@ impl DataPlane {
     /// The active memtable waits for its flush from now on.
     pub(crate) fn seal(&mut self) {
         self.sealed.push_back(std::mem::take(&mut self.active));
+        self.write_buffer_bytes = self.next_write_buffer_bytes;
     }
 
     /// What the device did since the last call.

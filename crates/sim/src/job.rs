@@ -106,9 +106,9 @@ impl Job {
         }
     }
 
-    /// Whether a thread steps it.
+    /// Whether a thread steps it, which it does until the last of its barriers has returned.
     pub(crate) fn is_stepping(&self) -> bool {
-        !matches!(self.phase, Phase::Waiting | Phase::Over)
+        !matches!(self.phase, Phase::Waiting)
     }
 
     /// Brings it to an end at the first key before which it may, behind what it has written.

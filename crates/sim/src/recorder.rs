@@ -37,6 +37,10 @@ pub struct Second {
     pub believed_write: u64,
     /// Memtables that wait for their flush, at the end of the second.
     pub sealed: u64,
+    /// Flushes and compactions that may run at a time, together, at the end of the second.
+    pub slots: u64,
+    /// At so many bytes a memtable is sealed, from the next one on, at the end of the second.
+    pub memtable_bytes: u64,
     /// Nanoseconds of the second in which writers were slowed down or stopped.
     pub stalled_ns: u64,
 }

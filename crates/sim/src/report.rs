@@ -34,6 +34,8 @@ pub struct Counts {
     pub resumed: u64,
     /// Changes of the bandwidth that background work gets.
     pub bandwidth_changes: u64,
+    /// How often job slots or the size of memtables were adjusted.
+    pub adjustments: u64,
 }
 
 /// What the device did for one class.

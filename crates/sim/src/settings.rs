@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use sateen_control::options::{AdmissionPolicy, CompactionPri, Preemption, RateLimiterMode};
+use sateen_control::options::{
+    AdmissionPolicy, CompactionPri, DebtLimit, Preemption, RateLimiterMode,
+};
 
 use crate::config::Policy;
 use crate::error::{Error, Result};
@@ -24,6 +26,13 @@ pub const SETTING_NAMES: &[&str] = &[
     "preemption",
     "preempt_discard",
     "device_bandwidth",
+    "tuner",
+    "tuner_interval",
+    "tuner_hold_time",
+    "tuner_slots_max",
+    "tuner_memtable_bytes_max",
+    "tuner_debt_time",
+    "tuner_debt_bytes",
     "write_controller",
     "slice_bytes_max",
     "rate_limiter_bytes_per_second",
@@ -67,7 +76,9 @@ impl Policy {
     /// # Errors
     /// If there is no such option, or it does not take such a value.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
-        let known = self.set_control(name, value)? || self.set_family(name, value)?;
+        let known = self.set_control(name, value)?
+            || self.set_tuner(name, value)?
+            || self.set_family(name, value)?;
         if !known {
             return Err(Error::usage(format!(
                 "there is no option {name:?}; there are: {}",
@@ -139,6 +150,32 @@ impl Policy {
             "read_request_bytes" => self.read_request_bytes = bytes(name, value)?,
             "write_request_bytes" => self.write_request_bytes = bytes(name, value)?,
             "delayed_write_rate" => control.delayed_write_rate = bytes(name, value)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// False if it is not one of the tuner.
+    fn set_tuner(&mut self, name: &str, value: &str) -> Result<bool> {
+        let tuner = &mut self.control.tuner;
+        match name {
+            "tuner" => {
+                (tuner.slots, tuner.memtables) = match value {
+                    "off" => (false, false),
+                    "adoc" => (true, true),
+                    "adoc-threads" => (true, false),
+                    "adoc-batch" => (false, true),
+                    _ => return wrong(name, value, "off, adoc, adoc-threads or adoc-batch"),
+                };
+            }
+            "tuner_interval" => tuner.interval = Duration::from_millis(number(name, value)?),
+            "tuner_hold_time" => tuner.hold_time = Duration::from_millis(number(name, value)?),
+            "tuner_slots_max" => tuner.slots_max = number(name, value)?,
+            "tuner_memtable_bytes_max" => tuner.memtable_bytes_max = bytes(name, value)?,
+            "tuner_debt_time" => {
+                tuner.debt = DebtLimit::Time(Duration::from_millis(number(name, value)?));
+            }
+            "tuner_debt_bytes" => tuner.debt = DebtLimit::Bytes(bytes(name, value)?),
             _ => return Ok(false),
         }
         Ok(true)

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use sateen_control::compaction::Stripes;
 use sateen_control::{
-    Action, CompactionPlan, ControlPlane, Event, Instant, JobId, JobResult, Note, SAMPLE_PERIOD,
-    Sample, SeqNo, VersionEdit,
+    Action, CompactionPlan, ControlPlane, Event, Instant, JobId, JobResult, Limit, Note,
+    SAMPLE_PERIOD, Sample, SeqNo, VersionEdit,
 };
 
 use crate::clients::Clients;
@@ -176,6 +176,8 @@ impl Simulation {
         second.believed_write = device.write_bytes_per_second;
         second.level0_runs = self.data.level0_runs;
         second.sealed = self.data.sealed.len() as u64;
+        second.slots = self.plane.job_slots().total() as u64;
+        second.memtable_bytes = self.data.next_write_buffer_bytes;
         second.stalled_ns = std::mem::take(&mut self.stalled_ns);
         self.second = Classes::default();
     }
@@ -237,6 +239,13 @@ impl Simulation {
             Action::FinishEarly { job } => {
                 if let Some(job) = self.jobs.get_mut(&job) {
                     job.finish_early(self.tree.entry_bytes);
+                }
+                Ok(())
+            }
+            Action::SetLimit(adjustment) => {
+                self.counts.adjustments += 1;
+                if let Limit::Memtable { bytes, .. } = adjustment.limit {
+                    self.data.next_write_buffer_bytes = bytes;
                 }
                 Ok(())
             }

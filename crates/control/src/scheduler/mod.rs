@@ -11,16 +11,16 @@ mod bucket;
 mod device;
 mod drains;
 mod monitor;
+mod pauses;
 mod rate_limiter;
 mod running;
 mod slice;
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::arithmetic::{NS_PER_SECOND, mix, scale, to_i64};
-use crate::event::{Note, PauseReason, Sample};
-use crate::options::{ControlOptions, Preemption, SchedulerOptions};
+use crate::arithmetic::{NS_PER_SECOND, scale, to_i64};
+use crate::event::{Note, Sample};
+use crate::options::{ControlOptions, SchedulerOptions};
 use crate::types::{Instant, IoClass, JobId};
 use allocator::Allocation;
 pub(crate) use allocator::Demand;
@@ -266,7 +266,7 @@ impl IoScheduler {
     }
 
     /// The same for what is more than may wait.
-    fn overdue_ns(&self) -> u64 {
+    pub(crate) fn overdue_ns(&self) -> u64 {
         self.drain_ns(self.demand.debt.saturating_sub(self.demand.debt_tolerated))
     }
 
@@ -312,49 +312,6 @@ impl IoScheduler {
     /// Background work has this to do now.
     pub(crate) fn set_demand(&mut self, demand: Demand) {
         self.demand = demand;
-    }
-
-    /// A job out of level 0 needs a slot: pauses the deep job whose pause matters least.
-    pub(crate) fn preempt(&mut self, by: JobId) {
-        let deep =
-            self.jobs.iter().filter(|(_, job)| job.lane == Lane::Deep && !job.is_preempted());
-        let victim = match self.options.preemption {
-            Preemption::Off => None,
-            // The least urgent; of those the one that has done least.
-            Preemption::LeastLoss => deep.min_by_key(|(id, job)| (job.urgency, job.moved(), **id)),
-            Preemption::Random => deep.min_by_key(|(id, _)| mix(id.0 ^ by.0.rotate_left(32))),
-        };
-        if let Some(victim) = victim.map(|(id, _)| *id) {
-            self.pause(victim, Some(PauseReason::Preempted { by }));
-        }
-    }
-
-    /// A slot is free: the most urgent preempted job goes on. Says whether there was one.
-    pub(crate) fn resume(&mut self) -> bool {
-        let paused = self.jobs.iter().filter(|(_, job)| job.is_preempted());
-        let next = paused.max_by_key(|(id, job)| (job.urgency, Reverse(**id)));
-        let Some(next) = next.map(|(id, _)| *id) else { return false };
-        self.pause(next, None);
-        true
-    }
-
-    /// Something more important waits for the end of this job: it is served as if it were that.
-    pub(crate) fn raise(&mut self, job: JobId) {
-        let Some(mut running) = self.jobs.get(&job).copied() else { return };
-        if running.lane != Lane::Deep {
-            return;
-        }
-        if let State::Waiting(place) = running.state {
-            self.queue.remove(&self.key(job, &running, place));
-        }
-        if running.paused.is_some() {
-            self.notes.push(Note::Resumed { job });
-        }
-        running = Running { lane: Lane::Level0, paused: None, ..running };
-        if let State::Waiting(place) = running.state {
-            self.queue.insert(self.key(job, &running, place));
-        }
-        self.jobs.insert(job, running);
     }
 
     /// What observers have not heard yet.
@@ -491,27 +448,6 @@ impl IoScheduler {
         self.notes.push(Note::Bandwidth { client, read, write });
     }
 
-    /// When clients leave nothing, all deep jobs are paused; that is told. Not while their debt
-    /// earns them something in spite of clients (`earns`).
-    fn note_peaks(&mut self, earns: bool) {
-        let nothing_left = self.allocation.read.min(self.allocation.write) == 0;
-        self.pause_for_peak(nothing_left && !earns && self.credit <= 0);
-    }
-
-    /// Pauses all deep jobs that are not preempted, or lets them go on.
-    fn pause_for_peak(&mut self, pause: bool) {
-        let changed: Vec<JobId> = self
-            .jobs
-            .iter()
-            .filter(|(_, job)| job.lane == Lane::Deep && !job.is_preempted())
-            .filter(|(_, job)| job.paused.is_some() != pause)
-            .map(|(id, _)| *id)
-            .collect();
-        for job in changed {
-            self.pause(job, pause.then_some(PauseReason::Peak));
-        }
-    }
-
     // ---- both -----------------------------------------------------------------------------------
 
     fn source(&self) -> Source {
@@ -547,19 +483,6 @@ impl IoScheduler {
         let granted_read = if job.lane == Lane::Flush { 0 } else { granted };
         let more_read = to_i64(read) - to_i64(granted_read);
         self.charge(source, more_read, to_i64(written) - to_i64(granted));
-    }
-
-    fn pause(&mut self, job: JobId, reason: Option<PauseReason>) {
-        let Some(running) = self.jobs.get_mut(&job) else { return };
-        running.paused = reason;
-        self.notes.push(match reason {
-            Some(reason) => Note::Paused { job, reason },
-            None => Note::Resumed { job },
-        });
-    }
-
-    fn is_paused(&self, job: JobId) -> bool {
-        self.jobs.get(&job).is_some_and(|job| job.paused.is_some())
     }
 
     fn wait(&mut self, job: JobId, running: Running) {

@@ -67,8 +67,9 @@ impl Running {
         matches!(self.state, State::Granted(..))
     }
 
+    /// Whether it is paused because it has no slot.
     pub(super) fn is_preempted(&self) -> bool {
-        matches!(self.paused, Some(PauseReason::Preempted { .. }))
+        matches!(self.paused, Some(PauseReason::Preempted { .. } | PauseReason::Slots))
     }
 }
 

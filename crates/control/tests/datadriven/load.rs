@@ -48,6 +48,7 @@ fn is_told(action: &Action) -> bool {
         Action::Note(Note::Paused { .. } | Note::Resumed { .. })
             | Action::Admit(_)
             | Action::AdmitFamily { .. }
+            | Action::SetLimit(_)
     )
 }
 
@@ -71,9 +72,9 @@ impl Device {
         }
     }
 
-    /// Goes on for `periods` of 10 ms. Says what was paused and resumed, how
-    /// writers were admitted, then how many bytes a
-    /// second each class moved in the last second, or less if it was shorter.
+    /// Goes on for `periods` of 10 ms. Says what was paused and resumed, how writers were admitted,
+    /// what was adjusted, then how many bytes a second each class moved in the last second, or less
+    /// if it was shorter.
     pub(crate) fn run(
         &mut self,
         plane: &mut ControlPlane,

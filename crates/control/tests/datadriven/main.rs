@@ -103,7 +103,8 @@ impl World {
             }
             "set" => {
                 self.change(&line);
-                self.event(Event::OptionsChanged { options: self.plane_options.clone() })
+                let options = Box::new(self.plane_options.clone());
+                self.event(Event::OptionsChanged { options })
             }
             "cf" => self.set_options(ColumnFamilyId(number(line.word(1)) as u32), &line, 2),
             "advance" => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sateen_control::options::{
-    AdmissionPolicy, CompactionPri, CompressionCode, Preemption, RateLimiterMode,
+    AdmissionPolicy, CompactionPri, CompressionCode, DebtLimit, Preemption, RateLimiterMode,
 };
 use sateen_control::version::Placement;
 use sateen_control::{CfOptions, ControlOptions, FileId, SeqNo, TableId, TableMeta};
@@ -68,6 +68,7 @@ pub(crate) fn set_cf(options: &mut CfOptions, key: &str, value: &str) {
     let small = || u32::try_from(number(value)).unwrap();
     match key {
         "levels" => options.num_levels = n() as usize,
+        "memtable" => options.write_buffer_size = n(),
         "memtables" => options.max_write_buffer_number = small(),
         "merge" => options.min_write_buffer_number_to_merge = small(),
         "trigger" => options.level0_file_num_compaction_trigger = small(),
@@ -148,6 +149,16 @@ pub(crate) fn set_control(options: &mut ControlOptions, key: &str, value: &str) 
                 _ => AdmissionPolicy::Triggers,
             }
         }
+        "tuner" => {
+            options.tuner.slots = matches!(value, "adoc" | "threads");
+            options.tuner.memtables = matches!(value, "adoc" | "batch");
+        }
+        "interval" => options.tuner.interval = duration(value),
+        "hold" => options.tuner.hold_time = duration(value),
+        "slots-max" => options.tuner.slots_max = number(value) as usize,
+        "memtable-max" => options.tuner.memtable_bytes_max = number(value),
+        "debt-time" => options.tuner.debt = DebtLimit::Time(duration(value)),
+        "debt-bytes" => options.tuner.debt = DebtLimit::Bytes(number(value)),
         "delayed-rate" => options.delayed_write_rate = number(value),
         "retry" => options.retry_delay = duration(value),
         _ => panic!("unknown option {key}"),

@@ -89,6 +89,8 @@ struct Seen {
     delayed: usize,
     stopped: usize,
     preempted: usize,
+    out_of_slots: usize,
+    adjusted: usize,
     peaks: usize,
     resumed: usize,
     /// Compactions that were told to end early, and those that did before they were done.
@@ -298,6 +300,7 @@ impl World {
                 let job = self.jobs.get_mut(&job).expect("a running job ends early");
                 assert!(!std::mem::replace(&mut job.finish_early, true), "told twice");
             }
+            Action::SetLimit(adjustment) => self.adjusted(&adjustment),
             Action::Note(note) => self.note(&note),
             Action::Admit(admission) => self.admitted(&admission),
             Action::AdmitFamily { cf, admission } => {
@@ -416,7 +419,7 @@ impl World {
             }
             20..23 => self.compact_range(),
             23 => {
-                let options = random_control(&mut self.random);
+                let options = Box::new(random_control(&mut self.random));
                 self.plane.handle(self.now, Event::OptionsChanged { options });
             }
             24 => {
@@ -541,6 +544,8 @@ fn comes_to_rest_and_loses_nothing() {
         all.delayed += world.seen.delayed;
         all.stopped += world.seen.stopped;
         all.preempted += world.seen.preempted;
+        all.out_of_slots += world.seen.out_of_slots;
+        all.adjusted += world.seen.adjusted;
         all.peaks += world.seen.peaks;
         all.resumed += world.seen.resumed;
         all.told_to_end += world.seen.told_to_end;
@@ -552,6 +557,7 @@ fn comes_to_rest_and_loses_nothing() {
     assert!(all.manual > 300 && all.delayed > 100 && all.stopped > 100);
     assert!(all.preempted > 30 && all.peaks > 30 && all.resumed > 30);
     assert!(all.told_to_end > 100 && all.ended_early > 3);
+    assert!(all.adjusted > 300 && all.out_of_slots > 30);
 }
 
 #[test]

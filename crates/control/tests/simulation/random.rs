@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sateen_control::options::{AdmissionPolicy, CompactionPri, Preemption};
+use sateen_control::options::{AdmissionPolicy, CompactionPri, DebtLimit, Preemption};
 use sateen_control::{CfOptions, ControlOptions};
 
 /// splitmix64: small, and the same everywhere.
@@ -30,6 +30,8 @@ pub(super) fn random_options(random: &mut Random) -> CfOptions {
     let mut options = if random.one_in(4) { CfOptions::leveldb() } else { CfOptions::rocksdb() };
     options.num_levels = 2 + random.below(5) as usize;
     options.level0_file_num_compaction_trigger = 1 + random.below(5) as u32;
+    options.level0_slowdown_writes_trigger =
+        options.level0_file_num_compaction_trigger + 1 + random.below(16) as u32;
     options.max_bytes_for_level_base = 1000 * (1 + random.below(8));
     options.max_bytes_for_level_multiplier = 2.0 + random.below(6) as f64;
     options.level_compaction_dynamic_level_bytes = random.one_in(2);
@@ -83,6 +85,16 @@ pub(super) fn random_control(random: &mut Random) -> ControlOptions {
     if random.one_in(2) {
         options.admission = AdmissionPolicy::Smooth;
     }
+    let tuner = &mut options.tuner;
+    tuner.slots = random.one_in(2);
+    tuner.memtables = random.one_in(2);
+    tuner.interval = Duration::from_millis(1 + random.below(200));
+    tuner.hold_time = Duration::from_millis(random.below(2) * 1000);
+    tuner.slots_max = 1 + random.below(16) as usize;
+    tuner.debt = match random.below(2) {
+        0 => DebtLimit::Bytes(1 + random.below(100_000)),
+        _ => DebtLimit::Time(Duration::from_millis(random.below(100))),
+    };
     if random.one_in(3) {
         options.rate_limiter.bytes_per_second = Some(100_000 + random.below(10_000_000));
         options.rate_limiter.auto_tuned = random.one_in(2);

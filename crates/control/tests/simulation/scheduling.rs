@@ -2,8 +2,8 @@
 //! samples meanwhile.
 
 use sateen_control::{
-    Admission, AdmissionState, Event, IoClass, JobId, JobResult, Note, PauseReason, SAMPLE_PERIOD,
-    Sample,
+    Adjustment, Admission, AdmissionState, Event, IoClass, JobId, JobResult, Limit, Note,
+    PauseReason, SAMPLE_PERIOD, Sample,
 };
 
 use super::{Job, Work, World};
@@ -49,6 +49,7 @@ impl World {
                         self.seen.preempted += 1;
                     }
                     PauseReason::Peak => self.seen.peaks += 1,
+                    PauseReason::Slots => self.seen.out_of_slots += 1,
                 }
                 self.paused.insert(*job);
             }
@@ -58,6 +59,27 @@ impl World {
             }
             Note::Resumed { .. } => {}
             Note::Bandwidth { .. } => {}
+        }
+    }
+
+    /// What is adjusted for an overflow stays within its bounds.
+    pub(super) fn adjusted(&mut self, adjustment: &Adjustment) {
+        if adjustment.overflow.is_none() {
+            return;
+        }
+        self.seen.adjusted += 1;
+        match adjustment.limit {
+            Limit::Slots(slots) => {
+                let options = self.plane.options();
+                let most = options.tuner.slots_max.max(options.slots().total());
+                assert!(slots.flushes >= 1 && slots.compactions >= 1 && slots.total() <= most);
+                assert_eq!(self.plane.job_slots(), slots);
+            }
+            Limit::Memtable { cf, bytes } => {
+                let configured = self.families[&cf].options.write_buffer_size;
+                assert!((configured..=8 * configured).contains(&bytes), "{adjustment}");
+                assert_eq!(self.plane.memtable_bytes(cf), Some(bytes));
+            }
         }
     }
 

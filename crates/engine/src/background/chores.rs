@@ -317,7 +317,8 @@ impl DbCore {
             0 => {
                 let memory = families.values().map(|family| {
                     let options = family.options();
-                    options.memtable_bytes * u64::from(options.memtables_max)
+                    let memtable = options.memtable_bytes.max(family.memtable_bytes_ahead());
+                    memtable.saturating_mul(u64::from(options.memtables_max))
                 });
                 4 * memory.sum::<u64>()
             }

@@ -9,6 +9,7 @@ pub(crate) mod compaction_iter;
 pub(crate) mod compaction_job;
 mod device_hint;
 pub(crate) mod flush_job;
+mod limits;
 mod observe;
 pub(crate) mod output;
 pub(crate) mod pool;
@@ -318,7 +319,7 @@ impl DbCore {
                     }
                 }
                 Action::StartCompaction { job, plan } => {
-                    let made = self.make_compaction(plan);
+                    let made = self.make_compaction(plan, shared.plane.job_slots().compactions);
                     if !self.start(shared, now, job, made.map(Job::Compaction)) {
                         return;
                     }
@@ -346,6 +347,7 @@ impl DbCore {
                         slot.finish_early = true;
                     }
                 }
+                Action::SetLimit(adjustment) => self.set_limit(shared, now, adjustment),
                 Action::Note(note) => {
                     self.metrics.timeline.note(now, &note);
                     shared.observe(&note);

@@ -34,6 +34,7 @@ impl Shared {
                 match reason {
                     PauseReason::Preempted { .. } => told.preemptions += 1,
                     PauseReason::Peak => told.peak_pauses += 1,
+                    PauseReason::Slots => told.slot_pauses += 1,
                 }
                 if let Some(slot) = self.jobs.get_mut(job) {
                     slot.paused = true;
@@ -108,7 +109,10 @@ impl Driver {
         let limit = shared.plane.rate_limit().unwrap_or(0);
         let allocates = shared.plane.options().scheduler.bandwidth;
         let read = if allocates { told.background_read_bandwidth } else { limit };
+        let slots = shared.plane.job_slots();
         SchedulerMetrics {
+            flush_slots: slots.flushes as u64,
+            compaction_slots: slots.compactions as u64,
             background_read_bandwidth: read,
             background_write_bandwidth: limit,
             device_read_bandwidth: device.read_bytes_per_second,

@@ -22,7 +22,7 @@ pub(crate) use engine::{
     CompactionDone, EngineMetrics, FiltersAsked, FlushDone, IterDone, LatencySampling,
 };
 pub use histogram::{Histogram, HistogramSnapshot, WindowedHistogram};
-pub use sateen_control::StallCause;
+pub use sateen_control::{Overflow, StallCause};
 pub(crate) use sharded::{ShardedCounters, Ticker};
 pub use snapshot::{
     ColumnFamilyMetrics, CompactionTotals, Counts, FlushTotals, LevelShape, MemoryUse, Metrics,

@@ -1,6 +1,6 @@
 //! Everything that the engine can tell about itself at one moment, as a plain value.
 
-use sateen_control::StallCause;
+use sateen_control::{Overflow, StallCause};
 
 use super::{HistogramSnapshot, table};
 use crate::vfs::ClassSnapshot;
@@ -166,6 +166,8 @@ pub struct ColumnFamilyMetrics {
     pub levels: Vec<LevelShape>,
     /// Memtables that wait for their flush.
     pub immutable_memtables: u64,
+    /// Bytes at which a memtable is sealed, from the next one on. Of regions the largest.
+    pub memtable_limit: u64,
     /// Bytes that compaction has yet to move before every level is within its target.
     pub compaction_debt_bytes: u64,
     /// Compactions that depend on each other, level after level, before a flush into a full level 0
@@ -203,10 +205,19 @@ pub struct SchedulerMetrics {
     pub preemptions: u64,
     /// Deep compactions that were paused because clients needed the device, since open.
     pub peak_pauses: u64,
+    /// Deep compactions that were paused because there were fewer job slots, since open.
+    pub slot_pauses: u64,
     /// Compactions that were told to end early for one out of level 0, since open.
     pub early_ends: u64,
     /// How often background work was given another bandwidth, since open.
     pub bandwidth_changes: u64,
+    /// Flushes that may run at a time.
+    pub flush_slots: u64,
+    /// Compactions that may run at a time.
+    pub compaction_slots: u64,
+    /// How often job slots or the size of memtables were adjusted, since open, by
+    /// [`Overflow::index`].
+    pub adjustments: [u64; Overflow::ALL.len()],
 }
 
 /// Memory by owner at this moment, in bytes.

@@ -46,6 +46,20 @@ named_enum! {
 }
 
 named_enum! {
+    /// What is adjusted while the database runs (ADOC §5).
+    pub enum Tuner, "off, adoc, adoc-threads or adoc-batch" {
+        /// Nothing.
+        Off = "off",
+        /// Job slots and the size of memtables.
+        Adoc = "adoc",
+        /// Job slots alone (ADOC-T).
+        AdocThreads = "adoc-threads",
+        /// The size of memtables alone (ADOC-B).
+        AdocBatch = "adoc-batch",
+    }
+}
+
+named_enum! {
     /// What delays writers when background work falls behind.
     pub enum WriteController, "smooth, triggers or off" {
         /// One rate that falls as a limit comes nearer.

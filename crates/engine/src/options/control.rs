@@ -2,12 +2,16 @@
 
 use sateen_control::options::{
     self as control, AdmissionPolicy, BottommostLevelCompaction, CfOptions, CompactionPri,
-    CompressionCode, ControlOptions, RateLimiterOptions, SchedulerOptions,
+    CompressionCode, ControlOptions, DebtLimit, RateLimiterOptions, SchedulerOptions, TunerOptions,
 };
 
 use super::{
-    ColumnFamilyOptions, CompactionPriority, Compression, Options, Preemption, WriteController,
+    ColumnFamilyOptions, CompactionPriority, Compression, Options, Preemption, Tuner,
+    WriteController,
 };
+
+/// What of the memory budget memtables may grow to: see `background/chores/memory.rs`.
+const MEMTABLES_PART: u64 = 2;
 
 /// Compression as the number that control hands back in a plan. The numbers are those of the
 /// format.
@@ -68,7 +72,51 @@ pub(crate) fn database(options: &Options) -> ControlOptions {
             debt_floor: options.debt_floor,
             ..SchedulerOptions::default()
         },
+        tuner: tuner(options),
         ..ControlOptions::default()
+    }
+}
+
+fn tuner(options: &Options) -> TunerOptions {
+    TunerOptions {
+        slots: matches!(options.tuner, Tuner::Adoc | Tuner::AdocThreads),
+        memtables: matches!(options.tuner, Tuner::Adoc | Tuner::AdocBatch),
+        interval: options.tuner_interval,
+        hold_time: options.tuner_hold_time,
+        slots_max: tuner_slots_max(options),
+        memtable_bytes_max: tuner_memtable_bytes_max(options),
+        debt: match options.tuner_debt_bytes {
+            Some(bytes) => DebtLimit::Bytes(bytes),
+            None => DebtLimit::Time(options.tuner_debt_time),
+        },
+    }
+}
+
+/// Jobs wait for the device as well as for a processor.
+fn tuner_slots_max(options: &Options) -> usize {
+    match options.tuner_slots_max {
+        0 => std::thread::available_parallelism().map_or(2, |processors| 2 * processors.get()),
+        slots => slots as usize,
+    }
+}
+
+/// No more than the memory budget will let them have where only the default column family is
+/// written to: what it does not, the tuner would have to take back before anybody felt it.
+fn tuner_memtable_bytes_max(options: &Options) -> u64 {
+    let family = &options.column_family;
+    let memtables = (u64::from(family.memtables_max) + 1) * family.regions.count() as u64;
+    let of_budget = |budget| budget / MEMTABLES_PART / memtables.max(1);
+    options.tuner_memtable_bytes_max.min(options.memory_budget.map_or(u64::MAX, of_budget))
+}
+
+/// The threads that work in the background: one for each job that may run.
+pub(crate) fn threads(options: &Options) -> u32 {
+    match options.tuner {
+        Tuner::Adoc | Tuner::AdocThreads if options.background_threads > 0 => {
+            let slots = u32::try_from(tuner_slots_max(options)).unwrap_or(u32::MAX);
+            options.background_threads.max(slots)
+        }
+        _ => options.background_threads,
     }
 }
 

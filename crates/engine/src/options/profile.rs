@@ -1,7 +1,9 @@
 //! The named profiles: nothing but option values. The names of those that wait for their policy are
 //! known, so that asking for one says so.
 
-use super::{CompactionPriority, Compression, MIB, Options, Preemption, WriteController};
+use super::{
+    CompactionPriority, Compression, GIB, MIB, Options, Preemption, Tuner, WriteController,
+};
 use crate::error::{Error, Result};
 
 /// The profile of [`Options::default`].
@@ -14,6 +16,9 @@ pub(super) const AVAILABLE: &[&str] = &[
     "bolt",
     "bolt-rocksdb",
     "vlsm",
+    "adoc",
+    "adoc-threads",
+    "adoc-batch",
     "rocksdb",
     "rocksdb-limited",
     "rocksdb-autotuned",
@@ -21,7 +26,7 @@ pub(super) const AVAILABLE: &[&str] = &[
 ];
 
 /// The profiles whose policies are not built yet.
-const PLANNED: &[&str] = &["adoc", "triad", "triad-silk", "pebblesdb"];
+const PLANNED: &[&str] = &["triad", "triad-silk", "pebblesdb"];
 
 pub(super) fn options(name: &str) -> Result<Options> {
     let mut options = match name {
@@ -30,6 +35,9 @@ pub(super) fn options(name: &str) -> Result<Options> {
         "bolt" => bolt(leveldb()),
         "bolt-rocksdb" => bolt(rocksdb()),
         "vlsm" => vlsm(),
+        "adoc" => adoc(Tuner::Adoc),
+        "adoc-threads" => adoc(Tuner::AdocThreads),
+        "adoc-batch" => adoc(Tuner::AdocBatch),
         "rocksdb" => rocksdb(),
         "rocksdb-limited" => limited(),
         "rocksdb-autotuned" => auto_tuned(),
@@ -155,6 +163,12 @@ fn vlsm() -> Options {
     family.overlap_aware_tables = true;
     family.intra_level0_compaction = false;
     options
+}
+
+/// ADOC (§5) on RocksDB's shape, from its two job slots and memtables of 64 MB on; or one of the
+/// two alone (§6.4). Debt overflows at 64 GB (§2.3), whatever the device.
+fn adoc(tuner: Tuner) -> Options {
+    Options { tuner, tuner_debt_bytes: Some(64 * GIB), ..rocksdb() }
 }
 
 fn unknown(name: &str) -> Error {

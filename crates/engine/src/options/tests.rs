@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use sateen_control::CfOptions;
+use sateen_control::options::TunerOptions;
+use sateen_control::{CfOptions, ControlOptions};
 
 use super::*;
 
@@ -42,13 +43,51 @@ fn profiles_have_the_shapes_that_control_knows_by_the_same_names() {
         let told = control::column_family(&options, &options.column_family);
         CfOptions { compression_per_level: Vec::new(), ..told }
     };
-    for profile in ["rocksdb", "rocksdb-limited", "rocksdb-autotuned", "silk"] {
+    let like_rocksdb = ["rocksdb", "rocksdb-limited", "rocksdb-autotuned", "silk"];
+    for profile in like_rocksdb.into_iter().chain(["adoc", "adoc-threads", "adoc-batch"]) {
         assert_eq!(shape(profile), CfOptions::rocksdb(), "{profile}");
     }
     assert_eq!(shape("sateen"), CfOptions::sateen());
     assert_eq!(shape("leveldb"), CfOptions::leveldb());
     assert_eq!(shape("bolt"), CfOptions::bolt());
     assert_eq!(shape("vlsm"), CfOptions::vlsm(8 * MIB));
+}
+
+#[test]
+fn what_adoc_adjusts_and_how_far_is_what_the_profile_says() {
+    let told = |profile: &str, changes: &str| {
+        let mut options = Options::profile(profile).unwrap();
+        options.apply_str_list(changes).unwrap();
+        options.validate().unwrap();
+        control::database(&options)
+    };
+    let as_paper = told("adoc", "tuner_slots_max=16");
+    assert_eq!(as_paper.tuner, TunerOptions::adoc(16));
+    assert_eq!(as_paper.slots(), ControlOptions::rocksdb().slots());
+    for (profile, slots, memtables) in
+        [("adoc-threads", true, false), ("adoc-batch", false, true), ("rocksdb", false, false)]
+    {
+        let tuner = told(profile, "").tuner;
+        assert_eq!((tuner.slots, tuner.memtables), (slots, memtables), "{profile}");
+    }
+    assert!(!told("sateen", "").tuner.is_on(), "not by default");
+    assert!(told("adoc", "").tuner.slots_max >= 2, "from the machine");
+
+    // Three memtables in half of the budget; as many in each region.
+    let of_budget = |list| told("adoc", list).tuner.memtable_bytes_max;
+    assert_eq!(of_budget("memory_budget=none"), 512 * MIB);
+    assert_eq!(of_budget("memory_budget=600MiB"), 100 * MIB);
+    assert_eq!(of_budget("memory_budget=8GiB;tuner_memtable_bytes_max=1GiB"), GIB);
+    assert_eq!(of_budget("memory_budget=1200MiB;regions=2"), 100 * MIB);
+}
+
+#[test]
+fn there_are_threads_for_all_slots_that_a_tuner_may_make() {
+    let threads = |list: &str| control::threads(&Options::from_str_list(list).unwrap());
+    assert_eq!(threads("profile=adoc;tuner_slots_max=7"), 7);
+    assert_eq!(threads("profile=adoc;tuner_slots_max=1"), 2);
+    assert_eq!(threads("profile=adoc-batch;tuner_slots_max=7"), 2);
+    assert_eq!(threads("profile=adoc;tuner_slots_max=7;background_threads=0"), 0, "the caller's");
 }
 
 #[test]
@@ -181,6 +220,9 @@ fn contradictions_are_refused_by_name() {
         ("level_multiplier=1", "level_multiplier is 1"),
         ("wal=interval:0", "wal is interval:0"),
         ("block_bytes=0", "block_bytes is 0"),
+        ("tuner_interval=0", "tuner_interval is 0"),
+        ("tuner_slots_max=2000", "tuner_slots_max is 2000"),
+        ("tuner_debt_bytes=0", "tuner_debt_bytes is 0"),
         ("comparator=reverse", "comparator is reverse"),
         ("ttl=1h", "ttl is 1h"),
     ] {

@@ -22,6 +22,15 @@ pub(super) fn database(options: &Options) -> Result<()> {
         (4096..=64 * MIB).contains(&options.slice_bytes_max),
         "4KiB to 64MiB",
     )?;
+    check("tuner_interval", !options.tuner_interval.is_zero(), "above 0")?;
+    check("tuner_slots_max", options.tuner_slots_max <= 1024, "at most 1024, or 0")?;
+    check("tuner_memtable_bytes_max", options.tuner_memtable_bytes_max >= 1, "at least 1")?;
+    check("tuner_debt_time", !options.tuner_debt_time.is_zero(), "above 0")?;
+    check(
+        "tuner_debt_bytes",
+        options.tuner_debt_bytes.is_none_or(|bytes| bytes >= 1),
+        "at least 1, or none",
+    )?;
     check("max_open_files", options.max_open_files >= 16, "at least 16")?;
     check("commit_group_bytes_max", options.commit_group_bytes_max >= 1, "at least 1")?;
     check(

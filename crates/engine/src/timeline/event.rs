@@ -3,7 +3,8 @@
 
 use sateen_control::compaction::CompactionReason;
 use sateen_control::{
-    Admission, ColumnFamilyId, IO_CLASSES, IoClass, JobId, JobResult, PauseReason, StallCause,
+    Adjustment, Admission, ColumnFamilyId, IO_CLASSES, IoClass, JobId, JobResult, PauseReason,
+    StallCause,
 };
 
 /// What a background job is.
@@ -102,6 +103,8 @@ pub enum EventKind {
         /// What background work may write.
         write: u64,
     },
+    /// Job slots, or the size of a column family's memtables from the next one on, are adjusted.
+    Adjusted(Adjustment),
     /// What passed the file system in the period that ends here, by
     /// [`IoClass::index`](crate::vfs::IoClass::index).
     Traffic {

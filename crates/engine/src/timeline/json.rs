@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use sateen_control::{AdmissionState, ColumnFamilyId, IoClass, JobId, JobResult, PauseReason};
+use sateen_control::{
+    AdmissionState, ColumnFamilyId, IoClass, JobId, JobResult, JobSlots, Limit, Overflow,
+    PauseReason,
+};
 
 use super::event::{Event, EventKind, JobInfo, SlowOperation, Step, Worker};
 use super::{JobSpan, Overlap, Overlaps, StepKind, Timeline};
@@ -125,6 +128,7 @@ fn pause_name(reason: PauseReason) -> &'static str {
     match reason {
         PauseReason::Preempted { .. } => "preempted",
         PauseReason::Peak => "peak",
+        PauseReason::Slots => "slots",
     }
 }
 
@@ -229,6 +233,18 @@ impl Timeline {
             }
             EventKind::Bandwidth { client, read, write } => {
                 fields.number("client", client).number("read", read).number("write", write);
+            }
+            EventKind::Adjusted(adjustment) => {
+                match adjustment.limit {
+                    Limit::Slots(JobSlots { flushes, compactions }) => {
+                        fields.number("flushes", flushes).number("compactions", compactions);
+                    }
+                    Limit::Memtable { cf, bytes } => {
+                        fields.text("column_family", &self.family_name(cf));
+                        fields.number("memtable_bytes", bytes);
+                    }
+                }
+                fields.text("cause", adjustment.overflow.map_or("options", Overflow::name));
             }
             EventKind::Traffic { period_ms, read_kib, written_kib } => {
                 fields.number("period_ms", period_ms);
@@ -365,6 +381,21 @@ impl Timeline {
                     });
                 }
             }
+            EventKind::Adjusted(adjustment) => {
+                self.trace_mark(trace, event);
+                match adjustment.limit {
+                    Limit::Slots(JobSlots { flushes, compactions }) => {
+                        trace.counter("job slots", event.at_ns, |fields| {
+                            fields.number("flush", flushes).number("compaction", compactions);
+                        });
+                    }
+                    Limit::Memtable { cf, bytes } => {
+                        trace.counter("memtable bytes", event.at_ns, |fields| {
+                            fields.number(&self.family_name(cf), bytes);
+                        });
+                    }
+                }
+            }
             EventKind::Admission { admission, .. } => {
                 self.trace_mark(trace, event);
                 if let AdmissionState::Delayed { bytes_per_second } = admission.state {
@@ -423,11 +454,12 @@ fn event_name(kind: &EventKind) -> &'static str {
         EventKind::JobStarted(_) => "job started",
         EventKind::JobFinished { .. } => "job finished",
         EventKind::Paused { reason: PauseReason::Preempted { .. }, .. } => "preempted",
-        EventKind::Paused { reason: PauseReason::Peak, .. } => "paused",
+        EventKind::Paused { .. } => "paused",
         EventKind::Resumed { .. } => "resumed",
         EventKind::FinishEarly { .. } => "finish early",
         EventKind::Discarded { .. } => "discarded",
         EventKind::Bandwidth { .. } => "bandwidth",
+        EventKind::Adjusted(_) => "adjusted",
         EventKind::Traffic { .. } => "traffic",
         EventKind::Admission { .. } => "admission",
         EventKind::Stalled { .. } => "stalled",

@@ -19,7 +19,10 @@ use sateen_control::ColumnFamilyId;
 pub use event::{Event, EventKind, JobInfo, OperationKind, SlowOperation, Step, StepKind, Worker};
 pub(crate) use recorder::{Grant, Recorder};
 pub use sateen_control::compaction::CompactionReason;
-pub use sateen_control::{Admission, AdmissionState, JobId, JobResult, PauseReason, StallCause};
+pub use sateen_control::{
+    Adjustment, Admission, AdmissionState, JobId, JobResult, JobSlots, Limit, Overflow,
+    PauseReason, StallCause,
+};
 
 /// Up to where a [`Timeline`] has been brought.
 #[derive(Clone, Copy, Debug, Default)]

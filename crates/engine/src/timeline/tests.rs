@@ -372,6 +372,31 @@ fn a_timeline_brought_up_to_date_has_everything_once() {
     assert!(timeline.steps.is_empty() && timeline.jobs().is_empty());
 }
 
+/// Both kinds of limits, and both kinds of reasons.
+fn adjusted() -> [EventKind; 2] {
+    let slots = Limit::Slots(JobSlots { flushes: 2, compactions: 6 });
+    let memtable = Limit::Memtable { cf: ColumnFamilyId(0), bytes: 128 << 20 };
+    [(slots, Some(Overflow::Level0)), (memtable, None)]
+        .map(|(limit, overflow)| EventKind::Adjusted(Adjustment { limit, overflow }))
+}
+
+#[test]
+fn what_is_adjusted_is_told_with_its_cause() {
+    let recorder = Recorder::new(Clock::now());
+    for kind in adjusted() {
+        recorder.told(Instant(6), kind);
+    }
+    let mut timeline = copy(&recorder);
+    timeline.column_families.insert(ColumnFamilyId(0), "default".to_owned());
+    let value: Value = serde_json::from_str(&timeline.to_json()).unwrap();
+    let [slots, memtable] = [0, 1].map(|at| &value["events"][at]);
+    assert_eq!((&slots["what"], &slots["cause"]), (&"adjusted".into(), &"level0".into()));
+    assert_eq!((&slots["flushes"], &slots["compactions"]), (&2.into(), &6.into()));
+    assert_eq!((&memtable["what"], &memtable["cause"]), (&"adjusted".into(), &"options".into()));
+    assert_eq!(memtable["column_family"], "default");
+    assert_eq!(memtable["memtable_bytes"], 128 << 20);
+}
+
 #[test]
 fn the_json_can_be_read_and_holds_all() {
     let (_db, mut timeline) = worked();
@@ -405,6 +430,7 @@ fn the_trace_is_of_the_form_that_its_viewers_read() {
     recorder.note(Instant(5), &Note::Bandwidth { client: 1, read: 2, write: 3 });
     recorder.told(Instant(6), EventKind::FinishEarly { job: JobId(1) });
     recorder.told(Instant(7), EventKind::Discarded { job: JobId(1) });
+    adjusted().into_iter().for_each(|kind| recorder.told(Instant(8), kind));
     recorder.stall_began(StallCause::Level0Runs);
     recorder.stall_ended(StallCause::Level0Runs, 5);
     timeline.events.extend(copy(&recorder).events);
@@ -438,7 +464,8 @@ fn the_trace_is_of_the_form_that_its_viewers_read() {
             other => panic!("{other}"),
         }
     }
-    assert!(["finish early", "discarded"].iter().all(|name| marks.contains(name)), "{marks:?}");
+    let told = ["finish early", "discarded", "adjusted"];
+    assert!(told.iter().all(|name| marks.contains(name)), "{marks:?}");
     let phases: BTreeSet<_> = events.iter().map(|event| event["ph"].as_str().unwrap()).collect();
     assert_eq!(phases, BTreeSet::from(["C", "M", "X", "i"]));
     for (place, mut slices) in places {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use sateen::metrics::Metrics;
 use sateen::vfs::{Fault, FaultRule, FaultVfs, MemVfs, VfsOperation};
 use sateen::{ColumnFamily, ColumnFamilyOptions, Db, Options, ReadOptions, WalMode, WriteOptions};
 
@@ -94,15 +95,17 @@ fn the_memory_budget_holds_under_the_load_of_several_families() {
     db.close().unwrap();
 }
 
-/// Writers want several times what the device takes.
-#[test]
-fn in_overload_memory_and_level0_are_bounded_and_nothing_is_lost() {
-    const DEVICE: u64 = 20_000_000;
-    const OVERLOAD_BUDGET: u64 = 32 << 20;
-    const OVERLOAD_WRITES: u64 = 30_000;
-    let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
+const OVERLOAD_BUDGET: u64 = 32 << 20;
+const OVERLOAD_WRITES: u64 = 30_000;
+
+fn overload_key(n: u64) -> [u8; 8] {
+    n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()
+}
+
+/// Small sizes of a profile, and a budget for them.
+fn overloaded(profile: &str) -> Options {
     let mut options =
-        Options { memory_budget: Some(OVERLOAD_BUDGET), ..Options::profile("silk").unwrap() };
+        Options { memory_budget: Some(OVERLOAD_BUDGET), ..Options::profile(profile).unwrap() };
     // A log would slow writers down before admission has to.
     options.wal = WalMode::Off;
     let family = &mut options.column_family;
@@ -111,7 +114,14 @@ fn in_overload_memory_and_level0_are_bounded_and_nothing_is_lost() {
     family.level_base_bytes = 4 << 20;
     family.level0_slowdown = 6;
     family.level0_stop = 10;
-    let level0_stop = family.level0_stop;
+    options
+}
+
+/// Writers want several times what the device takes. `look` looks at the metrics meanwhile, all the
+/// time; those of the end are returned. The budget holds, and nothing is lost.
+fn overload(options: Options, look: impl Fn(&Metrics) + Sync) -> Metrics {
+    const DEVICE: u64 = 20_000_000;
+    let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
     let db = Db::open_with(Arc::new(vfs.clone()), "/db", options, &[]).unwrap();
     for operation in [VfsOperation::Read, VfsOperation::Write] {
         vfs.add(FaultRule::new(Fault::Bandwidth(DEVICE)).on(operation));
@@ -119,16 +129,14 @@ fn in_overload_memory_and_level0_are_bounded_and_nothing_is_lost() {
     let over = AtomicBool::new(false);
     let looks = AtomicU64::new(0);
     std::thread::scope(|scope| {
-        let (db, over, looks) = (&db, &over, &looks);
+        let (db, over, looks, look) = (&db, &over, &looks, &look);
         scope.spawn(move || {
             while !over.load(Ordering::Relaxed) {
                 let metrics = db.metrics();
                 let memory = metrics.memory;
                 let bound = OVERLOAD_BUDGET + OVERLOAD_BUDGET / 10;
                 assert!(memory.total() <= bound, "{:?}", memory.owners());
-                let family = &metrics.column_families[0];
-                // The flush that was under way when they were stopped may still come.
-                assert!(family.levels[0].runs <= u64::from(level0_stop) + 1);
+                look(&metrics);
                 looks.fetch_add(1, Ordering::Relaxed);
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -140,7 +148,7 @@ fn in_overload_memory_and_level0_are_bounded_and_nothing_is_lost() {
                     let mut random = Random::new(n);
                     let words = (0..128).flat_map(|_| random.next().to_le_bytes());
                     let value: Vec<u8> = words.collect();
-                    db.put(n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes(), value).unwrap();
+                    db.put(overload_key(n), value).unwrap();
                 }
             }
         };
@@ -153,9 +161,38 @@ fn in_overload_memory_and_level0_are_bounded_and_nothing_is_lost() {
     assert!(waits > 0 && looks.into_inner() > 100, "the device was fast enough: {waits} waits");
     vfs.clear();
     for n in 0..OVERLOAD_WRITES {
-        let value = db.get(n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()).unwrap().unwrap();
+        let value = db.get(overload_key(n)).unwrap().unwrap();
         assert_eq!(value[..8], Random::new(n).next().to_le_bytes());
     }
     assert_sound(&db);
     db.close().unwrap();
+    metrics
+}
+
+#[test]
+fn in_overload_memory_and_level0_are_bounded_and_nothing_is_lost() {
+    let options = overloaded("silk");
+    let level0_stop = u64::from(options.column_family.level0_stop);
+    overload(options, |metrics| {
+        // The flush that was under way when they were stopped may still come.
+        assert!(metrics.column_families[0].levels[0].runs <= level0_stop + 1);
+    });
+}
+
+/// With memtables that grow up to what the budget leaves them, and with more and fewer jobs.
+#[test]
+fn what_is_adjusted_in_overload_stays_within_the_budget() {
+    let mut options = overloaded("adoc");
+    options.tuner_interval = Duration::from_millis(50);
+    options.tuner_hold_time = Duration::ZERO;
+    options.tuner_slots_max = 8;
+    let metrics = overload(options, |metrics| {
+        // Two that wait and one that is written have half of the budget.
+        assert!(metrics.column_families[0].memtable_limit <= OVERLOAD_BUDGET / 2 / 3);
+        let slots = metrics.scheduler.flush_slots + metrics.scheduler.compaction_slots;
+        assert!((2..=8).contains(&slots), "{slots}");
+        assert!(metrics.running_compactions <= 8);
+    });
+    let adjusted = metrics.scheduler.adjustments;
+    assert!(adjusted.iter().sum::<u64>() > 0, "nothing overflowed");
 }

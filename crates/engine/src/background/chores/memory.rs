@@ -67,7 +67,7 @@ impl DbCore {
             let sharers = if used { count } else { count + memtables(family) };
             family.limit_memtable(half / sharers);
             if used {
-                growth += family.memtable_bytes_max() as u64 * memtables(family);
+                growth += family.memtable_bytes_ahead() * memtables(family);
             }
         }
         let memtables = self.memtable_memory().max(growth);

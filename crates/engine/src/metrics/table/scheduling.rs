@@ -1,5 +1,7 @@
 //! What the I/O scheduler believes, gives and has done, and how writers are admitted.
 
+use sateen_control::Overflow;
+
 use super::text::seconds;
 use super::{Family, counter, gauge};
 
@@ -62,10 +64,11 @@ pub(super) const SCHEDULING: &[Family] = &[
         "sateen_pauses_total",
         "pauses",
         "Compactions that were paused, by reason (preempted: one out of level 0 needed the slot, \
-         peak: clients needed the device).",
+         peak: clients needed the device, slots: there were fewer slots).",
         |m, s| {
             s.labelled(&[("reason", "preempted")], m.scheduler.preemptions);
             s.labelled(&[("reason", "peak")], m.scheduler.peak_pauses);
+            s.labelled(&[("reason", "slots")], m.scheduler.slot_pauses);
         },
     ),
     counter(
@@ -74,6 +77,35 @@ pub(super) const SCHEDULING: &[Family] = &[
         "Compactions that were told to end early for one out of level 0.",
         |m, s| {
             s.number(m.scheduler.early_ends);
+        },
+    ),
+    gauge(
+        "sateen_job_slots",
+        "jobs",
+        "Jobs that may run at a time, by kind (flush, compaction).",
+        |m, s| {
+            s.labelled(&[("kind", "flush")], m.scheduler.flush_slots);
+            s.labelled(&[("kind", "compaction")], m.scheduler.compaction_slots);
+        },
+    ),
+    gauge(
+        "sateen_memtable_limit_bytes",
+        "bytes",
+        "At what size a memtable is sealed, from the next one on, by column family; where it has \
+         regions, the largest.",
+        |m, s| {
+            s.by_family(m, |family| family.memtable_limit);
+        },
+    ),
+    counter(
+        "sateen_adjustments_total",
+        "adjustments",
+        "How often job slots or the size of memtables were adjusted, by what had overflowed \
+         (level0, redundancy, memory).",
+        |m, s| {
+            for (overflow, count) in Overflow::ALL.iter().zip(m.scheduler.adjustments) {
+                s.labelled(&[("overflow", overflow.name())], count);
+            }
         },
     ),
     gauge(

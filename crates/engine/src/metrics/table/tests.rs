@@ -168,6 +168,8 @@ fn busy() -> Metrics {
     metrics.memory = MemoryUse { block_cache: 4096, budget: 1 << 20, ..MemoryUse::default() };
     metrics.scheduler.device_write_bandwidth = 200;
     metrics.scheduler.preemptions = 4;
+    metrics.scheduler.compaction_slots = 3;
+    metrics.scheduler.adjustments = [0, 5, 0];
     metrics.health = "degraded";
     metrics
 }
@@ -194,6 +196,8 @@ fn the_text_is_valid_and_holds_the_numbers() {
     let device_write = [("operation", "write")];
     assert_eq!(value("sateen_device_bandwidth_bytes_per_second", &device_write), 200.0);
     assert_eq!(value("sateen_pauses_total", &[("reason", "preempted")]), 4.0);
+    assert_eq!(value("sateen_job_slots", &[("kind", "compaction")]), 3.0);
+    assert_eq!(value("sateen_adjustments_total", &[("overflow", "redundancy")]), 5.0);
     assert_eq!(value("sateen_writes_stopped", &[("cf", "default")]), 0.0);
     assert_eq!(value("sateen_writes_stopped", &[("cf", "a \"quoted\\\nname")]), 1.0);
     assert_eq!(value("sateen_memory_bytes", &[("owner", "block_cache")]), 4096.0);

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use sateen::{
-    CompactionPriority, Compression, Options, Regions, StatisticsLevel, WalMode, WalRecovery,
-    WriteController,
+    CompactionPriority, Compression, Options, Regions, StatisticsLevel, Tuner, WalMode,
+    WalRecovery, WriteController,
 };
 
 use crate::common::{Random, small, tiny};
 
 /// How many fixed sets there are.
-pub(crate) const FIXED: usize = 50;
+pub(crate) const FIXED: usize = 54;
 
 /// The fixed set of that number, with its name.
 #[expect(clippy::too_many_lines, reason = "a table, easiest read in one piece")]
@@ -223,12 +223,24 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
             options = small(name, 4 << 10);
             name
         }
+        48..51 => {
+            let name = ["adoc", "adoc-threads", "adoc-batch"][number - 48];
+            options = small(name, 4 << 10);
+            adjusted_often(&mut options);
+            name
+        }
+        51 => {
+            options = small("sateen", 4 << 10);
+            options.tuner = Tuner::Adoc;
+            adjusted_often(&mut options);
+            "sateen, adjusted"
+        }
         38 => {
             family.table_bytes = 256;
             family.compaction_files = false;
             "a file for each table"
         }
-        48 => {
+        52 => {
             family.level0_stripe_bytes = 0;
             family.group_compaction_bytes = 0;
             "level 0 as it hangs together, one table at a time"
@@ -239,6 +251,18 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
         }
     };
     (name, options)
+}
+
+/// At every look, back and forth, and with overflows that come early.
+fn adjusted_often(options: &mut Options) {
+    options.tuner_interval = Duration::from_nanos(1);
+    options.tuner_hold_time = Duration::ZERO;
+    options.tuner_slots_max = 8;
+    options.tuner_debt_bytes = Some(64 << 10);
+    let family = &mut options.column_family;
+    family.memtables_max = 4;
+    family.level0_trigger = 2;
+    family.level0_slowdown = 4;
 }
 
 /// A random set. All take any data that another left behind: `levels` and `wal_dir` stay.
@@ -266,6 +290,14 @@ pub(crate) fn random(random: &mut Random) -> Options {
     options.memory_budget = random.one_in(4).then_some(1 << 20);
     if random.one_in(4) {
         options.write_controller = WriteController::Off;
+    }
+    if random.one_in(3) {
+        let each = [Tuner::Adoc, Tuner::AdocThreads, Tuner::AdocBatch];
+        options.tuner = each[random.below(3) as usize];
+        options.tuner_interval = Duration::from_nanos(1);
+        options.tuner_hold_time = Duration::from_secs(60 * random.below(2));
+        options.tuner_slots_max = 1 + random.below(8) as u32;
+        options.tuner_debt_bytes = random.one_in(2).then_some(16 << 10);
     }
     let family = &mut options.column_family;
     family.memtable_bytes = 1 << random.below(15);
