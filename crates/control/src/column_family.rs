@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use crate::compaction::{
     CompactionChain, CompactionPicker, CompactionPlan, InFlight, LevelScore, LevelTargets,
-    LeveledPicker, ManualCompaction, ManualStep, PickContext, SparseTables, Stripes, level0_runs,
-    pending_compaction_bytes, scores, stripes,
+    ManualCompaction, ManualStep, PickContext, SparseTables, Stripes, level0_runs,
+    pending_compaction_bytes, picker, scores, stripes,
 };
 use crate::event::Action;
-use crate::options::{BottommostLevelCompaction, CfOptions};
+use crate::options::{BottommostLevelCompaction, CfOptions, CompactionStyle};
 use crate::scheduler::{FILL, Smoothed};
 use crate::tuner::Overflows;
 use crate::types::{FileId, Instant, IoClass, JobId, RequestId, UserKey};
@@ -102,7 +102,7 @@ impl ColumnFamily {
             adjusted_memtable_bytes: None,
             version,
             pending_bytes: 0,
-            picker: Box::new(LeveledPicker),
+            picker: picker(options.compaction_style),
             stripes: Stripes::default(),
             level0_runs: 0,
             sealed: 0,
@@ -276,8 +276,11 @@ impl ColumnFamily {
             true => run,
             false => run.saturating_mul(trigger).max(self.version.level(0).bytes()),
         };
-        let base = self.version.level(self.targets.base_level).bytes();
-        1 + base / merged.max(1)
+        let rewritten = match self.options.compaction_style {
+            CompactionStyle::Leveled => self.version.level(self.targets.base_level).bytes(),
+            CompactionStyle::Guards => 0,
+        };
+        1 + rewritten / merged.max(1)
     }
 
     /// Whether level 0 has more runs than two compactions out of it begin with.

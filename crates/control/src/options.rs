@@ -259,6 +259,27 @@ pub enum BottommostLevelCompaction {
     Force,
 }
 
+/// How tables are arranged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CompactionStyle {
+    /// One run in each level but level 0.
+    #[default]
+    Leveled,
+    /// Several runs in each level, cut at guards (PebblesDB).
+    Guards,
+}
+
+impl CompactionStyle {
+    /// The name in the manifest.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            CompactionStyle::Leveled => "leveled",
+            CompactionStyle::Guards => "guards",
+        }
+    }
+}
+
 /// How a level is compressed: a number that means something to the engine only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CompressionCode(pub u8);
@@ -266,6 +287,11 @@ pub struct CompressionCode(pub u8);
 /// What concerns one column family.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CfOptions {
+    /// How tables are arranged. Fixed while the database is open.
+    pub compaction_style: CompactionStyle,
+    /// With guards: runs of a level that share keys from which on they go down, or are merged in
+    /// the deepest level. At least 2.
+    pub guard_runs_max: u32,
     /// Levels, level 0 included: 2 to [`LEVELS_MAX`]. Fixed for the life of a version.
     pub num_levels: usize,
     /// The bytes at which a memtable is sealed. Control only reads it to judge fill rates.
@@ -349,6 +375,8 @@ impl CfOptions {
     #[must_use]
     pub fn rocksdb() -> CfOptions {
         CfOptions {
+            compaction_style: CompactionStyle::Leveled,
+            guard_runs_max: 8,
             num_levels: 7,
             write_buffer_size: 64 * MIB,
             max_write_buffer_number: 2,
@@ -429,6 +457,20 @@ impl CfOptions {
             group_compaction_bytes: 64 * MIB,
             compaction_pri: CompactionPri::MinOverlappingRatio,
             ..CfOptions::leveldb()
+        }
+    }
+
+    /// PebblesDB's fragmented levels on RocksDB's sizes, which count from level 1 on: the profile
+    /// `pebblesdb`.
+    #[must_use]
+    pub fn pebblesdb() -> CfOptions {
+        CfOptions {
+            compaction_style: CompactionStyle::Guards,
+            level_compaction_dynamic_level_bytes: false,
+            soft_pending_compaction_bytes_limit: 0,
+            hard_pending_compaction_bytes_limit: 0,
+            intra_level0_compaction: false,
+            ..CfOptions::rocksdb()
         }
     }
 

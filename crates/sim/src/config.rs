@@ -20,6 +20,7 @@ pub const POLICY_NAMES: &[&str] = &[
     "rocksdb-limited",
     "rocksdb-autotuned",
     "leveldb",
+    "pebblesdb",
 ];
 
 /// What of the device's bandwidth the fixed limiter of `rocksdb-limited` leaves to background
@@ -93,6 +94,7 @@ impl Policy {
                 family = CfOptions::bolt();
             }
             "vlsm" => family = CfOptions::vlsm(VLSM_TABLE_BYTES),
+            "pebblesdb" => family = CfOptions::pebblesdb(),
             other => {
                 return Err(Error::usage(format!(
                     "no policy is named {other:?}; there are: {}",

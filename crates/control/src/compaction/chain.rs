@@ -3,6 +3,7 @@
 
 use super::leveled::next_out_of_level0;
 use super::{PickContext, Span};
+use crate::options::CompactionStyle;
 
 /// The longest chain that a version could ask for, if level 0 were full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +24,10 @@ impl CompactionChain {
         let mut moving = level0.map(Span::bytes).sum::<u64>();
         let bytes = inputs.iter().map(Span::bytes).sum();
         let mut chain = CompactionChain { length: 1, bytes };
+        // Where nothing below is rewritten nothing has to make room.
+        if context.options.compaction_style == CompactionStyle::Guards {
+            return chain;
+        }
         let version = context.version;
         for level in context.targets.base_level..context.last_level() {
             let own = version.level(level).bytes();

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::gap::GapFinder;
+use super::guards::is_guard;
 use super::plan::{CompactionPlan, OutputSplit};
 use crate::options::CfOptions;
 use crate::types::UserKey;
@@ -32,7 +33,7 @@ pub struct OutputCutter {
     overlap_bytes: u64,
     /// How often the current table has crossed grandparent boundaries.
     crossings: u64,
-    /// The plan's breaks that are above the last key seen, the last one first.
+    /// The plan's breaks and the guards that are above the last key seen, the last one first.
     breaks: Vec<UserKey>,
     /// If tables end at gaps.
     gaps: Option<GapFinder>,
@@ -66,7 +67,12 @@ impl OutputCutter {
         let below = plan.below.iter().find(|below| level > 0 && below.level == level + 1);
         let run = below.map(|below| below.run.clone()).unwrap_or_default();
         let rank = below.map_or(0, |below| below.overlap.start);
-        let breaks = plan.breaks.iter().rev().cloned().collect();
+        let guards: &[UserKey] = match &plan.split {
+            OutputSplit::AtGuards { guards, .. } => guards,
+            _ => &[],
+        };
+        let mut breaks: Vec<_> = plan.breaks.iter().chain(guards).cloned().collect();
+        breaks.sort_unstable_by(|a, b| b.cmp(a));
         OutputCutter::over(plan.split.clone(), run, rank, breaks)
     }
 
@@ -150,6 +156,9 @@ impl OutputCutter {
                 aligned
                     && (skips && crossed.bytes > target_bytes / 8
                         || bytes >= target_bytes / 100 * early.min(EARLY_PERCENT_MAX))
+            }
+            OutputSplit::AtGuards { bits, target_bytes, .. } => {
+                bytes >= *target_bytes || is_guard(user_key, *bits)
             }
             OutputSplit::ByOverlap { bytes_min, bytes_max, times } => {
                 let overlap_bytes = self.overlap_bytes + crossed.bytes;

@@ -32,14 +32,17 @@ impl EarlyEnd {
 }
 
 impl CompactionPlan {
-    /// Where the job may end early; `None`: nowhere. Out of level 0 it may not: of two of its runs
-    /// the older must not stay while the newer goes below it.
+    /// Where the job may end early; `None`: nowhere. Out of a level with several runs it may not: of
+    /// two of them the older must not stay while the newer goes below it.
     #[must_use]
     pub fn early_end(&self) -> Option<EarlyEnd> {
         let below = self.rewrite.iter().filter(|input| input.level == self.output_level);
         let above = self.rewrite.iter().filter(|input| input.level != self.output_level);
         let above = above.flat_map(|input| &input.tables).map(|table| &table.largest).min();
-        (self.start_level() > 0).then(|| EarlyEnd {
+        let mut levels: Vec<_> = self.rewrite.iter().map(|input| input.level).collect();
+        levels.sort_unstable();
+        let one_run_each = levels.windows(2).all(|pair| pair[0] < pair[1]);
+        (self.start_level() > 0 && one_run_each).then(|| EarlyEnd {
             above: above.cloned(),
             below: below.flat_map(|input| input.tables.iter().cloned()).collect(),
             at: 0,

@@ -9,7 +9,7 @@ use super::group::pick_group;
 use super::plan::{CompactionPlan, CompactionReason};
 use super::stripes::ranks;
 use super::{Bounds, CompactionPicker, PickContext, Span, hull, union};
-use crate::options::CompactionPri;
+use crate::options::{CompactionPri, CompactionStyle};
 use crate::types::{Epoch, JobId, UserKey};
 use crate::version::{Run, TableMeta};
 
@@ -257,7 +257,9 @@ pub(super) fn next_out_of_level0<'a>(context: &PickContext<'a>) -> Option<Vec<Sp
         return Some(inputs);
     }
     let inputs = going_down(context, context.version.level(0).runs())?;
-    let below = context.overlap(context.targets.base_level, hull(&inputs)?);
+    let leveled = context.options.compaction_style == CompactionStyle::Leveled;
+    let below = hull(&inputs).filter(|_| leveled);
+    let below = below.and_then(|bounds| context.overlap(context.targets.base_level, bounds));
     Some(inputs.into_iter().chain(below).collect())
 }
 

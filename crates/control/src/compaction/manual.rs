@@ -2,10 +2,11 @@
 //! tables at a time, so that it shares the machine with other work; then, if wished, that level is
 //! rewritten in place. What the request itself has written is not rewritten again.
 
+use super::guards::{deepest, whole_group};
 use super::leveled::level0_closure;
 use super::plan::{CompactionPlan, CompactionReason};
 use super::{Bounds, PickContext, Span, hull, union};
-use crate::options::BottommostLevelCompaction;
+use crate::options::{BottommostLevelCompaction, CompactionStyle};
 use crate::types::{Epoch, RequestId, TableId, UserKey};
 use crate::version::{TableMeta, Version};
 
@@ -20,8 +21,10 @@ pub struct ManualCompaction {
     /// Tables with larger ids were written after the request.
     table_id_max: TableId,
     level: u8,
-    /// The largest key of the level that has been dealt with.
+    /// The largest key of the level that has been dealt with; of all levels if they go down at once.
     cursor: Option<UserKey>,
+    /// All levels go down at once.
+    at_once: bool,
 }
 
 /// What to do next for a request.
@@ -46,12 +49,24 @@ impl ManualCompaction {
         version: &Version,
     ) -> ManualCompaction {
         let table_id_max = version.table_id_max();
-        ManualCompaction { request, begin, end, bottommost, table_id_max, level: 0, cursor: None }
+        ManualCompaction {
+            request,
+            begin,
+            end,
+            bottommost,
+            table_id_max,
+            level: 0,
+            cursor: None,
+            at_once: false,
+        }
     }
 
     /// The plan is part of the current version: go on behind it.
     pub fn done(&mut self, plan: &CompactionPlan) {
-        if self.level == 0 {
+        if self.at_once {
+            let last = plan.inputs().flat_map(|input| &input.tables).map(|t| &t.largest).max();
+            self.cursor = last.cloned().max(self.cursor.take());
+        } else if self.level == 0 {
             // The plan took all of the range that was in level 0 at some time since the request.
             self.level = 1;
         } else if plan.start_level() == self.level {
@@ -63,6 +78,10 @@ impl ManualCompaction {
 
     /// What to do next.
     pub fn step(&mut self, context: &PickContext<'_>) -> ManualStep {
+        self.at_once = context.options.compaction_style == CompactionStyle::Guards;
+        if self.at_once {
+            return self.step_groups(context).unwrap_or(ManualStep::Done);
+        }
         loop {
             let plan = if self.level == 0 {
                 self.step_level0(context)
@@ -127,6 +146,38 @@ impl ManualCompaction {
         let (rewrite, settle) = if one { (vec![], inputs) } else { (inputs, vec![]) };
         let plan = context.plan(CompactionReason::Manual, &rewrite, &settle, (base, Epoch(0)))?;
         Some(ManualStep::Plan(Box::new(plan)))
+    }
+
+    /// What hangs together through all levels into the deepest one, as its oldest run: a level with
+    /// several runs cannot go down a few tables at a time.
+    fn step_groups(&mut self, context: &PickContext<'_>) -> Option<ManualStep> {
+        let target = deepest(context.version).max(1);
+        loop {
+            let group = whole_group(context.version, |run| self.first_rank(run))?;
+            let (smallest, largest) = hull(&group)?;
+            if self.end.as_ref().is_some_and(|end| end < smallest) {
+                return None;
+            }
+            if !context.may_take(&group, target) {
+                return Some(ManualStep::Blocked);
+            }
+            let alone = group.len() == 1 && !group.iter().any(|span| self.rewrites(span));
+            let arrived = |span: &Span<'_>| (span.level, span.run.epoch()) == (target, Epoch(0));
+            if alone && group.iter().all(arrived) {
+                self.cursor = Some(largest.clone());
+                continue;
+            }
+            let same = |span: &Span<'_>| context.same_compression(span.level, target);
+            let settles = alone && group.iter().all(same);
+            let (rewrite, settle) = if settles { (vec![], group) } else { (group, vec![]) };
+            let output = (target, Epoch(0));
+            let plan = context.plan(CompactionReason::Manual, &rewrite, &settle, output)?;
+            return Some(ManualStep::Plan(Box::new(plan)));
+        }
+    }
+
+    fn rewrites(&self, span: &Span<'_>) -> bool {
+        span.tables().any(|table| self.is_rewritten(table))
     }
 
     /// The next tables of this level, as many as one compaction takes, into the level below.

@@ -6,6 +6,7 @@ mod cutter;
 mod early_end;
 mod gap;
 mod group;
+mod guards;
 mod in_flight;
 mod leveled;
 mod manual;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 pub use chain::CompactionChain;
 pub use cutter::OutputCutter;
 pub use early_end::EarlyEnd;
+pub use guards::GuardsPicker;
 pub use in_flight::{ClaimError, InFlight};
 pub use leveled::LeveledPicker;
 pub use manual::{ManualCompaction, ManualStep};
@@ -32,7 +34,7 @@ pub(crate) use sparse::SparseTables;
 pub use sparse::{FileSpace, sparse_files};
 pub use stripes::{Stripes, stripes};
 
-use crate::options::CfOptions;
+use crate::options::{CfOptions, CompactionStyle};
 use crate::types::{ColumnFamilyId, Epoch, IoClass, JobId, UserKey};
 use crate::version::{Run, TableMeta, Version};
 
@@ -125,6 +127,15 @@ fn hull<'a: 's, 's>(spans: impl IntoIterator<Item = &'s Span<'a>>) -> Option<Bou
     bounds.reduce(|hull, next| union(hull, Some(next)))
 }
 
+/// Who picks where tables are arranged like that.
+#[must_use]
+pub fn picker(style: CompactionStyle) -> Box<dyn CompactionPicker> {
+    match style {
+        CompactionStyle::Leveled => Box::new(LeveledPicker),
+        CompactionStyle::Guards => Box::new(GuardsPicker),
+    }
+}
+
 impl<'a> PickContext<'a> {
     /// Whose compaction is picked.
     #[must_use]
@@ -194,7 +205,8 @@ impl<'a> PickContext<'a> {
         let bounds = hull(&all)?;
         let start_level = all.iter().map(|span| span.level).min()?;
         let base_level = self.targets.base_level;
-        let oldest = all.iter().filter(|span| span.level == 0).map(|span| span.run.epoch()).min();
+        let replaced = all.iter().filter(|span| span.level == output_level);
+        let oldest = replaced.map(|span| span.run.epoch()).min().unwrap_or(output_epoch);
         let score = self.scores.iter().find(|score| score.level == start_level);
         Some(CompactionPlan {
             cf: self.cf(),
@@ -204,18 +216,21 @@ impl<'a> PickContext<'a> {
             drop: Vec::new(),
             output_level,
             output_epoch,
-            split: self.split(output_level),
+            split: self.split(output_level, bounds),
             breaks: Vec::new(),
             compression: self.options.compression(output_level, base_level),
             class: if start_level == 0 { IoClass::L0 } else { IoClass::Deep(start_level) },
             compact_pointer: None,
             score: score.map_or(0.0, |score| score.score),
-            below: self.below(output_level, oldest.unwrap_or_default(), bounds),
+            below: self.below(output_level, oldest, bounds),
         })
     }
 
-    /// Where tables of `level` end.
-    fn split(&self, level: u8) -> OutputSplit {
+    /// Where tables that are written into `level` within `bounds` end.
+    fn split(&self, level: u8, bounds: Bounds<'_>) -> OutputSplit {
+        if self.options.compaction_style == CompactionStyle::Guards {
+            return guards::split(self, level, bounds);
+        }
         let target_bytes = self.options.target_file_size(level, self.targets.base_level);
         if self.options.overlap_aware && level == self.targets.base_level {
             let times = self.options.good_overlap();
@@ -233,10 +248,11 @@ impl<'a> PickContext<'a> {
         }
     }
 
-    /// Everything older than what is written into `level` that shares keys with `bounds`.
+    /// Everything older than what is written into `level` that shares keys with `bounds`. `oldest`:
+    /// of what that replaces in `level`, or itself.
     fn below(&self, level: u8, oldest: Epoch, bounds: Bounds<'_>) -> Vec<Below> {
-        let older = self.version.level(0).runs().iter();
-        let older = older.filter(|run| level == 0 && run.epoch() < oldest).map(|run| (0, run));
+        let older = self.version.level(level).runs().iter();
+        let older = older.filter(|run| run.epoch() < oldest).map(|run| (level, run));
         let deeper = (level + 1..=self.last_level())
             .flat_map(|level| self.version.level(level).runs().iter().map(move |run| (level, run)));
         older

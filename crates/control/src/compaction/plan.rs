@@ -90,6 +90,15 @@ pub enum OutputSplit {
         /// How many times its own size a table may overlap.
         times: u64,
     },
+    /// At guards, and by size between them (PebblesDB).
+    AtGuards {
+        /// Those that are known, ascending.
+        guards: Vec<UserKey>,
+        /// One key in two to the power of this is one, whether it is known or not.
+        bits: u32,
+        /// The size aimed at.
+        target_bytes: u64,
+    },
 }
 
 /// A compaction: a value that says everything a job needs to know, and prints as one line.

@@ -3,8 +3,9 @@
 //! at all tables of level 0, overlap-aware tables at those of the base level.
 
 use super::in_flight::InFlight;
+use super::guards;
 use super::stripes::depth;
-use crate::options::CfOptions;
+use crate::options::{CfOptions, CompactionStyle};
 use crate::version::{LEVELS_MAX, Run, TableMeta, Version};
 
 /// Dynamic levels multiply scores above 1 by this, so that what lies between 1 and it can be said
@@ -165,9 +166,13 @@ pub fn scores(
     targets: &LevelTargets,
     in_flight: &InFlight,
 ) -> Vec<LevelScore> {
+    let level0 = level0_score(version, options, targets, in_flight);
+    if options.compaction_style == CompactionStyle::Guards {
+        return guards::scores(version, options, targets, in_flight, level0);
+    }
     let last = level_number(version.levels().len() - 1);
     let mut scores = Vec::with_capacity(version.levels().len());
-    scores.push(LevelScore { level: 0, score: level0_score(version, options, targets, in_flight) });
+    scores.push(LevelScore { level: 0, score: level0 });
     // Bytes that are about to arrive from above: a level they dwarf waits for them.
     let mut arriving = version.level(0).bytes();
     for level in 1..last {
@@ -280,6 +285,9 @@ pub fn pending_compaction_bytes(
     options: &CfOptions,
     targets: &LevelTargets,
 ) -> u64 {
+    if options.compaction_style == CompactionStyle::Guards {
+        return guards::pending_bytes(version, options, targets);
+    }
     let levels = version.levels().len();
     let level0 = version.level(0);
     let triggered = level0.runs().len() as u64

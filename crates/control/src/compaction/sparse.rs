@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use super::plan::{CompactionPlan, CompactionReason};
 use super::{PickContext, Span};
-use crate::types::{Epoch, FileId, TableId, UserKey};
-use crate::version::Version;
+use crate::types::{FileId, TableId, UserKey};
+use crate::version::{Run, Version};
 
 /// Of all that is live so much may be kept back by files that do not give back what is dead: one
 /// part in so many.
@@ -93,20 +93,27 @@ impl SparseTables {
     /// Forgets those that are gone.
     fn keep_those_of(&mut self, version: &Version) {
         self.0.retain(|(level, smallest, id)| {
-            let run = version.level(*level).sorted();
-            run.is_some_and(|run| run.locate(smallest, *id).is_some())
+            let runs = version.level(*level).runs();
+            runs.iter().any(|run| run.locate(smallest, *id).is_some())
         });
     }
 
-    /// The next of them, all of one level.
+    /// The next of them, all of one run.
     pub(crate) fn pick(&mut self, context: &PickContext<'_>) -> Option<CompactionPlan> {
         self.keep_those_of(context.version);
         let levels: BTreeSet<_> = self.0.iter().map(|table| table.0).collect();
-        levels.into_iter().find_map(|level| self.pick_level(context, level))
+        levels.into_iter().find_map(|level| {
+            let runs = context.version.level(level).runs();
+            runs.iter().find_map(|run| self.pick_run(context, level, run))
+        })
     }
 
-    fn pick_level(&self, context: &PickContext<'_>, level: u8) -> Option<CompactionPlan> {
-        let run = context.version.level(level).sorted()?;
+    fn pick_run(
+        &self,
+        context: &PickContext<'_>,
+        level: u8,
+        run: &Run,
+    ) -> Option<CompactionPlan> {
         let bytes_max = context.options.compaction_bytes_max().min(PLAN_BYTES_MAX);
         let mut bytes = 0;
         let mut spans: Vec<Span<'_>> = Vec::new();
@@ -134,7 +141,7 @@ impl SparseTables {
                 _ => spans.push(span),
             }
         }
-        let output = (level, Epoch(0));
+        let output = (level, run.epoch());
         let mut plan = context.plan(CompactionReason::SparseFile, &spans, &[], output)?;
         let starts = spans.iter().skip(1).filter_map(Span::bounds);
         plan.score = 0.0;

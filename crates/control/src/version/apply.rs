@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Level, Run, TableMeta, Version, VersionEdit};
+use crate::options::CompactionStyle;
 use crate::types::{ColumnFamilyId, Epoch, TableId};
 
 /// What contradicts what.
@@ -25,7 +26,8 @@ pub enum EditError {
         /// How many levels there are.
         levels: usize,
     },
-    /// Levels 1 and deeper have one run, of epoch 0; level 0 has no run of epoch 0.
+    /// Level 0 has no run of epoch 0, and levels 1 and deeper one run, of epoch 0, unless they have
+    /// guards.
     Epoch {
         /// The level.
         level: u8,
@@ -120,6 +122,9 @@ impl Version {
         }
         let mut next = self.clone();
         next.number += 1;
+        if let Some(style) = &edit.style {
+            next.style = Some(style.clone());
+        }
         next.remove_tables(edit)?;
         next.add_tables(edit)?;
         for (level, key) in &edit.compact_pointers {
@@ -129,13 +134,16 @@ impl Version {
         if let Some(log) = edit.log_number {
             next.log_number = next.log_number.max(log);
         }
-        if let Some(style) = &edit.style {
-            next.style = Some(style.clone());
-        }
         if !edit.shared_files.is_empty() {
             Arc::make_mut(&mut next.shared_files).extend(&edit.shared_files);
         }
         Ok(next)
+    }
+
+    /// Whether `level` may have a run of `epoch`.
+    fn may_have(&self, level: u8, epoch: Epoch) -> bool {
+        let guards = self.style.as_deref() == Some(CompactionStyle::Guards.name());
+        if level == 0 { epoch != Epoch(0) } else { epoch == Epoch(0) || guards }
     }
 
     fn check_level(&self, level: u8) -> Result<(), EditError> {
@@ -176,7 +184,7 @@ impl Version {
             let (group, rest) = added.split_at(same);
             added = rest;
             self.check_level(number)?;
-            if (number == 0) == (epoch == Epoch(0)) {
+            if !self.may_have(number, epoch) {
                 return Err(EditError::Epoch { level: number, epoch });
             }
             for a in group {
@@ -212,6 +220,10 @@ impl Version {
         let mut seen = BTreeSet::new();
         for (number, level) in (0u8..).zip(&self.levels) {
             validate_level(number, level)?;
+            let mut epochs = level.runs.iter().map(Run::epoch);
+            if let Some(epoch) = epochs.find(|epoch| !self.may_have(number, *epoch)) {
+                return Err(EditError::Epoch { level: number, epoch });
+            }
             for table in level.runs.iter().flat_map(Run::iter) {
                 if !seen.insert(table.id) {
                     return Err(EditError::Duplicate { table: table.id });
@@ -254,9 +266,6 @@ fn validate_level(number: u8, level: &Level) -> Result<(), EditError> {
     }
     let (mut bytes, mut tables) = (0, 0);
     for run in &level.runs {
-        if (number == 0) == (run.epoch() == Epoch(0)) {
-            return Err(EditError::Epoch { level: number, epoch: run.epoch() });
-        }
         let mut previous: Option<&Arc<TableMeta>> = None;
         for table in run {
             if table.smallest > table.largest {

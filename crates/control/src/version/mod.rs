@@ -30,8 +30,6 @@ pub struct Level {
     runs: Vec<Run>,
     bytes: u64,
     tables: usize,
-    /// The keys at which runs may be cut (FLSM). Empty for the leveled shape.
-    guards: Arc<[UserKey]>,
 }
 
 impl Level {
@@ -48,7 +46,7 @@ impl Level {
         self.position(epoch).ok().and_then(|at| self.runs.get(at))
     }
 
-    /// The only run of a level that has at most one.
+    /// The newest run: the only one of a level that has at most one.
     #[must_use]
     #[inline]
     pub fn sorted(&self) -> Option<&Run> {
@@ -74,12 +72,6 @@ impl Level {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.tables == 0
-    }
-
-    /// The keys at which runs may be cut (FLSM); empty for the leveled shape.
-    #[must_use]
-    pub fn guards(&self) -> &[UserKey] {
-        &self.guards
     }
 
     /// Where the run of `epoch` is, or where it would have to be inserted.
@@ -158,6 +150,13 @@ impl Version {
     #[must_use]
     pub fn compact_pointer(&self, level: u8) -> Option<&UserKey> {
         self.compact_pointers.get(usize::from(level))?.as_ref()
+    }
+
+    /// Whether all levels but level 0 have one run at most, as the leveled shape wants them.
+    #[must_use]
+    pub fn is_leveled(&self) -> bool {
+        let mut runs = self.levels.iter().skip(1).flat_map(|level| level.runs());
+        runs.all(|run| run.epoch() == Epoch(0))
     }
 
     /// Logs below this number hold nothing of this column family that is not in tables.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sateen_control::compaction::{
-    CompactionPicker, FileSpace, InFlight, LevelTargets, LeveledPicker, PickContext, Stripes,
+    CompactionPicker, FileSpace, InFlight, LevelTargets, PickContext, Stripes, picker,
     pending_compaction_bytes, scores, sparse_files, stripes,
 };
 use sateen_control::options::BottommostLevelCompaction;
@@ -156,17 +156,19 @@ impl World {
         let mut options = match line.words.get(profile) {
             Some(&"leveldb") => CfOptions::leveldb(),
             Some(&"rocksdb") => CfOptions::rocksdb(),
+            Some(&"pebblesdb") => CfOptions::pebblesdb(),
             Some(other) => panic!("unknown profile {other}"),
             None => self.options.get(&cf).cloned().unwrap_or_default(),
         };
         for (key, value) in &line.values {
             set_cf(&mut options, key, value);
         }
-        let levels = options.levels();
+        let style = options.compaction_style.name().to_owned();
+        let version = Arc::new(Version::new(cf, options.levels()).with_style(style));
         let known = self.options.insert(cf, options.clone()).is_some();
         if self.plane.is_none() {
             self.in_flight = InFlight::default();
-            self.versions.insert(cf, Arc::new(Version::new(cf, levels)));
+            self.versions.insert(cf, version);
             (self.last_table, self.last_job) = (0, 0);
             return String::new();
         }
@@ -174,7 +176,6 @@ impl World {
         if known {
             return self.event(Event::CfOptionsChanged { cf, options });
         }
-        let version = Arc::new(Version::new(cf, levels));
         self.versions.insert(cf, version.clone());
         self.event(Event::ColumnFamilyAdded { options, version })
     }
@@ -270,7 +271,7 @@ impl World {
             level0_only,
             level0_first: false,
         };
-        let Some(plan) = LeveledPicker.pick(&context) else { return "nothing\n".into() };
+        let Some(plan) = picker(options.compaction_style).pick(&context) else { return "nothing\n".into() };
         let mut out = format!("{plan}\n");
         if let Some((level, key)) = &plan.compact_pointer {
             writeln!(out, "pointer L{level} {}", String::from_utf8_lossy(key)).unwrap();

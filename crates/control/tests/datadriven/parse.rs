@@ -67,6 +67,7 @@ pub(crate) fn set_cf(options: &mut CfOptions, key: &str, value: &str) {
     let n = || number(value);
     let small = || u32::try_from(number(value)).unwrap();
     match key {
+        "guard-runs" => options.guard_runs_max = small(),
         "levels" => options.num_levels = n() as usize,
         "memtable" => options.write_buffer_size = n(),
         "memtables" => options.max_write_buffer_number = small(),

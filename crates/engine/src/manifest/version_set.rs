@@ -351,8 +351,8 @@ impl VersionSet {
         Ok(versions)
     }
 
-    /// Gives a recovered family's version the levels that its options want, before the first
-    /// manifest is made.
+    /// Gives a recovered family's version the levels and the style that its options want, before the
+    /// first manifest is made.
     pub(crate) fn resize(
         &self,
         id: ColumnFamilyId,
@@ -368,7 +368,8 @@ impl VersionSet {
             )));
         };
         let by = levels_to_lift(&version, options);
-        family.version = Arc::new(version.lifted(by));
+        let style = options.compaction_style.name().to_owned();
+        family.version = Arc::new(version.lifted(by).with_style(style));
         Ok(Some(family.version.clone()))
     }
 

@@ -29,9 +29,11 @@ named_enum! {
 
 named_enum! {
     /// How tables are arranged and picked.
-    pub enum CompactionStyle, "leveled" {
+    pub enum CompactionStyle, "leveled or guards" {
         /// One run a level, level 0 excepted.
         Leveled = "leveled",
+        /// Several runs a level, cut at guards (PebblesDB): little is rewritten, more is read.
+        Guards = "guards",
     }
 }
 

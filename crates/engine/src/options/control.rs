@@ -6,7 +6,7 @@ use sateen_control::options::{
 };
 
 use super::{
-    ColumnFamilyOptions, CompactionPriority, Compression, Options, Preemption, Tuner,
+    ColumnFamilyOptions, CompactionPriority, CompactionStyle, Compression, Options, Preemption, Tuner,
     WriteController,
 };
 
@@ -137,7 +137,13 @@ pub(crate) fn column_family(database: &Options, options: &ColumnFamilyOptions) -
 }
 
 fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
+    let leveled = options.compaction_style == CompactionStyle::Leveled;
     CfOptions {
+        compaction_style: match options.compaction_style {
+            CompactionStyle::Leveled => control::CompactionStyle::Leveled,
+            CompactionStyle::Guards => control::CompactionStyle::Guards,
+        },
+        guard_runs_max: options.guard_runs,
         num_levels: options.levels as usize,
         write_buffer_size: options.memtable_bytes,
         max_write_buffer_number: options.memtables_max,
@@ -149,7 +155,8 @@ fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
         hard_pending_compaction_bytes_limit: options.hard_pending_compaction_bytes,
         max_bytes_for_level_base: options.level_base_bytes,
         max_bytes_for_level_multiplier: options.level_multiplier,
-        level_compaction_dynamic_level_bytes: options.dynamic_level_bytes,
+        // With guards levels fill from above.
+        level_compaction_dynamic_level_bytes: options.dynamic_level_bytes && leveled,
         target_file_size_base: options.table_bytes,
         level0_file_size: options.flush_table_bytes,
         level0_stripe_bytes: options.level0_stripe_bytes,

@@ -2,7 +2,7 @@
 //! known, so that asking for one says so.
 
 use super::{
-    CompactionPriority, Compression, GIB, MIB, Options, Preemption, Tuner, WriteController,
+    CompactionPriority, CompactionStyle, Compression, GIB, MIB, Options, Preemption, Tuner, WriteController,
 };
 use crate::error::{Error, Result};
 
@@ -23,10 +23,11 @@ pub(super) const AVAILABLE: &[&str] = &[
     "rocksdb-limited",
     "rocksdb-autotuned",
     "leveldb",
+    "pebblesdb",
 ];
 
 /// The profiles whose policies are not built yet.
-const PLANNED: &[&str] = &["triad", "triad-silk", "pebblesdb"];
+const PLANNED: &[&str] = &["triad", "triad-silk"];
 
 pub(super) fn options(name: &str) -> Result<Options> {
     let mut options = match name {
@@ -42,6 +43,7 @@ pub(super) fn options(name: &str) -> Result<Options> {
         "rocksdb-limited" => limited(),
         "rocksdb-autotuned" => auto_tuned(),
         "leveldb" => leveldb(),
+        "pebblesdb" => pebblesdb(),
         other => return Err(unknown(other)),
     };
     name.clone_into(&mut options.profile);
@@ -162,6 +164,19 @@ fn vlsm() -> Options {
     family.level0_fifo = true;
     family.overlap_aware_tables = true;
     family.intra_level0_compaction = false;
+    options
+}
+
+/// PebblesDB's fragmented levels on RocksDB's sizes. Like it (SILK §4.6) it never slows writers down
+/// for what waits to be compacted below level 0.
+fn pebblesdb() -> Options {
+    let mut options = Options { background_threads: 4, max_background_compactions: 3, ..rocksdb() };
+    let family = &mut options.column_family;
+    family.compaction_style = CompactionStyle::Guards;
+    family.dynamic_level_bytes = false;
+    family.intra_level0_compaction = false;
+    family.soft_pending_compaction_bytes = 0;
+    family.hard_pending_compaction_bytes = 0;
     options
 }
 

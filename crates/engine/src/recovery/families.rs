@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use sateen_control::version::Version;
 use sateen_control::ColumnFamilyId;
 
 use super::Opening;
 use crate::column_family::ColumnFamilyData;
 use crate::error::{CorruptionKind, Error, Result};
 use crate::manifest::version_set::FamilyState;
-use crate::options::{ColumnFamilyOptions, Regions, control};
+use crate::options::{ColumnFamilyOptions, CompactionStyle, Regions, control};
 
 impl Opening {
     pub(super) fn attach_families(
@@ -33,7 +34,7 @@ impl Opening {
             if of.is_none() && (own.is_some() || *id == ColumnFamilyId(0)) {
                 check_regions(&whole.name, options, &begins)?;
             }
-            check_style(&whole.name, options, state.version.style())?;
+            check_style(&whole.name, options, &state.version)?;
             let options = ColumnFamilyOptions { regions: Regions::at(begins)?, ..options.clone() };
             let told = control::column_family(&self.options, &options);
             let version = self.versions.resize(*id, &told)?;
@@ -66,16 +67,28 @@ fn region_begins(
     begins
 }
 
-/// What is there is arranged as the options say. A database of before styles were recorded has
-/// none.
-fn check_style(name: &str, options: &ColumnFamilyOptions, style: Option<&str>) -> Result<()> {
+/// What is there can be arranged as the options say. One run a level is as good with guards; several
+/// are not good for levels of one. A database of before styles were recorded has none.
+fn check_style(name: &str, options: &ColumnFamilyOptions, version: &Version) -> Result<()> {
     let wanted = options.compaction_style.to_string();
-    match style {
-        Some(style) if style != wanted => Err(Error::InvalidArgument(format!(
-            "compaction_style={wanted}: the column family {name} was made with {style}"
-        ))),
-        _ => Ok(()),
+    let made_with = version.style().unwrap_or(&wanted);
+    if made_with == wanted {
+        return Ok(());
     }
+    let styles = [CompactionStyle::Leveled, CompactionStyle::Guards];
+    if styles.iter().all(|style| style.to_string() != made_with) {
+        return Err(Error::InvalidArgument(format!(
+            "compaction_style={wanted}: the column family {name} was made with {made_with}"
+        )));
+    }
+    if options.compaction_style == CompactionStyle::Leveled && !version.is_leveled() {
+        return Err(Error::InvalidArgument(format!(
+            "compaction_style={wanted}: the column family {name} has levels of several runs; compact \
+             it first, with compaction_style={made_with} (sateen compact --set \
+             compaction_style={made_with})"
+        )));
+    }
+    Ok(())
 }
 
 /// The regions that the options want are those there are, or the options want none.
@@ -98,9 +111,12 @@ mod tests {
     #[test]
     fn another_compaction_style_is_named() {
         let options = ColumnFamilyOptions::default();
-        check_style("c", &options, None).unwrap();
-        check_style("c", &options, Some("leveled")).unwrap();
-        let text = check_style("c", &options, Some("guards")).unwrap_err().to_string();
-        assert!(text.contains("column family c was made with guards"), "{text}");
+        let version = Version::new(ColumnFamilyId(1), 7);
+        let made_with = |style: &str| version.clone().with_style(style.to_owned());
+        check_style("c", &options, &version).unwrap();
+        check_style("c", &options, &made_with("leveled")).unwrap();
+        check_style("c", &options, &made_with("guards")).unwrap();
+        let text = check_style("c", &options, &made_with("tiers")).unwrap_err().to_string();
+        assert!(text.contains("column family c was made with tiers"), "{text}");
     }
 }

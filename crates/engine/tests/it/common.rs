@@ -2,10 +2,13 @@
 //! whole database.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use sateen::vfs::{MemVfs, Vfs};
-use sateen::{ColumnFamily, Db, Options, ReadOptions};
+use sateen::{
+    ColumnFamily, ColumnFamilyOptions, CompactRangeOptions, CompactionStyle, Db, Options, ReadOptions,
+};
 
 /// A column family's contents.
 pub(crate) type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -74,6 +77,33 @@ pub(crate) fn small(profile: &str, memtable_bytes: u64) -> Options {
     family.level_base_bytes = 4 * memtable_bytes;
     family.block_bytes = 512;
     options
+}
+
+/// Opens what is there with any options. What was made with guards is compacted with guards first if
+/// the options want one run a level, as the refusal says.
+pub(crate) fn open_arranged(
+    vfs: Arc<dyn Vfs>,
+    path: impl AsRef<Path>,
+    options: &Options,
+    families: &[(&str, ColumnFamilyOptions)],
+) -> Db {
+    let path = path.as_ref();
+    let error = match Db::open_with(vfs.clone(), path, options.clone(), families) {
+        Ok(db) => return db,
+        Err(error) => error.to_string(),
+    };
+    assert!(error.contains("has levels of several runs"), "cannot be opened again: {error}");
+    let mut guards = options.clone();
+    guards.column_family.compaction_style = CompactionStyle::Guards;
+    guards.column_family.disable_auto_compactions = true;
+    let db = Db::open_with(vfs.clone(), path, guards, &[]).unwrap();
+    for name in db.column_families() {
+        let family = db.column_family(&name).unwrap();
+        db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap();
+    }
+    db.close().unwrap();
+    drop(db);
+    Db::open_with(vfs, path, options.clone(), families).unwrap()
 }
 
 /// The whole of a column family, read forwards; backwards must say the same.

@@ -12,7 +12,7 @@ use super::model::Change;
 use super::ops::{self, Kind, Op};
 use super::sets;
 use super::world::{OpenIter, PATH, World, read_options, same, vfs_of, within};
-use crate::common::{Random, assert_sound};
+use crate::common::{Random, assert_sound, open_arranged};
 
 const ITERATORS_MAX: usize = 4;
 const SNAPSHOTS_MAX: usize = 6;
@@ -569,7 +569,7 @@ impl World {
         let (path, views) = &self.checkpoints[slot];
         let mut options = self.options.clone();
         options.wal_dir = None;
-        let copy = Db::open_with(vfs.clone(), path, options, &[]).unwrap();
+        let copy = open_arranged(vfs.clone(), path, &options, &[]);
         assert_eq!(copy.column_families(), views.keys().cloned().collect::<Vec<_>>());
         for (name, expected) in views {
             let family = copy.column_family(name).unwrap();

@@ -12,7 +12,7 @@ use sateen::{
 
 use super::model::{Change, Model, Value, View};
 use super::ops;
-use crate::common::Random;
+use crate::common::{Random, open_arranged};
 
 pub(super) const PATH: &str = "/db";
 
@@ -226,8 +226,7 @@ impl World {
         // Half of them have options of their own, which are the same.
         let families: Vec<_> =
             families.iter().step_by(2).map(|(name, options)| (&**name, options.clone())).collect();
-        let opened = Db::open_with(vfs, PATH, self.options.clone(), &families);
-        self.db = opened.unwrap_or_else(|error| panic!("cannot be opened again: {error}"));
+        self.db = open_arranged(vfs, PATH, &self.options, &families);
         self.tainted = false;
     }
 
