@@ -1,7 +1,7 @@
 //! Compaction chains (vLSM §2.3): what has to move, level after level, before a full level 0 has
 //! room for another flush.
 
-use super::leveled::next_out_of_level0;
+use super::level0::next_out_of_level0;
 use super::{PickContext, Span};
 
 /// The longest chain that a version could ask for, if level 0 were full.

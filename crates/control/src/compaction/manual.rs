@@ -2,7 +2,7 @@
 //! tables at a time, so that it shares the machine with other work; then, if wished, that level is
 //! rewritten in place. What the request itself has written is not rewritten again.
 
-use super::leveled::level0_closure;
+use super::level0::level0_closure;
 use super::plan::{CompactionPlan, CompactionReason};
 use super::{Bounds, PickContext, Span, hull, union};
 use crate::options::BottommostLevelCompaction;

@@ -7,6 +7,7 @@ mod early_end;
 mod gap;
 mod group;
 mod in_flight;
+mod level0;
 mod leveled;
 mod manual;
 mod plan;
