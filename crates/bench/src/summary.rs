@@ -256,9 +256,7 @@ fn sweep(report: &Report, workload: &str) -> Option<Sweep> {
             |engine: &String| rates.iter().map(|rate| point(engine.as_str(), *rate)).collect();
         engines.iter().map(curve).collect()
     };
-    let p99 = curves(|run| {
-        run.measured.all.map(|all| all.p99 as f64)
-    });
+    let p99 = curves(|run| run.measured.all.map(|all| all.p99 as f64));
     let worst = curves(|run| seconds_p99(run).reduce(f64::max));
     (rates.len() > 1).then_some(Sweep { workload: workload.to_owned(), engines, rates, p99, worst })
 }

@@ -22,6 +22,9 @@ const STRIPES_MAX: u64 = 32;
 /// rewrite, and the excess that they would rewrite it for is less by the multiplier of levels.
 const DEBT_PART_TOLERATED: u64 = 16;
 
+/// What a stripe brings, and at most as much that it rewrites.
+const STRIPE_AMPLIFICATION: u64 = 2;
+
 /// A base level that is so many times as large as level 0, and as its target, goes first.
 const BASE_TO_LEVEL0_MAX: u64 = 2;
 
@@ -253,7 +256,13 @@ impl ColumnFamily {
             false => run.saturating_mul(trigger).max(self.version.level(0).bytes()),
         };
         let base = self.version.level(self.targets.base_level).bytes();
-        1 + base / merged.max(1)
+        let amplification = 1 + base / merged.max(1);
+        // A stripe that would rewrite more than it brings waits for more.
+        if self.stripes.is_empty() {
+            amplification
+        } else {
+            amplification.min(STRIPE_AMPLIFICATION)
+        }
     }
 
     /// Whether level 0 has more runs than two compactions out of it begin with.

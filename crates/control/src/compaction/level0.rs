@@ -13,8 +13,9 @@ use crate::version::Run;
 
 /// Fewer runs than this are not worth a compaction within level 0.
 const INTRA_LEVEL0_RUNS_MIN: usize = 4;
-/// A stripe that would rewrite more than so many times its bytes of the base level waits for more.
-const STRIPE_BASE_MAX: u64 = 2;
+/// Of a stripe that waits for more so many are merged: fewer at a time, and each byte is merged more
+/// often before it goes down.
+const STRIPE_RUNS_MIN: usize = 6;
 
 /// The next compaction out of level 0, or within it.
 pub(super) fn pick_level0(context: &PickContext<'_>) -> Option<CompactionPlan> {
@@ -222,10 +223,14 @@ impl<'a> Stripe<'a> {
         self.below.as_ref().map_or(0, Span::bytes)
     }
 
-    /// Whether it waits for more: going down would rewrite too much for what it brings.
+    /// Whether more should come together first: going down would rewrite more than it brings.
     fn waits(&self, context: &PickContext<'_>) -> bool {
-        context.options.intra_level0_compaction
-            && self.below_bytes() > self.bytes().saturating_mul(STRIPE_BASE_MAX)
+        context.options.intra_level0_compaction && self.below_bytes() > self.bytes()
+    }
+
+    /// Whether it stays for that.
+    fn stays(&self, context: &PickContext<'_>) -> bool {
+        self.waits(context) && self.inputs.len() < patience(context)
     }
 
     /// Tables on top of each other, and for each byte that is rewritten how many it brings.
@@ -260,23 +265,29 @@ fn free_stripes<'a>(context: &PickContext<'a>) -> Vec<Stripe<'a>> {
     free
 }
 
-/// The deepest stripe, or its newest tables merged if it waits for more. Of the next ones as many
-/// as are due go along, neighbours or not, up to the budget of a group: the barriers that a
+/// The deepest stripe, or the newest tables merged of one that waits for more. Of the next ones as
+/// many as are due go along, neighbours or not, up to the budget of a group: the barriers that a
 /// compaction costs are paid once for all of them.
 fn stripes_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let mut free = free_stripes(context);
-    let deepest = free.pop()?;
-    if deepest.waits(context)
-        && let Some(plan) = newest_merged(context, &deepest.inputs)
-    {
-        return Some(plan);
-    }
+    let deepest = loop {
+        let next = free.pop()?;
+        if !next.waits(context) {
+            break next;
+        }
+        if let Some(plan) = newest_merged(context, &next.inputs) {
+            return Some(plan);
+        }
+        if !next.stays(context) {
+            break next;
+        }
+    };
     let due = context.options.level0_file_num_compaction_trigger.max(1) as usize;
     let budget = context.options.group_compaction_bytes.min(context.group_bytes_max);
     let mut bytes = deepest.bytes() + deepest.below_bytes();
     let mut group = vec![deepest];
     while let Some(next) = free.pop().filter(|next| next.inputs.len() >= due) {
-        if next.waits(context) || !group.iter().all(|other| other.is_apart(&next)) {
+        if next.stays(context) || !group.iter().all(|other| other.is_apart(&next)) {
             continue;
         }
         bytes += next.bytes() + next.below_bytes();
@@ -294,6 +305,27 @@ fn stripes_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let begins = group.iter().skip(1).filter_map(|stripe| hull(stripe.spans()));
     plan.breaks = begins.map(|(smallest, _)| smallest.clone()).collect();
     Some(plan)
+}
+
+/// With so many tables on top of each other a stripe goes down whatever it rewrites; at once where
+/// nobody else wants the device.
+fn patience(context: &PickContext<'_>) -> usize {
+    if context.group_bytes_max == u64::MAX {
+        return 0;
+    }
+    let slowdown = context.options.level0_slowdown_writes_trigger as usize;
+    slowdown * 3 / 5
+}
+
+/// Whether all of level 0 that is due waits for more: nobody keeps it from going down.
+pub(super) fn level0_waits(context: &PickContext<'_>) -> bool {
+    let due = context.options.level0_file_num_compaction_trigger.max(1) as usize;
+    let unclaimed =
+        |stripe: &Stripe<'_>| !stripe.inputs.iter().any(|span| context.any_claimed(span));
+    goes_by_stripes(context)
+        && filled_stripes(context)
+            .filter(|stripe| stripe.inputs.len() >= due && unclaimed(stripe))
+            .all(|stripe| stripe.stays(context))
 }
 
 /// The stripe that others keep from going down, if it is deeper by the trigger of level 0 than all
@@ -370,7 +402,7 @@ fn intra_level0(context: &PickContext<'_>, which: Range<usize>) -> Option<Compac
 /// rewritten. `inputs`: all of the stripe, newest first.
 fn newest_merged(context: &PickContext<'_>, inputs: &[Span<'_>]) -> Option<CompactionPlan> {
     let taken = worth_merging(context, inputs.iter().map(Span::bytes));
-    let newest = inputs.get(..taken).filter(|newest| newest.len() >= INTRA_LEVEL0_RUNS_MIN)?;
+    let newest = inputs.get(..taken).filter(|newest| newest.len() >= STRIPE_RUNS_MIN)?;
     let epoch = newest.first()?.run.epoch();
     context.plan(CompactionReason::IntraLevel0, newest, &[], (0, epoch))
 }
