@@ -153,6 +153,19 @@ fn what_is_believed_at_first_may_be_wrong() {
     }
 }
 
+/// In a peak that leaves nothing for deep compactions, clients are served all the same.
+#[test]
+fn level0_costs_no_more_than_a_long_peak_leaves() {
+    let mut config = standard("sateen", 1.0, 100);
+    config.load.spec.arrivals = ArrivalSpec::Steady { rate: 26_000.0 };
+    // With direct I/O a block of 4 KiB takes two pages.
+    config.read_bytes = 8192;
+    let report = Simulation::run(config).unwrap();
+    assert!(report.worst_second_p99_ns < 50 * MS, "{report:?}");
+    let level0 = written(&report, "l0") as f64 / report.user_bytes as f64;
+    assert!(level0 < 4.0, "{level0}");
+}
+
 #[test]
 fn nonsense_is_refused_with_the_setting_named() {
     let refused = |change: fn(&mut SimConfig), part: &str| {

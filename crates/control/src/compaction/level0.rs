@@ -1,6 +1,6 @@
-//! The ways out of level 0: what touches nothing changes level unread; the rest goes down to the base
-//! level, by stripes or as it hangs together; and where that way is blocked, or would rewrite much
-//! for little, runs are merged into one that stays.
+//! The ways out of level 0: what touches nothing changes level unread; the rest goes down to the
+//! base level, by stripes or as it hangs together; and where that way is blocked, or would rewrite
+//! much for little, runs are merged into one that stays.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -13,8 +13,8 @@ use crate::version::Run;
 
 /// Fewer runs than this are not worth a compaction within level 0.
 const INTRA_LEVEL0_RUNS_MIN: usize = 4;
-/// Of a stripe that waits for more so many are merged: fewer at a time, and each byte is merged more
-/// often before it goes down.
+/// Of a stripe that waits for more so many are merged: fewer at a time, and each byte is merged
+/// more often before it goes down.
 const STRIPE_RUNS_MIN: usize = 6;
 
 /// The next compaction out of level 0, or within it.
@@ -207,6 +207,11 @@ impl<'a> Stripe<'a> {
         context.may_take(self.spans(), context.targets.base_level)
     }
 
+    /// Whether some of it is on its way.
+    fn is_claimed(&self, context: &PickContext<'_>) -> bool {
+        self.inputs.iter().any(|span| context.any_claimed(span))
+    }
+
     /// Whether it touches no key of what `other` takes.
     fn is_apart(&self, other: &Stripe<'_>) -> bool {
         let (own, other) = (hull(self.spans()), hull(other.spans()));
@@ -228,9 +233,11 @@ impl<'a> Stripe<'a> {
         context.options.intra_level0_compaction && self.below_bytes() > self.bytes()
     }
 
-    /// Whether it stays for that.
+    /// Whether it stays for that: until so many tables are on top of each other that writers would
+    /// be slowed down for them before long.
     fn stays(&self, context: &PickContext<'_>) -> bool {
-        self.waits(context) && self.inputs.len() < patience(context)
+        let slowdown = context.options.level0_slowdown_writes_trigger as usize;
+        self.waits(context) && context.more_comes && self.inputs.len() < slowdown * 3 / 5
     }
 
     /// Tables on top of each other, and for each byte that is rewritten how many it brings.
@@ -307,35 +314,24 @@ fn stripes_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
     Some(plan)
 }
 
-/// With so many tables on top of each other a stripe goes down whatever it rewrites; at once where
-/// nobody else wants the device.
-fn patience(context: &PickContext<'_>) -> usize {
-    if context.group_bytes_max == u64::MAX {
-        return 0;
+/// Whether all of level 0 that is not on its way stays: nobody keeps it from going down.
+pub(super) fn level0_stays(context: &PickContext<'_>) -> bool {
+    if !goes_by_stripes(context) {
+        return false;
     }
-    let slowdown = context.options.level0_slowdown_writes_trigger as usize;
-    slowdown * 3 / 5
-}
-
-/// Whether all of level 0 that is due waits for more: nobody keeps it from going down.
-pub(super) fn level0_waits(context: &PickContext<'_>) -> bool {
-    let due = context.options.level0_file_num_compaction_trigger.max(1) as usize;
-    let unclaimed =
-        |stripe: &Stripe<'_>| !stripe.inputs.iter().any(|span| context.any_claimed(span));
-    goes_by_stripes(context)
-        && filled_stripes(context)
-            .filter(|stripe| stripe.inputs.len() >= due && unclaimed(stripe))
-            .all(|stripe| stripe.stays(context))
+    let waiting = |stripe: &Stripe<'_>| !stripe.is_claimed(context);
+    let mut waiting = filled_stripes(context).filter(waiting).peekable();
+    waiting.peek().is_some() && waiting.all(|stripe| stripe.stays(context))
 }
 
 /// The stripe that others keep from going down, if it is deeper by the trigger of level 0 than all
 /// that may: as long as it is not, those go first.
 fn stuck_stripe<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>>> {
-    let nobody_takes =
-        |stripe: &Stripe<'_>| !stripe.inputs.iter().any(|span| context.any_claimed(span));
-    let (free, stuck): (Vec<_>, Vec<_>) =
-        filled_stripes(context).filter(nobody_takes).partition(|stripe| stripe.is_free(context));
-    let stuck = stuck.into_iter().max_by_key(Stripe::rank)?;
+    let (free, stuck): (Vec<_>, Vec<_>) = filled_stripes(context)
+        .filter(|stripe| !stripe.is_claimed(context))
+        .partition(|stripe| stripe.is_free(context));
+    let stuck = stuck.into_iter().filter(|stripe| !stripe.stays(context));
+    let stuck = stuck.max_by_key(Stripe::rank)?;
     let trigger = context.options.level0_file_num_compaction_trigger.max(1) as usize;
     let others = free.iter().map(|stripe| stripe.inputs.len()).max().unwrap_or(0);
     (stuck.inputs.len() >= others + trigger).then_some(stuck.inputs)

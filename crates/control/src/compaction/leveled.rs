@@ -4,7 +4,7 @@
 //! values.
 
 use super::group::pick_group;
-use super::level0::{level0_waits, pick_level0, waits_for_others};
+use super::level0::{level0_stays, pick_level0, waits_for_others};
 use super::plan::{CompactionPlan, CompactionReason};
 use super::{CompactionPicker, PickContext, Span, hull, union};
 use crate::options::CompactionPri;
@@ -39,13 +39,13 @@ impl CompactionPicker for LeveledPicker {
         if let Some(plan) = make_room(context) {
             return Some(plan);
         }
-        let mut level0_blocked = context.level0_first && !level0_waits(context);
+        let mut level0_blocked = context.level0_first && !level0_stays(context);
         for urgent in context.scores.iter().take_while(|urgent| urgent.score >= 1.0) {
             if urgent.level == 0 {
                 if let Some(plan) = pick_level0(context) {
                     return Some(plan);
                 }
-                level0_blocked = !level0_waits(context);
+                level0_blocked = !level0_stays(context);
             } else {
                 // What waits to arrive in the base level would wait longer still.
                 let waited_for = level0_blocked && urgent.level == context.targets.base_level;
@@ -58,6 +58,10 @@ impl CompactionPicker for LeveledPicker {
             }
         }
         None
+    }
+
+    fn level0_stays(&self, context: &PickContext<'_>) -> bool {
+        level0_stays(context)
     }
 
     fn level0_blockers(&self, context: &PickContext<'_>) -> Vec<JobId> {
