@@ -43,6 +43,13 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
+    /// Of several histograms together; `None` if all are empty.
+    pub(crate) fn of_all<'a>(parts: impl IntoIterator<Item = &'a Histogram>) -> Option<Quantiles> {
+        let mut sum = Histogram::new();
+        parts.into_iter().for_each(|part| sum.merge(part));
+        Quantiles::of(&sum)
+    }
+
     /// Of a histogram; `None` if it is empty.
     pub(crate) fn of(histogram: &Histogram) -> Option<Quantiles> {
         (histogram.count() > 0).then(|| Quantiles {
@@ -66,6 +73,9 @@ pub struct Second {
     pub done: [u64; 3],
     /// Latencies of the operations that ended in it.
     pub latency: [Option<Quantiles>; 3],
+    /// The same of all kinds together.
+    #[serde(default)]
+    pub all: Option<Quantiles>,
     /// Bytes of the process to and from storage.
     pub disk: DiskBytes,
     /// Bytes read and written by class, in the order of [`Measured::io_classes`].
@@ -173,6 +183,8 @@ pub struct Measured {
     pub user_bytes_written: u64,
     /// Counted operations a second.
     pub ops_per_second: f64,
+    /// Latencies of all operations together.
+    pub all: Option<Quantiles>,
     /// By kind; kinds that did not occur are absent.
     pub kinds: BTreeMap<String, KindSummary>,
     /// Processor time.

@@ -387,9 +387,7 @@ fn summarize(phase: &Phase<'_>, parts: &[Part<'_>], sampler: Sampler<'_>, cpu_ns
     let done = total(|tally| tally.done);
     let counted_done: u64 = counted().map(|part| part.tally.done).sum();
     let merged = |f: for<'r, 'w> fn(&'r Recorder<'w>, usize) -> &'r Histogram, kind: usize| {
-        let mut sum = Histogram::new();
-        parts.iter().for_each(|part| sum.merge(f(&part.recorder, kind)));
-        Quantiles::of(&sum)
+        Quantiles::of_all(parts.iter().map(|part| f(&part.recorder, kind)))
     };
     let open_loop = phase.replay.is_some() || phase.spec.arrivals != ArrivalSpec::Closed;
     let kinds = KINDS.iter().enumerate().filter_map(|(kind, name)| {
@@ -409,6 +407,7 @@ fn summarize(phase: &Phase<'_>, parts: &[Part<'_>], sampler: Sampler<'_>, cpu_ns
     let seconds = end_ns as f64 / SECOND_NS as f64;
     let mut measured = sampler.finish(offered, open_loop);
     measured.seconds = seconds;
+    measured.all = Quantiles::of_all(parts.iter().flat_map(|part| &part.recorder.total));
     measured.open_loop = open_loop;
     measured.offered = done + unserved;
     measured.done = done;

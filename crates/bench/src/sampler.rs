@@ -127,6 +127,7 @@ impl<'a> Sampler<'a> {
             let merged = self.windows.merged(number);
             second.done = std::array::from_fn(|kind| merged[kind].count());
             second.latency = std::array::from_fn(|kind| Quantiles::of(&merged[kind]));
+            second.all = Quantiles::of_all(&merged);
             second.offered = if open_loop {
                 offered.get(number as usize).copied().unwrap_or(0)
             } else {

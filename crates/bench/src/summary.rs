@@ -121,6 +121,12 @@ fn metrics() -> Vec<Metric> {
             all.push(metric("worst second's read p99", Unit::Time, |run| worst_second(run, 0)));
         }
     }
+    for (name, pick) in quantiles.into_iter().skip(1) {
+        all.push(metric(&format!("all {name}"), Unit::Time, move |run| {
+            run.measured.all.as_ref().map(|all| pick(all) as f64)
+        }));
+    }
+    all.push(metric("worst second's p99", Unit::Time, |run| seconds_p99(run).reduce(f64::max)));
     all.push(metric("seconds with a p99 above 10 ms", Unit::Count, bad_seconds));
     let nonzero = |value: u64| (value > 0).then_some(value as f64);
     all.extend([
@@ -180,12 +186,10 @@ fn worst_second(run: &RunResult, kind: usize) -> Option<f64> {
     seconds.filter(|q| q.count >= COUNT_MIN).map(|q| q.p99 as f64).reduce(f64::max)
 }
 
-/// Of every second the 99th percentile of its slowest kind of operation.
+/// Of every second the 99th percentile of all its operations.
 fn seconds_p99(run: &RunResult) -> impl Iterator<Item = f64> {
-    run.measured.timeline.iter().filter_map(|second| {
-        let kinds = second.latency.iter().flatten().filter(|q| q.count >= COUNT_MIN);
-        kinds.map(|q| q.p99 as f64).reduce(f64::max)
-    })
+    let seconds = run.measured.timeline.iter().filter_map(|second| second.all);
+    seconds.filter(|q| q.count >= COUNT_MIN).map(|q| q.p99 as f64)
 }
 
 /// Seconds in which clients were harmed: a 99th percentile above 10 ms.
@@ -226,7 +230,7 @@ pub(crate) struct Sweep {
     pub(crate) engines: Vec<String>,
     /// Ascending.
     pub(crate) rates: Vec<u64>,
-    /// The 99th percentile of the slower kind of operation, by engine and rate.
+    /// The 99th percentile of all operations, by engine and rate.
     pub(crate) p99: Vec<Vec<Option<f64>>>,
     /// The worst second's, by engine and rate.
     pub(crate) worst: Vec<Vec<Option<f64>>>,
@@ -252,10 +256,7 @@ fn sweep(report: &Report, workload: &str) -> Option<Sweep> {
             |engine: &String| rates.iter().map(|rate| point(engine.as_str(), *rate)).collect();
         engines.iter().map(curve).collect()
     };
-    let p99 = curves(|run| {
-        let kinds = run.measured.kinds.values();
-        kinds.map(|kind| kind.latency.p99 as f64).reduce(f64::max)
-    });
+    let p99 = curves(|run| run.measured.all.map(|all| all.p99 as f64));
     let worst = curves(|run| seconds_p99(run).reduce(f64::max));
     (rates.len() > 1).then_some(Sweep { workload: workload.to_owned(), engines, rates, p99, worst })
 }
@@ -394,9 +395,11 @@ pub(crate) mod tests {
             let mut run = run("sateen", "bursts", 1, rate as f64);
             run.rate = Some(rate);
             run.measured.open_loop = true;
-            run.measured.kinds.get_mut("read").unwrap().latency.p99 = p99;
-            run.measured.kinds.get_mut("write").unwrap().latency.p99 = 800;
-            run.measured.timeline[1].latency[1].as_mut().unwrap().p99 = 1_000 * p99 + 2_000_001;
+            let all = |count, p99| Some(Quantiles { count, p99, ..Quantiles::default() });
+            run.measured.all = all(1_000_000, p99);
+            // The broken second at the end does not count.
+            let seconds = [all(100, 100), all(100, 1_000 * p99 + 2_000_001), all(99, 1 << 40)];
+            run.measured.timeline = seconds.map(|all| Second { all, ..Second::default() }).into();
             runs.push(run);
         }
         let report = report(runs);

@@ -102,6 +102,10 @@ pub(crate) struct SimArgs {
     #[arg(long, value_parser = size)]
     device_read: Option<u64>,
 
+    /// Bytes that a client's read of a block takes of the device: with direct I/O whole pages
+    #[arg(long, value_name = "BYTES", value_parser = size, default_value = "4K")]
+    read_bytes: u64,
+
     /// Bytes a second that it writes, if another
     #[arg(long, value_parser = size)]
     device_write: Option<u64>,
@@ -270,6 +274,7 @@ impl SimArgs {
             load: self.load(workload)?,
             db_bytes: self.db_size,
             cache_bytes: self.cache,
+            read_bytes: self.read_bytes,
             wal: match self.wal {
                 WalMode::Off => Wal::Off,
                 WalMode::Buffered => Wal::Buffered,

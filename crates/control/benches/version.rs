@@ -129,6 +129,7 @@ fn picks(c: &mut Criterion, version: &Version) {
             in_flight,
             group_bytes_max: u64::MAX,
             level0_only: false,
+            more_comes: false,
             level0_first: false,
         };
         LeveledPicker.pick(&context).unwrap()

@@ -4,6 +4,7 @@ mod tuning;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::compaction::{
     CompactionChain, CompactionPicker, CompactionPlan, InFlight, LevelScore, LevelTargets,
@@ -24,6 +25,15 @@ const STRIPES_MAX: u64 = 32;
 /// Compactions may be behind by this part of the bottommost level: it is what they would have to
 /// rewrite, and the excess that they would rewrite it for is less by the multiplier of levels.
 const DEBT_PART_TOLERATED: u64 = 16;
+
+/// A memtable that is full within this time is worth waiting for.
+const MORE_COMES_SECONDS: u64 = 10;
+
+/// How often it is looked whether more still comes into level 0 that stays for it.
+const LEVEL0_LOOK: Duration = Duration::from_millis(100);
+
+/// What a stripe brings, and at most as much that it rewrites.
+const STRIPE_AMPLIFICATION: u64 = 2;
 
 /// A base level that is so many times as large as level 0, and as its target, goes first.
 const BASE_TO_LEVEL0_MAX: u64 = 2;
@@ -82,6 +92,8 @@ pub(crate) struct ColumnFamily {
     flush_requested: u32,
     flush_retry_at: Option<Instant>,
     compaction_retry_at: Option<Instant>,
+    /// Level 0 stays where it is as more comes: when to look again whether it does.
+    level0_look_at: Option<Instant>,
     /// The scores as of this version and the claims; empty: to be computed.
     scores: Vec<LevelScore>,
     /// Whether a pick could find something: nothing has changed since one found nothing if not.
@@ -116,6 +128,7 @@ impl ColumnFamily {
             flush_requested: 0,
             flush_retry_at: None,
             compaction_retry_at: None,
+            level0_look_at: None,
             scores: Vec::new(),
             pick_worthwhile: true,
             level0_only_failed: false,
@@ -280,7 +293,13 @@ impl ColumnFamily {
             CompactionStyle::Leveled => self.version.level(self.targets.base_level).bytes(),
             CompactionStyle::Guards => 0,
         };
-        1 + rewritten / merged.max(1)
+        let amplification = 1 + rewritten / merged.max(1);
+        // A stripe that would rewrite more than it brings waits for more.
+        if self.stripes.is_empty() {
+            amplification
+        } else {
+            amplification.min(STRIPE_AMPLIFICATION)
+        }
     }
 
     /// Whether level 0 has more runs than two compactions out of it begin with.
@@ -320,15 +339,23 @@ impl ColumnFamily {
     }
 
     /// The compactions that keep level 0 from going down, if it should.
-    pub(crate) fn level0_blockers(&mut self, in_flight: &InFlight) -> Vec<JobId> {
+    pub(crate) fn level0_blockers(
+        &mut self,
+        in_flight: &InFlight,
+        group_bytes_max: u64,
+    ) -> Vec<JobId> {
         if !self.level0_wanted(in_flight) {
             return Vec::new();
         }
-        self.picker.level0_blockers(&self.level0_context(in_flight))
+        self.picker.level0_blockers(&self.level0_context(in_flight, group_bytes_max))
     }
 
     /// What a look at level 0 alone sees.
-    fn level0_context<'a>(&'a self, in_flight: &'a InFlight) -> PickContext<'a> {
+    fn level0_context<'a>(
+        &'a self,
+        in_flight: &'a InFlight,
+        group_bytes_max: u64,
+    ) -> PickContext<'a> {
         PickContext {
             version: &self.version,
             options: &self.options,
@@ -336,15 +363,23 @@ impl ColumnFamily {
             scores: &self.scores,
             stripes: &self.stripes,
             in_flight,
-            group_bytes_max: u64::MAX,
+            group_bytes_max,
+            more_comes: self.more_comes(group_bytes_max),
             level0_only: true,
             level0_first: true,
         }
     }
 
+    /// Whether level 0 should wait for the next flush: where clients use the device, too, and that
+    /// is soon.
+    fn more_comes(&self, group_bytes_max: u64) -> bool {
+        group_bytes_max < u64::MAX
+            && self.fill().saturating_mul(MORE_COMES_SECONDS) >= self.options.write_buffer_size
+    }
+
     /// The longest chain of compactions that a flush could wait for.
     pub(crate) fn chain(&self) -> CompactionChain {
-        CompactionChain::of(&self.level0_context(&InFlight::default()))
+        CompactionChain::of(&self.level0_context(&InFlight::default(), u64::MAX))
     }
 
     pub(crate) fn request_flush(&mut self) {
@@ -405,6 +440,10 @@ impl ColumnFamily {
             Some(at) if now < at => return None,
             _ => self.compaction_retry_at = None,
         }
+        if self.level0_look_at.is_some_and(|at| at <= now) {
+            self.level0_look_at = None;
+            self.claims_changed();
+        }
         if let Some(request) = self.requests.front() {
             if request.blocked {
                 return None;
@@ -429,11 +468,12 @@ impl ColumnFamily {
         (self.pick_worthwhile && !level0_only).then_some(SPARSE_URGENCY)
     }
 
-    /// Looks for the next compaction. What is found has to be claimed before the next look.
-    /// `clears_way`: who holds what level 0 needs is told to end for it; `group_bytes_max`: as in
-    /// [`PickContext`].
+    /// Looks for the next compaction. What is found has to be claimed before the next look, which
+    /// may be due at [`ColumnFamily::retry_at`]. `clears_way`: who holds what level 0 needs is told
+    /// to end for it; `group_bytes_max`: as in [`PickContext`].
     pub(crate) fn pick(
         &mut self,
+        now: Instant,
         in_flight: &InFlight,
         level0_only: bool,
         clears_way: bool,
@@ -451,6 +491,7 @@ impl ColumnFamily {
             stripes: &self.stripes,
             in_flight,
             group_bytes_max,
+            more_comes: self.more_comes(group_bytes_max),
             level0_only,
             level0_first,
         };
@@ -484,6 +525,10 @@ impl ColumnFamily {
         let sparse = &mut self.sparse;
         let or_sparse = || if urgent || level0_only { None } else { sparse.pick(&context) };
         let picked = self.picker.pick(&context).or_else(or_sparse);
+        let level0_due = self.scores.iter().any(|score| score.level == 0 && score.score >= 1.0);
+        if picked.is_none() && level0_due && self.picker.level0_stays(&context) {
+            self.level0_look_at = Some(now + LEVEL0_LOOK);
+        }
         self.automatic(picked, level0_only)
     }
 
@@ -506,7 +551,7 @@ impl ColumnFamily {
 
     /// When to look again at what failed.
     pub(crate) fn retry_at(&self, now: Instant) -> Option<Instant> {
-        let times = [self.flush_retry_at, self.compaction_retry_at];
+        let times = [self.flush_retry_at, self.compaction_retry_at, self.level0_look_at];
         times.into_iter().flatten().filter(|at| *at > now).min()
     }
 

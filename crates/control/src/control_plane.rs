@@ -329,12 +329,15 @@ impl ControlPlane {
             .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
         let Some((_, cf)) = next else { return false };
         let Some(family) = self.families.get_mut(&cf) else { return false };
-        match family.pick(&self.in_flight, level0_only, clears_way, group_bytes_max) {
+        match family.pick(now, &self.in_flight, level0_only, clears_way, group_bytes_max) {
             Pick::Plan { plan, manual } => return self.start_compaction(cf, *plan, manual),
             Pick::ManualDone(request) => {
                 self.actions.push_back(Action::ManualDone { request, complete: true });
             }
-            Pick::Nothing => {}
+            Pick::Nothing => {
+                let again = family.retry_at(now);
+                self.retry_at = self.retry_at.into_iter().chain(again).min();
+            }
         }
         true
     }
@@ -369,8 +372,9 @@ impl ControlPlane {
         if self.options.scheduler.preemption == Preemption::Off {
             return;
         }
+        let group_bytes_max = self.scheduler.group_bytes_max();
         for family in self.families.values_mut() {
-            for id in family.level0_blockers(&self.in_flight) {
+            for id in family.level0_blockers(&self.in_flight, group_bytes_max) {
                 // What takes a neighbouring stripe is no less urgent.
                 let is_deep = |job: &Job| job.plan.as_ref().is_some_and(|p| p.class != IoClass::L0);
                 let Some(job) = self.jobs.get_mut(&id).filter(|job| !job.finishing && is_deep(job))

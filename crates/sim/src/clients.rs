@@ -184,7 +184,7 @@ impl Clients {
     }
 
     fn read(&mut self, nth: usize, now: u64, reads: u32, then_write: bool, data: &mut DataPlane) {
-        let (at, request) = data.submit(now, IoClass::Client, Io::Read(data.block_bytes));
+        let (at, request) = data.submit(now, IoClass::Client, Io::Read(data.read_bytes));
         let thread = &mut self.threads[nth];
         thread.at = at;
         thread.state = State::Reading { request, more: reads - 1, then_write };

@@ -216,6 +216,8 @@ pub struct SimConfig {
     pub cache_bytes: u64,
     /// Bytes of a block.
     pub block_bytes: u64,
+    /// Bytes that reading a block takes of the device: with direct I/O whole pages.
+    pub read_bytes: u64,
     /// Whether writes are logged.
     pub wal: Wal,
     /// Threads for background work; `None`: as many as there may be jobs.
@@ -251,6 +253,7 @@ impl SimConfig {
             db_bytes: 8_000_000_000,
             cache_bytes: 256 << 20,
             block_bytes: 4096,
+            read_bytes: 4096,
             wal: Wal::Off,
             workers: None,
             costs: Costs::default(),

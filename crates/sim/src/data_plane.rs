@@ -75,6 +75,7 @@ pub(crate) struct DataPlane {
     /// Bytes of key and value of a write.
     pub(crate) write_bytes: u64,
     pub(crate) block_bytes: u64,
+    pub(crate) read_bytes: u64,
     /// The part of block reads that the cache does not answer.
     pub(crate) miss: f64,
     /// Runs of level 0, and levels below it that have tables.
@@ -101,6 +102,7 @@ impl DataPlane {
             next_write_buffer_bytes: config.policy.family.write_buffer_size,
             write_bytes: config.load.key_bytes + config.load.value_bytes(),
             block_bytes: config.block_bytes,
+            read_bytes: config.read_bytes,
             miss: 1.0 - (config.cache_bytes as f64 / config.db_bytes as f64).min(1.0),
             level0_runs: 0,
             levels: 0,

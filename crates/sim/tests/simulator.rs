@@ -157,6 +157,20 @@ fn what_is_believed_at_first_may_be_wrong() {
     }
 }
 
+/// In a peak that leaves nothing for deep compactions, clients are served all the same.
+#[test]
+fn level0_costs_no_more_than_a_long_peak_leaves() {
+    let mut config = standard("sateen", 1.0, 200);
+    config.load.spec.arrivals = ArrivalSpec::Steady { rate: 27_000.0 };
+    config.device.bandwidth = Bandwidth { read: 209_000_000, write: 209_000_000 };
+    // With direct I/O a block of 4 KiB takes two pages.
+    config.read_bytes = 8192;
+    let report = Simulation::run(config).unwrap();
+    let level0 = written(&report, "l0") as f64 / report.user_bytes as f64;
+    assert!(level0 < 3.0, "{level0}");
+    assert!(report.worst_second_p99_ns < 50 * MS, "{report:?}");
+}
+
 #[test]
 fn nonsense_is_refused_with_the_setting_named() {
     let refused = |change: fn(&mut SimConfig), part: &str| {

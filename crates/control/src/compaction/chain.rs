@@ -1,7 +1,7 @@
 //! Compaction chains (vLSM §2.3): what has to move, level after level, before a full level 0 has
 //! room for another flush.
 
-use super::leveled::next_out_of_level0;
+use super::level0::next_out_of_level0;
 use super::{PickContext, Span};
 use crate::options::CompactionStyle;
 

@@ -3,7 +3,7 @@
 //! rewritten in place. What the request itself has written is not rewritten again.
 
 use super::guards::{deepest, whole_group};
-use super::leveled::level0_closure;
+use super::level0::level0_closure;
 use super::plan::{CompactionPlan, CompactionReason};
 use super::{Bounds, PickContext, Span, hull, union};
 use crate::options::{BottommostLevelCompaction, CompactionStyle};

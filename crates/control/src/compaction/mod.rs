@@ -8,6 +8,7 @@ mod gap;
 mod group;
 mod guards;
 mod in_flight;
+mod level0;
 mod leveled;
 mod manual;
 mod plan;
@@ -46,6 +47,12 @@ pub trait CompactionPicker: Send + std::fmt::Debug {
     /// The most urgent compaction that touches nothing in flight; `None` if there is none.
     fn pick(&self, context: &PickContext<'_>) -> Option<CompactionPlan>;
 
+    /// Whether level 0 stays where it is until more of it is there.
+    fn level0_stays(&self, context: &PickContext<'_>) -> bool {
+        let _ = context;
+        false
+    }
+
     /// The jobs whose claims keep level 0 from being compacted into the level below.
     fn level0_blockers(&self, context: &PickContext<'_>) -> Vec<JobId> {
         let _ = context;
@@ -70,6 +77,8 @@ pub struct PickContext<'a> {
     pub in_flight: &'a InFlight,
     /// A group takes no more in, with what it overlaps, but for its first table.
     pub group_bytes_max: u64,
+    /// Whether more will soon be in level 0: what it should not do yet for what is there can wait.
+    pub more_comes: bool,
     /// Whether only a compaction out of level 0 may start.
     pub level0_only: bool,
     /// Whether level 0 goes down before all else, however urgent that is: what it waits for is told

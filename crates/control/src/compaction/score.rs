@@ -290,7 +290,7 @@ pub fn pending_compaction_bytes(
     }
     let levels = version.levels().len();
     let level0 = version.level(0);
-    let triggered = level0.runs().len() as u64
+    let triggered = level0_runs(version, options) as u64
         >= u64::from(options.level0_file_num_compaction_trigger)
         || level0.bytes() >= options.max_bytes_for_level_base;
     // Each run of a queue is merged with all of the base level by itself.

@@ -48,7 +48,7 @@ impl World {
     /// - `version` + lines `L1: table…`, `L0.7: table…`, `pointer L1 key`: what is where
     /// - `targets`, `scores`, `pending`: what follows from it
     /// - `pick`: the plan; `pick claim`: and it is in flight from now on as the next job; `pick
-    ///   inputs=N`: a group takes no more in
+    ///   inputs=N`: a group takes no more in; `pick filling`: more will soon be in level 0
     /// - `release j1`
     /// - `files` + lines `f1 live=N dead=N punched=N holes=N [stuck]`: the sparse ones; stuck: what
     ///   is dead is not given back
@@ -86,7 +86,7 @@ impl World {
                 let group_bytes_max =
                     line.values.get("inputs").map_or(u64::MAX, |text| number(text));
                 let has = |word| line.words.contains(&word);
-                self.pick(has("claim"), has("level0-only"), group_bytes_max)
+                self.pick(has("claim"), has("level0-only"), has("filling"), group_bytes_max)
             }
             "release" => {
                 format!("{}\n", self.in_flight.release(JobId(id(line.word(1)))))
@@ -256,7 +256,13 @@ impl World {
         format!("begin at {}\n", starts.collect::<Vec<_>>().join(" "))
     }
 
-    fn pick(&mut self, claim: bool, level0_only: bool, group_bytes_max: u64) -> String {
+    fn pick(
+        &mut self,
+        claim: bool,
+        level0_only: bool,
+        more_comes: bool,
+        group_bytes_max: u64,
+    ) -> String {
         let (version, options) = self.only();
         let targets = LevelTargets::new(version, options);
         let scores = scores(version, options, &targets, &self.in_flight);
@@ -269,6 +275,7 @@ impl World {
             in_flight: &self.in_flight,
             group_bytes_max,
             level0_only,
+            more_comes,
             level0_first: false,
         };
         let Some(plan) = picker(options.compaction_style).pick(&context) else { return "nothing\n".into() };
