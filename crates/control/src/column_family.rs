@@ -110,11 +110,11 @@ impl ColumnFamily {
         let mut family = ColumnFamily {
             targets: LevelTargets::new(&version, &options),
             configured: options.clone(),
+            picker: picker(options.compaction_style),
             options,
             adjusted_memtable_bytes: None,
             version,
             pending_bytes: 0,
-            picker: picker(options.compaction_style),
             stripes: Stripes::default(),
             level0_runs: 0,
             sealed: 0,

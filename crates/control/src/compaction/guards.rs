@@ -12,7 +12,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::plan::{CompactionPlan, CompactionReason, OutputSplit};
-use super::{Bounds, CompactionPicker, InFlight, LevelScore, LevelTargets, PickContext, Span, hull};
+use super::{
+    Bounds, CompactionPicker, InFlight, LevelScore, LevelTargets, PickContext, Span, hull,
+};
 use crate::arithmetic::{mix, scale};
 use crate::options::CfOptions;
 use crate::types::{Epoch, UserKey};
@@ -75,7 +77,8 @@ fn groups(version: &Version, level: u8) -> Vec<Group<'_>> {
     let mut reached: Option<&UserKey> = None;
     let mut open: Vec<Range<usize>> = vec![0..0; runs.len()];
     let close = |open: &[Range<usize>]| {
-        let spans = runs.iter().zip(open).map(|(run, ranks)| Span { level, run, ranks: ranks.clone() });
+        let spans =
+            runs.iter().zip(open).map(|(run, ranks)| Span { level, run, ranks: ranks.clone() });
         Group { spans: spans.filter(|span| !span.ranks.is_empty()).collect() }
     };
     for (smallest, largest, nth, rank) in tables {
@@ -85,7 +88,7 @@ fn groups(version: &Version, level: u8) -> Vec<Group<'_>> {
         }
         reached = reached.max(Some(largest));
         if let Some(ranks) = open.get_mut(nth) {
-            *ranks = if ranks.is_empty() { rank..rank + 1 } else { ranks.start..rank + 1 };
+            *ranks = if ranks.end == 0 { rank..rank + 1 } else { ranks.start..rank + 1 };
         }
     }
     if reached.is_some() {
@@ -101,12 +104,7 @@ pub(super) fn deepest(version: &Version) -> u8 {
 }
 
 /// Whether `level` has more than it should and may give some of it away, but for what is in flight.
-fn is_over(
-    version: &Version,
-    targets: &LevelTargets,
-    in_flight: &InFlight,
-    level: u8,
-) -> bool {
+fn is_over(version: &Version, targets: &LevelTargets, in_flight: &InFlight, level: u8) -> bool {
     let moving = in_flight.bytes(version.column_family(), level);
     level > 0
         && usize::from(level) + 1 < version.levels().len()
@@ -123,7 +121,9 @@ fn pick_level(context: &PickContext<'_>, level: u8) -> Option<CompactionPlan> {
         .filter(|group| group.spans.len() >= runs_min as usize && group.is_free(context.in_flight))
         .collect();
     groups.sort_by_key(|group| Reverse((group.spans.len(), group.bytes())));
-    groups.iter().find_map(|group| if stays { merged(context, group) } else { down(context, group) })
+    groups
+        .iter()
+        .find_map(|group| if stays { merged(context, group) } else { down(context, group) })
 }
 
 /// All of a group as one run where its oldest was.
@@ -143,8 +143,8 @@ fn down(context: &PickContext<'_>, group: &Group<'_>) -> Option<CompactionPlan> 
     if !context.may_take(&group.spans, next) {
         return None;
     }
-    let above = context.version.level(next).runs().iter();
-    let above = above.find(|run| !run.overlap(bounds.0, bounds.1).is_empty());
+    let newer = |run: &&Run| !run.overlap(bounds.0, bounds.1).is_empty();
+    let above = context.version.level(next).runs().iter().find(newer);
     let epoch = above.map_or(Epoch(0), |newest| Epoch(newest.epoch().0 + 1));
     let reason = match level {
         0 => CompactionReason::Level0Runs,
@@ -166,7 +166,8 @@ pub(super) fn whole_group<'a>(
     first: impl Fn(&Run) -> usize,
 ) -> Option<Vec<Span<'a>>> {
     let levels = || (0u8..).zip(version.levels());
-    let of_level = |(number, level): (u8, &'a Arc<Level>)| level.runs().iter().map(move |run| (number, run));
+    let of_level =
+        |(number, level): (u8, &'a Arc<Level>)| level.runs().iter().map(move |run| (number, run));
     let runs = || levels().flat_map(of_level);
     let seeds = runs().filter_map(|(_, run)| run.get(first(run)));
     let seed = seeds.min_by(|a, b| a.smallest.cmp(&b.smallest))?;
@@ -227,8 +228,11 @@ pub(super) fn pending_bytes(version: &Version, options: &CfOptions, targets: &Le
 /// How outputs that go to `level` within `bounds` are cut.
 pub(super) fn split(context: &PickContext<'_>, level: u8, bounds: Bounds<'_>) -> OutputSplit {
     let bits = guard_bits(context, level);
-    let levels = (0u8..).zip(context.version.levels()).filter(|(number, _)| *number >= level.max(1));
-    let tables = levels.flat_map(|(_, level)| level.runs()).flat_map(|run| run.overlapping(bounds.0, bounds.1));
+    let levels =
+        (0u8..).zip(context.version.levels()).filter(|(number, _)| *number >= level.max(1));
+    let tables = levels
+        .flat_map(|(_, level)| level.runs())
+        .flat_map(|run| run.overlapping(bounds.0, bounds.1));
     let guards: BTreeSet<_> =
         tables.map(|table| &table.smallest).filter(|key| is_guard(key, bits)).cloned().collect();
     OutputSplit::AtGuards {
@@ -256,6 +260,7 @@ fn guard_bits(context: &PickContext<'_>, level: u8) -> u32 {
 
 /// Whether one of so many keys is a guard, and this is one. One of more is one of less.
 pub(super) fn is_guard(user_key: &[u8], bits: u32) -> bool {
-    let hash = user_key.iter().fold(user_key.len() as u64, |hash, byte| mix(hash ^ u64::from(*byte)));
+    let hash =
+        user_key.iter().fold(user_key.len() as u64, |hash, byte| mix(hash ^ u64::from(*byte)));
     mix(hash).leading_zeros() >= bits
 }

@@ -250,7 +250,7 @@ impl fmt::Display for CompactionPlan {
                     if at == 0 { format!(" {verb} ") } else { "+".into() },
                     input.level
                 )?;
-                if input.level == 0 {
+                if input.level == 0 || input.epoch != Epoch(0) {
                     write!(f, ".{}", input.epoch)?;
                 }
                 let ids: Vec<_> = input.tables.iter().map(|table| table.id.to_string()).collect();
@@ -258,13 +258,16 @@ impl fmt::Display for CompactionPlan {
             }
         }
         write!(f, " -> L{}", self.output_level)?;
-        if self.output_level == 0 {
+        if self.output_level == 0 || self.output_epoch != Epoch(0) {
             write!(f, ".{}", self.output_epoch)?;
         }
         if !self.breaks.is_empty() {
             let keys: Vec<_> =
                 self.breaks.iter().map(|key| key.escape_ascii().to_string()).collect();
             write!(f, " breaks=[{}]", keys.join(" "))?;
+        }
+        if let OutputSplit::AtGuards { guards, .. } = &self.split {
+            write!(f, " guards={}", guards.len())?;
         }
         write!(f, " class={}", self.class)?;
         if self.is_bottommost() {

@@ -2,8 +2,8 @@
 //! formulas. That costs O(levels): the sums are kept by the version and by the claims. Stripes look
 //! at all tables of level 0, overlap-aware tables at those of the base level.
 
-use super::in_flight::InFlight;
 use super::guards;
+use super::in_flight::InFlight;
 use super::stripes::depth;
 use crate::options::{CfOptions, CompactionStyle};
 use crate::version::{LEVELS_MAX, Run, TableMeta, Version};

@@ -108,12 +108,7 @@ impl SparseTables {
         })
     }
 
-    fn pick_run(
-        &self,
-        context: &PickContext<'_>,
-        level: u8,
-        run: &Run,
-    ) -> Option<CompactionPlan> {
+    fn pick_run(&self, context: &PickContext<'_>, level: u8, run: &Run) -> Option<CompactionPlan> {
         let bytes_max = context.options.compaction_bytes_max().min(PLAN_BYTES_MAX);
         let mut bytes = 0;
         let mut spans: Vec<Span<'_>> = Vec::new();

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sateen_control::compaction::{
-    CompactionPicker, FileSpace, InFlight, LevelTargets, PickContext, Stripes, picker,
-    pending_compaction_bytes, scores, sparse_files, stripes,
+    FileSpace, InFlight, LevelTargets, PickContext, Stripes, pending_compaction_bytes, picker,
+    scores, sparse_files, stripes,
 };
 use sateen_control::options::BottommostLevelCompaction;
 use sateen_control::version::{AddedTable, RemovedTable};
@@ -278,7 +278,9 @@ impl World {
             more_comes,
             level0_first: false,
         };
-        let Some(plan) = picker(options.compaction_style).pick(&context) else { return "nothing\n".into() };
+        let Some(plan) = picker(options.compaction_style).pick(&context) else {
+            return "nothing\n".into();
+        };
         let mut out = format!("{plan}\n");
         if let Some((level, key)) = &plan.compact_pointer {
             writeln!(out, "pointer L{level} {}", String::from_utf8_lossy(key)).unwrap();

@@ -45,13 +45,10 @@ impl World {
             for table in &input.tables {
                 for (level, epoch, other) in version.tables() {
                     let older = level > input.level || level == input.level && epoch < input.epoch;
-                    let passed = if plan.output_level == 0 {
-                        level == 0 && epoch > plan.output_epoch
-                    } else {
-                        level <= plan.output_level
-                    };
-                    let newer = level == 0 && input.level == 0 && epoch > input.epoch;
-                    let overtaken = newer && plan.output_level == 0 && epoch < plan.output_epoch;
+                    let (to, to_epoch) = (plan.output_level, plan.output_epoch);
+                    let passed = level < to || level == to && epoch >= to_epoch;
+                    let newer = level == input.level && epoch > input.epoch;
+                    let overtaken = newer && level == to && epoch < to_epoch;
                     let overlaps =
                         other.smallest <= table.largest && table.smallest <= other.largest;
                     assert!(

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sateen_control::compaction::{InFlight, LevelTargets, Stripes, scores};
-use sateen_control::options::BottommostLevelCompaction;
+use sateen_control::options::{BottommostLevelCompaction, CompactionStyle};
 use sateen_control::version::{AddedTable, Placement};
 use sateen_control::{
     Action, AdmissionState, CfOptions, ColumnFamilyId, CompactionPlan, ControlPlane, Epoch, Event,
@@ -128,7 +128,8 @@ impl World {
 
     fn add_family(&mut self, cf: ColumnFamilyId) {
         let options = random_options(&mut self.random);
-        let version = Arc::new(Version::new(cf, options.levels()));
+        let style = options.compaction_style.name().to_owned();
+        let version = Arc::new(Version::new(cf, options.levels()).with_style(style));
         let event = Event::ColumnFamilyAdded {
             options: Arc::new(options.clone()),
             version: version.clone(),
@@ -424,8 +425,11 @@ impl World {
             }
             24 => {
                 let cf = self.random_family();
-                let num_levels = self.families[&cf].options.num_levels;
-                let options = CfOptions { num_levels, ..random_options(&mut self.random) };
+                let CfOptions { num_levels, compaction_style, .. } = self.families[&cf].options;
+                let mut options = random_options(&mut self.random);
+                options.level_compaction_dynamic_level_bytes &=
+                    compaction_style == CompactionStyle::Leveled;
+                let options = CfOptions { num_levels, compaction_style, ..options };
                 self.families.get_mut(&cf).unwrap().options = options.clone();
                 let options = Arc::new(options);
                 self.plane.handle(self.now, Event::CfOptionsChanged { cf, options });

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use sateen_control::options::{AdmissionPolicy, CompactionPri, DebtLimit, Preemption};
+use sateen_control::options::{
+    AdmissionPolicy, CompactionPri, CompactionStyle, DebtLimit, Preemption,
+};
 use sateen_control::{CfOptions, ControlOptions};
 
 /// splitmix64: small, and the same everywhere.
@@ -57,6 +59,11 @@ pub(super) fn random_options(random: &mut Random) -> CfOptions {
         3 => CompactionPri::OldestSmallestSeqFirst,
         _ => CompactionPri::MinOverlappingRatio,
     };
+    if random.one_in(4) {
+        options.compaction_style = CompactionStyle::Guards;
+        options.guard_runs_max = 2 + random.below(5) as u32;
+        options.level_compaction_dynamic_level_bytes = false;
+    }
     options
 }
 

@@ -6,8 +6,8 @@ use sateen_control::options::{
 };
 
 use super::{
-    ColumnFamilyOptions, CompactionPriority, CompactionStyle, Compression, Options, Preemption, Tuner,
-    WriteController,
+    ColumnFamilyOptions, CompactionPriority, CompactionStyle, Compression, Options, Preemption,
+    Tuner, WriteController,
 };
 
 /// What of the memory budget memtables may grow to: see `background/chores/memory.rs`.

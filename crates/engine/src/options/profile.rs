@@ -2,7 +2,8 @@
 //! known, so that asking for one says so.
 
 use super::{
-    CompactionPriority, CompactionStyle, Compression, GIB, MIB, Options, Preemption, Tuner, WriteController,
+    CompactionPriority, CompactionStyle, Compression, GIB, MIB, Options, Preemption, Tuner,
+    WriteController,
 };
 use crate::error::{Error, Result};
 

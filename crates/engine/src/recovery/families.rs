@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sateen_control::version::Version;
 use sateen_control::ColumnFamilyId;
+use sateen_control::version::Version;
 
 use super::Opening;
 use crate::column_family::ColumnFamilyData;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use sateen::vfs::{MemVfs, Vfs};
 use sateen::{
-    ColumnFamily, ColumnFamilyOptions, CompactRangeOptions, CompactionStyle, Db, Options, ReadOptions,
+    ColumnFamily, ColumnFamilyOptions, CompactRangeOptions, CompactionStyle, Db, Options,
+    ReadOptions,
 };
 
 /// A column family's contents.

@@ -196,7 +196,8 @@ fn shapes() -> Vec<Options> {
 #[test]
 fn what_is_taken_away_is_nothing_that_is_needed() {
     let mut taken = 0;
-    let profiles = ["bolt", "bolt-rocksdb", "vlsm", "leveldb", "pebblesdb"].map(|name| small(name, 16 << 10));
+    let profiles =
+        ["bolt", "bolt-rocksdb", "vlsm", "leveldb", "pebblesdb"].map(|name| small(name, 16 << 10));
     for (seed, options) in (1..).zip(shapes().into_iter().chain(profiles)) {
         let here = nothing_needed_goes(seed, &options);
         println!("shape {seed}: something was taken away {here} times");
