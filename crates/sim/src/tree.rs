@@ -49,8 +49,9 @@ impl Tree {
         entry_bytes: u64,
         seed: u64,
     ) -> Result<Tree> {
+        let style = options.compaction_style.name().to_owned();
         let mut tree = Tree {
-            version: Arc::new(Version::new(FAMILY, options.levels())),
+            version: Arc::new(Version::new(FAMILY, options.levels()).with_style(style)),
             keys: keys.max(1),
             entry_bytes: entry_bytes.max(1),
             ledger: Ledger::default(),

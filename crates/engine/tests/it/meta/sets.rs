@@ -10,7 +10,7 @@ use sateen::{
 use crate::common::{Random, small, tiny};
 
 /// How many fixed sets there are.
-pub(crate) const FIXED: usize = 54;
+pub(crate) const FIXED: usize = 55;
 
 /// The fixed set of that number, with its name.
 #[expect(clippy::too_many_lines, reason = "a table, easiest read in one piece")]
@@ -244,6 +244,11 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
             family.level0_stripe_bytes = 0;
             family.group_compaction_bytes = 0;
             "level 0 as it hangs together, one table at a time"
+        }
+        53 => {
+            options = small("pebblesdb", 4 << 10);
+            options.column_family.guard_runs = 2;
+            "pebblesdb"
         }
         _ => {
             options = Options { background_threads: 0, ..Options::default() };
