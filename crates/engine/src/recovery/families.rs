@@ -84,7 +84,7 @@ fn check_style(name: &str, options: &ColumnFamilyOptions, version: &Version) -> 
     if options.compaction_style == CompactionStyle::Leveled && !version.is_leveled() {
         return Err(Error::InvalidArgument(format!(
             "compaction_style={wanted}: the column family {name} has levels of several runs; compact \
-             it first, with compaction_style={made_with} (sateen compact --set \
+             it first, with compaction_style={made_with} (sateen db compact --set \
              compaction_style={made_with})"
         )));
     }
