@@ -1,21 +1,23 @@
 //! What control knows of one column family, and what it wants done for it.
 
+mod requests;
 mod tuning;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use requests::Request;
+
 use crate::compaction::{
     CompactionChain, CompactionPicker, CompactionPlan, InFlight, LevelScore, LevelTargets,
-    ManualCompaction, ManualStep, PickContext, SparseTables, Stripes, level0_runs,
-    pending_compaction_bytes, picker, scores, stripes,
+    ManualStep, PickContext, SparseTables, Stripes, level0_runs, pending_compaction_bytes, picker,
+    scores, stripes,
 };
-use crate::event::Action;
-use crate::options::{BottommostLevelCompaction, CfOptions, CompactionStyle};
+use crate::options::{CfOptions, CompactionStyle};
 use crate::scheduler::{FILL, Smoothed};
 use crate::tuner::Overflows;
-use crate::types::{FileId, Instant, IoClass, JobId, RequestId, UserKey};
+use crate::types::{FileId, Instant, IoClass, JobId, RequestId};
 use crate::version::Version;
 use crate::write_controller::{Load, Pressure};
 
@@ -47,18 +49,6 @@ pub(crate) enum Pick {
     Plan { plan: Box<CompactionPlan>, manual: bool },
     ManualDone(RequestId),
     Nothing,
-}
-
-/// A client's request, and the job that runs for it.
-#[derive(Debug)]
-struct Request {
-    compaction: ManualCompaction,
-    job: Option<JobId>,
-    cancelled: bool,
-    /// It waits for other compactions: none may start before it goes on.
-    blocked: bool,
-    /// It has just had its turn.
-    yields: bool,
 }
 
 #[derive(Debug)]
@@ -553,70 +543,5 @@ impl ColumnFamily {
     pub(crate) fn retry_at(&self, now: Instant) -> Option<Instant> {
         let times = [self.flush_retry_at, self.compaction_retry_at, self.level0_look_at];
         times.into_iter().flatten().filter(|at| *at > now).min()
-    }
-
-    pub(crate) fn request_compaction(
-        &mut self,
-        request: RequestId,
-        begin: Option<UserKey>,
-        end: Option<UserKey>,
-        bottommost: BottommostLevelCompaction,
-    ) {
-        let compaction = ManualCompaction::new(request, begin, end, bottommost, &self.version);
-        self.requests.push_back(Request {
-            compaction,
-            job: None,
-            cancelled: false,
-            blocked: false,
-            yields: false,
-        });
-    }
-
-    pub(crate) fn cancel_request(&mut self, request: RequestId) -> Option<Action> {
-        let at = self.requests.iter().position(|r| r.compaction.request == request)?;
-        let found = self.requests.get_mut(at)?;
-        found.cancelled = true;
-        if found.job.is_some() {
-            return None;
-        }
-        self.requests.remove(at);
-        self.claims_changed();
-        Some(Action::ManualDone { request, complete: false })
-    }
-
-    pub(crate) fn manual_started(&mut self, job: JobId) {
-        if let Some(request) = self.requests.front_mut() {
-            request.job = Some(job);
-        }
-    }
-
-    /// The job of the first request is over; says so if the request is given up with it.
-    pub(crate) fn manual_finished(
-        &mut self,
-        job: JobId,
-        plan: &CompactionPlan,
-        done: bool,
-    ) -> Option<Action> {
-        let request = self.requests.front_mut().filter(|request| request.job == Some(job))?;
-        request.job = None;
-        request.yields = true;
-        if done && !request.cancelled {
-            request.compaction.done(plan);
-            return None;
-        }
-        let request = request.compaction.request;
-        self.requests.pop_front();
-        Some(Action::ManualDone { request, complete: false })
-    }
-
-    /// The column family is gone: nobody will be told of its requests otherwise.
-    pub(crate) fn abandon(self) -> Vec<Action> {
-        self.requests
-            .iter()
-            .map(|request| Action::ManualDone {
-                request: request.compaction.request,
-                complete: false,
-            })
-            .collect()
     }
 }

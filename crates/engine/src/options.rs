@@ -302,8 +302,8 @@ option_struct! {
         /// How hard zstd tries: 1 to 22.
         zstd_level: i32 = 3, Count, mutable, none;
 
-        /// How tables are arranged and picked: `leveled`, or `guards`. A leveled column family can be
-        /// opened with guards at any time, the other way round once it was compacted.
+        /// How tables are arranged and picked: `leveled`, or `guards`. A leveled column family can
+        /// be opened with guards at any time, the other way round once it was compacted.
         compaction_style: CompactionStyle = CompactionStyle::Leveled, Choice, fixed,
             "compaction_style";
         /// With guards: runs of a level that share keys from which on they go down together, or are

@@ -32,8 +32,8 @@ impl EarlyEnd {
 }
 
 impl CompactionPlan {
-    /// Where the job may end early; `None`: nowhere. Out of a level with several runs it may not: of
-    /// two of them the older must not stay while the newer goes below it.
+    /// Where the job may end early; `None`: nowhere. Out of a level with several runs it may not:
+    /// of two of them the older must not stay while the newer goes below it.
     #[must_use]
     pub fn early_end(&self) -> Option<EarlyEnd> {
         let below = self.rewrite.iter().filter(|input| input.level == self.output_level);

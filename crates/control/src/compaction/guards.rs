@@ -1,5 +1,5 @@
-//! Fragmented levels (PebblesDB): a level has several runs, which are cut at guards. What of a level
-//! hangs together goes down together, as another run of the next level of which nothing is
+//! Fragmented levels (PebblesDB): a level has several runs, which are cut at guards. What of a
+//! level hangs together goes down together, as another run of the next level of which nothing is
 //! rewritten; it is merged where it is only in the deepest level that has anything.
 //!
 //! Guards are not stored. A key is one if its hash says so, to a level the more often the deeper it

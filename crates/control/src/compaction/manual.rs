@@ -21,7 +21,8 @@ pub struct ManualCompaction {
     /// Tables with larger ids were written after the request.
     table_id_max: TableId,
     level: u8,
-    /// The largest key of the level that has been dealt with; of all levels if they go down at once.
+    /// The largest key of the level that has been dealt with; of all levels if they go down at
+    /// once.
     cursor: Option<UserKey>,
     /// All levels go down at once.
     at_once: bool,

@@ -351,8 +351,8 @@ impl VersionSet {
         Ok(versions)
     }
 
-    /// Gives a recovered family's version the levels and the style that its options want, before the
-    /// first manifest is made.
+    /// Gives a recovered family's version the levels and the style that its options want, before
+    /// the first manifest is made.
     pub(crate) fn resize(
         &self,
         id: ColumnFamilyId,

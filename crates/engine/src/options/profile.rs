@@ -168,8 +168,8 @@ fn vlsm() -> Options {
     options
 }
 
-/// PebblesDB's fragmented levels on RocksDB's sizes. Like it (SILK §4.6) it never slows writers down
-/// for what waits to be compacted below level 0.
+/// PebblesDB's fragmented levels on RocksDB's sizes. Like it (SILK §4.6) it never slows writers
+/// down for what waits to be compacted below level 0.
 fn pebblesdb() -> Options {
     let mut options = Options { background_threads: 4, max_background_compactions: 3, ..rocksdb() };
     let family = &mut options.column_family;

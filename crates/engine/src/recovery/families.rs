@@ -67,8 +67,8 @@ fn region_begins(
     begins
 }
 
-/// What is there can be arranged as the options say. One run a level is as good with guards; several
-/// are not good for levels of one. A database of before styles were recorded has none.
+/// What is there can be arranged as the options say. One run a level is as good with guards;
+/// several are not good for levels of one. A database of before styles were recorded has none.
 fn check_style(name: &str, options: &ColumnFamilyOptions, version: &Version) -> Result<()> {
     let wanted = options.compaction_style.to_string();
     let made_with = version.style().unwrap_or(&wanted);
@@ -83,8 +83,8 @@ fn check_style(name: &str, options: &ColumnFamilyOptions, version: &Version) -> 
     }
     if options.compaction_style == CompactionStyle::Leveled && !version.is_leveled() {
         return Err(Error::InvalidArgument(format!(
-            "compaction_style={wanted}: the column family {name} has levels of several runs; compact \
-             it first, with compaction_style={made_with} (sateen db compact --set \
+            "compaction_style={wanted}: the column family {name} has levels of several runs; \
+             compact it first, with compaction_style={made_with} (sateen db compact --set \
              compaction_style={made_with})"
         )));
     }

@@ -80,8 +80,8 @@ pub(crate) fn small(profile: &str, memtable_bytes: u64) -> Options {
     options
 }
 
-/// Opens what is there with any options. What was made with guards is compacted with guards first if
-/// the options want one run a level, as the refusal says.
+/// Opens what is there with any options. What was made with guards is compacted with guards first
+/// if the options want one run a level, as the refusal says.
 pub(crate) fn open_arranged(
     vfs: Arc<dyn Vfs>,
     path: impl AsRef<Path>,

@@ -1,0 +1,86 @@
+//! Clients' requests to compact a range: one after the other.
+
+use super::ColumnFamily;
+use crate::compaction::{CompactionPlan, ManualCompaction};
+use crate::event::Action;
+use crate::options::BottommostLevelCompaction;
+use crate::types::{JobId, RequestId, UserKey};
+
+/// A client's request, and the job that runs for it.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) compaction: ManualCompaction,
+    pub(super) job: Option<JobId>,
+    pub(super) cancelled: bool,
+    /// It waits for other compactions: none may start before it goes on.
+    pub(super) blocked: bool,
+    /// It has just had its turn.
+    pub(super) yields: bool,
+}
+
+impl ColumnFamily {
+    pub(crate) fn request_compaction(
+        &mut self,
+        request: RequestId,
+        begin: Option<UserKey>,
+        end: Option<UserKey>,
+        bottommost: BottommostLevelCompaction,
+    ) {
+        let compaction = ManualCompaction::new(request, begin, end, bottommost, &self.version);
+        self.requests.push_back(Request {
+            compaction,
+            job: None,
+            cancelled: false,
+            blocked: false,
+            yields: false,
+        });
+    }
+
+    pub(crate) fn cancel_request(&mut self, request: RequestId) -> Option<Action> {
+        let at = self.requests.iter().position(|r| r.compaction.request == request)?;
+        let found = self.requests.get_mut(at)?;
+        found.cancelled = true;
+        if found.job.is_some() {
+            return None;
+        }
+        self.requests.remove(at);
+        self.claims_changed();
+        Some(Action::ManualDone { request, complete: false })
+    }
+
+    pub(crate) fn manual_started(&mut self, job: JobId) {
+        if let Some(request) = self.requests.front_mut() {
+            request.job = Some(job);
+        }
+    }
+
+    /// The job of the first request is over; says so if the request is given up with it.
+    pub(crate) fn manual_finished(
+        &mut self,
+        job: JobId,
+        plan: &CompactionPlan,
+        done: bool,
+    ) -> Option<Action> {
+        let request = self.requests.front_mut().filter(|request| request.job == Some(job))?;
+        request.job = None;
+        request.yields = true;
+        if done && !request.cancelled {
+            request.compaction.done(plan);
+            return None;
+        }
+        let request = request.compaction.request;
+        self.requests.pop_front();
+        Some(Action::ManualDone { request, complete: false })
+    }
+
+    /// The column family is gone: nobody will be told of its requests otherwise.
+    pub(crate) fn abandon(self) -> Vec<Action> {
+        self.requests
+            .iter()
+            .map(|request| Action::ManualDone {
+                request: request.compaction.request,
+                complete: false,
+            })
+            .collect()
+    }
+}
