@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use super::plan::{CompactionPlan, CompactionReason, OutputSplit};
 use super::{
-    Bounds, CompactionPicker, InFlight, LevelScore, LevelTargets, PickContext, Span, hull,
+    Bounds, CompactionPicker, InFlight, LevelScore, LevelTargets, PickContext, Span, closure, hull,
 };
 use crate::arithmetic::{mix, scale};
 use crate::options::CfOptions;
@@ -50,17 +50,13 @@ struct Group<'a> {
     spans: Vec<Span<'a>>,
 }
 
-impl<'a> Group<'a> {
+impl Group<'_> {
     fn is_free(&self, in_flight: &InFlight) -> bool {
         !self.spans.iter().flat_map(Span::tables).any(|table| in_flight.is_claimed(table))
     }
 
     fn bytes(&self) -> u64 {
         self.spans.iter().map(Span::bytes).sum()
-    }
-
-    fn bounds(&self) -> Option<Bounds<'a>> {
-        hull(&self.spans)
     }
 }
 
@@ -118,7 +114,7 @@ fn pick_level(context: &PickContext<'_>, level: u8) -> Option<CompactionPlan> {
     let stays = level > 0 && level == deepest(version) && !over;
     let runs_min = if over || level == 0 { 1 } else { context.options.guard_runs_max.max(2) };
     let mut groups: Vec<_> = (groups(version, level).into_iter())
-        .filter(|group| group.spans.len() >= runs_min as usize && group.is_free(context.in_flight))
+        .filter(|group| group.spans.len() >= runs_min as usize)
         .collect();
     groups.sort_by_key(|group| Reverse((group.spans.len(), group.bytes())));
     groups
@@ -139,7 +135,7 @@ fn merged(context: &PickContext<'_>, group: &Group<'_>) -> Option<CompactionPlan
 /// A group on top of what the next level has.
 fn down(context: &PickContext<'_>, group: &Group<'_>) -> Option<CompactionPlan> {
     let level = group.spans.first()?.level;
-    let (bounds, next) = (group.bounds()?, level + 1);
+    let (bounds, next) = (hull(&group.spans)?, level + 1);
     if !context.may_take(&group.spans, next) {
         return None;
     }
@@ -171,18 +167,7 @@ pub(super) fn whole_group<'a>(
     let runs = || levels().flat_map(of_level);
     let seeds = runs().filter_map(|(_, run)| run.get(first(run)));
     let seed = seeds.min_by(|a, b| a.smallest.cmp(&b.smallest))?;
-    let mut bounds = (&seed.smallest, &seed.largest);
-    loop {
-        let spans: Vec<_> = runs()
-            .map(|(level, run)| Span { level, run, ranks: run.overlap(bounds.0, bounds.1) })
-            .filter(|span| !span.ranks.is_empty())
-            .collect();
-        let wider = hull(&spans)?;
-        if wider == bounds {
-            return Some(spans);
-        }
-        bounds = wider;
-    }
+    Some(closure(runs, (&seed.smallest, &seed.largest)))
 }
 
 /// The scores of all levels, most urgent first. What is being compacted does not count.

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::plan::{CompactionPlan, CompactionReason};
 use super::stripes::ranks;
-use super::{Bounds, PickContext, Span, hull, union};
+use super::{Bounds, PickContext, Span, closure, hull, union};
 use crate::options::CompactionStyle;
 use crate::types::{Epoch, UserKey};
 use crate::version::Run;
@@ -342,19 +342,8 @@ fn stuck_stripe<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>>> {
 
 /// The tables of `runs`, of level 0, that share keys with `bounds`, and those that share keys with
 /// them, and so on; newest run first.
-pub(super) fn level0_closure<'a>(runs: &'a [Run], mut bounds: Bounds<'a>) -> Vec<Span<'a>> {
-    loop {
-        let spans: Vec<Span<'a>> = runs
-            .iter()
-            .map(|run| Span { level: 0, run, ranks: run.overlap(bounds.0, bounds.1) })
-            .filter(|span| !span.ranks.is_empty())
-            .collect();
-        let wider = union(bounds, hull(&spans));
-        if wider == bounds {
-            return spans;
-        }
-        bounds = wider;
-    }
+pub(super) fn level0_closure<'a>(runs: &'a [Run], bounds: Bounds<'a>) -> Vec<Span<'a>> {
+    closure(|| runs.iter().map(|run| (0, run)), bounds)
 }
 
 /// The way down is taken: the newest runs are merged into one, so that there are fewer.

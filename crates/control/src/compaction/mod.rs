@@ -145,6 +145,25 @@ pub fn picker(style: CompactionStyle) -> Box<dyn CompactionPicker> {
     }
 }
 
+/// The tables of `runs`, each with its level, that share keys with `bounds`, and those that share
+/// keys with them, and so on; in the order of the runs.
+fn closure<'a, I: Iterator<Item = (u8, &'a Run)>>(
+    runs: impl Fn() -> I,
+    mut bounds: Bounds<'a>,
+) -> Vec<Span<'a>> {
+    loop {
+        let spans: Vec<Span<'a>> = runs()
+            .map(|(level, run)| Span { level, run, ranks: run.overlap(bounds.0, bounds.1) })
+            .filter(|span| !span.ranks.is_empty())
+            .collect();
+        let wider = union(bounds, hull(&spans));
+        if wider == bounds {
+            return spans;
+        }
+        bounds = wider;
+    }
+}
+
 impl<'a> PickContext<'a> {
     /// Whose compaction is picked.
     #[must_use]

@@ -7,8 +7,8 @@ use super::TableMeta;
 use super::tree::{Tables, Tree};
 use crate::types::{Epoch, TableId};
 
-/// A sorted run. Leveled, levels 1 and deeper have one, with `Epoch(0)`; in level 0
-/// every flush makes one.
+/// A sorted run. Leveled, levels 1 and deeper have one, with `Epoch(0)`; in level 0 every flush
+/// makes one.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
     epoch: Epoch,
