@@ -5,11 +5,13 @@
 //! How: clients' requests that take twice as long as usual, while background work is held up by
 //! the device, have queued behind it: the belief is cut to what was delivered, and deep work is
 //! held for a moment. Where the debt is urgent and the belief keeps background work from what it
-//! wants, more is asked for a moment, and believed once it was delivered: what was not seen is not
-//! believed. Where no client waits for the device nobody is harmed, and nothing is concluded.
-//! Clients are slow on a busy processor, too: what is usual is learned while background work rests,
-//! how often that deceives counts against it, no cut goes below what was delivered lately without
-//! harm, and one that does not help is taken back.
+//! wants, more is asked for a moment, and believed once it was delivered. What a cut left, or a
+//! hint, is asked for in full for a moment as soon as that is wanted, for else a belief a little
+//! too high would stay, and take up what is kept free: what was not seen is not believed. Where no
+//! client waits for the device nobody is harmed, and nothing is concluded. Clients are slow on a
+//! busy processor, too: what is usual is learned while background work rests, how often that
+//! deceives counts against it, no cut goes below what was delivered lately without harm, and one
+//! that does not help is taken back.
 //!
 //! What must stay true: a belief is never below `BANDWIDTH_MIN`, and follows a device that became
 //! faster or slower within ten seconds of demand.
@@ -92,6 +94,8 @@ pub(crate) struct DeviceModel {
     clients: [Requests; Awaited::COUNT],
     /// Some sample of the window showed clients harmed.
     harmed: bool,
+    /// Some sample of the window came late.
+    late: bool,
     /// How sure it is that they wait behind background work, in thousandths of a sample.
     sure: u64,
     /// How many of a thousand samples say so while background work rests.
@@ -114,6 +118,7 @@ impl DeviceModel {
             barrier_worst_ns: 0,
             clients: [Requests::default(); Awaited::COUNT],
             harmed: false,
+            late: false,
             sure: 0,
             noise: 0,
             rests_since: None,
@@ -178,13 +183,16 @@ impl DeviceModel {
         // Who samples is never slow by itself: the processor was away, and clients waited for that.
         if over_ns < LATE_NS {
             self.look_for_harm(now, window_ns, sample);
+        } else {
+            self.late = true;
         }
         if window_ns < WINDOW_NS {
             return;
         }
         self.window_start = Some(now);
         let harmed = std::mem::take(&mut self.harmed);
-        let window = Window { ns: window_ns, free: self.free, harmed };
+        let late = std::mem::take(&mut self.late);
+        let window = Window { ns: window_ns, free: self.free, harmed, late };
         let (read, write) = (&mut self.read, &mut self.write);
         for direction in [&mut *read, &mut *write] {
             direction.judge_trial(now, &mut self.clients);
@@ -201,6 +209,12 @@ impl DeviceModel {
             for direction in [&mut *read, &mut *write] {
                 if direction.may_probe(now) {
                     direction.begin_probe(probes);
+                }
+            }
+        } else {
+            for direction in [&mut *read, &mut *write] {
+                if direction.wants_check(now, &window) {
+                    direction.begin_check();
                 }
             }
         }

@@ -5,6 +5,7 @@
 //! one table.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sateen_control::compaction::{CompactionPlan, EarlyEnd, Input, OutputCutter};
 use sateen_control::version::{AddedTable, TableMeta, Version, VersionEdit};
@@ -24,6 +25,10 @@ use crate::read::merging_iter::MergingIter;
 use crate::read::table_cache::TableCache;
 use crate::table::{TableIter, TableIterOptions};
 use crate::timeline::local::step_read_bytes;
+
+/// A step reads chunks of no more than this part of its grant, but none smaller than so much.
+const CHUNKS_OF_STEP: u64 = 2;
+const CHUNK_BYTES_MIN: u64 = 64 << 10;
 
 /// The tables of one input run.
 pub(crate) struct InputRun(Vec<Arc<TableMeta>>);
@@ -71,6 +76,8 @@ pub(crate) struct CompactionJob {
     /// The next input run to be opened; None once all are.
     to_open: Option<usize>,
     stats: CompactionStats,
+    /// What is read of an input run at a time, at most.
+    chunk_bytes: Arc<AtomicUsize>,
     buffer_bytes: u64,
     bytes_out: u64,
     started: std::time::Instant,
@@ -89,17 +96,19 @@ impl CompactionJob {
     pub(crate) fn new(
         family: Arc<ColumnFamilyData>,
         plan: Arc<CompactionPlan>,
-        context: CompactionContext,
+        mut context: CompactionContext,
     ) -> CompactionJob {
+        let chunk_bytes = Arc::new(AtomicUsize::new(context.read.chunk_bytes));
+        context.read.chunk_bytes_now = Some(chunk_bytes.clone());
         let open = |input: &Input| {
             let opener =
                 OpenInput { tables: context.tables.clone(), options: context.read.clone() };
             LevelIter::new(InputRun(input.tables.clone()), opener, IterBounds::all())
         };
-        let chunk_bytes = context.read.chunk_bytes as u64;
         let runs: Vec<_> = plan.rewrite.iter().map(open).collect();
         // A chunk of each input run, and the output's.
-        let buffer_bytes = runs.len() as u64 * chunk_bytes + super::output::BUFFER_BYTES;
+        let chunks_bytes = runs.len() as u64 * context.read.chunk_bytes as u64;
+        let buffer_bytes = chunks_bytes + super::output::BUFFER_BYTES;
         let mut below = plan.keys_below();
         let bottommost: Bottommost = Box::new(move |user_key| !below.may_contain(user_key));
         let input = (!runs.is_empty()).then(|| {
@@ -120,6 +129,7 @@ impl CompactionJob {
             output: Output::new(context.output),
             to_open: Some(0),
             stats: CompactionStats::default(),
+            chunk_bytes,
             buffer_bytes,
             bytes_out: 0,
             started: std::time::Instant::now(),
@@ -136,6 +146,11 @@ impl CompactionJob {
         let Some(mut input) = self.input.take() else {
             return self.finish(0, self.plan.edit());
         };
+        // One input run after the other ends its chunk: what a step reads should not be many of
+        // them.
+        let chunk_bytes = (bytes / CHUNKS_OF_STEP).max(CHUNK_BYTES_MIN);
+        self.chunk_bytes
+            .store(usize::try_from(chunk_bytes).unwrap_or(usize::MAX), Ordering::Relaxed);
         let start = self.output.bytes_written();
         // Each reads a chunk: many are too much for one step.
         while let Some(next) = self.to_open {

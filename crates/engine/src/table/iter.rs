@@ -7,6 +7,8 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use sateen_control::IoClass;
 
@@ -37,8 +39,10 @@ pub(crate) struct TableIterOptions {
     pub(crate) fill_cache: bool,
     /// For whom is read.
     pub(crate) class: IoClass,
-    /// Compaction mode: read in chunks of so many bytes; 0 to read as clients do.
+    /// Compaction mode: read in chunks of at most so many bytes; 0 to read as clients do.
     pub(crate) chunk_bytes: usize,
+    /// And of at most so many just now, a job that clients wait behind says.
+    pub(crate) chunk_bytes_now: Option<Arc<AtomicUsize>>,
     /// What to read ahead from the first miss on: a scan that goes from table to table hands over
     /// [`TableIter::readahead_bytes`]. 0 to find out.
     pub(crate) readahead_bytes: u64,
@@ -52,13 +56,26 @@ impl TableIterOptions {
             fill_cache,
             class: IoClass::Client,
             chunk_bytes: 0,
+            chunk_bytes_now: None,
             readahead_bytes: 0,
         }
     }
 
     /// A job's cursor, which reads all of the table once.
     pub(crate) fn compaction(class: IoClass, chunk_bytes: usize) -> TableIterOptions {
-        TableIterOptions { cache: None, fill_cache: false, class, chunk_bytes, readahead_bytes: 0 }
+        TableIterOptions {
+            cache: None,
+            fill_cache: false,
+            class,
+            chunk_bytes,
+            chunk_bytes_now: None,
+            readahead_bytes: 0,
+        }
+    }
+
+    fn chunk_bytes(&self) -> usize {
+        let now = self.chunk_bytes_now.as_ref().map(|now| now.load(Relaxed));
+        now.map_or(self.chunk_bytes, |now| now.min(self.chunk_bytes))
     }
 }
 
@@ -207,7 +224,7 @@ impl TableIter {
         self.data = Data::None;
         self.block = block;
         if self.options.chunk_bytes > 0 {
-            let bytes = self.options.chunk_bytes as u64;
+            let bytes = self.options.chunk_bytes() as u64;
             self.data = self.take_from_chunk(handle, bytes, true)?;
             return Ok(true);
         }

@@ -44,6 +44,11 @@ const PROBE_WINDOWS: u32 = 10;
 const PROVEN: u64 = 970;
 const DISPROVEN: u64 = 955;
 const PROBE_WINDOWS_MIN: u32 = 4;
+/// The belief was shown when so many thousandths of it were delivered on average.
+const SHOWN: u64 = 970;
+/// How long after a check that told nothing the next is, at first and at most.
+const CHECK_PAUSE_NS: u64 = 4_000_000_000;
+const CHECK_PAUSE_NS_MAX: u64 = 64_000_000_000;
 /// After so many probes that did no harm each asks twice as much more as the one before, up to so
 /// many times as much: the device has become another.
 const SHORT_PROBES: u32 = 2;
@@ -64,6 +69,11 @@ const RECOVERY_NS: u64 = 500_000_000;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Direction {
     pub(super) bandwidth: u64,
+    /// The device has delivered it. Otherwise it is where a cut has ended, or a hint.
+    is_shown: bool,
+    /// When that may be checked, and how long after a check that told nothing the next is.
+    no_check_before: Instant,
+    check_pause_ns: u64,
     /// When it was cut last, and until when nothing more is asked of the device.
     cut_at: Option<Instant>,
     hold_until: Instant,
@@ -107,13 +117,16 @@ pub(super) struct Window {
     pub(super) free: u64,
     /// Some sample showed clients harmed.
     pub(super) harmed: bool,
+    /// The processor was away: what was delivered says little.
+    pub(super) late: bool,
 }
 
 /// The belief was cut, to see whether that helps.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
-    /// What was believed before.
+    /// What was believed before, and whether it was shown.
     before: u64,
+    was_shown: bool,
     began: Instant,
     /// Since when the device delivers about what is believed: before, a cut cannot show.
     since: Instant,
@@ -123,13 +136,13 @@ struct Trial {
     worst_ns: u64,
 }
 
-/// More is asked of the device than is believed of it, for a moment.
+/// More is asked of the device than is believed of it, for a moment; or all of that, to check it.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     /// Bytes a second.
     asked: u64,
-    /// How often the part that it asks more was doubled.
-    doubled: u32,
+    /// How often the part that it asks more was doubled. None: a check.
+    doubled: Option<u32>,
     /// Windows that are over, and what was delivered in them but the first.
     windows: u32,
     bytes: u64,
@@ -140,6 +153,9 @@ impl Direction {
     pub(super) fn new(bandwidth: u64) -> Direction {
         Direction {
             bandwidth: bandwidth.clamp(BANDWIDTH_MIN, BANDWIDTH_MAX),
+            is_shown: false,
+            no_check_before: Instant(CHECK_PAUSE_NS),
+            check_pause_ns: CHECK_PAUSE_NS,
             cut_at: None,
             hold_until: Instant::default(),
             probe: None,
@@ -235,6 +251,7 @@ impl Direction {
         // What was delivered without harm is possible.
         let found = found.max(scale(self.proven, 1000 - CUT_MIN, 1000)).min(self.bandwidth);
         self.bandwidth = found.clamp(BANDWIDTH_MIN, BANDWIDTH_MAX);
+        self.is_shown = false;
         self.cut_at = Some(now);
         self.end_probe(now);
     }
@@ -246,10 +263,36 @@ impl Direction {
         self.bandwidth = self.bandwidth.max(scale(shown, 1000 - CUT_MIN, 1000));
         self.end_probe(now);
         self.recovers_until = Instant(now.0 + RECOVERY_NS);
-        if probe.doubled >= 2 && !window.harmed {
-            self.probes = SHORT_PROBES + probe.doubled - 2;
-            self.hold_until = Instant(now.0 + (HOLD_NS >> probe.doubled));
+        let Some(doubled) = probe.doubled else {
+            self.no_check_before = Instant(now.0 + self.check_pause_ns);
+            self.check_pause_ns = (2 * self.check_pause_ns).min(CHECK_PAUSE_NS_MAX);
+            return;
+        };
+        if doubled >= 2 && !window.harmed {
+            self.probes = SHORT_PROBES + doubled - 2;
+            self.hold_until = Instant(now.0 + (HOLD_NS >> doubled));
         }
+    }
+
+    /// All that is believed was asked for, and wanted; this is what there was.
+    fn end_check(
+        &mut self,
+        now: Instant,
+        window: &Window,
+        elsewhere: bool,
+        probe: &Probe,
+        shown: u64,
+    ) {
+        if elsewhere && shown < scale(probe.asked, SHOWN, 1000) {
+            return self.fail_probe(now, window, probe, shown);
+        }
+        let least = scale(self.bandwidth, 1000 - CUT_MAX, 1000);
+        self.bandwidth = shown.max(least).clamp(BANDWIDTH_MIN, self.bandwidth);
+        self.proven = self.proven.min(self.bandwidth);
+        self.is_shown = shown >= least;
+        self.check_pause_ns = CHECK_PAUSE_NS;
+        self.no_check_before = Instant(now.0 + self.check_pause_ns);
+        self.probe = None;
     }
 
     fn end_probe(&mut self, now: Instant) {
@@ -261,6 +304,9 @@ impl Direction {
     /// A window of a probe is over. `elsewhere`: the other direction is what there is too little
     /// of.
     fn go_on_probing(&mut self, now: Instant, window: &Window, elsewhere: bool, probe: Probe) {
+        if window.late {
+            return;
+        }
         let windows = probe.windows + 1;
         let first = windows == 1;
         let bytes = probe.bytes + if first { 0 } else { self.bytes };
@@ -271,9 +317,13 @@ impl Direction {
             return self.fail_probe(now, window, &probe, shown);
         }
         let over = windows >= PROBE_WINDOWS;
+        if over && probe.doubled.is_none() {
+            return self.end_check(now, window, elsewhere, &probe, shown);
+        }
         let least = if over { PROVEN } else { DISPROVEN };
         let proven = shown >= scale(probe.asked, least, 1000);
-        if !proven && !elsewhere && windows >= PROBE_WINDOWS_MIN {
+        let early = windows >= PROBE_WINDOWS_MIN && probe.doubled.is_some();
+        if !proven && !elsewhere && early {
             return self.fail_probe(now, window, &probe, shown);
         }
         if !over {
@@ -283,6 +333,7 @@ impl Direction {
         self.probe = None;
         self.bandwidth = self.bandwidth.max(shown);
         self.proven = self.proven.max(shown);
+        self.is_shown |= proven;
         self.probes += u32::from(proven);
     }
 
@@ -302,9 +353,14 @@ impl Direction {
     }
 
     fn begin_trial(&mut self, now: Instant, awaited: Awaited) {
-        let before = self.bandwidth;
-        let began = now;
-        self.trial.get_or_insert(Trial { before, began, since: now, awaited, worst_ns: 0 });
+        self.trial.get_or_insert(Trial {
+            before: self.bandwidth,
+            was_shown: self.is_shown,
+            began: now,
+            since: now,
+            awaited,
+            worst_ns: 0,
+        });
     }
 
     /// Whether less background work has made it better for clients. If it has not they wait for
@@ -322,13 +378,14 @@ impl Direction {
         if now.0 - trial.since.0 < TRIAL_NS && !over {
             return;
         }
-        let Trial { before, worst_ns, .. } = *trial;
+        let Trial { before, was_shown, worst_ns, .. } = *trial;
         self.trial = None;
         if over || requests.better_than(worst_ns) {
             self.trial_pause_ns = TRIAL_PAUSE_NS;
         } else {
             requests.get_used();
             self.bandwidth = self.bandwidth.max(before);
+            self.is_shown = was_shown;
             self.no_trial_before = Instant(now.0 + self.trial_pause_ns);
             self.trial_pause_ns = (2 * self.trial_pause_ns).min(TRIAL_PAUSE_NS_MAX);
         }
@@ -337,6 +394,12 @@ impl Direction {
     /// Whether more is needed of it than is believed, and may be asked.
     pub(super) fn wants_more(&self, now: Instant, window: &Window) -> bool {
         self.urgent && !window.harmed && self.may_probe(now)
+    }
+
+    /// Whether what is believed was never seen, is in the way, and may be checked.
+    pub(super) fn wants_check(&self, now: Instant, window: &Window) -> bool {
+        let due = !self.is_shown && now >= self.no_check_before;
+        due && self.wanted && !window.harmed && !window.late && self.may_probe(now)
     }
 
     pub(super) fn may_probe(&self, now: Instant) -> bool {
@@ -348,7 +411,14 @@ impl Direction {
         let doubled = probes.saturating_sub(SHORT_PROBES).min(PROBE_DOUBLED_MAX);
         let more = (self.bandwidth / PROBE) << doubled;
         let asked = (self.bandwidth + more).min(BANDWIDTH_MAX);
+        let doubled = Some(doubled);
         self.probe = Some(Probe { asked, doubled, windows: 0, bytes: 0, over_ns: 0 });
+    }
+
+    /// Asks all that is believed.
+    pub(super) fn begin_check(&mut self) {
+        let asked = self.bandwidth;
+        self.probe = Some(Probe { asked, doubled: None, windows: 0, bytes: 0, over_ns: 0 });
     }
 
     /// The window is over. `strained`: what clients wait for, a little each time.
@@ -371,6 +441,7 @@ impl Direction {
             // More than is believed goes through for the floor and for debt, too.
             self.proven = less.max(self.average);
             self.bandwidth = self.bandwidth.max(self.average);
+            self.is_shown |= self.average >= scale(self.bandwidth, SHOWN, 1000);
         }
         let may_try = self.trial.is_none() && now >= self.no_trial_before.max(self.recovers_until);
         if let Some(probe) = self.probe {

@@ -93,6 +93,53 @@ fn paced_work_that_waits_with_clients_cuts_what_is_believed() {
     assert_eq!(paced(believed, 150), believed);
 }
 
+/// Two seconds at rest, then so many in which compactions read all that is to be had of a device
+/// that delivers `device` bytes a second, beside clients who take a quarter of it and do not
+/// notice. Returns what is believed at the end.
+fn asked_in_full(believed: u64, device: u64, samples: u64) -> u64 {
+    const HEADROOM: u64 = 100;
+    let mut model = DeviceModel::new(DeviceProfile {
+        read_bytes_per_second: believed,
+        write_bytes_per_second: believed,
+        barrier_ns: 1_000_000,
+    });
+    for nth in 1..=200 + samples {
+        let mut sample = Sample::default();
+        sample.classes[IoClass::Client.index()] = ClassSample {
+            reads: 100,
+            read_bytes: device / 4 / 100,
+            read_ns: 100 * 100_000,
+            ..ClassSample::default()
+        };
+        if nth > 200 {
+            let asked = model.usable(HEADROOM).0.min(device);
+            sample.classes[IoClass::Deep(1).index()] = ClassSample {
+                reads: 12,
+                read_bytes: (asked - device / 4) / 100,
+                read_ns: SAMPLE_NS,
+                ..ClassSample::default()
+            };
+            model.wanted(true, false, false);
+        }
+        model.observe(Instant(nth * SAMPLE_NS), SAMPLE_NS, &sample);
+    }
+    model.profile().read_bytes_per_second
+}
+
+#[test]
+fn a_belief_that_was_never_seen_is_checked() {
+    let device = 200_000_000;
+    // Nobody is harmed where no more is asked than there is, and less the headroom this is that.
+    for believed in [device * 110 / 100, device * 120 / 100] {
+        let found = asked_in_full(believed, device, 1000);
+        assert!(found.abs_diff(device) < device / 50, "{found} of {device}");
+    }
+    // What was seen stays: more of it is not asked for as long as nothing is late.
+    assert_eq!(asked_in_full(device, device, 1000), device);
+    let below = asked_in_full(device / 2, device, 1000);
+    assert!(below.abs_diff(device / 2) < device / 100, "{below}");
+}
+
 #[test]
 fn the_longest_barrier_is_remembered_for_a_while() {
     let mut model = DeviceModel::new(DeviceProfile::default());
