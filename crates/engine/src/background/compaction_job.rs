@@ -146,8 +146,6 @@ impl CompactionJob {
         let Some(mut input) = self.input.take() else {
             return self.finish(0, self.plan.edit());
         };
-        // One input run after the other ends its chunk: what a step reads should not be many of
-        // them.
         let chunk_bytes = (bytes / CHUNKS_OF_STEP).max(CHUNK_BYTES_MIN);
         self.chunk_bytes
             .store(usize::try_from(chunk_bytes).unwrap_or(usize::MAX), Ordering::Relaxed);
@@ -161,9 +159,12 @@ impl CompactionJob {
             }
         }
         let start_in = input.stats().bytes_in;
+        let mut has_read_its_grant;
         loop {
             let moved = input.stats().bytes_in - start_in;
-            if moved >= bytes {
+            // Many runs may come to the end of their chunks at about the same place.
+            has_read_its_grant = moved > 0 && step_read_bytes() >= bytes;
+            if moved >= bytes || has_read_its_grant {
                 break;
             }
             match input.pull(bytes - moved)? {
@@ -194,7 +195,8 @@ impl CompactionJob {
             }
         }
         self.input = Some(input);
-        Ok(Step::More(StepBytes::written(self.output.bytes_written() - start)))
+        let written = self.output.bytes_written() - start;
+        Ok(Step::More(StepBytes { written, has_read_its_grant, ..StepBytes::default() }))
     }
 
     /// To be brought to an end where what is written by then can stand by itself.

@@ -58,8 +58,9 @@ impl Job {
         };
         if let Ok(Step::More(moved) | Step::Done(moved, _)) = &mut stepped {
             moved.read = step_read_bytes();
-            moved.cpu_ns = observe::cpu_time().saturating_sub(begin);
-            core.metrics.stepped(moved.cpu_ns);
+            let cpu_ns = observe::cpu_time().saturating_sub(begin);
+            moved.cpu_ns = if moved.has_read_its_grant { 0 } else { cpu_ns };
+            core.metrics.stepped(cpu_ns);
         }
         stepped
     }

@@ -7,8 +7,10 @@ use sateen_control::version::VersionEdit;
 pub(crate) struct StepBytes {
     pub(crate) read: u64,
     pub(crate) written: u64,
-    /// What the step took a processor.
+    /// What the step took a processor; 0 where that says nothing of the bytes that it was granted.
     pub(crate) cpu_ns: u64,
+    /// It ended because it had read what it was granted, not because it had gone through that.
+    pub(crate) has_read_its_grant: bool,
 }
 
 impl StepBytes {

@@ -268,3 +268,34 @@ fn steps_tell_the_bytes_of_files_not_of_what_is_in_them() {
     // Opening what was made is in no step; what is in the inputs would be several times as much.
     assert!(told > written / 20 && told <= on_disk, "{told} of {on_disk}, {written} written");
 }
+
+/// However many input runs come to the end of their chunks at once, a step reads little more than
+/// it was granted: clients' reads wait behind it.
+#[test]
+fn a_step_reads_little_more_than_its_grant() {
+    const GRANT: u64 = 128 << 10;
+    let mut options = tiny();
+    options.slice_bytes_max = GRANT;
+    options.compaction_readahead_bytes = 1 << 20;
+    let family = &mut options.column_family;
+    family.memtable_bytes = 2 << 20;
+    family.level0_trigger = 4;
+    family.level0_stripe_bytes = 0;
+    family.table_bytes = 1 << 20;
+    family.block_bytes = 4 << 10;
+    family.level_base_bytes = 64 << 20;
+    let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
+    for i in 0..20_000_u64 {
+        let random = (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        db.put(random.to_be_bytes(), vec![b'v'; 500]).unwrap();
+        if i % 500 == 0 {
+            work(&db, usize::MAX, &mut 0);
+        }
+    }
+    work(&db, usize::MAX, &mut 0);
+    let timeline = db.timeline();
+    let of_compactions = timeline.steps.iter().filter(|step| step.read_bytes > 0);
+    let reads: Vec<u64> = of_compactions.map(|step| step.read_bytes).collect();
+    let most = reads.iter().max().copied().unwrap_or(0);
+    assert!(reads.len() > 50 && most <= GRANT * 3 / 2 + (64 << 10), "{most}: {reads:?}");
+}
