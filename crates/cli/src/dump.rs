@@ -383,8 +383,11 @@ fn edit_json(edit: &VersionEdit) -> Value {
         ] {
             object.insert(name.into(), number.into());
         }
-        if let Placement::Slice { offset, .. } = table.placement {
+        if let Placement::Slice { offset, .. } | Placement::Log { offset, .. } = table.placement {
             object.insert("offset".into(), offset.into());
+        }
+        if let Some(values) = table.placement.values() {
+            object.insert("values_file".into(), values.0.into());
         }
         insert_bytes(&mut object, "smallest", &table.smallest);
         insert_bytes(&mut object, "largest", &table.largest);
@@ -401,7 +404,9 @@ fn placement(placement: &Placement) -> String {
     match placement {
         Placement::WholeFile(file) => format!("file {}", file.0),
         Placement::Slice { file, offset, .. } => format!("file {} at {offset}", file.0),
-        Placement::Log { file } => format!("log {}", file.0),
+        Placement::Log { file, offset, values, .. } => {
+            format!("file {} at {offset}, values in file {}", file.0, values.0)
+        }
     }
 }
 

@@ -347,6 +347,10 @@ pub struct CfOptions {
     pub group_compaction_bytes: u64,
     /// Of such a group what overlaps nothing below changes level as it is (BoLT §3.4).
     pub settled_compaction: bool,
+    /// The part of level 0's keys that are there more than once when it goes down (TRIAD); 0: any.
+    pub level0_overlap_min: f64,
+    /// With that: runs of level 0 from which on it goes down all the same.
+    pub level0_overlap_runs_max: u32,
     /// A compaction out of level 0 takes its oldest run and nothing else (vLSM §4.1).
     pub level0_fifo: bool,
     /// Tables of the base level are cut by what they overlap in the level below, between a
@@ -401,6 +405,8 @@ impl CfOptions {
             victim_candidates_max: 512,
             group_compaction_bytes: 0,
             settled_compaction: true,
+            level0_overlap_min: 0.0,
+            level0_overlap_runs_max: 6,
             level0_fifo: false,
             overlap_aware: false,
             intra_level0_compaction: true,
@@ -460,8 +466,7 @@ impl CfOptions {
         }
     }
 
-    /// PebblesDB's fragmented levels on RocksDB's sizes, which count from level 1 on: the profile
-    /// `pebblesdb`.
+    /// PebblesDB's fragmented levels on RocksDB's sizes: the profile `pebblesdb`.
     #[must_use]
     pub fn pebblesdb() -> CfOptions {
         CfOptions {
@@ -472,6 +477,12 @@ impl CfOptions {
             intra_level0_compaction: false,
             ..CfOptions::rocksdb()
         }
+    }
+
+    /// RocksDB's, but level 0 waits for overlap: the profiles `triad` and `triad-silk`.
+    #[must_use]
+    pub fn triad() -> CfOptions {
+        CfOptions { level0_overlap_min: 0.4, ..CfOptions::rocksdb() }
     }
 
     /// vLSM (§4): memtables and tables of `table_bytes`, level 0 a queue, a narrow level 1, and

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sateen_control::version::{TableMeta, Version};
+use sateen_control::version::{Placement, TableMeta, Version};
 use sateen_control::{FileId, IoClass, SeqNo, UserKey, ValueKind};
 
 use crate::column_family::{ColumnFamilyData, Families};
@@ -67,13 +67,15 @@ impl Db {
                     report.problems.push(Error::corruption(&path, 0, what));
                 }
                 let end = match table.placement {
-                    sateen_control::version::Placement::Slice { offset, length, .. } => {
-                        offset + length
-                    }
+                    Placement::Slice { offset, length, .. }
+                    | Placement::Log { offset, length, .. } => offset + length,
                     _ => table.size_bytes,
                 };
                 let known = live.entry(table.placement.file()).or_default();
                 *known = (*known).max(end);
+                if let Some(values) = table.placement.values() {
+                    live.entry(values).or_default();
+                }
                 if let Err(error) = check_table(core, table, &mut report) {
                     report.problems.push(error);
                 }

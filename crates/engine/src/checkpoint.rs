@@ -57,7 +57,9 @@ fn make(core: &DbCore, path: &Path) -> Result<()> {
     let families = core.versions.families();
     let files: BTreeSet<FileId> = families
         .values()
-        .flat_map(|family| family.version.tables().map(|(_, _, table)| table.placement.file()))
+        .flat_map(|family| {
+            family.version.tables().flat_map(|(_, _, table)| table.placement.files())
+        })
         .collect();
     let shared = link_tables(core, path, &files)?;
     // Between two groups: every log ends with a whole record here.

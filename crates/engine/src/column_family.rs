@@ -3,7 +3,7 @@
 //! too, to all but clients, who know the whole by one handle.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -57,6 +57,10 @@ pub(crate) struct ColumnFamilyData {
     memtable_bytes_max: AtomicUsize,
     super_version: ArcSwap<SuperVersion>,
     memory: Mutex<Memory>,
+    /// Entries up to this sequence number are to be stored in tables, all of them.
+    to_store: AtomicU64,
+    /// It was told that there is no log for what should stay in it.
+    lacks_log: AtomicBool,
     dropped: AtomicBool,
     /// How its writers are admitted.
     pub(crate) gate: AdmissionGate,
@@ -92,6 +96,8 @@ impl ColumnFamilyData {
                 },
             }),
             options: ArcSwap::from_pointee(options),
+            to_store: AtomicU64::new(0),
+            lacks_log: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
             gate: AdmissionGate::default(),
             pool,
@@ -213,6 +219,21 @@ impl ColumnFamilyData {
     fn sizes_changed(&self, sizes: &MemtableSizes) {
         let bytes = usize::try_from(sizes.active.min(sizes.budget)).unwrap_or(usize::MAX);
         self.memtable_bytes_max.store(bytes.max(1), Ordering::Relaxed);
+    }
+
+    /// Somebody wants all of it up to `seqno` in tables: nothing stays in memory for being hot.
+    pub(crate) fn store_through(&self, seqno: SeqNo) {
+        self.to_store.fetch_max(seqno.0, Ordering::AcqRel);
+    }
+
+    /// Whether all up to `seqno` is wanted in tables.
+    pub(crate) fn is_to_store(&self, seqno: SeqNo) -> bool {
+        seqno.0 <= self.to_store.load(Ordering::Acquire)
+    }
+
+    /// There is no log for what should stay in it. Returns whether that is new.
+    pub(crate) fn note_lack_of_log(&self) -> bool {
+        !self.lacks_log.swap(true, Ordering::Relaxed)
     }
 
     pub(crate) fn is_dropped(&self) -> bool {

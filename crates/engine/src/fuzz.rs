@@ -151,6 +151,7 @@ fn edit_seeds() -> Vec<VersionEdit> {
             tombstones: 3,
             raw_bytes: 8000,
             tail_bytes: 200,
+            sketch: None,
         }),
     };
     let create = VersionEdit {

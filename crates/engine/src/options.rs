@@ -267,6 +267,20 @@ option_struct! {
         /// Of such a group the tables that overlap nothing in the level below change level as they
         /// are.
         settled_compaction: bool = true, Flag, mutable, none;
+        /// What part of a memtable may stay in memory when it is flushed: keys that were written
+        /// again and again, which are written to the log and to the next memtable once more
+        /// (TRIAD). Nothing stays without a log. 0: all is flushed.
+        memtable_hot_part: f64 = 0.0, Ratio, mutable, none;
+        /// Values of a memtable that are in the log stay there when it is flushed, and the table
+        /// has but their places until it is compacted (TRIAD). Nothing stays where there is no log,
+        /// or the log is on another file system.
+        values_stay_in_log: bool = false, Flag, mutable, none;
+        /// The part of the keys in level 0 that must be there more than once before it goes down,
+        /// as a sketch of each table's keys estimates it. 0: it goes down whatever it is (TRIAD:
+        /// 0.4).
+        level0_overlap_min: f64 = 0.0, Ratio, mutable, none;
+        /// With that: runs of level 0 from which on it goes down all the same.
+        level0_overlap_runs_max: u32 = 6, Count, mutable, none;
         /// A compaction out of level 0 takes its oldest run and nothing else: little at a time.
         level0_fifo: bool = false, Flag, mutable, none;
         /// Tables of the first level below 0 are cut by what they overlap in the next one, and

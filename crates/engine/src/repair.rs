@@ -39,6 +39,7 @@ use crate::read::InternalIterator;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
 use crate::table::{Table, TableIter, TableIterOptions};
 use crate::vfs::{OpenOptions, PosixVfs, Vfs};
+use crate::wal::frame::FileKind;
 
 /// What a repair did.
 #[derive(Debug, Default)]
@@ -338,6 +339,10 @@ impl Repair {
         let mut found: BTreeMap<ColumnFamilyId, Vec<(FileId, DirectoryEntry)>> = BTreeMap::new();
         let mut db_uid = None;
         for file in self.tables.clone() {
+            // A log that has values of tables is read by way of these.
+            if self.is_log(file) {
+                continue;
+            }
             match self.read_directory(file) {
                 Ok(described) => {
                     db_uid.get_or_insert(described.db_uid);
@@ -376,6 +381,14 @@ impl Repair {
             catalogue.families.insert(id, family);
         }
         Ok(catalogue)
+    }
+
+    fn is_log(&self, file: FileId) -> bool {
+        let magic = FileKind::Wal.magic();
+        let mut begin = vec![0; magic.len()];
+        let handle = self.vfs.open(&table_file_name(&self.directory, file), OpenOptions::READ);
+        handle.and_then(|handle| handle.read_at(&mut begin, 0, IoClass::Client)).is_ok()
+            && begin == magic
     }
 
     fn read_directory(&self, file: FileId) -> Result<CompactionFile> {
@@ -453,7 +466,9 @@ impl Repair {
         let live: BTreeSet<FileId> = catalogue
             .families
             .values()
-            .flat_map(|family| family.version.tables().map(|(_, _, table)| table.placement.file()))
+            .flat_map(|family| {
+                family.version.tables().flat_map(|(_, _, table)| table.placement.files())
+            })
             .collect();
         let versions = VersionSet::new(
             &self.directory,
@@ -574,5 +589,6 @@ fn meta_of(file: FileId, entry: &DirectoryEntry) -> TableMeta {
         tombstones: entry.tombstones,
         raw_bytes: entry.raw_bytes,
         tail_bytes: 0,
+        sketch: None,
     }
 }

@@ -130,6 +130,7 @@ impl Tree {
             tombstones: 0,
             raw_bytes: size_bytes,
             tail_bytes: 0,
+            sketch: None,
         });
         AddedTable { level, epoch, table }
     }

@@ -28,8 +28,8 @@ pub use leveled::LeveledPicker;
 pub use manual::{ManualCompaction, ManualStep};
 pub use plan::{Below, CompactionPlan, CompactionReason, Input, KeysBelow, OutputSplit};
 pub use score::{
-    LevelScore, LevelTargets, good_bytes, level0_runs, levels_to_lift, pending_compaction_bytes,
-    scores,
+    LevelScore, LevelTargets, good_bytes, level0_overlap, level0_runs, levels_to_lift,
+    pending_compaction_bytes, scores,
 };
 pub(crate) use sparse::SparseTables;
 pub use sparse::{FileSpace, sparse_files};
@@ -214,6 +214,10 @@ impl<'a> PickContext<'a> {
 
     /// Whether `table` overlaps so little of the level below `level` that it may settle there.
     fn may_settle(&self, table: &TableMeta, level: u8) -> bool {
+        // Values that are in a log would keep it for as long as the table lives.
+        if table.placement.values().is_some() {
+            return false;
+        }
         let grandparents = self
             .overlap(level + 1, (&table.smallest, &table.largest))
             .map_or(0, |span| span.bytes());

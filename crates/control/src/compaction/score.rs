@@ -6,7 +6,7 @@ use super::guards;
 use super::in_flight::InFlight;
 use super::stripes::depth;
 use crate::options::{CfOptions, CompactionStyle};
-use crate::version::{LEVELS_MAX, Run, TableMeta, Version};
+use crate::version::{KeySketch, LEVELS_MAX, Run, TableMeta, Version};
 
 /// Dynamic levels multiply scores above 1 by this, so that what lies between 1 and it can be said
 /// of levels that are urgent but less so.
@@ -250,6 +250,9 @@ fn level0_score(
         0 => level0.runs().len().saturating_sub(in_flight.level0_runs(cf)),
         _ => depth(version, |table| !in_flight.is_claimed(table)),
     } as u64;
+    if waits_for_overlap(version, options, runs) {
+        return KEPT_SCORE;
+    }
     let bytes = level0.bytes().saturating_sub(in_flight.bytes(cf, 0));
     let base = options.max_bytes_for_level_base;
     let mut score = ratio(runs, u64::from(options.level0_file_num_compaction_trigger));
@@ -267,6 +270,27 @@ fn level0_score(
         score = score.max(ratio(bytes, base_bytes.max(base_max)));
     }
     if score > 1.0 { score * SCORE_SCALE } else { score }
+}
+
+/// Whether so many `runs` of level 0 wait until more of their keys are there more than once.
+fn waits_for_overlap(version: &Version, options: &CfOptions, runs: u64) -> bool {
+    options.level0_overlap_min > 0.0
+        && runs < u64::from(options.level0_overlap_runs_max)
+        && level0_overlap(version) < options.level0_overlap_min
+}
+
+/// The part of the keys in level 0 that is there more than once: what merging its tables would
+/// drop. An estimate, of tables that have a sketch of their keys; 0 if none has.
+#[must_use]
+pub fn level0_overlap(version: &Version) -> f64 {
+    let (mut all, mut union) = (0, KeySketch::default());
+    for table in version.level(0).runs().iter().flat_map(Run::iter) {
+        if let Some(sketch) = &table.sketch {
+            all += sketch.estimate();
+            union.merge(sketch);
+        }
+    }
+    if all == 0 { 0.0 } else { 1.0 - ratio(union.estimate().min(all), all) }
 }
 
 /// How many runs of level 0 a reader may have to look into for one key.

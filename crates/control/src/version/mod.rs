@@ -3,6 +3,7 @@
 
 mod apply;
 mod edit;
+mod key_sketch;
 mod resize;
 mod run;
 mod table_meta;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 pub use apply::EditError;
 pub use edit::{AddedTable, Region, RemovedTable, VersionEdit};
+pub use key_sketch::KeySketch;
 pub use run::Run;
 pub use table_meta::{Placement, TableMeta};
 pub use tree::Tables;

@@ -1,6 +1,7 @@
 //! What is known of a table without opening it. Data only: the open handle lives in the engine's
 //! table cache (ARCHITECTURE.md, invariant 9).
 
+use super::KeySketch;
 use crate::types::{FileId, SeqNo, TableId, UserKey};
 
 /// Where a table's bytes are. Readers and pickers do not care; `engine/files` does.
@@ -17,10 +18,17 @@ pub enum Placement {
         /// Its length in bytes, without the padding behind it.
         length: u64,
     },
-    /// Values stay in the log, the table is an index over it (TRIAD §4.3). Reserved.
+    /// As a slice, but its larger values are elsewhere: in the log that they were written to when
+    /// they were new (TRIAD).
     Log {
-        /// The log file.
+        /// The compaction file.
         file: FileId,
+        /// Where the table starts: a multiple of 4096.
+        offset: u64,
+        /// Its length in bytes, without the padding behind it.
+        length: u64,
+        /// The file that has the values: another name of the log.
+        values: FileId,
     },
 }
 
@@ -31,8 +39,22 @@ impl Placement {
         match *self {
             Placement::WholeFile(file)
             | Placement::Slice { file, .. }
-            | Placement::Log { file } => file,
+            | Placement::Log { file, .. } => file,
         }
+    }
+
+    /// The file that has values of the table which it has not itself.
+    #[must_use]
+    pub fn values(&self) -> Option<FileId> {
+        match *self {
+            Placement::Log { values, .. } => Some(values),
+            Placement::WholeFile(_) | Placement::Slice { .. } => None,
+        }
+    }
+
+    /// All files without which the table cannot be read.
+    pub fn files(&self) -> impl Iterator<Item = FileId> + use<> {
+        std::iter::once(self.file()).chain(self.values())
     }
 }
 
@@ -63,4 +85,6 @@ pub struct TableMeta {
     /// Bytes behind the data blocks (filter, index, properties, footer): what opening it reads. 0
     /// where nobody has said.
     pub tail_bytes: u64,
+    /// A sketch of its user keys. Only tables of level 0 have one, and only where overlap counts.
+    pub sketch: Option<KeySketch>,
 }

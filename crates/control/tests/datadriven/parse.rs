@@ -7,7 +7,7 @@ use std::time::Duration;
 use sateen_control::options::{
     AdmissionPolicy, CompactionPri, CompressionCode, DebtLimit, Preemption, RateLimiterMode,
 };
-use sateen_control::version::Placement;
+use sateen_control::version::{KeySketch, Placement};
 use sateen_control::{CfOptions, ControlOptions, FileId, SeqNo, TableId, TableMeta};
 
 /// The words of a command line: plain ones, and `key=value`.
@@ -67,6 +67,8 @@ pub(crate) fn set_cf(options: &mut CfOptions, key: &str, value: &str) {
     let n = || number(value);
     let small = || u32::try_from(number(value)).unwrap();
     match key {
+        "overlap-min" => options.level0_overlap_min = value.parse().unwrap(),
+        "overlap-runs-max" => options.level0_overlap_runs_max = small(),
         "guard-runs" => options.guard_runs_max = small(),
         "levels" => options.num_levels = n() as usize,
         "memtable" => options.write_buffer_size = n(),
@@ -166,8 +168,8 @@ pub(crate) fn set_control(options: &mut ControlOptions, key: &str, value: &str) 
     }
 }
 
-/// `[tID=]smallest-largest:size[:dN][:sN][:fN]`: N percent tombstones, newest sequence number N, in
-/// file N.
+/// `[tID=]smallest-largest:size[:dN][:sN][:fN][:kN..M]`: N percent tombstones, newest sequence
+/// number N, in file N, and a sketch of the keys of numbers from N to M.
 pub(crate) fn table(text: &str, next_id: &mut u64) -> Arc<TableMeta> {
     let (id_text, rest) = match text.split_once('=') {
         Some((id, rest)) => (Some(id), rest),
@@ -176,11 +178,12 @@ pub(crate) fn table(text: &str, next_id: &mut u64) -> Arc<TableMeta> {
     let mut parts = rest.split(':');
     let (smallest, largest) = parts.next().unwrap().split_once('-').expect("smallest-largest");
     let size_bytes = number(parts.next().expect("a size"));
-    let (mut tombstones, mut seqno, mut file) = (0, 0, None);
+    let (mut tombstones, mut seqno, mut file, mut sketch) = (0, 0, None, None);
     for part in parts {
         match part.split_at(1) {
             ("d", percent) => tombstones = percent.parse().unwrap(),
             ("s", newest) => seqno = newest.parse().unwrap(),
+            ("k", keys) => sketch = Some(sketch_of(keys)),
             ("f", number) => file = Some(number.parse().unwrap()),
             _ => panic!("unknown: {part}"),
         }
@@ -202,5 +205,18 @@ pub(crate) fn table(text: &str, next_id: &mut u64) -> Arc<TableMeta> {
         tombstones,
         raw_bytes: size_bytes,
         tail_bytes: 0,
+        sketch,
     })
+}
+
+/// A sketch of the keys of such numbers, `FROM..TO`.
+fn sketch_of(keys: &str) -> KeySketch {
+    let (from, to) = keys.split_once("..").expect("FROM..TO");
+    let mut sketch = KeySketch::default();
+    for key in number(from)..number(to) {
+        let mixed = (key + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        sketch.add((mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93));
+    }
+    sketch
 }

@@ -197,6 +197,7 @@ impl World {
             tombstones: entries.values().filter(|e| !e.1).count() as u64,
             raw_bytes: entries.len() as u64 * ENTRY_BYTES,
             tail_bytes: 0,
+            sketch: None,
         };
         self.tables.insert(id, entries);
         Arc::new(meta)

@@ -48,6 +48,11 @@ pub(super) fn random_options(random: &mut Random) -> CfOptions {
     options.base_level_multiplier = [0.0, 4.0, 32.0][random.below(3) as usize];
     options.level0_fifo = random.one_in(4);
     options.level0_stripe_bytes = random.below(3) * 2000;
+    if random.one_in(4) {
+        options.level0_overlap_min = 0.4;
+        let slowdown = u64::from(options.level0_slowdown_writes_trigger).clamp(1, 8);
+        options.level0_overlap_runs_max = 1 + random.below(slowdown) as u32;
+    }
     options.overlap_aware = random.one_in(3);
     options.group_compaction_bytes = random.below(3) * 10_000;
     options.settled_compaction = random.one_in(2);

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use sateen_control::compaction::{OutputCutter, Stripes};
 use sateen_control::version::{AddedTable, VersionEdit};
-use sateen_control::{FileId, SeqNo};
+use sateen_control::{FileId, LogNumber, SeqNo, ValueKind};
 
 use super::compaction_iter::{CompactionIter, Pulled};
+use super::log_values::LogValues;
 use super::output::{Output, OutputContext};
 use super::{Step, StepBytes};
 use crate::column_family::{ColumnFamilyData, Sealed};
 use crate::error::Result;
 use crate::key;
 use crate::manifest::version_set::Counters;
-use crate::memtable::MemTableIter;
+use crate::memtable::{MemTable, MemTableIter};
 use crate::metrics::FlushDone;
 use crate::options::control;
 use crate::read::bounds::IterBounds;
@@ -25,6 +26,10 @@ type Input = CompactionIter<MergingIter<MemTableIter>, fn(&[u8]) -> bool>;
 pub(crate) struct FlushJob {
     pub(crate) family: Arc<ColumnFamilyData>,
     memtables: Vec<Sealed>,
+    /// What of them stays in memory, by newer entries that say so.
+    kept: Option<Arc<MemTable>>,
+    /// Where values are that stay in the log.
+    values: Option<LogValues>,
     input: Option<Input>,
     snapshots: Vec<SeqNo>,
     output: Output,
@@ -49,6 +54,8 @@ impl FlushJob {
         FlushJob {
             family,
             memtables,
+            kept: None,
+            values: None,
             input: None,
             snapshots,
             output,
@@ -73,8 +80,46 @@ impl FlushJob {
         self.memtables.last().map_or(SeqNo(0), |sealed| sealed.last_seqno)
     }
 
+    /// Whether keys that are written again and again may stay in memory, before it has begun.
+    pub(super) fn may_keep_hot_keys(&self) -> bool {
+        self.input.is_none() && self.kept.is_none() && !self.family.is_to_store(self.last_seqno())
+    }
+
+    pub(super) fn sealed(&self) -> &[Sealed] {
+        &self.memtables
+    }
+
+    /// These keys stay in memory: newer entries, which are durable in a log before this flush is
+    /// installed, say so. `snapshots`: those of now; who made one since those entries were written
+    /// reads them.
+    pub(super) fn keep(&mut self, kept: Arc<MemTable>, snapshots: Vec<SeqNo>) {
+        (self.kept, self.snapshots) = (Some(kept), snapshots);
+    }
+
+    /// Whether values may stay in the log, before it has begun.
+    pub(super) fn may_leave_values(&self) -> bool {
+        self.input.is_none() && self.values.is_none() && !self.output.has_written()
+    }
+
+    /// The oldest log that has an entry of its memtables.
+    pub(super) fn oldest_log(&self) -> Option<LogNumber> {
+        self.memtables.first().map(|sealed| sealed.log)
+    }
+
+    /// These values stay in the log.
+    pub(super) fn leave_values(&mut self, values: LogValues) {
+        self.output.separate_values(values.file);
+        self.values = Some(values);
+    }
+
+    /// Whether some of what it does not store is only in a log.
+    pub(super) fn needs_log(&self) -> bool {
+        self.kept.is_some() || self.values.is_some()
+    }
+
     fn start(&mut self) -> Result<Input> {
-        let iters = self.memtables.iter().rev().map(|sealed| sealed.memtable.iter()).collect();
+        let memtables = self.memtables.iter().rev().map(|sealed| &sealed.memtable);
+        let iters = self.kept.iter().chain(memtables).map(MemTable::iter).collect();
         let snapshots = std::mem::take(&mut self.snapshots);
         let nothing_is_bottommost: fn(&[u8]) -> bool = |_| false;
         let merged = MergingIter::new(iters);
@@ -91,6 +136,7 @@ impl FlushJob {
             None => self.start()?,
         };
         let start = self.output.bytes_written();
+        let last_seqno = self.last_seqno();
         // What is still in the buffer counts too: a grant bounds the work, not only the writes.
         let mut moved = 0;
         while moved < bytes {
@@ -103,13 +149,25 @@ impl FlushJob {
                             self.output.end_table()?;
                         }
                     }
-                    self.output.add(counters, key, value)?;
+                    // What stays in memory only hides what is older.
+                    let seqno = key::seqno(key);
+                    if seqno <= last_seqno {
+                        let value = match &mut self.values {
+                            Some(values) if key::kind(key) == Some(ValueKind::Put) => {
+                                values.stands_for(seqno, value)
+                            }
+                            _ => value,
+                        };
+                        self.output.add(counters, key, value)?;
+                    }
                     moved += (key.len() + value.len()) as u64;
                 }
                 Pulled::Paused => break,
                 Pulled::End => {
                     let stats = input.stats();
-                    self.done.entries_in = stats.entries_in();
+                    let kept = self.kept.as_ref().map_or(0, |kept| kept.entries() as u64);
+                    self.done.entries_in = stats.entries_in() - kept;
+                    self.done.keys_kept = kept;
                     self.done.bytes_in = stats.bytes_in;
                     return self.finish(counters, start);
                 }

@@ -9,7 +9,9 @@ pub(crate) mod compaction_iter;
 pub(crate) mod compaction_job;
 mod device_hint;
 pub(crate) mod flush_job;
+mod hot_keys;
 mod limits;
+mod log_values;
 mod observe;
 pub(crate) mod output;
 pub(crate) mod pool;
@@ -53,7 +55,11 @@ impl Job {
         let counters = &core.versions.counters;
         let begin = observe::cpu_time();
         let mut stepped = match self {
-            Job::Flush(job) => job.step(bytes, counters),
+            Job::Flush(job) => {
+                core.leave_values_in_log(job);
+                core.keep_hot_keys(job);
+                job.step(bytes, counters)
+            }
             Job::Compaction(job) => job.step(bytes, counters),
         };
         if let Ok(Step::More(moved) | Step::Done(moved, _)) = &mut stepped {
@@ -489,14 +495,16 @@ impl DbCore {
 
     /// Makes a finished job's tables part of the tree.
     fn install_result(&self, job: &mut Job, edit: VersionEdit) -> Result<Arc<Version>> {
-        let (flushed, last_seqno) = match job {
-            Job::Flush(flush) => (flush.memtables(), Some(flush.last_seqno())),
-            Job::Compaction(_) => (0, None),
+        let (flushed, last_seqno, needs_log) = match job {
+            Job::Flush(flush) => (flush.memtables(), Some(flush.last_seqno()), flush.needs_log()),
+            Job::Compaction(_) => (0, None, false),
         };
-        if last_seqno.is_some() && self.families().len() > 1 {
+        if needs_log || last_seqno.is_some() && self.families().len() > 1 {
             // After a power loss the families must agree on one prefix: what this flush makes
             // durable in one of them is durable in the logs of the others first. A dead log cannot
-            // be synced; then all families are stored together before writes go on.
+            // be synced; then all families are stored together before writes go on. The same for
+            // keys that stay in memory, for the logs that had them go once this flush is installed,
+            // and for values that stay in the log.
             if let Err(error) = self.pipeline.sync_wal() {
                 job.abandon();
                 return Err(error);

@@ -46,6 +46,8 @@ pub(crate) struct Output {
     tables: Vec<TableMeta>,
     /// The file that is being written, and those that are.
     files: Vec<FileId>,
+    /// The file that has values of the tables; one of `files`.
+    values: Option<FileId>,
     /// Bytes written in files that are finished.
     written: u64,
 }
@@ -59,8 +61,16 @@ impl Output {
             open: false,
             tables: Vec::new(),
             files: Vec::new(),
+            values: None,
             written: 0,
         }
+    }
+
+    /// Values of its tables may be in `file`, which is its own from now on: each that is added is
+    /// what [`Separated`](crate::table::Separated) writes. Before the first.
+    pub(crate) fn separate_values(&mut self, file: FileId) {
+        self.values = Some(file);
+        self.files.push(file);
     }
 
     /// Bytes handed to the file system so far.
@@ -133,6 +143,8 @@ impl Output {
             },
             compression: context.compression,
             compression_level: context.family_options.zstd_level,
+            values: self.values,
+            sketch: context.level == 0 && context.family_options.level0_overlap_min > 0.0,
         };
         self.builder = Some(TableBuilder::new(options)?);
         self.open = true;
@@ -163,6 +175,14 @@ impl Output {
     pub(crate) fn finish(&mut self) -> Result<Vec<Arc<TableMeta>>> {
         self.end_table()?;
         self.end_file()?;
+        // No table needs it.
+        if self.tables.is_empty()
+            && let Some(values) = self.values.take()
+        {
+            self.files.retain(|file| *file != values);
+            let path = table_file_name(&self.context.directory, values);
+            self.context.vfs.remove(&path).map_err(|error| Error::io("remove", &path, error))?;
+        }
         if !self.files.is_empty() {
             let directory = &self.context.directory;
             self.context

@@ -28,6 +28,7 @@ impl DbCore {
     ) -> Result<()> {
         let ids: Vec<ColumnFamilyId> = families.iter().map(|family| family.id()).collect();
         let through = self.pipeline.exclusive(|stage| {
+            families.iter().for_each(|family| family.store_through(stage.last_seqno()));
             self.pipeline.seal(stage, &ids);
             stage.last_seqno()
         });

@@ -151,7 +151,9 @@ pub fn table_with(
             length: entry.length,
             tail_bytes: 0,
         };
-        let table = Arc::new(Table::open(source, IoClass::Client)?);
+        let table = Table::open(source, IoClass::Client)?;
+        let directory = path.parent().unwrap_or(Path::new("."));
+        let table = Arc::new(table.with_values(vfs, directory)?);
         let properties = table.properties();
         let layout = TableLayout {
             blocks: table.blocks() as u64,

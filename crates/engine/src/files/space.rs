@@ -28,8 +28,12 @@ pub(super) struct Extents(BTreeMap<u64, u64>);
 impl Extents {
     /// The range that `table` takes of its file, padding included; `None` if it is the whole file.
     pub(super) fn of(table: &TableMeta) -> Option<Range<u64>> {
-        let Placement::Slice { offset, length, .. } = table.placement else { return None };
-        Some(offset..offset + length.next_multiple_of(PAGE_BYTES as u64))
+        match table.placement {
+            Placement::Slice { offset, length, .. } | Placement::Log { offset, length, .. } => {
+                Some(offset..offset + length.next_multiple_of(PAGE_BYTES as u64))
+            }
+            Placement::WholeFile(_) => None,
+        }
     }
 
     pub(super) fn insert(&mut self, range: Range<u64>) {
@@ -155,6 +159,11 @@ impl Accounts {
         let account = self.files.entry(table.placement.file()).or_default();
         account.tables += 1;
         account.live_bytes += live_bytes(table);
+        if let Some(values) = table.placement.values() {
+            let account = self.files.entry(values).or_default();
+            account.tables += 1;
+            account.live_bytes += table.raw_bytes;
+        }
     }
 
     /// The file has another name: what is dead in it stays, until somebody looks whether it still
@@ -169,21 +178,42 @@ impl Accounts {
         }
     }
 
-    /// Nobody needs `table` any more. Gives its file back if it was the last one there.
+    /// Nobody needs `table` any more. Gives its files back of which it was the last one.
     pub(super) fn bury(
         &mut self,
         table: &Arc<TableMeta>,
         now: Instant,
         can_punch: bool,
-    ) -> Option<DeadFile> {
+    ) -> impl Iterator<Item = DeadFile> + use<> {
+        let range = Extents::of(table).unwrap_or(0..table.size_bytes);
         let file = table.placement.file();
+        let dead = self.release(file, live_bytes(table), range, true, now, can_punch);
+        // What of a log belongs to which table is not known: it goes as a whole.
+        let values = table.placement.values().and_then(|values| {
+            self.release(values, table.raw_bytes, 0..table.raw_bytes, false, now, can_punch)
+        });
+        dead.into_iter().chain(values)
+    }
+
+    /// A table that has `range` of `file` is gone. `in_part`: the range may be given back while
+    /// other tables are there.
+    fn release(
+        &mut self,
+        file: FileId,
+        live_bytes: u64,
+        range: Range<u64>,
+        in_part: bool,
+        now: Instant,
+        can_punch: bool,
+    ) -> Option<DeadFile> {
         let account = self.files.get_mut(&file)?;
         account.tables = account.tables.saturating_sub(1);
-        account.live_bytes = account.live_bytes.saturating_sub(live_bytes(table));
-        let range = Extents::of(table).unwrap_or(0..table.size_bytes);
+        account.live_bytes = account.live_bytes.saturating_sub(live_bytes);
         self.changes += 1;
         if account.tables > 0 {
-            self.add_dead(file, std::iter::once(range), now + DEAD_WAIT, can_punch);
+            if in_part {
+                self.add_dead(file, std::iter::once(range), now + DEAD_WAIT, can_punch);
+            }
             return None;
         }
         let mut account = self.files.remove(&file)?;

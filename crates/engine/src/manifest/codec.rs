@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use sateen_control::version::{
-    AddedTable, Placement, Region, RemovedTable, TableMeta, VersionEdit,
+    AddedTable, KeySketch, Placement, Region, RemovedTable, TableMeta, VersionEdit,
 };
 use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey};
 
@@ -42,6 +42,7 @@ const REGION: u64 = required(16);
 
 /// Fields behind the fixed part of an added table: what a reader can do without is optional.
 const TAIL_BYTES: u64 = optional(1);
+const SKETCH: u64 = optional(2);
 
 const WHOLE_FILE: u8 = 1;
 const SLICE: u8 = 2;
@@ -174,6 +175,7 @@ fn encode_added(added: &AddedTable, out: &mut Vec<u8>) {
         tombstones,
         raw_bytes,
         tail_bytes,
+        sketch,
     } = &**table;
     put_varint(out, id.0);
     encode_placement(placement, out);
@@ -187,6 +189,10 @@ fn encode_added(added: &AddedTable, out: &mut Vec<u8>) {
         put_varint(&mut value, *tail_bytes);
         put_varint(out, TAIL_BYTES);
         put_slice(out, &value);
+    }
+    if let Some(sketch) = sketch {
+        put_varint(out, SKETCH);
+        put_slice(out, sketch.as_bytes());
     }
 }
 
@@ -202,9 +208,11 @@ fn encode_placement(placement: &Placement, out: &mut Vec<u8>) {
                 put_varint(out, number);
             }
         }
-        Placement::Log { file } => {
+        Placement::Log { file, offset, length, values } => {
             out.push(LOG);
-            put_varint(out, file.0);
+            for number in [file.0, offset, length, values.0] {
+                put_varint(out, number);
+            }
         }
     }
 }
@@ -319,15 +327,17 @@ fn decode_removed(input: &mut &[u8]) -> Option<RemovedTable> {
 fn decode_added(mut value: &[u8]) -> Result<AddedTable, EditError> {
     let (level, epoch, mut table) =
         take_added(&mut value).ok_or(EditError::Malformed("an added table"))?;
-    let mut tail_bytes = None;
+    let (mut tail_bytes, mut sketch) = (None, None);
     // Behind the fixed part may come fields that a newer version added.
     while !value.is_empty() {
         match take_field(&mut value)? {
             (TAIL_BYTES, value) => set(&mut tail_bytes, number(value))?,
+            (SKETCH, value) => set(&mut sketch, KeySketch::from_bytes(value))?,
             (tag, _) => skip_or_refuse(tag)?,
         }
     }
     table.tail_bytes = tail_bytes.unwrap_or(0);
+    table.sketch = sketch;
     if table.smallest > table.largest || table.seqno_min > table.seqno_max {
         return Err(EditError::Malformed("a table whose bounds are reversed"));
     }
@@ -356,6 +366,7 @@ fn take_added(input: &mut &[u8]) -> Option<(u8, Epoch, TableMeta)> {
         tombstones: take_varint(input)?,
         raw_bytes: take_varint(input)?,
         tail_bytes: 0,
+        sketch: None,
     };
     Some((level, epoch, table))
 }
@@ -370,7 +381,12 @@ fn take_placement(input: &mut &[u8]) -> Option<Placement> {
             offset.checked_add(length)?;
             Some(Placement::Slice { file, offset, length })
         }
-        LOG => Some(Placement::Log { file }),
+        LOG => {
+            let (offset, length) = (take_varint(input)?, take_varint(input)?);
+            offset.checked_add(length)?;
+            let values = FileId(take_varint(input)?);
+            Some(Placement::Log { file, offset, length, values })
+        }
         _ => None,
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use sateen_control::version::{
-    AddedTable, Placement, Region, RemovedTable, TableMeta, VersionEdit,
+    AddedTable, KeySketch, Placement, Region, RemovedTable, TableMeta, VersionEdit,
 };
 use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId};
 
@@ -34,7 +34,14 @@ fn placement() -> impl Strategy<Value = Placement> {
         (any::<u64>(), any::<u32>(), any::<u32>()).prop_map(|(file, offset, length)| {
             Placement::Slice { file: FileId(file), offset: offset.into(), length: length.into() }
         }),
-        any::<u64>().prop_map(|file| Placement::Log { file: FileId(file) }),
+        (any::<[u64; 2]>(), any::<u32>(), any::<u32>()).prop_map(
+            |([file, values], offset, length)| Placement::Log {
+                file: FileId(file),
+                offset: offset.into(),
+                length: length.into(),
+                values: FileId(values),
+            }
+        ),
     ]
 }
 
@@ -61,6 +68,11 @@ fn table() -> impl Strategy<Value = Arc<TableMeta>> {
                 tombstones,
                 raw_bytes,
                 tail_bytes,
+                sketch: (entries % 2 == 0).then(|| {
+                    let mut sketch = KeySketch::default();
+                    sketch.add(raw_bytes);
+                    sketch
+                }),
             })
         },
     )

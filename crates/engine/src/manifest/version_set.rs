@@ -386,7 +386,8 @@ impl VersionSet {
         self.give_token(state);
         // What is said of files that are gone ends with the old manifest.
         let tables = families.values().flat_map(|family| family.version.tables());
-        let files: BTreeSet<FileId> = tables.map(|(_, _, table)| table.placement.file()).collect();
+        let files: BTreeSet<FileId> =
+            tables.flat_map(|(_, _, table)| table.placement.files()).collect();
         let shared: Vec<FileId> = known.intersection(&files).copied().collect();
 
         let path = manifest_file_name(&self.directory, number);

@@ -88,6 +88,8 @@ pub(crate) struct IterDone {
 pub(crate) struct FlushDone {
     /// Entries in the memtables.
     pub(crate) entries_in: u64,
+    /// Keys that stay in memory.
+    pub(crate) keys_kept: u64,
     /// Bytes of keys and values in them.
     pub(crate) bytes_in: u64,
     /// Bytes of tables written.
@@ -128,6 +130,7 @@ struct StallMeter {
 #[derive(Debug, Default)]
 struct FlushMeter {
     entries_in: AtomicU64,
+    keys_kept: AtomicU64,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
     tables_out: AtomicU64,
@@ -316,6 +319,7 @@ impl EngineMetrics {
     pub(crate) fn flush_done(&self, done: &FlushDone) {
         let meter = &self.flushes;
         add(&meter.entries_in, done.entries_in);
+        add(&meter.keys_kept, done.keys_kept);
         add(&meter.bytes_in, done.bytes_in);
         add(&meter.bytes_out, done.bytes_out);
         add(&meter.tables_out, done.tables_out);
@@ -412,6 +416,7 @@ impl FlushMeter {
         FlushTotals {
             count: durations_ns.count(),
             entries_in: get(&self.entries_in),
+            keys_kept: get(&self.keys_kept),
             bytes_in: get(&self.bytes_in),
             bytes_out: get(&self.bytes_out),
             tables_out: get(&self.tables_out),

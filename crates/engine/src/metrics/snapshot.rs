@@ -112,6 +112,8 @@ pub struct FlushTotals {
     pub count: u64,
     /// Entries in the flushed memtables.
     pub entries_in: u64,
+    /// Keys that were written again and stayed in memory for being hot.
+    pub keys_kept: u64,
     /// Bytes of keys and values in them.
     pub bytes_in: u64,
     /// Bytes of tables written.

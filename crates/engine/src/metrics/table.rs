@@ -250,6 +250,14 @@ const BACKGROUND: &[Family] = &[
         },
     ),
     counter(
+        "sateen_flush_kept_keys_total",
+        "keys",
+        "Keys that were written again and stayed in memory for being hot.",
+        |m, s| {
+            s.number(m.flushes.keys_kept);
+        },
+    ),
+    counter(
         "sateen_flush_input_bytes_total",
         "bytes",
         "Keys and values of the memtables flushed.",

@@ -171,6 +171,8 @@ fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
             CompactionPriority::RoundRobin => CompactionPri::RoundRobin,
         },
         base_level_multiplier: options.base_level_multiplier,
+        level0_overlap_min: options.level0_overlap_min,
+        level0_overlap_runs_max: options.level0_overlap_runs_max,
         level0_fifo: options.level0_fifo,
         overlap_aware: options.overlap_aware_tables,
         group_compaction_bytes: options.group_compaction_bytes,

@@ -1,5 +1,4 @@
-//! The named profiles: nothing but option values. The names of those that wait for their policy are
-//! known, so that asking for one says so.
+//! The named profiles: nothing but option values.
 
 use super::{
     CompactionPriority, CompactionStyle, Compression, GIB, MIB, Options, Preemption, Tuner,
@@ -25,10 +24,9 @@ pub(super) const AVAILABLE: &[&str] = &[
     "rocksdb-autotuned",
     "leveldb",
     "pebblesdb",
+    "triad",
+    "triad-silk",
 ];
-
-/// The profiles whose policies are not built yet.
-const PLANNED: &[&str] = &["triad", "triad-silk"];
 
 pub(super) fn options(name: &str) -> Result<Options> {
     let mut options = match name {
@@ -45,6 +43,10 @@ pub(super) fn options(name: &str) -> Result<Options> {
         "rocksdb-autotuned" => auto_tuned(),
         "leveldb" => leveldb(),
         "pebblesdb" => pebblesdb(),
+        "triad" => {
+            triad(Options { background_threads: 4, max_background_compactions: 3, ..rocksdb() })
+        }
+        "triad-silk" => triad(silk()),
         other => return Err(unknown(other)),
     };
     name.clone_into(&mut options.profile);
@@ -181,6 +183,17 @@ fn pebblesdb() -> Options {
     options
 }
 
+/// TRIAD on the shape of `base`: hot keys stay in memory, level 0 waits until what it holds
+/// overlaps, and what is in the log is not written again by a flush.
+fn triad(base: Options) -> Options {
+    let mut options = base;
+    let family = &mut options.column_family;
+    family.memtable_hot_part = 0.25;
+    family.level0_overlap_min = 0.4;
+    family.values_stay_in_log = true;
+    options
+}
+
 /// ADOC (§5) on RocksDB's shape, from its two job slots and memtables of 64 MB on; or one of the
 /// two alone (§6.4). Debt overflows at 64 GB (§2.3), whatever the device.
 fn adoc(tuner: Tuner) -> Options {
@@ -189,13 +202,5 @@ fn adoc(tuner: Tuner) -> Options {
 
 fn unknown(name: &str) -> Error {
     let there_are = AVAILABLE.join(", ");
-    let text = if PLANNED.contains(&name) {
-        format!("profile {name:?} is not available yet; there are {there_are}")
-    } else {
-        format!("unknown profile {name:?}; there are {there_are}")
-    };
-    Error::InvalidArgument(text)
+    Error::InvalidArgument(format!("unknown profile {name:?}; there are {there_are}"))
 }
-
-#[cfg(test)]
-pub(super) const PLANNED_FOR_TESTS: &[&str] = PLANNED;

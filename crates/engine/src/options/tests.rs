@@ -52,6 +52,8 @@ fn profiles_have_the_shapes_that_control_knows_by_the_same_names() {
     assert_eq!(shape("bolt"), CfOptions::bolt());
     assert_eq!(shape("vlsm"), CfOptions::vlsm(8 * MIB));
     assert_eq!(shape("pebblesdb"), CfOptions::pebblesdb());
+    assert_eq!(shape("triad"), CfOptions::triad());
+    assert_eq!(shape("triad-silk"), CfOptions::triad());
 }
 
 #[test]
@@ -92,11 +94,7 @@ fn there_are_threads_for_all_slots_that_a_tuner_may_make() {
 }
 
 #[test]
-fn a_planned_profile_is_known_but_refused() {
-    for profile in profile::PLANNED_FOR_TESTS {
-        let text = message(Options::profile(profile));
-        assert!(text.contains("not available yet") && text.contains(profile), "{text}");
-    }
+fn an_unknown_profile_is_refused_with_those_there_are() {
     let text = message(Options::profile("rocksdbb"));
     assert!(text.contains("unknown profile \"rocksdbb\""), "{text}");
 }

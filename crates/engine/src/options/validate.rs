@@ -101,6 +101,23 @@ pub(super) fn column_family(options: &ColumnFamilyOptions) -> Result<()> {
              go down in this order"
         ));
     }
+    check(
+        "memtable_hot_part",
+        (0.0..=0.5).contains(&options.memtable_hot_part),
+        "0 to 0.5: more would fill the next memtable",
+    )?;
+    check(
+        "level0_overlap_min",
+        (0.0..=1.0).contains(&options.level0_overlap_min),
+        "0 to 1: a part of the keys",
+    )?;
+    let runs_max = options.level0_overlap_runs_max;
+    if options.level0_overlap_min > 0.0 && !(1..=slowdown).contains(&runs_max) {
+        return contradiction(&format!(
+            "level0_overlap_runs_max {runs_max} must be at least 1 and not above level0_slowdown \
+             {slowdown}: level 0 would wait for overlap while writers wait for level 0"
+        ));
+    }
     check("levels", (2..=16).contains(&options.levels), "2 to 16")?;
     check("level_base_bytes", options.level_base_bytes >= 1, "at least 1")?;
     check(

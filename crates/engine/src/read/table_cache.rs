@@ -218,29 +218,24 @@ impl TableCache {
         self.opens.fetch_add(1, Ordering::Relaxed);
         let (file_id, offset) = match meta.placement {
             Placement::WholeFile(file) => (file, HEADER_BYTES),
-            Placement::Slice { file, offset, .. } => (file, offset),
-            Placement::Log { file } => {
-                return Err(Error::InvalidArgument(format!(
-                    "table {} lies in the log {file}, which this version does not read",
-                    meta.id
-                )));
+            Placement::Slice { file, offset, .. } | Placement::Log { file, offset, .. } => {
+                (file, offset)
             }
         };
         let (file, path) = self.file(file_id, class)?;
-        let table = Arc::new(Table::open(
-            TableSource {
-                file,
-                path,
-                table: meta.id,
-                file_id,
-                db_uid: self.options.db_uid,
-                offset,
-                length: meta.size_bytes,
-                tail_bytes: meta.tail_bytes,
-            },
-            class,
-        )?);
-        Ok(self.enter(file_id, table))
+        let source = TableSource {
+            file,
+            path,
+            table: meta.id,
+            file_id,
+            db_uid: self.options.db_uid,
+            offset,
+            length: meta.size_bytes,
+            tail_bytes: meta.tail_bytes,
+        };
+        let table = Table::open(source, class)?;
+        let table = table.with_values(self.options.vfs.as_ref(), &self.options.directory)?;
+        Ok(self.enter(file_id, Arc::new(table)))
     }
 
     /// Enters an opened table, unless another thread was faster: then its one is the answer.

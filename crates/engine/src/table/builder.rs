@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use sateen_control::{
     ColumnFamilyId, FileId, SeqNo, TableId, UserKey, ValueKind,
-    version::{Placement, TableMeta},
+    version::{KeySketch, Placement, TableMeta},
 };
 
 use crate::error::{Error, Result};
@@ -18,7 +18,9 @@ use crate::key;
 use super::block::BlockBuilder;
 use super::compression::Compressor;
 use super::filter;
-use super::format::{BLOCK_TRAILER_BYTES, BlockHandle, Footer, Seed, shared_prefix, to_usize};
+use super::format::{
+    BLOCK_TRAILER_BYTES, BlockHandle, Footer, SEPARATED_VALUES, Seed, shared_prefix, to_usize,
+};
 use super::index::{self, IndexBuilder};
 use super::properties::Properties;
 
@@ -46,6 +48,11 @@ pub(crate) struct TableBuilderOptions {
     pub(crate) compression: Compression,
     /// Zstandard's level.
     pub(crate) compression_level: i32,
+    /// Whether a sketch of its keys is made.
+    pub(crate) sketch: bool,
+    /// The file that has values which the table has not: then each value that is added is what
+    /// [`Separated`](super::Separated) writes.
+    pub(crate) values: Option<FileId>,
 }
 
 impl TableBuilderOptions {
@@ -60,6 +67,8 @@ impl TableBuilderOptions {
             filter_bits_per_key: 10,
             compression: Compression::None,
             compression_level: 3,
+            sketch: false,
+            values: None,
         }
     }
 }
@@ -81,6 +90,8 @@ pub(crate) struct TableSummary {
     pub(crate) raw_bytes: u64,
     /// Bytes behind the data blocks.
     pub(crate) tail_bytes: u64,
+    pub(crate) sketch: Option<KeySketch>,
+    pub(crate) values: Option<FileId>,
 }
 
 impl TableSummary {
@@ -88,7 +99,13 @@ impl TableSummary {
     pub(crate) fn into_meta(self, file: FileId) -> TableMeta {
         TableMeta {
             id: self.id,
-            placement: Placement::Slice { file, offset: self.offset, length: self.size_bytes },
+            placement: match self.values {
+                None => Placement::Slice { file, offset: self.offset, length: self.size_bytes },
+                Some(values) => {
+                    let (offset, length) = (self.offset, self.size_bytes);
+                    Placement::Log { file, offset, length, values }
+                }
+            },
             size_bytes: self.size_bytes,
             smallest: self.smallest,
             largest: self.largest,
@@ -98,6 +115,7 @@ impl TableSummary {
             tombstones: self.tombstones,
             raw_bytes: self.raw_bytes,
             tail_bytes: self.tail_bytes,
+            sketch: self.sketch,
         }
     }
 }
@@ -112,6 +130,7 @@ pub(crate) struct TableBuilder {
     compressed: Vec<u8>,
     index: IndexBuilder,
     hashes: Vec<u64>,
+    sketch: Option<KeySketch>,
     separator: Vec<u8>,
     /// The blocks behind the data, one after the other.
     tail: Vec<u8>,
@@ -140,6 +159,7 @@ impl TableBuilder {
             compressed: Vec::new(),
             index: IndexBuilder::default(),
             hashes: Vec::new(),
+            sketch: options.sketch.then(KeySketch::default),
             separator: Vec::new(),
             tail: Vec::new(),
             last_key: Vec::new(),
@@ -256,7 +276,8 @@ impl TableBuilder {
         self.properties().encode(&mut block);
         let properties = self.write(file, seed, &mut block, Compression::None)?;
         let table = self.options.table;
-        let footer = Footer { table, data_end, index, filter, properties };
+        let features = if self.options.values.is_some() { SEPARATED_VALUES } else { 0 };
+        let footer = Footer { table, data_end, index, filter, properties, features };
         file.append(&footer.encode(seed, self.written))?;
         block.shrink_to(BUFFER_KEPT_MAX);
         self.tail = block;
@@ -297,6 +318,8 @@ impl TableBuilder {
             tombstones: entry.tombstones,
             raw_bytes: entry.raw_bytes,
             tail_bytes: size_bytes - data_end,
+            sketch: self.sketch.as_mut().map(std::mem::take),
+            values: self.options.values,
         })
     }
 
@@ -316,6 +339,7 @@ impl TableBuilder {
             block_bytes: u32::try_from(self.options.block_bytes).unwrap_or(u32::MAX),
             smallest: self.smallest.clone(),
             largest: self.last_key.clone(),
+            values: self.options.values,
         }
     }
 
@@ -326,6 +350,9 @@ impl TableBuilder {
         self.last_key.extend_from_slice(&user_key[shared..]);
         if self.options.filter_bits_per_key > 0 {
             self.hashes.push(filter::hash_key(user_key));
+        }
+        if let Some(sketch) = &mut self.sketch {
+            sketch.add(filter::hash_key(user_key));
         }
     }
 

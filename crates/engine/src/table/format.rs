@@ -16,8 +16,10 @@ pub(crate) const FOOTER_BYTES: usize = 128;
 pub(crate) const TABLE_MAGIC: u64 = u64::from_le_bytes(*b"SATtable");
 /// The version of the table format that is written, and the newest that is read.
 pub(crate) const FORMAT_VERSION: u32 = 1;
-/// Features without whose understanding a table cannot be read; none is defined yet.
-pub(crate) const KNOWN_FEATURES: u32 = 0;
+/// A feature without whose understanding a table cannot be read: values may be in another file.
+pub(crate) const SEPARATED_VALUES: u32 = 1;
+/// All of these.
+pub(crate) const KNOWN_FEATURES: u32 = SEPARATED_VALUES;
 /// No block's payload is longer, compressed or not: one value of 1 GiB, one key, and change.
 pub(crate) const BLOCK_BYTES_MAX: usize = (1 << 30) + (1 << 27);
 
@@ -112,6 +114,8 @@ pub(crate) struct Footer {
     /// Absent if the table has no filter.
     pub(crate) filter: BlockHandle,
     pub(crate) properties: BlockHandle,
+    /// What a reader must know of.
+    pub(crate) features: u32,
 }
 
 /// Why a footer was refused.
@@ -138,7 +142,7 @@ impl Footer {
         bytes.extend_from_slice(&self.table.0.to_le_bytes());
         bytes.extend_from_slice(&self.data_end.to_le_bytes());
         bytes.extend_from_slice(&0u64.to_le_bytes());
-        bytes.extend_from_slice(&KNOWN_FEATURES.to_le_bytes());
+        bytes.extend_from_slice(&self.features.to_le_bytes());
         bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
         let checksum = seed.checksum(&bytes, offset);
         bytes.extend_from_slice(&checksum.to_le_bytes());
@@ -175,7 +179,7 @@ impl Footer {
         if version > FORMAT_VERSION || features & !KNOWN_FEATURES != 0 {
             return Some(Err(FooterError::Newer { version, features }));
         }
-        let footer = Footer { table, data_end, index, filter, properties };
+        let footer = Footer { table, data_end, index, filter, properties, features };
         for block in [index, filter, properties] {
             let elsewhere = block.offset < data_end || block.end() > offset;
             if !block.is_absent() && elsewhere {
@@ -341,6 +345,7 @@ mod tests {
             index: BlockHandle { offset: 100, size: 50 },
             filter: BlockHandle::default(),
             properties: BlockHandle { offset: 159, size: 10 },
+            features: SEPARATED_VALUES,
         };
         let bytes = footer.encode(SEED(), 178);
         assert_eq!(Footer::decode(&bytes, SEED(), 178), Ok(footer));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-use sateen_control::IoClass;
+use sateen_control::{IoClass, ValueKind};
 
 use crate::error::{CorruptionKind, Result};
 use crate::key;
@@ -142,6 +142,9 @@ pub(crate) struct TableIter {
     data: Data,
     /// The block under the cursor.
     block: usize,
+    /// Whether values may be elsewhere, and then the one under the cursor.
+    separates: bool,
+    separated: Vec<u8>,
     buffers: Buffers,
     /// What of the table the chunk holds, and where in it that starts.
     chunk_from: u64,
@@ -162,6 +165,8 @@ impl Table {
             cursor: Cursor::default(),
             data: Data::None,
             block: 0,
+            separates: self.separates_values(),
+            separated: Vec::new(),
             buffers: Buffers::default(),
             chunk_from: 0,
             chunk_end: 0,
@@ -331,12 +336,30 @@ impl TableIter {
         Ok(true)
     }
 
+    /// Reads the value under the cursor if it is not in the block.
+    #[inline]
+    fn join_value(&mut self) -> Result<()> {
+        if self.separates && self.cursor.valid() { self.join() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn join(&mut self) -> Result<()> {
+        self.separated.clear();
+        if key::kind(self.cursor.key()) == Some(ValueKind::Put) {
+            let block = payload(&self.data, &self.buffers);
+            let stored = block.get(self.cursor.value()).unwrap_or_default();
+            let at = self.table.index.handle(self.block).map_or(0, |handle| handle.offset);
+            self.separated = self.table.separated(stored, at, self.options.class)?;
+        }
+        Ok(())
+    }
+
     /// Moves to the first entry of the next block that has one, if the cursor fell off its block.
     fn skip_forward(&mut self) -> Result<()> {
         while !self.cursor.valid() && self.load(self.block + 1)? {
             self.on_block(Cursor::seek_to_first)?;
         }
-        Ok(())
+        self.join_value()
     }
 
     /// Moves to the last entry of the block before that has one, if the cursor fell off its block.
@@ -348,7 +371,7 @@ impl TableIter {
             }
             self.on_block(Cursor::seek_to_last)?;
         }
-        Ok(())
+        self.join_value()
     }
 }
 
@@ -404,7 +427,7 @@ impl InternalIterator for TableIter {
     fn next(&mut self) -> Result<()> {
         self.on_block(Cursor::next)?;
         if self.cursor.valid() {
-            return Ok(());
+            return self.join_value();
         }
         self.skip_forward()
     }
@@ -421,6 +444,9 @@ impl InternalIterator for TableIter {
 
     #[inline]
     fn value(&self) -> &[u8] {
+        if self.separates {
+            return &self.separated;
+        }
         let block = payload(&self.data, &self.buffers);
         block.get(self.cursor.value()).unwrap_or_default()
     }

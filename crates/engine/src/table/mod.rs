@@ -14,6 +14,7 @@ mod index;
 mod iter;
 mod properties;
 mod reader;
+mod separated;
 
 #[cfg(test)]
 mod bench;
@@ -30,3 +31,4 @@ pub(crate) use builder::{TableBuilder, TableBuilderOptions};
 pub(crate) use filter::hash_key;
 pub(crate) use iter::{TableIter, TableIterOptions};
 pub(crate) use reader::{PinnedValue, Table, TableSource};
+pub(crate) use separated::{Separated, ValuePlace};

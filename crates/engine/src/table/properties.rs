@@ -2,14 +2,17 @@
 //! the numbers that it does not know, so that later versions may say more; what a reader *must*
 //! know has a feature bit in the footer instead.
 
-use sateen_control::{ColumnFamilyId, SeqNo, TableId};
+use sateen_control::{ColumnFamilyId, FileId, SeqNo, TableId};
 
 use crate::error::CorruptionKind;
 
 use super::format::{Decoder, to_usize};
 
+/// The number of [`Properties::values`].
+const VALUES: u16 = 103;
+
 /// The properties of a table. Numbers 100 and above are left to later versions: the comparator's
-/// name (100), expiry (101), range deletions (102) and separated values (103) are spoken for.
+/// name (100), expiry (101) and range deletions (102) are spoken for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Properties {
     pub(crate) table: TableId,
@@ -30,6 +33,8 @@ pub(crate) struct Properties {
     pub(crate) block_bytes: u32,
     pub(crate) smallest: Vec<u8>,
     pub(crate) largest: Vec<u8>,
+    /// The file that has values of the table, if it has not all of them itself.
+    pub(crate) values: Option<FileId>,
 }
 
 impl Properties {
@@ -54,6 +59,9 @@ impl Properties {
         }
         push(out, 13, &self.smallest);
         push(out, 14, &self.largest);
+        if let Some(values) = self.values {
+            push(out, VALUES, &values.0.to_le_bytes());
+        }
     }
 
     /// Reads properties; what is missing is zero or empty.
@@ -91,6 +99,7 @@ impl Properties {
             12 => self.block_bytes = u32::try_from(number()?).ok()?,
             13 => self.smallest = bytes.to_vec(),
             14 => self.largest = bytes.to_vec(),
+            VALUES => self.values = Some(FileId(number()?)),
             _ => {}
         }
         Some(())
@@ -124,6 +133,7 @@ mod tests {
             block_bytes: 4096,
             smallest: b"".to_vec(),
             largest: vec![0xff; 300],
+            values: Some(FileId(9)),
         };
         let mut payload = Vec::new();
         push(&mut payload, 999, b"from a later version");

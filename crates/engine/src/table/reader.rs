@@ -13,16 +13,18 @@ use crate::error::{CorruptionKind, Error, Result};
 use crate::key;
 use crate::read::block_cache::BlockCache;
 use crate::timeline::local;
-use crate::vfs::{AlignedBuffer, VfsFile};
+use crate::vfs::{AlignedBuffer, Vfs, VfsFile};
 
 use super::block::{self, Found};
 use super::compression::Decompressor;
 use super::filter::Filter;
 use super::format::{
-    BLOCK_TRAILER_BYTES, BlockHandle, FOOTER_BYTES, FORMAT_VERSION, Footer, FooterError, Seed,
+    BLOCK_TRAILER_BYTES, BlockHandle, FOOTER_BYTES, FORMAT_VERSION, Footer, FooterError,
+    SEPARATED_VALUES, Seed,
 };
 use super::index::Index;
 use super::properties::Properties;
+use super::separated::{Separated, ValuesFile};
 
 /// What a thread keeps of its buffers between reads of single blocks.
 const SCRATCH_BYTES_MAX: usize = 1 << 18;
@@ -73,6 +75,8 @@ pub(crate) struct Table {
     pub(super) index: Index,
     filter: Option<Filter>,
     properties: Properties,
+    /// Where values are that it has not itself.
+    values: Option<ValuesFile>,
 }
 
 impl Table {
@@ -131,7 +135,41 @@ impl Table {
             properties = Properties::decode(payload)?;
             Ok(())
         })?;
-        Ok(Table { seed, index, filter, properties, source })
+        if (footer.features & SEPARATED_VALUES != 0) != properties.values.is_some() {
+            let kind = CorruptionKind::Inconsistent("footer and properties, of separated values");
+            return corrupt(footer_at, kind);
+        }
+        Ok(Table { seed, index, filter, properties, source, values: None })
+    }
+
+    /// Opens what the table needs besides, in the directory of its file.
+    pub(crate) fn with_values(mut self, vfs: &dyn Vfs, directory: &Path) -> Result<Table> {
+        if let Some(values) = self.properties.values {
+            self.values = Some(ValuesFile::open(vfs, directory, values)?);
+        }
+        Ok(self)
+    }
+
+    /// Whether its values are separated: each says whether it is here or elsewhere.
+    #[inline]
+    pub(super) fn separates_values(&self) -> bool {
+        self.properties.values.is_some()
+    }
+
+    /// The value that `stored` stands for in a table that separates them, read into a block of its
+    /// own if it is elsewhere. `at`: where the block is that `stored` is in.
+    #[cold]
+    pub(super) fn separated(&self, stored: &[u8], at: u64, class: IoClass) -> Result<Vec<u8>> {
+        match (Separated::decode(stored), &self.values) {
+            (Some(Separated::Here(value)), _) => Ok(value.to_vec()),
+            (Some(Separated::Elsewhere(place)), Some(values)) => values.read(place, class),
+            (Some(Separated::Elsewhere(_)), None) => {
+                Err(self.source.corruption(at, CorruptionKind::MissingFile))
+            }
+            (None, _) => {
+                Err(self.source.corruption(at, CorruptionKind::Malformed("a separated value")))
+            }
+        }
     }
 
     /// The newest entry of `user_key` at or below `snapshot`, tombstones included. `hash` is
@@ -181,7 +219,11 @@ impl Table {
                 Found::Entry(trailer, range) => {
                     let kind = ValueKind::from_byte(trailer.to_le_bytes()[0])
                         .ok_or_else(|| corrupt(CorruptionKind::Malformed("kind of an entry")))?;
-                    let value = PinnedValue { block, range };
+                    let mut value = PinnedValue { block, range };
+                    if self.separates_values() && kind == ValueKind::Put {
+                        let read = self.separated(&value, handle.offset, IoClass::Client)?;
+                        value = PinnedValue { range: 0..read.len(), block: read.into() };
+                    }
                     return Ok(Some((SeqNo(trailer >> 8), kind, value)));
                 }
                 Found::Absent => return Ok(None),

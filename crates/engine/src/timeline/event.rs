@@ -137,6 +137,9 @@ pub enum EventKind {
     /// The file system cannot punch holes: from now on files are given back as a whole, and those
     /// with much that is dead are written anew. Told once.
     CannotPunch,
+    /// There is no log for what would stay in it when memtables are flushed: all is flushed. Told
+    /// once for a column family.
+    CannotUseLog,
     /// A memtable takes no more writes.
     Sealed {
         /// Whose.

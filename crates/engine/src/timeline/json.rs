@@ -275,7 +275,7 @@ impl Timeline {
                 fields.text("cause", cause.name()).number("began_ns", began_ns);
                 fields.number("waits", waits).number("waited_ns", waited_ns);
             }
-            EventKind::CannotPunch => {}
+            EventKind::CannotPunch | EventKind::CannotUseLog => {}
             EventKind::Sealed { column_family, bytes } => {
                 fields.text("column_family", &self.family_name(column_family));
                 fields.number("bytes", bytes);
@@ -464,6 +464,7 @@ fn event_name(kind: &EventKind) -> &'static str {
         EventKind::Admission { .. } => "admission",
         EventKind::Stalled { .. } => "stalled",
         EventKind::CannotPunch => "cannot punch",
+        EventKind::CannotUseLog => "cannot use log",
         EventKind::Sealed { .. } => "memtable sealed",
     }
 }

@@ -326,6 +326,11 @@ pub(crate) struct WalRecord<'a> {
 }
 
 impl WalRecord<'_> {
+    /// Where its entries begin in the log.
+    pub(crate) fn payload_offset(&self) -> u64 {
+        self.offset + RECORD_HEADER_BYTES as u64
+    }
+
     /// Gives out its entries with their sequence numbers. An error names the log in `directory`.
     pub(crate) fn for_each_entry(
         &self,

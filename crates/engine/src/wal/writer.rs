@@ -226,8 +226,9 @@ impl WalWriter {
         payload: impl IntoIterator<Item = &'a [u8]>,
     ) -> Result<u64> {
         assert!(self.linked, "a log follows another, or none, before its first record");
-        assert!(first_seqno >= self.next_seqno, "groups are appended in the commit order");
+        // First: of a group that failed the numbers are given out again.
         self.records.sync_handle().check_alive()?;
+        assert!(first_seqno >= self.next_seqno, "groups are appended in the commit order");
         self.records.stage(RecordKind::Data, first_seqno, count, payload)?;
         self.next_seqno = SeqNo(first_seqno.0 + u64::from(count));
         let end = self.records.write_staged()?;

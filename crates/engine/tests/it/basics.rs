@@ -1,11 +1,15 @@
 //! What a user does first: open, write, read, reopen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::common::{assert_sound, open_arranged, small};
-use sateen::vfs::{CrashChoice, MemVfs, Vfs};
-use sateen::{ColumnFamilyOptions, Db, Options, ReadOptions, WalMode, WriteBatch, WriteOptions};
+use sateen::timeline::EventKind;
+use sateen::vfs::{CrashChoice, IoClass, MemVfs, OpenOptions, Vfs};
+use sateen::{
+    ColumnFamilyOptions, Db, Error, Options, ReadOptions, WalMode, WriteBatch, WriteOptions,
+};
 
 fn tiny() -> Options {
     let mut options = Options { background_threads: 0, ..Options::default() };
@@ -314,4 +318,167 @@ fn levels_are_lifted_for_targets_that_count_from_the_first() {
     assert_eq!(contents(&db), before);
     assert_sound(&db);
     db.close().unwrap();
+}
+
+/// The logs among the files of tables.
+fn logs_with_values(vfs: &MemVfs) -> Vec<PathBuf> {
+    let files =
+        vfs.list(Path::new("/db")).unwrap().into_iter().map(|name| Path::new("/db").join(name));
+    let tables = files.filter(|path| path.extension().is_some_and(|extension| extension == "sat"));
+    tables.filter(|path| vfs.contents(path).unwrap().starts_with(b"SATEENwl")).collect()
+}
+
+/// A database in which some keys are written again and again, what it holds, and how many logs
+/// with values were seen meanwhile.
+fn with_hot_keys(vfs: &Arc<MemVfs>, options: Options) -> (Db, BTreeMap<Vec<u8>, Vec<u8>>, usize) {
+    let db = Db::open_with(vfs.clone(), "/db", options, &[]).unwrap();
+    let mut model = BTreeMap::new();
+    let mut logs = BTreeSet::new();
+    for n in 0..3_000_u32 {
+        let key = if n % 2 == 0 { format!("hot{}", n % 10) } else { format!("key{n:05}") };
+        let value = vec![b'a' + (n % 26) as u8; 40 + n as usize % 20];
+        db.put(&key, &value).unwrap();
+        model.insert(key.into_bytes(), value);
+        if n % 100 == 0 {
+            db.wait_idle().unwrap();
+            logs.extend(logs_with_values(vfs));
+        }
+    }
+    db.wait_idle().unwrap();
+    (db, model, logs.len())
+}
+
+#[test]
+fn hot_keys_stay_in_memory_and_values_in_the_log() {
+    let vfs = Arc::new(MemVfs::new());
+    let (db, model, logs) = with_hot_keys(&vfs, small("triad", 4 << 10));
+    assert!(db.metrics().flushes.keys_kept > 20, "{}", db.metrics().flushes.keys_kept);
+    assert!(logs > 10, "{logs}");
+    assert_eq!(contents(&db), model);
+    assert_sound(&db);
+    // A machine that stops keeps what was durable; what was not flushed is in the log.
+    let image = Arc::new(vfs.crash_image(CrashChoice::Everything));
+    let after = Db::open_with(image, "/db", small("triad", 4 << 10), &[]).unwrap();
+    assert_eq!(contents(&after), model);
+    after.close().unwrap();
+    // On demand all is stored, and what goes down takes its values along.
+    db.flush().unwrap();
+    db.compact_range(&db.default_column_family(), None, None, &Default::default()).unwrap();
+    db.wait_idle().unwrap();
+    assert_eq!(contents(&db), model);
+    assert_eq!(logs_with_values(&vfs), Vec::<PathBuf>::new());
+    assert_sound(&db);
+    db.close().unwrap();
+}
+
+#[test]
+fn a_damaged_value_in_a_log_is_reported() {
+    let vfs = Arc::new(MemVfs::new());
+    let mut options = small("triad", 64 << 10);
+    options.block_cache_bytes = 1;
+    let db = Db::open_with(vfs.clone(), "/db", options, &[]).unwrap();
+    db.put("key", vec![b'v'; 1000]).unwrap();
+    db.put("other", vec![b'o'; 1000]).unwrap();
+    db.flush().unwrap();
+    let logs = logs_with_values(&vfs);
+    let [log] = &*logs else { panic!("one log: {logs:?}") };
+    let contents = vfs.contents(log).unwrap();
+    let at = contents.windows(8).position(|bytes| bytes == b"vvvvvvvv").unwrap();
+    let file = vfs.open(log, OpenOptions { write: true, ..OpenOptions::READ }).unwrap();
+    file.write_at(b"w", at as u64 + 500, IoClass::Client).unwrap();
+    let error = db.get("key").unwrap_err();
+    assert!(matches!(error, Error::Corruption { .. }), "{error}");
+    assert!(error.to_string().contains(log.to_str().unwrap()), "{error}");
+    assert_eq!(db.get("other").unwrap(), Some(vec![b'o'; 1000]));
+    let told = db.check(&mut |_, _| {}).unwrap();
+    assert_eq!(told.problems.len(), 1, "{:?}", told.problems);
+}
+
+#[test]
+fn without_a_log_all_is_flushed() {
+    let vfs = Arc::new(MemVfs::new());
+    let (db, model, logs) =
+        with_hot_keys(&vfs, Options { wal: WalMode::Off, ..small("triad", 4 << 10) });
+    assert_eq!(db.metrics().flushes.keys_kept, 0);
+    assert_eq!(logs, 0);
+    assert_eq!(contents(&db), model);
+    let told = db.timeline().events.iter().any(|event| event.kind == EventKind::CannotUseLog);
+    assert!(told, "and it is said");
+    db.close().unwrap();
+}
+
+/// What a snapshot sees of a key that stays in memory, by a newer entry, is in the table.
+#[test]
+fn snapshots_see_what_was_before_a_hot_key_was_written_again() {
+    let vfs = Arc::new(MemVfs::new());
+    let db = Db::open_with(vfs, "/db", small("triad", 64 << 10), &[]).unwrap();
+    let mut snapshots = Vec::new();
+    for n in 0..40_u32 {
+        db.put("hot", format!("value {n}")).unwrap();
+        db.put(format!("key{n}"), vec![b'v'; 100]).unwrap();
+        if n % 8 == 0 {
+            snapshots.push((db.snapshot(), n));
+        }
+    }
+    for n in 0..2_000_u32 {
+        db.put(format!("more{n}"), vec![b'v'; 100]).unwrap();
+        // It rests for a while, so that nothing newer is there when it is flushed.
+        if n % 50 < 25 {
+            db.put("hot", format!("value {}", 40 + n)).unwrap();
+        }
+        if n % 50 == 49 {
+            db.wait_idle().unwrap();
+        }
+    }
+    db.wait_idle().unwrap();
+    assert!(db.metrics().flushes.keys_kept > 0);
+    for (snapshot, n) in snapshots {
+        let at = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+        let seen = db.get_cf(&db.default_column_family(), "hot", &at).unwrap();
+        assert_eq!(seen, Some(format!("value {n}").into_bytes()));
+    }
+    assert_eq!(db.get("hot").unwrap(), Some(b"value 2014".to_vec()));
+}
+
+/// A power failure right after a flush leaves a prefix of what was written.
+#[test]
+fn what_a_flush_leaves_in_the_log_is_durable_with_it() {
+    let hot = small("triad", 4 << 10);
+    let mut log_only = hot.clone();
+    log_only.column_family.memtable_hot_part = 0.0;
+    let mut hot_only = hot.clone();
+    hot_only.column_family.values_stay_in_log = false;
+    for options in [hot, log_only, hot_only] {
+        let vfs = Arc::new(MemVfs::new());
+        let db = Db::open_with(vfs.clone(), "/db", options.clone(), &[]).unwrap();
+        let mut states = vec![BTreeMap::new()];
+        let mut most = 0;
+        for n in 1..800_usize {
+            let mut state: BTreeMap<Vec<u8>, Vec<u8>> = states[n - 1].clone();
+            let mut batch = WriteBatch::new();
+            let mark = (b"mark".to_vec(), n.to_string().into_bytes());
+            let hot = (format!("hot{}", n % 3).into_bytes(), vec![b'a' + (n % 26) as u8; 50]);
+            let cold = (format!("key{n}").into_bytes(), vec![b'a' + (n % 26) as u8; 40]);
+            for (key, value) in [mark, hot, cold] {
+                batch.put(&key, &value).unwrap();
+                state.insert(key, value);
+            }
+            db.write(&batch, &WriteOptions::default()).unwrap();
+            states.push(state);
+            if n % 7 != 0 {
+                continue;
+            }
+            db.wait_idle().unwrap();
+            let image = Arc::new(vfs.crash_image(CrashChoice::SyncedOnly));
+            let after = Db::open_with(image, "/db", options.clone(), &[]).unwrap();
+            let found = contents(&after);
+            let commits = found
+                .get(&b"mark"[..])
+                .map_or(0, |mark| std::str::from_utf8(mark).unwrap().parse::<usize>().unwrap());
+            assert_eq!(found, states[commits], "after {n}");
+            assert!(commits >= most, "{commits} commits, and {most} before");
+            most = commits;
+        }
+        assert!(most > 700, "{most}");
+    }
 }

@@ -490,7 +490,7 @@ fn damaged_sectors_and_wrong_files_are_reported_or_harmless() {
 #[test]
 fn damage_under_other_profiles_is_reported_or_harmless() {
     limit_memory();
-    for profile in ["bolt", "vlsm", "silk", "pebblesdb"] {
+    for profile in ["bolt", "vlsm", "silk", "pebblesdb", "triad"] {
         println!("{profile}");
         let of_seed = |seed| golden(seed, small(profile, 20 << 10));
         let (golden, another) = (of_seed(5), of_seed(6));

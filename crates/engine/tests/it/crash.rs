@@ -268,7 +268,7 @@ fn manifest_roll_at_every_edit() {
 
 #[test]
 fn profiles() {
-    for (seed, profile) in (6..).zip(["leveldb", "bolt", "vlsm", "silk", "pebblesdb"]) {
+    for (seed, profile) in (6..).zip(["leveldb", "bolt", "vlsm", "silk", "pebblesdb", "triad"]) {
         println!("{profile}");
         crash(seed, &small(profile, 4 << 10));
     }
@@ -276,8 +276,13 @@ fn profiles() {
 
 #[test]
 fn another_profile_after_the_crash() {
-    let pairs =
-        [("bolt", "vlsm"), ("vlsm", "silk"), ("silk", "bolt-rocksdb"), ("silk", "pebblesdb")];
+    let pairs = [
+        ("bolt", "vlsm"),
+        ("vlsm", "silk"),
+        ("silk", "bolt-rocksdb"),
+        ("silk", "pebblesdb"),
+        ("triad", "sateen"),
+    ];
     for (seed, (before, after)) in (10..).zip(pairs) {
         println!("{before}, then {after}");
         crash_and_open(seed, &small(before, 4 << 10), &small(after, 4 << 10));

@@ -38,6 +38,7 @@ impl TestRun {
                 tombstones: 0,
                 raw_bytes: 1,
                 tail_bytes: 0,
+                sketch: None,
             };
             (Arc::new(meta), Arc::new(entries))
         };

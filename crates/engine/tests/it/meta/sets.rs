@@ -10,7 +10,7 @@ use sateen::{
 use crate::common::{Random, small, tiny};
 
 /// How many fixed sets there are.
-pub(crate) const FIXED: usize = 55;
+pub(crate) const FIXED: usize = 57;
 
 /// The fixed set of that number, with its name.
 #[expect(clippy::too_many_lines, reason = "a table, easiest read in one piece")]
@@ -250,6 +250,16 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
             options.column_family.guard_runs = 2;
             "pebblesdb"
         }
+        54 => {
+            options = small("triad", 4 << 10);
+            "triad"
+        }
+        55 => {
+            options = small("triad-silk", 4 << 10);
+            options.column_family.memtable_hot_part = 0.5;
+            options.column_family.level0_overlap_runs_max = 3;
+            "triad-silk"
+        }
         _ => {
             options = Options { background_threads: 0, ..Options::default() };
             "defaults"
@@ -323,6 +333,13 @@ pub(crate) fn random(random: &mut Random) -> Options {
     family.level0_trigger = 1 + random.below(5) as u32;
     family.level0_slowdown = family.level0_trigger + random.below(8) as u32;
     family.level0_stop = family.level0_slowdown + random.below(4) as u32;
+    family.memtable_hot_part = [0.0, 0.1, 0.5][random.below(3) as usize];
+    family.values_stay_in_log = random.one_in(3);
+    if random.one_in(3) {
+        family.level0_overlap_min = [0.1, 0.4, 1.0][random.below(3) as usize];
+        let slowdown = u64::from(family.level0_slowdown);
+        family.level0_overlap_runs_max = 1 + random.below(slowdown) as u32;
+    }
     family.level_base_bytes = 1 << random.below(17);
     family.level_multiplier = [1.5, 3.0, 10.0][random.below(3) as usize];
     family.dynamic_level_bytes = random.one_in(2);

@@ -1,0 +1,112 @@
+//! Keys that are written again and again stay in memory when their memtable is flushed (TRIAD's
+//! memory component): their newest values are written again, to the log and the memtable in use,
+//! and level 0 does not get them.
+//!
+//! What must stay true: a value is written again only if nothing newer is there, and nobody writes
+//! between that look and the new entry; what a flush leaves out is durable in a log before the
+//! flush is installed, and snapshots of before still find it in the table; where all is to be
+//! stored, as on demand, nothing is left out; nor where some writes go past the log, for what is
+//! written again is logged, and a part of a batch would be.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use sateen_control::{UserKey, ValueKind};
+
+use super::flush_job::FlushJob;
+use crate::column_family::Sealed;
+use crate::core::DbCore;
+use crate::error::Result;
+use crate::key;
+use crate::memtable::MemTable;
+use crate::read::InternalIterator;
+use crate::read::merging_iter::MergingIter;
+
+/// So many entries make a key hot.
+const ENTRIES_MIN: u32 = 2;
+/// So many keys are written again at a time: clients' writes wait meanwhile.
+const KEYS_AT_A_TIME: usize = 32;
+
+impl DbCore {
+    /// Lets a flush that has not begun leave hot keys in memory, if its column family says so. What
+    /// fails is stored as all else.
+    pub(super) fn keep_hot_keys(&self, job: &mut FlushJob) {
+        let part = job.family.options().memtable_hot_part;
+        if part <= 0.0 || !job.may_keep_hot_keys() || !self.has_log_for(&job.family) {
+            return;
+        }
+        // Of a batch that was not logged a part must not be in a log.
+        if self.has_unlogged_writes() {
+            return;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a part of a size, which is far below 2^53"
+        )]
+        let bytes_max = (job.input_bytes() as f64 * part) as u64;
+        let kept = Arc::new(MemTable::new(0, None));
+        let found = hot_keys(job.sealed(), bytes_max);
+        for keys in found.unwrap_or_default().chunks(KEYS_AT_A_TIME) {
+            let Ok(written) = self.pipeline.write_again(&job.family, job.last_seqno(), keys) else {
+                break;
+            };
+            for (place, seqno) in written {
+                if let Some(key) = keys.get(place) {
+                    kept.insert(key, seqno, ValueKind::Put, &[]);
+                }
+            }
+        }
+        if !kept.is_empty() {
+            job.keep(kept, self.snapshot_list());
+        }
+    }
+}
+
+/// The keys of `memtables` with the most entries, in their order; all together of no more than
+/// `bytes_max`. None that was deleted last.
+fn hot_keys(memtables: &[Sealed], bytes_max: u64) -> Result<Vec<UserKey>> {
+    struct Hot {
+        entries: u32,
+        bytes: u64,
+        key: UserKey,
+    }
+    let mut input =
+        MergingIter::new(memtables.iter().map(|sealed| sealed.memtable.iter()).collect());
+    let mut hot: Vec<Hot> = Vec::new();
+    // The key under the cursor, its entries so far, and its bytes; 0 if it was deleted last.
+    let mut current: (Vec<u8>, u32, u64) = (Vec::new(), 0, 0);
+    let mut take = |(key, entries, bytes): &(Vec<u8>, u32, u64)| {
+        if *entries >= ENTRIES_MIN && *bytes > 0 {
+            hot.push(Hot { entries: *entries, bytes: *bytes, key: key.as_slice().into() });
+        }
+    };
+    input.seek_to_first()?;
+    while input.valid() {
+        let user_key = key::user_key(input.key());
+        if current.1 > 0 && current.0 == user_key {
+            current.1 += 1;
+        } else {
+            take(&current);
+            let is_value = key::kind(input.key()) == Some(ValueKind::Put);
+            let bytes = (input.key().len() + input.value().len()) as u64;
+            current.0.clear();
+            current.0.extend_from_slice(user_key);
+            (current.1, current.2) = (1, if is_value { bytes } else { 0 });
+        }
+        input.next()?;
+    }
+    take(&current);
+    hot.sort_by_key(|hot| Reverse(hot.entries));
+    let mut bytes = 0;
+    let fits = hot.iter().take_while(|hot| {
+        bytes += hot.bytes;
+        bytes <= bytes_max
+    });
+    let fits = fits.count();
+    hot.truncate(fits);
+    let mut keys: Vec<_> = hot.into_iter().map(|hot| hot.key).collect();
+    keys.sort_unstable();
+    Ok(keys)
+}

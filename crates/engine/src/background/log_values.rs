@@ -1,0 +1,127 @@
+//! Values that a flush leaves in the log (TRIAD's log component): the log gets another name among
+//! the files of tables, and the table that is flushed says where in it each larger value is.
+//!
+//! What must stay true: what the table refers to is durable before the flush is installed; a log
+//! that has got such a name is never written to where it was written before.
+
+use std::path::Path;
+
+use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::flush_job::FlushJob;
+use crate::column_family::ColumnFamilyData;
+use crate::core::DbCore;
+use crate::error::Result;
+use crate::files::{table_file_name, wal_file_name};
+use crate::options::WalMode;
+use crate::table::{Separated, ValuePlace};
+use crate::timeline::EventKind;
+use crate::vfs::Vfs;
+use crate::wal::WalReader;
+
+/// Shorter values cost about as little in the table as what says where they are.
+const VALUE_BYTES_MIN: usize = 32;
+
+/// Where in a log the values of a memtable are.
+pub(crate) struct LogValues {
+    /// The other name of the log.
+    pub(super) file: FileId,
+    /// By sequence number: where the value begins, and its length.
+    places: Vec<(SeqNo, u64, u32)>,
+    /// What stands for the value that was asked for last.
+    stands: Vec<u8>,
+}
+
+/// Which entries are looked for in which log.
+struct Wanted {
+    log: LogNumber,
+    db_uid: u64,
+    family: ColumnFamilyId,
+    last: SeqNo,
+}
+
+impl DbCore {
+    /// Whether there is a log for what should stay in it when `family` is flushed. If not that is
+    /// told, once.
+    pub(super) fn has_log_for(&self, family: &ColumnFamilyData) -> bool {
+        let there_is = self.options.load().wal != WalMode::Off;
+        if !there_is && family.note_lack_of_log() {
+            self.metrics.timeline.told(self.now(), EventKind::CannotUseLog);
+        }
+        there_is
+    }
+
+    /// Lets a flush that has not begun leave its values in the log, if its column family says so
+    /// and there is one. If that is not possible they are stored as ever.
+    pub(super) fn leave_values_in_log(&self, job: &mut FlushJob) {
+        let wanted = job.family.options().values_stay_in_log;
+        if !wanted || !job.may_leave_values() || !self.has_log_for(&job.family) {
+            return;
+        }
+        let Some(log) = job.oldest_log() else { return };
+        let wanted = Wanted {
+            log,
+            db_uid: self.versions.db_uid(),
+            family: job.family.id(),
+            last: job.last_seqno(),
+        };
+        let file = self.versions.counters.file();
+        let path = table_file_name(&self.directory, file);
+        let vfs = self.vfs.as_ref();
+        if vfs.hard_link(&wal_file_name(&self.wal_directory(), log), &path).is_err() {
+            return;
+        }
+        match places(vfs, &path, &wanted) {
+            Ok(places) if !places.is_empty() => {
+                job.leave_values(LogValues { file, places, stands: Vec::new() });
+            }
+            _ => {
+                // One that stays is removed as an orphan at the next open.
+                let _orphan = vfs.remove(&path);
+            }
+        }
+    }
+}
+
+/// Where the larger values of `wanted` are in the log at `path`, in the order of their sequence
+/// numbers.
+fn places(vfs: &dyn Vfs, path: &Path, wanted: &Wanted) -> Result<Vec<(SeqNo, u64, u32)>> {
+    let mut reader = WalReader::open(vfs, path, wanted.log, Some(wanted.db_uid), 0)?;
+    let mut places = Vec::new();
+    while let Some(record) = reader.next()? {
+        if record.first_seqno > wanted.last {
+            break;
+        }
+        let payload = record.payload_offset();
+        let begin = record.payload.as_ptr().addr();
+        record.for_each_entry(path, |seqno, entry| {
+            let large = entry.value.len() >= VALUE_BYTES_MIN;
+            if large && entry.column_family == wanted.family && seqno <= wanted.last {
+                let within = entry.value.as_ptr().addr() - begin;
+                let length = u32::try_from(entry.value.len()).unwrap_or(u32::MAX);
+                places.push((seqno, payload + within as u64, length));
+            }
+        })?;
+    }
+    Ok(places)
+}
+
+impl LogValues {
+    /// What stands for the value of `seqno` in the table.
+    pub(super) fn stands_for(&mut self, seqno: SeqNo, value: &[u8]) -> &[u8] {
+        let found = self.places.binary_search_by_key(&seqno, |(at, ..)| *at).ok();
+        let place = found.and_then(|at| self.places.get(at));
+        let place = place.filter(|(_, _, length)| *length as usize == value.len());
+        self.stands.clear();
+        match place {
+            Some(&(_, offset, length)) => {
+                let checksum = xxh3_64(value);
+                Separated::Elsewhere(ValuePlace { offset, length, checksum })
+            }
+            None => Separated::Here(value),
+        }
+        .encode(&mut self.stands);
+        &self.stands
+    }
+}
