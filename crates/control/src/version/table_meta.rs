@@ -32,6 +32,17 @@ pub enum Placement {
     },
 }
 
+impl TableMeta {
+    /// Bytes of the table in its file, without padding.
+    #[must_use]
+    pub fn stored_bytes(&self) -> u64 {
+        match self.placement {
+            Placement::WholeFile(_) | Placement::Slice { .. } => self.size_bytes,
+            Placement::Log { length, .. } => length,
+        }
+    }
+}
+
 impl Placement {
     /// The file that holds the bytes.
     #[must_use]
@@ -66,7 +77,7 @@ pub struct TableMeta {
     pub id: TableId,
     /// Where the bytes are.
     pub placement: Placement,
-    /// Bytes of the table in its file, without padding.
+    /// Bytes of the table in its file, without padding, and of its values that are elsewhere.
     pub size_bytes: u64,
     /// The smallest user key.
     pub smallest: UserKey,

@@ -180,7 +180,7 @@ impl FlushJob {
     fn finish(&mut self, counters: &Counters, start: u64) -> Result<Step> {
         let tables = self.output.finish()?;
         self.done.tables_out = tables.len() as u64;
-        self.done.bytes_out = tables.iter().map(|table| table.size_bytes).sum();
+        self.done.bytes_out = tables.iter().map(|table| table.stored_bytes()).sum();
         let epoch = counters.epoch();
         let added = tables.into_iter().map(|table| AddedTable { level: 0, epoch, table }).collect();
         let edit = VersionEdit {

@@ -216,11 +216,10 @@ impl TableCache {
     fn open(&self, meta: &TableMeta, class: IoClass) -> Result<Arc<Table>> {
         let _loads = local::load();
         self.opens.fetch_add(1, Ordering::Relaxed);
-        let (file_id, offset) = match meta.placement {
-            Placement::WholeFile(file) => (file, HEADER_BYTES),
-            Placement::Slice { file, offset, .. } | Placement::Log { file, offset, .. } => {
-                (file, offset)
-            }
+        let (file_id, offset, length) = match meta.placement {
+            Placement::WholeFile(file) => (file, HEADER_BYTES, meta.size_bytes),
+            Placement::Slice { file, offset, length }
+            | Placement::Log { file, offset, length, .. } => (file, offset, length),
         };
         let (file, path) = self.file(file_id, class)?;
         let source = TableSource {
@@ -230,7 +229,7 @@ impl TableCache {
             file_id,
             db_uid: self.options.db_uid,
             offset,
-            length: meta.size_bytes,
+            length,
             tail_bytes: meta.tail_bytes,
         };
         let table = Table::open(source, class)?;

@@ -23,6 +23,7 @@ use super::format::{
 };
 use super::index::{self, IndexBuilder};
 use super::properties::Properties;
+use super::separated::Separated;
 
 /// User keys are shorter than this (format rule F11).
 pub(crate) const KEY_BYTES_MAX: usize = (1 << 16) - 1;
@@ -81,6 +82,8 @@ pub(crate) struct TableSummary {
     pub(crate) offset: u64,
     /// Its length without padding.
     pub(crate) size_bytes: u64,
+    /// Bytes of its values that are elsewhere.
+    pub(crate) separated_bytes: u64,
     pub(crate) smallest: UserKey,
     pub(crate) largest: UserKey,
     pub(crate) seqno_min: SeqNo,
@@ -106,7 +109,8 @@ impl TableSummary {
                     Placement::Log { file, offset, length, values }
                 }
             },
-            size_bytes: self.size_bytes,
+            // What is elsewhere is moved by a compaction like all else.
+            size_bytes: self.size_bytes + self.separated_bytes,
             smallest: self.smallest,
             largest: self.largest,
             seqno_min: self.seqno_min,
@@ -144,6 +148,7 @@ pub(crate) struct TableBuilder {
     entries: u64,
     tombstones: u64,
     raw_bytes: u64,
+    separated_bytes: u64,
     seqno_min: u64,
     seqno_max: u64,
 }
@@ -170,6 +175,7 @@ impl TableBuilder {
             entries: 0,
             tombstones: 0,
             raw_bytes: 0,
+            separated_bytes: 0,
             seqno_min: u64::MAX,
             seqno_max: 0,
             options,
@@ -219,6 +225,13 @@ impl TableBuilder {
         self.block.add(shared, internal_key, value);
         self.entries += 1;
         self.raw_bytes += (user_key.len() + value.len()) as u64;
+        if self.options.values.is_some()
+            && let Some(Separated::Elsewhere(place)) = Separated::decode(value)
+        {
+            self.raw_bytes += u64::from(place.length);
+            self.raw_bytes -= value.len() as u64;
+            self.separated_bytes += u64::from(place.length);
+        }
         let seqno = trailer >> 8;
         self.seqno_min = self.seqno_min.min(seqno);
         self.seqno_max = self.seqno_max.max(seqno);
@@ -310,6 +323,7 @@ impl TableBuilder {
             id: entry.table,
             offset,
             size_bytes,
+            separated_bytes: std::mem::take(&mut self.separated_bytes),
             smallest: entry.smallest.into(),
             largest: entry.largest.into(),
             seqno_min: entry.seqno_min,

@@ -56,7 +56,7 @@ fn tables_of(vfs: &MemVfs, directory: &Path) -> Extents {
         // A log may still be written to behind its values: that it is there is what is looked at.
         if let Some(values) = placement.values() {
             let path = directory.join(format!("{:06}.sat", values.0));
-            extents.insert(path, Vec::from([0..64]));
+            extents.entry(path).or_default().push(0..64);
         }
         let path = directory.join(format!("{:06}.sat", file.0));
         let offset = usize::try_from(offset).unwrap();
