@@ -102,7 +102,7 @@ fn a_user_s_mistakes_are_named_and_change_nothing() {
     fs::write(at.join("books"), "a\tb\n").unwrap();
     refused(at, &["db", "load", "new", "books"], 2, &["books", "--format"]);
     refused(at, &["db", "put", "new", "k", "v", "--set", "nonsense=1"], 2, &["nonsense"]);
-    refused(at, &["db", "put", "new", "k", "v", "--profile", "triad"], 2, &["not available yet"]);
+    refused(at, &["db", "put", "new", "k", "v", "--profile", "triadd"], 2, &["unknown profile"]);
     refused(at, &["db", "put", "new", "0", "v", "--encoding", "hex"], 2, &["0: an odd number"]);
     refused(at, &["db", "gett", "new", "k"], 2, &["gett"]);
     assert!(!at.join("new").exists() && !at.join("missing").exists());
