@@ -272,10 +272,15 @@ fn level0_score(
     if score > 1.0 { score * SCORE_SCALE } else { score }
 }
 
-/// Whether so many `runs` of level 0 wait until more of their keys are there more than once.
+/// Whether so many `runs` of level 0 wait until more of their keys are there more than once: not
+/// so many that writers would be slowed down for them.
 fn waits_for_overlap(version: &Version, options: &CfOptions, runs: u64) -> bool {
+    let unfelt = (2 * u64::from(options.level0_file_num_compaction_trigger))
+        .min(u64::from(options.level0_slowdown_writes_trigger))
+        .min(u64::from(options.level0_stop_writes_trigger.max(1)) - 1);
     options.level0_overlap_min > 0.0
         && runs < u64::from(options.level0_overlap_runs_max)
+        && runs < unfelt
         && level0_overlap(version) < options.level0_overlap_min
 }
 
@@ -314,9 +319,11 @@ pub fn pending_compaction_bytes(
     }
     let levels = version.levels().len();
     let level0 = version.level(0);
-    let triggered = level0_runs(version, options) as u64
-        >= u64::from(options.level0_file_num_compaction_trigger)
+    let runs = level0_runs(version, options) as u64;
+    let due = runs >= u64::from(options.level0_file_num_compaction_trigger)
         || level0.bytes() >= options.max_bytes_for_level_base;
+    // What waits of its own will is no debt: nobody would ever work it off.
+    let triggered = due && !waits_for_overlap(version, options, runs);
     // Each run of a queue is merged with all of the base level by itself.
     let merges = if options.level0_fifo { level0.runs().len() as u64 } else { 1 };
     let mut pending = if triggered { level0.bytes() } else { 0 };
