@@ -4,133 +4,17 @@
 
 use std::time::Duration;
 
-use crate::scheduler::DeviceProfile;
 use crate::version::LEVELS_MAX;
 
+mod scheduler;
 mod tuner;
 
+pub use scheduler::{Preemption, RateLimiterMode, RateLimiterOptions, SchedulerOptions};
 pub use tuner::{DebtLimit, TunerOptions};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-
-/// Which bytes of background jobs the rate limiter counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RateLimiterMode {
-    /// Only what jobs read.
-    ReadsOnly,
-    /// Only what jobs write (RocksDB's default).
-    #[default]
-    WritesOnly,
-    /// Both.
-    AllIo,
-}
-
-/// The limit on the bytes that background jobs move.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RateLimiterOptions {
-    /// Bytes a second; `None`: no limit. With `auto_tuned` it is the upper bound of the limit.
-    pub bytes_per_second: Option<u64>,
-    /// How often the bucket is refilled.
-    pub refill_period: Duration,
-    /// Every so many refills the order of priorities is reversed, so that low priority does not
-    /// starve; 0: never.
-    pub fairness: u32,
-    /// RocksDB's tuner: every 100 refills the limit moves 5 % up when the bucket ran dry in more
-    /// than 90 % of them, 5 % down when in fewer than 50 %, between a twentieth of
-    /// `bytes_per_second` and all of it.
-    pub auto_tuned: bool,
-    /// Which bytes count.
-    pub mode: RateLimiterMode,
-}
-
-impl Default for RateLimiterOptions {
-    fn default() -> RateLimiterOptions {
-        RateLimiterOptions {
-            bytes_per_second: None,
-            refill_period: Duration::from_millis(100),
-            fairness: 10,
-            auto_tuned: false,
-            mode: RateLimiterMode::WritesOnly,
-        }
-    }
-}
-
-/// What happens to deep compactions when a compaction out of level 0 needs their slot or their
-/// inputs (SILK §5.2.2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Preemption {
-    /// It waits for them.
-    #[default]
-    Off,
-    /// The one whose pause matters least is paused.
-    LeastLoss,
-    /// Any of them is (the paper's choice).
-    Random,
-}
-
-/// The I/O scheduler (SILK §5). By default all of it is off: background work is served as RocksDB
-/// serves it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SchedulerOptions {
-    /// Background work gets the bandwidth that clients leave (§5.2.1).
-    pub bandwidth: bool,
-    /// Flushes before level 0 before deeper levels by urgency (§5.2.2).
-    pub priority: bool,
-    /// Whether and how deep compactions give way (§5.2.2).
-    pub preemption: Preemption,
-    /// A compaction that gives way for good loses all that it has done, instead of installing what
-    /// can stand by itself.
-    pub discard_preempted: bool,
-    /// Bytes a second of the device, for reads as for writes; `None`: learned.
-    pub device_bytes_per_second: Option<u64>,
-    /// Bytes a second that flushes and level 0 always get; `None`: what the memtables fill up with.
-    pub floor_bytes_per_second: Option<u64>,
-    /// What of the bandwidth stays unused, in thousandths (the paper's ε).
-    pub headroom: u64,
-    /// The allocation changes when it would by more than so many bytes a second (the paper: 10 MB/s
-    /// of 200); `None`: a twentieth of the bandwidth.
-    pub change_bytes_per_second: Option<u64>,
-    /// In a long peak deep work that falls behind gets its share all the same.
-    pub debt_floor: bool,
-    /// Beside clients, background work takes no more than it needs to get rid of its debt in this
-    /// time, even if they leave it more. Zero: all that they leave (the paper's).
-    pub drain_time: Duration,
-    /// What is believed of the device at first.
-    pub hint: DeviceProfile,
-}
-
-impl Default for SchedulerOptions {
-    fn default() -> SchedulerOptions {
-        SchedulerOptions {
-            bandwidth: false,
-            priority: false,
-            preemption: Preemption::Off,
-            discard_preempted: false,
-            device_bytes_per_second: None,
-            floor_bytes_per_second: None,
-            headroom: 100,
-            change_bytes_per_second: None,
-            debt_floor: true,
-            drain_time: Duration::from_secs(10),
-            hint: DeviceProfile::default(),
-        }
-    }
-}
-
-impl SchedulerOptions {
-    /// All of it, and nothing to configure.
-    #[must_use]
-    pub fn silk() -> SchedulerOptions {
-        SchedulerOptions {
-            bandwidth: true,
-            priority: true,
-            preemption: Preemption::LeastLoss,
-            ..SchedulerOptions::default()
-        }
-    }
-}
 
 /// How writers are slowed down when background work falls behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -349,7 +233,7 @@ pub struct CfOptions {
     pub settled_compaction: bool,
     /// The part of level 0's keys that are there more than once when it goes down (TRIAD); 0: any.
     pub level0_overlap_min: f64,
-    /// With that: runs of level 0 from which on it goes down all the same.
+    /// With that: runs from which on it goes down all the same, or twice the trigger if less.
     pub level0_overlap_runs_max: u32,
     /// A compaction out of level 0 takes its oldest run and nothing else (vLSM §4.1).
     pub level0_fifo: bool,
@@ -541,6 +425,15 @@ impl CfOptions {
     #[must_use]
     pub fn is_good_overlap(&self, bytes: u64, overlap_bytes: u64) -> bool {
         overlap_bytes <= bytes.saturating_mul(self.good_overlap())
+    }
+
+    /// Runs of level 0 that nobody feels: twice the trigger, or where RocksDB slows writers down if
+    /// that is earlier.
+    #[must_use]
+    pub fn level0_runs_unfelt(&self) -> u64 {
+        let trigger = u64::from(self.level0_file_num_compaction_trigger);
+        let stop = u64::from(self.level0_stop_writes_trigger.max(1));
+        (2 * trigger).min(u64::from(self.level0_slowdown_writes_trigger)).min(stop - 1)
     }
 
     /// The most a compaction takes in when it has a choice.

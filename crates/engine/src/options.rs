@@ -279,7 +279,8 @@ option_struct! {
         /// as a sketch of each table's keys estimates it. 0: it goes down whatever it is (TRIAD:
         /// 0.4).
         level0_overlap_min: f64 = 0.0, Ratio, mutable, none;
-        /// With that: runs of level 0 from which on it goes down all the same.
+        /// With that: runs of level 0 from which on it goes down all the same. It does with twice
+        /// `level0_trigger`, and where writers are slowed down, if that is earlier.
         level0_overlap_runs_max: u32 = 6, Count, mutable, none;
         /// A compaction out of level 0 takes its oldest run and nothing else: little at a time.
         level0_fifo: bool = false, Flag, mutable, none;

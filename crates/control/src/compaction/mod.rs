@@ -28,8 +28,8 @@ pub use leveled::LeveledPicker;
 pub use manual::{ManualCompaction, ManualStep};
 pub use plan::{Below, CompactionPlan, CompactionReason, Input, KeysBelow, OutputSplit};
 pub use score::{
-    LevelScore, LevelTargets, good_bytes, level0_overlap, level0_runs, levels_to_lift,
-    pending_compaction_bytes, scores,
+    LevelScore, LevelTargets, good_bytes, level0_runs, levels_to_lift, pending_compaction_bytes,
+    scores,
 };
 pub(crate) use sparse::SparseTables;
 pub use sparse::{FileSpace, sparse_files};

@@ -275,19 +275,14 @@ fn level0_score(
 /// Whether so many `runs` of level 0 wait until more of their keys are there more than once: not
 /// so many that writers would be slowed down for them.
 fn waits_for_overlap(version: &Version, options: &CfOptions, runs: u64) -> bool {
-    let unfelt = (2 * u64::from(options.level0_file_num_compaction_trigger))
-        .min(u64::from(options.level0_slowdown_writes_trigger))
-        .min(u64::from(options.level0_stop_writes_trigger.max(1)) - 1);
     options.level0_overlap_min > 0.0
-        && runs < u64::from(options.level0_overlap_runs_max)
-        && runs < unfelt
+        && runs < u64::from(options.level0_overlap_runs_max).min(options.level0_runs_unfelt())
         && level0_overlap(version) < options.level0_overlap_min
 }
 
 /// The part of the keys in level 0 that is there more than once: what merging its tables would
 /// drop. An estimate, of tables that have a sketch of their keys; 0 if none has.
-#[must_use]
-pub fn level0_overlap(version: &Version) -> f64 {
+fn level0_overlap(version: &Version) -> f64 {
     let (mut all, mut union) = (0, KeySketch::default());
     for table in version.level(0).runs().iter().flat_map(Run::iter) {
         if let Some(sketch) = &table.sketch {

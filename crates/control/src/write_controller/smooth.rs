@@ -122,21 +122,13 @@ fn part(used: u64, from: u64, to: u64) -> u64 {
     scale(used - from, THOUSAND, to - from).clamp(1, THOUSAND)
 }
 
-/// Runs of level 0 at which they begin to matter: twice the trigger, or where RocksDB slows writers
-/// down if that is earlier.
-fn level0_from(options: &CfOptions) -> u64 {
-    let trigger = u64::from(options.level0_file_num_compaction_trigger);
-    let stop = u64::from(options.level0_stop_writes_trigger.max(1));
-    (2 * trigger).min(u64::from(options.level0_slowdown_writes_trigger)).min(stop - 1)
-}
-
 /// Whether nothing is near a limit, whatever drains it: [`judge`] would find the same.
 pub(crate) fn is_at_ease(options: &CfOptions, now: &Pressure) -> bool {
     let soft = options.soft_pending_compaction_bytes_limit;
     let debt_max = if soft == 0 { DEBT_MIN } else { soft.min(DEBT_MIN) };
     let compacts = !options.disable_auto_compactions;
     let level0 = u64::from(now.level0_runs) + 1;
-    now.sealed == 0 && !(compacts && (level0 > level0_from(options) || now.debt > debt_max))
+    now.sealed == 0 && !(compacts && (level0 > options.level0_runs_unfelt() || now.debt > debt_max))
 }
 
 fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource; 5] {
@@ -157,7 +149,7 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
         if now.sealed == 0 { 0 } else { part(left, 0, left.saturating_add(memory_room)) };
 
     let stop = u64::from(options.level0_stop_writes_trigger.max(1));
-    let from = level0_from(options);
+    let from = options.level0_runs_unfelt();
     let filling = scale(now.active_bytes.min(memtable), THOUSAND, memtable);
     // What waits for its flush is a run soon.
     let runs_now = (u64::from(now.level0_runs) + u64::from(now.sealed)) * THOUSAND + filling;

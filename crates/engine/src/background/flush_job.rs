@@ -80,9 +80,14 @@ impl FlushJob {
         self.memtables.last().map_or(SeqNo(0), |sealed| sealed.last_seqno)
     }
 
-    /// Whether keys that are written again and again may stay in memory, before it has begun.
-    pub(super) fn may_keep_hot_keys(&self) -> bool {
-        self.input.is_none() && self.kept.is_none() && !self.family.is_to_store(self.last_seqno())
+    /// Whether it has done something: what it does not store was decided before.
+    pub(super) fn has_begun(&self) -> bool {
+        self.input.is_some() || self.output.has_written()
+    }
+
+    /// Whether all of it must be in tables when it is done.
+    pub(super) fn must_store(&self) -> bool {
+        self.family.is_to_store(self.last_seqno())
     }
 
     pub(super) fn sealed(&self) -> &[Sealed] {
@@ -94,11 +99,6 @@ impl FlushJob {
     /// reads them.
     pub(super) fn keep(&mut self, kept: Arc<MemTable>, snapshots: Vec<SeqNo>) {
         (self.kept, self.snapshots) = (Some(kept), snapshots);
-    }
-
-    /// Whether values may stay in the log, before it has begun.
-    pub(super) fn may_leave_values(&self) -> bool {
-        self.input.is_none() && self.values.is_none() && !self.output.has_written()
     }
 
     /// The oldest log that has an entry of its memtables.

@@ -28,11 +28,11 @@ const ENTRIES_MIN: u32 = 2;
 const KEYS_AT_A_TIME: usize = 32;
 
 impl DbCore {
-    /// Lets a flush that has not begun leave hot keys in memory, if its column family says so. What
-    /// fails is stored as all else.
+    /// Lets a flush that has not begun leave hot keys in memory, if its column family says so. If
+    /// that is not possible they are stored as ever.
     pub(super) fn keep_hot_keys(&self, job: &mut FlushJob) {
         let part = job.family.options().memtable_hot_part;
-        if part <= 0.0 || !job.may_keep_hot_keys() || !self.has_log_for(&job.family) {
+        if part <= 0.0 || job.must_store() || !self.has_log_for(&job.family) {
             return;
         }
         // Of a batch that was not logged a part must not be in a log.

@@ -56,7 +56,7 @@ impl DbCore {
     /// and there is one. If that is not possible they are stored as ever.
     pub(super) fn leave_values_in_log(&self, job: &mut FlushJob) {
         let wanted = job.family.options().values_stay_in_log;
-        if !wanted || !job.may_leave_values() || !self.has_log_for(&job.family) {
+        if !wanted || !self.has_log_for(&job.family) {
             return;
         }
         let Some(log) = job.oldest_log() else { return };

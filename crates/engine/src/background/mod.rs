@@ -56,8 +56,10 @@ impl Job {
         let begin = observe::cpu_time();
         let mut stepped = match self {
             Job::Flush(job) => {
-                core.leave_values_in_log(job);
-                core.keep_hot_keys(job);
+                if !job.has_begun() {
+                    core.leave_values_in_log(job);
+                    core.keep_hot_keys(job);
+                }
                 job.step(bytes, counters)
             }
             Job::Compaction(job) => job.step(bytes, counters),

@@ -362,11 +362,16 @@ impl TableBuilder {
     fn new_key(&mut self, user_key: &[u8], shared: usize) {
         self.last_key.truncate(shared);
         self.last_key.extend_from_slice(&user_key[shared..]);
-        if self.options.filter_bits_per_key > 0 {
-            self.hashes.push(filter::hash_key(user_key));
+        let has_filter = self.options.filter_bits_per_key > 0;
+        if !has_filter && self.sketch.is_none() {
+            return;
+        }
+        let hash = filter::hash_key(user_key);
+        if has_filter {
+            self.hashes.push(hash);
         }
         if let Some(sketch) = &mut self.sketch {
-            sketch.add(filter::hash_key(user_key));
+            sketch.add(hash);
         }
     }
 

@@ -73,6 +73,8 @@ impl<'a> Separated<'a> {
 pub(crate) struct ValuesFile {
     file: Arc<dyn VfsFile>,
     path: Arc<Path>,
+    /// It grows no more.
+    bytes: u64,
 }
 
 impl ValuesFile {
@@ -84,16 +86,16 @@ impl ValuesFile {
             }
             _ => Error::io("open", &path, source),
         })?;
-        Ok(ValuesFile { file, path })
+        let bytes = file.len().map_err(|e| Error::io("stat", &path, e))?;
+        Ok(ValuesFile { file, path, bytes })
     }
 
     /// The value at `place`.
     pub(crate) fn read(&self, place: ValuePlace, class: IoClass) -> Result<Vec<u8>> {
         let corrupt = |kind| Error::corruption(&self.path, place.offset, kind);
-        let length = self.file.len().map_err(|e| Error::io("stat", &self.path, e))?;
         // A length is believed only as far as the file goes.
         let end = place.offset.checked_add(u64::from(place.length));
-        if end.is_none_or(|end| end > length) {
+        if end.is_none_or(|end| end > self.bytes) {
             return Err(corrupt(CorruptionKind::Truncated));
         }
         let mut value = vec![0; place.length as usize];

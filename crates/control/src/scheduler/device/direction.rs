@@ -38,14 +38,12 @@ const AVERAGE_NS: u64 = 500_000_000;
 /// what was saved up in the device or in a throttle before it says nothing.
 const PROBE: u64 = 16;
 const PROBE_WINDOWS: u32 = 10;
-/// It has shown that there is more if so many thousandths of what was asked were delivered, and
-/// that there is not if after so many windows it were fewer than this: what is asked and not
+/// What was asked, or is believed, was shown if so many thousandths of it were delivered, and
+/// that there is no more if after so many windows it were fewer than this: what is asked and not
 /// delivered waits in the device's queue, and clients behind it.
 const PROVEN: u64 = 970;
 const DISPROVEN: u64 = 955;
 const PROBE_WINDOWS_MIN: u32 = 4;
-/// The belief was shown when so many thousandths of it were delivered on average.
-const SHOWN: u64 = 970;
 /// How long after a check that told nothing the next is, at first and at most.
 const CHECK_PAUSE_NS: u64 = 4_000_000_000;
 const CHECK_PAUSE_NS_MAX: u64 = 64_000_000_000;
@@ -275,17 +273,7 @@ impl Direction {
     }
 
     /// All that is believed was asked for, and wanted; this is what there was.
-    fn end_check(
-        &mut self,
-        now: Instant,
-        window: &Window,
-        elsewhere: bool,
-        probe: &Probe,
-        shown: u64,
-    ) {
-        if elsewhere && shown < scale(probe.asked, SHOWN, 1000) {
-            return self.fail_probe(now, window, probe, shown);
-        }
+    fn end_check(&mut self, now: Instant, shown: u64) {
         let least = scale(self.bandwidth, 1000 - CUT_MAX, 1000);
         self.bandwidth = shown.max(least).clamp(BANDWIDTH_MIN, self.bandwidth);
         self.proven = self.proven.min(self.bandwidth);
@@ -317,11 +305,14 @@ impl Direction {
             return self.fail_probe(now, window, &probe, shown);
         }
         let over = windows >= PROBE_WINDOWS;
-        if over && probe.doubled.is_none() {
-            return self.end_check(now, window, elsewhere, &probe, shown);
-        }
         let least = if over { PROVEN } else { DISPROVEN };
         let proven = shown >= scale(probe.asked, least, 1000);
+        if over && probe.doubled.is_none() {
+            if elsewhere && !proven {
+                return self.fail_probe(now, window, &probe, shown);
+            }
+            return self.end_check(now, shown);
+        }
         let early = windows >= PROBE_WINDOWS_MIN && probe.doubled.is_some();
         if !proven && !elsewhere && early {
             return self.fail_probe(now, window, &probe, shown);
@@ -441,7 +432,7 @@ impl Direction {
             // More than is believed goes through for the floor and for debt, too.
             self.proven = less.max(self.average);
             self.bandwidth = self.bandwidth.max(self.average);
-            self.is_shown |= self.average >= scale(self.bandwidth, SHOWN, 1000);
+            self.is_shown |= self.average >= scale(self.bandwidth, PROVEN, 1000);
         }
         let may_try = self.trial.is_none() && now >= self.no_trial_before.max(self.recovers_until);
         if let Some(probe) = self.probe {
