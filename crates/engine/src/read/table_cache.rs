@@ -216,10 +216,11 @@ impl TableCache {
     fn open(&self, meta: &TableMeta, class: IoClass) -> Result<Arc<Table>> {
         let _loads = local::load();
         self.opens.fetch_add(1, Ordering::Relaxed);
-        let (file_id, offset, length) = match meta.placement {
-            Placement::WholeFile(file) => (file, HEADER_BYTES, meta.size_bytes),
-            Placement::Slice { file, offset, length }
-            | Placement::Log { file, offset, length, .. } => (file, offset, length),
+        let (file_id, offset) = match meta.placement {
+            Placement::WholeFile(file) => (file, HEADER_BYTES),
+            Placement::Slice { file, offset, .. } | Placement::Log { file, offset, .. } => {
+                (file, offset)
+            }
         };
         let (file, path) = self.file(file_id, class)?;
         let source = TableSource {
@@ -229,7 +230,7 @@ impl TableCache {
             file_id,
             db_uid: self.options.db_uid,
             offset,
-            length,
+            length: meta.stored_bytes(),
             tail_bytes: meta.tail_bytes,
         };
         let table = Table::open(source, class)?;

@@ -73,7 +73,8 @@ impl<'a> Separated<'a> {
 pub(crate) struct ValuesFile {
     file: Arc<dyn VfsFile>,
     path: Arc<Path>,
-    /// It grows no more.
+    /// Its length when it was opened. A log may go on behind that, with what no table that is
+    /// there yet has.
     bytes: u64,
 }
 
