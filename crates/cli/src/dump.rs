@@ -199,7 +199,7 @@ impl Printer<'_> {
         key: &[u8],
         value: &[u8],
     ) -> ControlFlow<()> {
-        let values = self.options.values && kind != ValueKind::Delete;
+        let values = self.options.values && kind.has_value();
         self.line(
             || {
                 let family = column_family.map(|id| format!("\tfamily {id}")).unwrap_or_default();

@@ -93,9 +93,9 @@ pub enum ValueKind {
     Delete = 0,
     /// The key has this value.
     Put = 1,
-    /// An operand for the merge operator. Reserved: written by no version yet.
+    /// An operand for the merge operator, on top of what is older.
     Merge = 2,
-    /// Deletes exactly one earlier put. Reserved.
+    /// The key is deleted, and was put at most once since it was deleted last.
     SingleDelete = 3,
     /// Deletes a range of keys. Reserved.
     RangeDelete = 4,
@@ -104,6 +104,12 @@ pub enum ValueKind {
 impl ValueKind {
     /// The largest discriminant: with it, a seek finds every kind of a sequence number.
     pub const MAX: ValueKind = ValueKind::RangeDelete;
+
+    /// True if an entry of this kind has a value, or an operand, behind its key.
+    #[must_use]
+    pub fn has_value(self) -> bool {
+        matches!(self, ValueKind::Put | ValueKind::Merge)
+    }
 
     /// The kind stored as `byte`, or `None` if no kind has that number.
     #[must_use]

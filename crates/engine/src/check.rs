@@ -112,7 +112,7 @@ fn check_table(core: &DbCore, meta: &Arc<TableMeta>, report: &mut CheckReport) -
     let table = core.tables.get(meta, IoClass::Client)?;
     let mut iter = open_iter(core, meta)?;
     iter.seek_to_first()?;
-    let (mut entries, mut tombstones) = (0, 0);
+    let (mut entries, mut tombstones, mut merges) = (0, 0, 0);
     let (mut seqno_min, mut seqno_max) = (SeqNo::MAX, SeqNo(0));
     let mut last: Vec<u8> = Vec::new();
     while iter.valid() {
@@ -127,7 +127,11 @@ fn check_table(core: &DbCore, meta: &Arc<TableMeta>, report: &mut CheckReport) -
         if !table.may_contain(hash_key(user_key)) {
             return Err(wrong("a key is missing in its table's filter"));
         }
-        tombstones += u64::from(key::kind(internal) == Some(ValueKind::Delete));
+        match key::kind(internal) {
+            Some(ValueKind::Merge) => merges += 1,
+            Some(ValueKind::Delete | ValueKind::SingleDelete) => tombstones += 1,
+            _ => {}
+        }
         seqno_min = seqno_min.min(key::seqno(internal));
         seqno_max = seqno_max.max(key::seqno(internal));
         entries += 1;
@@ -138,7 +142,8 @@ fn check_table(core: &DbCore, meta: &Arc<TableMeta>, report: &mut CheckReport) -
     report.tables += 1;
     report.entries += entries;
     report.bytes += meta.size_bytes;
-    if entries != meta.entries || tombstones != meta.tombstones {
+    let counted = (entries, tombstones, merges);
+    if counted != (meta.entries, meta.tombstones, meta.merges) {
         return Err(wrong("a table has not as many entries as the catalogue says"));
     }
     if key::user_key(&last) != meta.largest.as_ref() {

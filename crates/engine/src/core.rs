@@ -102,9 +102,13 @@ impl DbCore {
         self.health.check()
     }
 
-    pub(crate) fn lookup(&self, fill_cache: bool) -> Lookup<'_> {
+    pub(crate) fn lookup<'a>(
+        &'a self,
+        family: &'a ColumnFamilyData,
+        fill_cache: bool,
+    ) -> Lookup<'a> {
         let (tables, blocks, metrics) = (&self.tables, &self.blocks, &self.metrics);
-        Lookup { tables, blocks, metrics, fill_cache }
+        Lookup { family, tables, blocks, metrics, fill_cache }
     }
 
     // ---- writing -------------------------------------------------------------------------------

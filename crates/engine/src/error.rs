@@ -83,6 +83,15 @@ pub enum Error {
         /// The lock file.
         path: PathBuf,
     },
+    /// The operands of a key could not be made a value: the column family was opened without a
+    /// merge operator, or its operator refused them. They are still there.
+    #[error("the operands of key \"{}\" cannot be merged: {reason}", key.escape_ascii())]
+    MergeFailed {
+        /// The user key.
+        key: Vec<u8>,
+        /// Why.
+        reason: String,
+    },
     /// There is no column family of that name, or it was dropped.
     #[error("no such column family: {0}")]
     NoSuchColumnFamily(String),

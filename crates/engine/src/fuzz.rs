@@ -149,6 +149,7 @@ fn edit_seeds() -> Vec<VersionEdit> {
             seqno_max: SeqNo(1 << 40),
             entries: 100,
             tombstones: 3,
+            merges: 0,
             raw_bytes: 8000,
             tail_bytes: 200,
             sketch: None,

@@ -222,7 +222,7 @@ impl Iter {
             let open = move |at: usize| open.tree(&pinned[at], &of_regions);
             (Source::Regions(RegionsIter::new(Box::new(open), begins)), None)
         };
-        let inner = DbIter::new(source, seqno, bounds);
+        let inner = DbIter::new(source, seqno, bounds, family.options().merge_operator.clone());
         Ok(Iter { inner, core: core.clone(), _pinned: pinned, steps: 0 })
     }
 

@@ -16,6 +16,7 @@ mod iter;
 mod key;
 mod manifest;
 mod memtable;
+mod merge;
 pub mod metrics;
 mod observe;
 mod options;
@@ -35,6 +36,7 @@ pub use check::CheckReport;
 pub use db::{ColumnFamily, DEFAULT_COLUMN_FAMILY, Db};
 pub use error::{CorruptionKind, Error, Result};
 pub use iter::Iter;
+pub use merge::{MergeOperator, Merging};
 pub use observe::PROPERTIES;
 pub use options::{
     ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle, Compression,

@@ -33,6 +33,7 @@ pub use self::choices::{
 };
 pub use self::define::OptionInfo;
 pub use self::regions::Regions;
+use crate::merge::Merging;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -326,12 +327,15 @@ option_struct! {
         guard_runs: u32 = 8, Count, mutable, none;
         /// The order of keys. Reserved: `bytewise`.
         comparator: String = "bytewise".to_owned(), Text, fixed, none;
-        /// What combines operands of a merge. Reserved: `none`.
-        merge_operator: Option<String> = None, Text, fixed, none;
         /// How long an entry lives. Reserved: `none`.
         ttl: Option<Duration> = None, Span, mutable, none;
     }
-    plus {}
+    plus {
+        /// What makes a value of merge operands ([`Db::merge`](crate::Db::merge)). A column family
+        /// that holds operands is opened with the operator that they were written for; without
+        /// one, reads of their keys fail.
+        merge_operator: Option<Merging>,
+    }
 }
 
 impl Options {

@@ -4,42 +4,43 @@
 //! If a manifest can be read to its end it is believed, and only tables that are gone and blocks
 //! that cannot be read are given up: what else is in a damaged table is written anew in its place.
 //! Otherwise the tables describe themselves: everything readable is merged into one new run, of
-//! each key the newest entry; where two have lost their sequence numbers, that of the younger file.
-//! A table that a compaction had replaced and that was not given back yet, for other tables of its
-//! file are live, can bring a deleted key or an older value back; dropped column families come back
-//! from logs. Logs that the next open can replay stay; others see `repair/logs.rs`.
+//! each key the newest entry, and if that is an operand all down to a value; of two of one sequence
+//! number, that of the younger file. A table that a compaction had replaced and that was not given
+//! back yet, for other tables of its file are live, can bring a deleted key, an older value or an
+//! operand that was merged back; dropped column families come back from logs. Logs that the next
+//! open can replay stay; others see `repair/logs.rs`.
 //!
 //! What must stay true: no file is destroyed, unless the repair is interrupted after its manifest
 //! is there. What the repaired database does not use is moved into the directory `lost` beside it.
 
 mod logs;
+mod sources;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sateen_control::version::{
     AddedTable, LEVELS_MAX, RemovedTable, TableMeta, Version, VersionEdit,
 };
-use sateen_control::{
-    ColumnFamilyId, Epoch, FileId, IoClass, LogNumber, SeqNo, TableId, ValueKind,
-};
+use sateen_control::{ColumnFamilyId, Epoch, FileId, IoClass, LogNumber, SeqNo, TableId};
 
 use crate::background::output::{Output, OutputContext};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::{
     CompactionFile, DirectoryEntry, FileName, manifest_file_name, table_file_name, wal_file_name,
 };
-use crate::key;
 use crate::manifest::version_set::{Counters, FamilyState, VersionSet, next_family_state};
 use crate::manifest::{ManifestReader, foreign, read_current};
 use crate::options::Options;
 use crate::read::InternalIterator;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
-use crate::table::{Table, TableIter, TableIterOptions};
+use crate::table::{Table, TableIterOptions};
 use crate::vfs::{OpenOptions, PosixVfs, Vfs};
 use crate::wal::frame::FileKind;
+
+use sources::{Newest, Sources};
 
 /// What a repair did.
 #[derive(Debug, Default)]
@@ -417,7 +418,7 @@ impl Repair {
     ) -> Result<Version> {
         tables.sort_by_key(|(file, _)| Reverse(*file));
         let cache = self.table_cache(catalogue.db_uid);
-        let mut sources = Sources { heap: BinaryHeap::new(), iters: Vec::new() };
+        let mut sources = Sources::default();
         for (file, entry) in &tables {
             let meta = Arc::new(meta_of(*file, entry));
             match cache.get(&meta, IoClass::Client) {
@@ -437,16 +438,10 @@ impl Repair {
         let levels = self.options.column_family.levels;
         let level = u8::try_from(levels.saturating_sub(1)).unwrap_or(u8::MAX);
         let mut output = self.output(id, level, catalogue.db_uid);
-        let mut last: Option<Vec<u8>> = None;
-        while let Some(source) = sources.newest() {
-            let internal = sources.iters[source].key();
-            let user_key = key::user_key(internal);
-            if last.as_deref() != Some(user_key) {
-                last = Some(user_key.to_vec());
-                if key::kind(internal) == Some(ValueKind::Put) {
-                    let value = sources.iters[source].value();
-                    self.add(&mut output, &catalogue.counters, internal, value)?;
-                }
+        let mut newest = Newest::default();
+        while let Some((source, internal, value)) = sources.newest() {
+            if newest.keeps(internal) {
+                self.add(&mut output, &catalogue.counters, internal, value)?;
             }
             if let Err(error) = sources.advance(source) {
                 self.report.losses.push(error);
@@ -531,47 +526,6 @@ fn read_whole(table: &Arc<Table>) -> Result<()> {
     Ok(())
 }
 
-/// A user key, its seqno, the newest first, and the source.
-type Place = Reverse<(Vec<u8>, Reverse<SeqNo>, usize)>;
-
-/// Tables being merged, those of younger files first.
-struct Sources {
-    heap: BinaryHeap<Place>,
-    iters: Vec<TableIter>,
-}
-
-impl Sources {
-    fn add(&mut self, iter: TableIter) {
-        self.iters.push(iter);
-        self.place(self.iters.len() - 1);
-    }
-
-    fn place(&mut self, source: usize) {
-        let iter = &self.iters[source];
-        if iter.valid() {
-            let (key, seqno) = (key::user_key(iter.key()).to_vec(), key::seqno(iter.key()));
-            self.heap.push(Reverse((key, Reverse(seqno), source)));
-        }
-    }
-
-    /// Who has the smallest key, of those the newest entry.
-    fn newest(&mut self) -> Option<usize> {
-        self.heap.peek().map(|Reverse((_, _, source))| *source)
-    }
-
-    /// Moves on; of a source that fails, behind the damage.
-    fn advance(&mut self, source: usize) -> Result<()> {
-        self.heap.pop();
-        let moved = self.iters[source].next();
-        if moved.is_err() {
-            // What is behind the damage is still good.
-            while self.iters[source].skip_block().is_err() {}
-        }
-        self.place(source);
-        moved
-    }
-}
-
 fn meta_of(file: FileId, entry: &DirectoryEntry) -> TableMeta {
     TableMeta {
         id: entry.table,
@@ -587,6 +541,7 @@ fn meta_of(file: FileId, entry: &DirectoryEntry) -> TableMeta {
         seqno_max: entry.seqno_max,
         entries: entry.entries,
         tombstones: entry.tombstones,
+        merges: 0,
         raw_bytes: entry.raw_bytes,
         tail_bytes: 0,
         sketch: None,

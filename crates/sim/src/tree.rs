@@ -128,6 +128,7 @@ impl Tree {
             seqno_max,
             entries: output.entries,
             tombstones: 0,
+            merges: 0,
             raw_bytes: size_bytes,
             tail_bytes: 0,
             sketch: None,

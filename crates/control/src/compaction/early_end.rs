@@ -7,12 +7,16 @@ use crate::types::UserKey;
 use crate::version::{TableMeta, VersionEdit};
 
 /// Finds the keys before which a compaction may end early: where no table of the output level is
-/// read in part, so that what stays of that level and what was written for it do not overlap; and
-/// not before a table of a level above is read wholly, or all would have to be done again.
+/// read in part, so that what stays of that level and what was written for it do not overlap; not
+/// before a table of a level above is read wholly, or all would have to be done again; and not
+/// within a table above that has merge operands, since of what is before that place a copy stays,
+/// and an operand that is there twice counts twice.
 #[derive(Clone, Debug)]
 pub struct EarlyEnd {
     /// The least of the largest keys above.
     above: Option<UserKey>,
+    /// Those above that have merge operands.
+    merging: Vec<Arc<TableMeta>>,
     /// The inputs in the output level, ascending.
     below: Vec<Arc<TableMeta>>,
     /// The first of them that reaches to the last key asked for.
@@ -28,6 +32,10 @@ impl EarlyEnd {
         }
         self.above.as_ref().is_some_and(|largest| **largest < *user_key)
             && self.below.get(self.at).is_none_or(|table| *table.smallest >= *user_key)
+            && !self
+                .merging
+                .iter()
+                .any(|table| *table.smallest < *user_key && *table.largest >= *user_key)
     }
 }
 
@@ -38,12 +46,15 @@ impl CompactionPlan {
     pub fn early_end(&self) -> Option<EarlyEnd> {
         let below = self.rewrite.iter().filter(|input| input.level == self.output_level);
         let above = self.rewrite.iter().filter(|input| input.level != self.output_level);
-        let above = above.flat_map(|input| &input.tables).map(|table| &table.largest).min();
+        let above = above.flat_map(|input| &input.tables);
+        let merging = above.clone().filter(|table| table.merges > 0).cloned().collect();
+        let above = above.map(|table| &table.largest).min();
         let mut levels: Vec<_> = self.rewrite.iter().map(|input| input.level).collect();
         levels.sort_unstable();
         let one_run_each = levels.windows(2).all(|pair| pair[0] < pair[1]);
         (self.start_level() > 0 && one_run_each).then(|| EarlyEnd {
             above: above.cloned(),
+            merging,
             below: below.flat_map(|input| input.tables.iter().cloned()).collect(),
             at: 0,
         })

@@ -22,6 +22,7 @@ fn table(id: u64, from: u64, to: u64, size_bytes: u64) -> Arc<TableMeta> {
         seqno_max: SeqNo(0),
         entries: 1,
         tombstones: 0,
+        merges: 0,
         raw_bytes: size_bytes,
         tail_bytes: 0,
         sketch: None,
@@ -208,4 +209,24 @@ fn an_edit_moves_what_settles_and_removes_all_inputs() {
     assert_eq!((next.level(1).tables(), next.level(2).tables()), (0, 1));
     assert_eq!(next.level(2).sorted().unwrap().get(0), Some(&tables[1]));
     assert_eq!(next.compact_pointer(1), Some(&key(9)));
+}
+
+/// A job that ended early leaves a second copy of what it read of a table above: of operands there
+/// must be none.
+#[test]
+fn a_job_does_not_end_early_within_operands() {
+    let with = |merges| {
+        let above = Arc::new(TableMeta { merges, ..(*table(1, 10, 30, 100)).clone() });
+        let first = table(2, 0, 5, 100);
+        let mut plan = plan(vec![first, above], vec![], by_size(100, 0, false));
+        plan.rewrite.push(Input {
+            level: 2,
+            epoch: Epoch(0),
+            tables: vec![table(3, 0, 12, 100), table(4, 20, 40, 100)],
+        });
+        let mut end = plan.early_end().unwrap();
+        (6..=41).filter(|n| end.may_end_before(&key(*n))).collect::<Vec<_>>()
+    };
+    assert_eq!(with(0), [13, 14, 15, 16, 17, 18, 19, 20, 41]);
+    assert_eq!(with(1), [41]);
 }

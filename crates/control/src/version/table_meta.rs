@@ -91,6 +91,8 @@ pub struct TableMeta {
     pub entries: u64,
     /// Tombstones.
     pub tombstones: u64,
+    /// Merge operands. Of them a tree must not have two copies that readers can see.
+    pub merges: u64,
     /// Bytes of user keys and values before compression.
     pub raw_bytes: u64,
     /// Bytes behind the data blocks (filter, index, properties, footer): what opening it reads. 0

@@ -20,6 +20,7 @@ fn table(id: u64, from: u32, to: u32, size_bytes: u64) -> Arc<TableMeta> {
         seqno_max: SeqNo(id),
         entries: 1,
         tombstones: 0,
+        merges: 0,
         raw_bytes: size_bytes,
         tail_bytes: 0,
         sketch: None,

@@ -168,8 +168,8 @@ pub(crate) fn set_control(options: &mut ControlOptions, key: &str, value: &str) 
     }
 }
 
-/// `[tID=]smallest-largest:size[:dN][:sN][:fN][:kN..M]`: N percent tombstones, newest sequence
-/// number N, in file N, and a sketch of the keys of numbers from N to M.
+/// `[tID=]smallest-largest:size[:dN][:mN][:sN][:fN][:kN..M]`: N percent tombstones, or merge
+/// operands, newest sequence number N, in file N, and a sketch of the keys of numbers from N to M.
 pub(crate) fn table(text: &str, next_id: &mut u64) -> Arc<TableMeta> {
     let (id_text, rest) = match text.split_once('=') {
         Some((id, rest)) => (Some(id), rest),
@@ -178,10 +178,12 @@ pub(crate) fn table(text: &str, next_id: &mut u64) -> Arc<TableMeta> {
     let mut parts = rest.split(':');
     let (smallest, largest) = parts.next().unwrap().split_once('-').expect("smallest-largest");
     let size_bytes = number(parts.next().expect("a size"));
-    let (mut tombstones, mut seqno, mut file, mut sketch) = (0, 0, None, None);
+    let (mut tombstones, mut merges, mut seqno) = (0, 0, 0);
+    let (mut file, mut sketch) = (None, None);
     for part in parts {
         match part.split_at(1) {
             ("d", percent) => tombstones = percent.parse().unwrap(),
+            ("m", percent) => merges = percent.parse().unwrap(),
             ("s", newest) => seqno = newest.parse().unwrap(),
             ("k", keys) => sketch = Some(sketch_of(keys)),
             ("f", number) => file = Some(number.parse().unwrap()),
@@ -203,6 +205,7 @@ pub(crate) fn table(text: &str, next_id: &mut u64) -> Arc<TableMeta> {
         seqno_max: SeqNo(seqno),
         entries: 100,
         tombstones,
+        merges,
         raw_bytes: size_bytes,
         tail_bytes: 0,
         sketch,

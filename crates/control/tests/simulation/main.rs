@@ -195,6 +195,7 @@ impl World {
             seqno_max: SeqNo(entries.values().map(|e| e.0).max().unwrap()),
             entries: entries.len() as u64,
             tombstones: entries.values().filter(|e| !e.1).count() as u64,
+            merges: 0,
             raw_bytes: entries.len() as u64 * ENTRY_BYTES,
             tail_bytes: 0,
             sketch: None,

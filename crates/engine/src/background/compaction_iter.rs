@@ -12,16 +12,22 @@
 //! apart from the newer alone, so the newest entry of each stratum is kept and hides the others.
 //! Where nothing older exists below (the oracle says so), a deletion that hides nothing is dropped
 //! and a value that everybody sees gets seqno 0, which compresses better.
+//!
+//! Operands of one stratum are collected from the newest on until what they change is found, or
+//! nothing is left that it could be: then they become a value; otherwise fewer operands, if the
+//! operator can. What it refuses stays as it was.
 
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 
 use sateen_control::{SeqNo, ValueKind};
 
 use crate::error::{Error, Result};
 use crate::key::{self, TRAILER_BYTES};
+use crate::merge::{Merging, Operands};
 use crate::read::InternalIterator;
 use crate::read::bounds::IterBounds;
-use crate::read::db_iter::{malformed, unreadable_kind};
+use crate::read::db_iter::{Visible, malformed};
 use crate::read::merging_iter::MergingIter;
 
 #[cfg(test)]
@@ -41,19 +47,19 @@ pub(crate) enum Pulled {
 /// Entries and bytes (internal keys and values) by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CompactionStats {
-    /// Values read.
+    /// Values and operands read.
     pub(crate) puts_in: u64,
     /// Deletions read.
     pub(crate) deletes_in: u64,
     /// Bytes read.
     pub(crate) bytes_in: u64,
-    /// Values kept.
+    /// Values and operands kept.
     pub(crate) puts_out: u64,
     /// Deletions kept.
     pub(crate) deletes_out: u64,
     /// Bytes kept.
     pub(crate) bytes_out: u64,
-    /// Values dropped: a newer version hides them from everybody.
+    /// Values and operands dropped: a newer version hides them from everybody, or has them in it.
     pub(crate) puts_dropped: u64,
     /// Deletions dropped: hidden, or with nothing left to hide.
     pub(crate) deletes_dropped: u64,
@@ -90,6 +96,17 @@ enum Resume {
     Put { stratum: usize },
 }
 
+/// Where the value that was given out last is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    /// There is none: a deletion.
+    Nothing,
+    /// Under the cursor.
+    Input,
+    /// It was made of operands.
+    Made,
+}
+
 /// A pull-driven filter over a merged stream of internal entries.
 ///
 /// `bottommost(user_key)` says that no entry of the key exists below the inputs. It is asked at
@@ -113,8 +130,16 @@ pub(crate) struct CompactionIter<I, B> {
     is_bottommost: Option<bool>,
     /// A deletion that is kept only if an older value of the key is.
     pending_delete: Option<u64>,
+    merging: Option<Merging>,
+    /// Operands of the current user key that are in nothing given out yet, and their trailers.
+    operands: Operands,
+    trailers: Vec<u64>,
+    /// To be given out before the input goes on: trailers and values, of the current user key.
+    ready: VecDeque<(u64, Vec<u8>)>,
     emitted_of_key: u64,
-    emitting_delete: bool,
+    shown: Shown,
+    /// The value that was given out last, if it is none of the input.
+    made: Vec<u8>,
     failed: Option<Error>,
     stats: CompactionStats,
 }
@@ -150,11 +175,22 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
             hiding_stratum: None,
             is_bottommost: None,
             pending_delete: None,
+            merging: None,
+            operands: Operands::default(),
+            trailers: Vec::new(),
+            ready: VecDeque::new(),
             emitted_of_key: 0,
-            emitting_delete: false,
+            shown: Shown::Nothing,
+            made: Vec::new(),
             failed: None,
             stats: CompactionStats::default(),
         }
+    }
+
+    /// Operands are merged by `merging`.
+    pub(crate) fn with_merging(mut self, merging: Option<Merging>) -> CompactionIter<I, B> {
+        self.merging = merging;
+        self
     }
 
     /// Stands before the first entry within bounds.
@@ -184,7 +220,11 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
     /// Its value.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
-        if self.emitting_delete { &[] } else { self.input.value() }
+        match self.shown {
+            Shown::Nothing => &[],
+            Shown::Input => self.input.value(),
+            Shown::Made => &self.made,
+        }
     }
 
     /// True if no other version of this user key was given out before: only here may an output
@@ -205,6 +245,9 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
     }
 
     fn pull_within(&mut self, bytes_in_max: u64) -> Result<Pulled> {
+        if let Some((trailer, value)) = self.ready.pop_front() {
+            return Ok(self.emit_made(trailer, value));
+        }
         match self.resume {
             Resume::Examine => {}
             Resume::Advance => self.input.next()?,
@@ -214,6 +257,9 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         let bytes_in_end = self.stats.bytes_in.saturating_add(bytes_in_max);
         loop {
             if !self.input.valid() || self.bounds.is_above(key::user_key(self.input.key())) {
+                if let Some(emitted) = self.settle_operands() {
+                    return Ok(emitted);
+                }
                 self.drop_pending();
                 return Ok(Pulled::End);
             }
@@ -236,26 +282,40 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         let seqno = SeqNo(trailer >> 8);
         let kind = key::kind(entry);
         let bytes = entry.len() + self.input.value().len();
-        match kind {
-            Some(ValueKind::Put) => self.stats.puts_in += 1,
-            Some(ValueKind::Delete) => self.stats.deletes_in += 1,
-            other => return Err(unreadable_kind(other)),
+        let says = Visible::of(kind)?;
+        if !self.operands.is_empty()
+            && let Some(emitted) = self.end_operands(trailer, says)
+        {
+            // This entry is looked at again.
+            return Ok(Some(emitted));
+        }
+        match says {
+            Visible::Value | Visible::Operand => self.stats.puts_in += 1,
+            Visible::Deleted => self.stats.deletes_in += 1,
         }
         self.stats.bytes_in += bytes as u64;
         if !self.enter_key(trailer)? {
-            self.count_dropped(kind);
+            self.count_dropped(says);
             return Ok(None);
         }
 
         let stratum = self.stratum(seqno);
         if self.hiding_stratum == Some(stratum) {
-            self.count_dropped(kind);
+            self.count_dropped(says);
             return Ok(None);
         }
         let above_visible = stratum == self.snapshots.len();
+        if says == Visible::Operand {
+            if above_visible {
+                return Ok(Some(self.emit_input(trailer)));
+            }
+            self.operands.push_older(self.input.value());
+            self.trailers.push(trailer);
+            return Ok(None);
+        }
         self.hiding_stratum = if above_visible { None } else { Some(stratum) };
 
-        if kind == Some(ValueKind::Delete) {
+        if says == Visible::Deleted {
             if above_visible || !self.ask_bottommost() {
                 return Ok(Some(self.emit_delete(trailer)));
             }
@@ -263,7 +323,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
             // above an older one that stays says nothing new.
             self.drop_pending();
             if stratum == 0 {
-                self.count_dropped(kind);
+                self.count_dropped(says);
             } else {
                 self.pending_delete = Some(trailer);
             }
@@ -275,6 +335,98 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
             return Ok(Some(emitted));
         }
         Ok(Some(self.emit_put(stratum)))
+    }
+
+    /// The operands in hand and the entry under the cursor, of `trailer`, which is the next one and
+    /// has not been counted. If they do not go on with it, or become a value on top of it, what is
+    /// to be given out before it is looked at: the first of that.
+    #[cold]
+    fn end_operands(&mut self, trailer: u64, says: Visible) -> Option<Pulled> {
+        let same_key = key::user_key(&self.key) == key::user_key(self.input.key());
+        let newest = self.trailers.first().copied().unwrap_or_default();
+        let stratum = self.stratum(SeqNo(newest >> 8));
+        if !same_key {
+            return self.settle_operands();
+        }
+        if stratum != self.stratum(SeqNo(trailer >> 8)) {
+            // What they change is seen without them, too.
+            return self.hand_out_operands();
+        }
+        let existing = match says {
+            // One more, or out of order.
+            Visible::Operand => return None,
+            _ if trailer >= self.last_trailer => return None,
+            Visible::Value => Some(self.input.value()),
+            Visible::Deleted => None,
+        };
+        let user_key = key::user_key(&self.key);
+        let operands = self.operands.in_order();
+        let merged = self.merging.as_ref().and_then(|by| by.full(user_key, existing, &operands));
+        let Some(value) = merged else { return self.hand_out_operands() };
+        // It hides what it is made of, and what is older.
+        self.hiding_stratum = Some(stratum);
+        self.hand_out_value(value, stratum)
+    }
+
+    /// Nothing older of the current user key is in the input: the operands in hand become a value
+    /// if nothing is below either. Returns the first of what is given out for them.
+    #[cold]
+    fn settle_operands(&mut self) -> Option<Pulled> {
+        let newest = *self.trailers.first()?;
+        let merged = if self.ask_bottommost() {
+            let operands = self.operands.in_order();
+            let merging = self.merging.as_ref();
+            merging.and_then(|by| by.full(key::user_key(&self.key), None, &operands))
+        } else {
+            None
+        };
+        match merged {
+            Some(value) => self.hand_out_value(value, self.stratum(SeqNo(newest >> 8))),
+            None => self.hand_out_operands(),
+        }
+    }
+
+    /// Gives out `value` instead of the operands in hand.
+    fn hand_out_value(&mut self, value: Vec<u8>, stratum: usize) -> Option<Pulled> {
+        let newest = SeqNo(self.trailers.first()? >> 8);
+        self.stats.puts_dropped += self.trailers.len() as u64 - 1;
+        let seqno = if stratum == 0 && self.ask_bottommost() {
+            self.stats.seqnos_zeroed += 1;
+            SeqNo(0)
+        } else {
+            newest
+        };
+        self.ready.push_back((key::pack(seqno, ValueKind::Put), value));
+        self.hand_out()
+    }
+
+    /// Gives out the operands in hand, as one if they can be one.
+    fn hand_out_operands(&mut self) -> Option<Pulled> {
+        let operands = self.operands.in_order();
+        let user_key = key::user_key(&self.key);
+        match self.merging.as_ref().and_then(|by| by.partial(user_key, &operands)) {
+            Some(one) => {
+                self.stats.puts_dropped += self.trailers.len() as u64 - 1;
+                self.ready.push_back((*self.trailers.first()?, one));
+            }
+            None => {
+                let newest_first = operands.iter().rev().map(|operand| operand.to_vec());
+                let entries = self.trailers.iter().copied().zip(newest_first);
+                self.ready.extend(entries);
+            }
+        }
+        self.hand_out()
+    }
+
+    /// Forgets the operands in hand and gives out the first of what is ready.
+    fn hand_out(&mut self) -> Option<Pulled> {
+        self.operands.clear();
+        self.trailers.clear();
+        if let Some(pending) = self.pending_delete.take() {
+            self.ready.push_front((pending, Vec::new()));
+        }
+        let (trailer, value) = self.ready.pop_front()?;
+        Some(self.emit_made(trailer, value))
     }
 
     /// Makes the user key under the cursor the current one, and checks the order of the input.
@@ -331,15 +483,35 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
             trailer = key::pack(SeqNo(0), ValueKind::Put);
             self.stats.seqnos_zeroed += 1;
         }
+        self.emit_input(trailer)
+    }
+
+    /// Gives out the value or operand under the cursor.
+    #[inline]
+    fn emit_input(&mut self, trailer: u64) -> Pulled {
         self.stats.puts_out += 1;
-        self.emitting_delete = false;
+        self.shown = Shown::Input;
         self.resume = Resume::Advance;
         self.emit(trailer, self.input.value().len())
     }
 
+    /// Gives out what is not, or no more, under the cursor. Where the input goes on stays as it is.
+    fn emit_made(&mut self, trailer: u64, value: Vec<u8>) -> Pulled {
+        let [kind, ..] = trailer.to_le_bytes();
+        let has_value = ValueKind::from_byte(kind).is_some_and(ValueKind::has_value);
+        if has_value {
+            self.stats.puts_out += 1;
+        } else {
+            self.stats.deletes_out += 1;
+        }
+        self.shown = Shown::Made;
+        self.made = value;
+        self.emit(trailer, self.made.len())
+    }
+
     fn emit_delete(&mut self, trailer: u64) -> Pulled {
         self.stats.deletes_out += 1;
-        self.emitting_delete = true;
+        self.shown = Shown::Nothing;
         self.resume = Resume::Advance;
         self.emit(trailer, 0)
     }
@@ -360,10 +532,10 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         }
     }
 
-    fn count_dropped(&mut self, kind: Option<ValueKind>) {
-        match kind {
-            Some(ValueKind::Delete) => self.stats.deletes_dropped += 1,
-            _ => self.stats.puts_dropped += 1,
+    fn count_dropped(&mut self, says: Visible) {
+        match says {
+            Visible::Deleted => self.stats.deletes_dropped += 1,
+            Visible::Value | Visible::Operand => self.stats.puts_dropped += 1,
         }
     }
 }

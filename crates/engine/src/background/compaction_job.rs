@@ -118,6 +118,7 @@ impl CompactionJob {
                 context.snapshots,
                 bottommost,
             )
+            .with_merging(family.options().merge_operator.clone())
         });
         CompactionJob {
             family,

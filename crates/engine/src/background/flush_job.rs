@@ -124,7 +124,8 @@ impl FlushJob {
         let nothing_is_bottommost: fn(&[u8]) -> bool = |_| false;
         let merged = MergingIter::new(iters);
         let mut input =
-            CompactionIter::new(merged, IterBounds::all(), snapshots, nothing_is_bottommost);
+            CompactionIter::new(merged, IterBounds::all(), snapshots, nothing_is_bottommost)
+                .with_merging(self.family.options().merge_operator.clone());
         input.start()?;
         Ok(input)
     }

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo};
+use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo, ValueKind};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::flush_job::FlushJob;
@@ -96,7 +96,8 @@ fn places(vfs: &dyn Vfs, path: &Path, wanted: &Wanted) -> Result<Vec<(SeqNo, u64
         let payload = record.payload_offset();
         let begin = record.payload.as_ptr().addr();
         record.for_each_entry(path, |seqno, entry| {
-            let large = entry.value.len() >= VALUE_BYTES_MIN;
+            // Not operands: what a flush makes of one has its number, but other bytes.
+            let large = entry.kind == ValueKind::Put && entry.value.len() >= VALUE_BYTES_MIN;
             if large && entry.column_family == wanted.family && seqno <= wanted.last {
                 let within = entry.value.as_ptr().addr() - begin;
                 let length = u32::try_from(entry.value.len()).unwrap_or(u32::MAX);

@@ -43,6 +43,7 @@ const REGION: u64 = required(16);
 /// Fields behind the fixed part of an added table: what a reader can do without is optional.
 const TAIL_BYTES: u64 = optional(1);
 const SKETCH: u64 = optional(2);
+const MERGES: u64 = required(3);
 
 const WHOLE_FILE: u8 = 1;
 const SLICE: u8 = 2;
@@ -173,6 +174,7 @@ fn encode_added(added: &AddedTable, out: &mut Vec<u8>) {
         seqno_max,
         entries,
         tombstones,
+        merges,
         raw_bytes,
         tail_bytes,
         sketch,
@@ -184,11 +186,13 @@ fn encode_added(added: &AddedTable, out: &mut Vec<u8>) {
     for number in [*size_bytes, seqno_min.0, seqno_max.0, *entries, *tombstones, *raw_bytes] {
         put_varint(out, number);
     }
-    if *tail_bytes > 0 {
-        let mut value = Vec::with_capacity(5);
-        put_varint(&mut value, *tail_bytes);
-        put_varint(out, TAIL_BYTES);
-        put_slice(out, &value);
+    for (tag, number) in [(TAIL_BYTES, *tail_bytes), (MERGES, *merges)] {
+        if number > 0 {
+            let mut value = Vec::with_capacity(5);
+            put_varint(&mut value, number);
+            put_varint(out, tag);
+            put_slice(out, &value);
+        }
     }
     if let Some(sketch) = sketch {
         put_varint(out, SKETCH);
@@ -327,16 +331,18 @@ fn decode_removed(input: &mut &[u8]) -> Option<RemovedTable> {
 fn decode_added(mut value: &[u8]) -> Result<AddedTable, EditError> {
     let (level, epoch, mut table) =
         take_added(&mut value).ok_or(EditError::Malformed("an added table"))?;
-    let (mut tail_bytes, mut sketch) = (None, None);
+    let (mut tail_bytes, mut sketch, mut merges) = (None, None, None);
     // Behind the fixed part may come fields that a newer version added.
     while !value.is_empty() {
         match take_field(&mut value)? {
             (TAIL_BYTES, value) => set(&mut tail_bytes, number(value))?,
+            (MERGES, value) => set(&mut merges, number(value))?,
             (SKETCH, value) => set(&mut sketch, KeySketch::from_bytes(value))?,
             (tag, _) => skip_or_refuse(tag)?,
         }
     }
     table.tail_bytes = tail_bytes.unwrap_or(0);
+    table.merges = merges.unwrap_or(0);
     table.sketch = sketch;
     if table.smallest > table.largest || table.seqno_min > table.seqno_max {
         return Err(EditError::Malformed("a table whose bounds are reversed"));
@@ -364,6 +370,7 @@ fn take_added(input: &mut &[u8]) -> Option<(u8, Epoch, TableMeta)> {
         seqno_max: SeqNo(take_varint(input)?),
         entries: take_varint(input)?,
         tombstones: take_varint(input)?,
+        merges: 0,
         raw_bytes: take_varint(input)?,
         tail_bytes: 0,
         sketch: None,

@@ -47,14 +47,14 @@ fn placement() -> impl Strategy<Value = Placement> {
 
 fn table() -> impl Strategy<Value = Arc<TableMeta>> {
     let seqnos = (0..=SeqNo::MAX.0, 0..=SeqNo::MAX.0);
-    (any::<u64>(), placement(), bytes(), bytes(), seqnos, any::<[u64; 5]>()).prop_map(
+    (any::<u64>(), placement(), bytes(), bytes(), seqnos, any::<[u64; 6]>()).prop_map(
         |(
             id,
             placement,
             a,
             b,
             seqnos,
-            [size_bytes, entries, tombstones, raw_bytes, tail_bytes],
+            [size_bytes, entries, tombstones, merges, raw_bytes, tail_bytes],
         )| {
             Arc::new(TableMeta {
                 id: TableId(id),
@@ -66,6 +66,7 @@ fn table() -> impl Strategy<Value = Arc<TableMeta>> {
                 seqno_max: SeqNo(seqnos.0.max(seqnos.1)),
                 entries,
                 tombstones,
+                merges,
                 raw_bytes,
                 tail_bytes,
                 sketch: (entries % 2 == 0).then(|| {

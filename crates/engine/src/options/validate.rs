@@ -154,7 +154,6 @@ pub(super) fn column_family(options: &ColumnFamilyOptions) -> Result<()> {
     )?;
     check("zstd_level", (1..=22).contains(&options.zstd_level), "1 to 22")?;
     check("comparator", options.comparator == "bytewise", "bytewise: there is no other yet")?;
-    check("merge_operator", options.merge_operator.is_none(), "none: there is none yet")?;
     check("ttl", options.ttl.is_none(), "none: entries do not expire yet")
 }
 

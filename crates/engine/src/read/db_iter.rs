@@ -5,6 +5,8 @@
 //! - forwards the internal cursor stands on the current entry, and key and value are its slices;
 //! - backwards it stands before all versions of the current key, which is copied with its value
 //!   (or, after a seek for the visible version, on that version);
+//! - merged from operands: it stands behind what was merged, at or before the next key, and key and
+//!   value are copies;
 //! - an error makes the iterator invalid and stays in `status` until the next seek: the end of the
 //!   data and a failure are never the same answer.
 
@@ -14,6 +16,7 @@ use super::InternalIterator;
 use super::bounds::IterBounds;
 use crate::error::{CorruptionKind, Error, Result};
 use crate::key;
+use crate::merge::{Merging, Operands};
 
 #[cfg(test)]
 mod tests;
@@ -33,6 +36,8 @@ pub(crate) struct DbIterStats {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
     Forward,
+    /// Forward, on a value that was made of operands.
+    Merged,
     Reverse,
 }
 
@@ -46,17 +51,25 @@ pub(crate) struct DbIter<I> {
     /// Reverse only: the internal cursor stands on the current entry, `value` is not used.
     on_entry: bool,
     error: Option<Error>,
-    /// Forward: the key whose older versions are being skipped. Reverse: the current key.
+    /// Forward: the key whose older versions are being skipped. Otherwise: the current key.
     saved_key: Vec<u8>,
-    /// Reverse: the current value.
+    /// Reverse and merged: the current value.
     saved_value: Vec<u8>,
+    merging: Option<Merging>,
+    operands: Operands,
     seek_key: Vec<u8>,
     stats: DbIterStats,
 }
 
 impl<I: InternalIterator> DbIter<I> {
-    /// What is visible at `snapshot` in `iter`, within `bounds`. Not valid until the first seek.
-    pub(crate) fn new(iter: I, snapshot: SeqNo, bounds: IterBounds) -> DbIter<I> {
+    /// What is visible at `snapshot` in `iter`, within `bounds`, operands merged by `merging`. Not
+    /// valid until the first seek.
+    pub(crate) fn new(
+        iter: I,
+        snapshot: SeqNo,
+        bounds: IterBounds,
+        merging: Option<Merging>,
+    ) -> DbIter<I> {
         DbIter {
             iter,
             snapshot,
@@ -67,6 +80,8 @@ impl<I: InternalIterator> DbIter<I> {
             error: None,
             saved_key: Vec::new(),
             saved_value: Vec::new(),
+            merging,
+            operands: Operands::default(),
             seek_key: Vec::new(),
             stats: DbIterStats::default(),
         }
@@ -89,7 +104,7 @@ impl<I: InternalIterator> DbIter<I> {
         match self.direction {
             _ if !self.valid => &[],
             Direction::Forward => key::user_key(self.iter.key()),
-            Direction::Reverse => &self.saved_key,
+            Direction::Merged | Direction::Reverse => &self.saved_key,
         }
     }
 
@@ -98,6 +113,7 @@ impl<I: InternalIterator> DbIter<I> {
     pub(crate) fn value(&self) -> &[u8] {
         match self.direction {
             _ if !self.valid => &[],
+            Direction::Merged => &self.saved_value,
             Direction::Reverse if !self.on_entry => &self.saved_value,
             _ => self.iter.value(),
         }
@@ -180,13 +196,20 @@ impl<I: InternalIterator> DbIter<I> {
     }
 
     fn advance(&mut self) -> Result<()> {
-        if self.direction == Direction::Reverse {
-            // The cursor may be anywhere: go behind the last version of the current key.
-            self.direction = Direction::Forward;
-            self.on_entry = false;
-            set_key(&mut self.seek_key, &self.saved_key, SeqNo(0), ValueKind::Delete);
-            self.iter.seek(&self.seek_key)?;
-            return self.find_next(true);
+        match self.direction {
+            Direction::Reverse => {
+                // The cursor may be anywhere: go behind the last version of the current key.
+                self.direction = Direction::Forward;
+                self.on_entry = false;
+                set_key(&mut self.seek_key, &self.saved_key, SeqNo(0), ValueKind::Delete);
+                self.iter.seek(&self.seek_key)?;
+                return self.find_next(true);
+            }
+            Direction::Merged => {
+                self.direction = Direction::Forward;
+                return self.find_next(true);
+            }
+            Direction::Forward => {}
         }
         // Even of an entry with seqno 0 there may be another: a compaction that ended early leaves
         // a copy of it in the level above.
@@ -197,13 +220,16 @@ impl<I: InternalIterator> DbIter<I> {
     }
 
     fn retreat(&mut self) -> Result<()> {
-        if self.direction == Direction::Forward {
-            self.direction = Direction::Reverse;
-            self.saved_key.clear();
-            self.saved_key.extend_from_slice(key::user_key(self.iter.key()));
-            self.skip_back()?;
-        } else if self.on_entry {
-            self.skip_back()?;
+        match std::mem::replace(&mut self.direction, Direction::Reverse) {
+            Direction::Forward => {
+                self.saved_key.clear();
+                self.saved_key.extend_from_slice(key::user_key(self.iter.key()));
+                self.skip_back()?;
+            }
+            // The cursor may be behind the last entry.
+            Direction::Merged => self.seek_back()?,
+            Direction::Reverse if self.on_entry => self.skip_back()?,
+            Direction::Reverse => {}
         }
         self.find_prev()
     }
@@ -264,8 +290,14 @@ impl<I: InternalIterator> DbIter<I> {
                     skipped_in_a_row = 1;
                 }
             } else {
-                match visible_kind(entry)? {
+                match Visible::of(key::kind(entry))? {
                     Visible::Value => {
+                        self.valid = true;
+                        return Ok(());
+                    }
+                    Visible::Operand => {
+                        self.merge_forward()?;
+                        self.direction = Direction::Merged;
                         self.valid = true;
                         return Ok(());
                     }
@@ -321,11 +353,38 @@ impl<I: InternalIterator> DbIter<I> {
         Ok(())
     }
 
+    /// Makes key and value of the operand under the cursor and what is older, and goes on to the
+    /// entry that the value does not come from.
+    #[cold]
+    fn merge_forward(&mut self) -> Result<()> {
+        self.saved_key.clear();
+        self.saved_key.extend_from_slice(key::user_key(self.iter.key()));
+        self.operands.clear();
+        while self.iter.valid() && *key::user_key(self.iter.key()) == *self.saved_key {
+            let existing = match Visible::of(key::kind(self.iter.key()))? {
+                Visible::Operand => {
+                    self.operands.push_older(self.iter.value());
+                    self.stats.skipped += 1;
+                    self.iter.next()?;
+                    continue;
+                }
+                Visible::Value => Some(self.iter.value()),
+                Visible::Deleted => None,
+            };
+            self.saved_value =
+                self.operands.merge(self.merging.as_ref(), &self.saved_key, existing)?;
+            return Ok(());
+        }
+        self.saved_value = self.operands.merge(self.merging.as_ref(), &self.saved_key, None)?;
+        Ok(())
+    }
+
     /// Walks from the oldest version of `saved_key` to its newest visible one, and on to before
     /// them all. True if that version is a value, which is then in `saved_value`, or under the
     /// cursor if `on_entry`.
     fn newest_visible(&mut self) -> Result<bool> {
         self.on_entry = false;
+        self.operands.clear();
         let mut found = false;
         let mut versions = 0;
         while self.iter.valid() {
@@ -342,13 +401,15 @@ impl<I: InternalIterator> DbIter<I> {
             }
             self.stats.skipped += u64::from(versions > 0);
             versions += 1;
-            match visible_kind(entry)? {
+            match Visible::of(key::kind(entry))? {
                 Visible::Value => {
                     found = true;
                     self.saved_value.clear();
                     self.saved_value.extend_from_slice(self.iter.value());
                 }
                 Visible::Deleted => found = false,
+                // Operands are put together from the newest on.
+                Visible::Operand => return self.seek_newest_visible(),
             }
             self.iter.prev()?;
         }
@@ -356,7 +417,8 @@ impl<I: InternalIterator> DbIter<I> {
         Ok(found)
     }
 
-    /// [`Self::newest_visible`] for a key of many versions: one seek instead of many steps.
+    /// [`Self::newest_visible`] for a key of many versions, or of operands: one seek instead of
+    /// many steps.
     #[cold]
     fn seek_newest_visible(&mut self) -> Result<bool> {
         self.stats.reseeks += 1;
@@ -366,12 +428,29 @@ impl<I: InternalIterator> DbIter<I> {
             // A version was seen a moment ago, and what is read from does not change.
             return Err(malformed("a version of a key vanished between two reads"));
         }
-        if visible_kind(self.iter.key())? == Visible::Value {
-            self.on_entry = true;
-            return Ok(true);
+        match Visible::of(key::kind(self.iter.key()))? {
+            Visible::Value => {
+                self.on_entry = true;
+                Ok(true)
+            }
+            Visible::Deleted => {
+                self.skip_back()?;
+                Ok(false)
+            }
+            Visible::Operand => {
+                self.merge_forward()?;
+                self.seek_back()?;
+                Ok(true)
+            }
         }
-        self.skip_back()?;
-        Ok(false)
+    }
+
+    /// Moves the cursor before all versions of `saved_key`, wherever it is.
+    fn seek_back(&mut self) -> Result<()> {
+        set_key(&mut self.seek_key, &self.saved_key, SeqNo::MAX, ValueKind::MAX);
+        self.iter.seek_for_prev(&self.seek_key)?;
+        // There may be an entry with that very number.
+        self.skip_back()
     }
 
     /// Moves the cursor back past all versions of `saved_key`.
@@ -393,30 +472,36 @@ impl<I: InternalIterator> DbIter<I> {
     }
 }
 
-#[derive(PartialEq, Eq)]
-enum Visible {
+/// What the newest visible version of a key says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Visible {
+    /// The key has this value.
     Value,
+    /// The key is not there.
     Deleted,
+    /// The value is made of this and what is older.
+    Operand,
 }
 
-/// What the newest visible version of a key says.
-#[inline]
-fn visible_kind(entry: &[u8]) -> Result<Visible> {
-    match key::kind(entry) {
-        Some(ValueKind::Put) => Ok(Visible::Value),
-        Some(ValueKind::Delete) => Ok(Visible::Deleted),
-        other => Err(unreadable_kind(other)),
+impl Visible {
+    /// What an entry of `kind` says; an error if this version cannot read it.
+    #[inline]
+    pub(crate) fn of(kind: Option<ValueKind>) -> Result<Visible> {
+        match kind {
+            Some(ValueKind::Put) => Ok(Visible::Value),
+            Some(ValueKind::Delete | ValueKind::SingleDelete) => Ok(Visible::Deleted),
+            Some(ValueKind::Merge) => Ok(Visible::Operand),
+            Some(ValueKind::RangeDelete) | None => Err(unreadable_kind(kind)),
+        }
     }
 }
 
 /// The error for an entry of a kind that this version cannot read.
 #[cold]
-pub(crate) fn unreadable_kind(kind: Option<ValueKind>) -> Error {
+fn unreadable_kind(kind: Option<ValueKind>) -> Error {
     malformed(match kind {
-        Some(ValueKind::Merge) => "merge operands are not supported",
-        Some(ValueKind::SingleDelete) => "single deletes are not supported",
-        Some(ValueKind::RangeDelete) => "range deletes are not supported",
-        Some(ValueKind::Put | ValueKind::Delete) | None => "unknown kind of entry",
+        Some(_) => "range deletes are not supported",
+        None => "unknown kind of entry",
     })
 }
 

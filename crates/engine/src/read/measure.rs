@@ -129,7 +129,7 @@ fn measure_an_entry() {
         for (bounds_name, upper) in [("no bounds", None), ("upper bound", Some([0xff; 16]))] {
             let bounds = IterBounds::new(None, upper.map(|upper| upper.as_slice().into()));
             let merge = MergingIter::new(children(count, 100, 0, zero));
-            let mut iter = DbIter::new(merge, SeqNo::MAX, bounds);
+            let mut iter = DbIter::new(merge, SeqNo::MAX, bounds, None);
             let forward = fastest(|| {
                 let mut seen = 0;
                 iter.seek_to_first();

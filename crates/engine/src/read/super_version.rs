@@ -7,15 +7,17 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use sateen_control::version::Version;
-use sateen_control::{IoClass, SeqNo, ValueKind};
+use sateen_control::{IoClass, SeqNo};
 
 use super::block_cache::BlockCache;
-use super::db_iter::unreadable_kind;
+use super::db_iter::{Visible, malformed};
 use super::table_cache::TableCache;
+use crate::column_family::ColumnFamilyData;
 use crate::error::Result;
 use crate::memtable::MemTable;
+use crate::merge::Operands;
 use crate::metrics::{EngineMetrics, FiltersAsked};
-use crate::table::{PinnedValue, hash_key};
+use crate::table::{PinnedValue, Table, hash_key};
 
 /// The memtables and the version of a column family at one moment. Never changes.
 pub(crate) struct SuperVersion {
@@ -91,6 +93,7 @@ impl ValueSink for Copy {
 
 /// What a point read needs besides the super version.
 pub(crate) struct Lookup<'a> {
+    pub(crate) family: &'a ColumnFamilyData,
     pub(crate) tables: &'a TableCache,
     pub(crate) blocks: &'a BlockCache,
     pub(crate) metrics: &'a EngineMetrics,
@@ -115,28 +118,97 @@ impl SuperVersion {
         sink: S,
     ) -> Result<Option<S::Out>> {
         for memtable in std::iter::once(&self.active).chain(&self.sealed) {
-            if let Some((_, kind, value)) = memtable.get(user_key, seqno) {
+            if let Some((seqno, kind, value)) = memtable.get(user_key, seqno) {
                 lookup.metrics.record_memtable_hit();
-                return Ok(is_value(kind)?.then(|| sink.memory(value)));
+                return match Visible::of(Some(kind))? {
+                    Visible::Value => Ok(Some(sink.memory(value))),
+                    Visible::Deleted => Ok(None),
+                    Visible::Operand => self.get_merged(user_key, seqno, lookup, sink).map(Some),
+                };
             }
         }
-        let mut asked = FiltersAsked::default();
-        let found = self.get_stored(user_key, seqno, lookup, &mut asked);
-        lookup.metrics.record_filters(&asked);
-        match found? {
-            Some((kind, value)) => Ok(is_value(kind)?.then(|| sink.block(value))),
-            None => Ok(None),
+        let mut found = None;
+        self.search_stored(user_key, lookup, |table| {
+            let (blocks, fill_cache) = (Some(lookup.blocks), lookup.fill_cache);
+            found = table.get_unfiltered(user_key, seqno, blocks, fill_cache)?;
+            Ok(found.is_some())
+        })?;
+        let Some((seqno, kind, value)) = found else { return Ok(None) };
+        match Visible::of(Some(kind))? {
+            Visible::Value => Ok(Some(sink.block(value))),
+            Visible::Deleted => Ok(None),
+            Visible::Operand => self.get_merged(user_key, seqno, lookup, sink).map(Some),
         }
     }
 
-    /// The newest entry of `user_key` in the tables.
-    fn get_stored(
+    /// The value of `user_key`, whose newest entry is an operand, as of `seqno`.
+    #[cold]
+    fn get_merged<S: ValueSink>(
         &self,
         user_key: &[u8],
         seqno: SeqNo,
         lookup: &Lookup<'_>,
+        sink: S,
+    ) -> Result<S::Out> {
+        let options = lookup.family.options();
+        let operator = options.merge_operator.as_ref();
+        let merged = |operands: &Operands, existing: Option<&[u8]>| {
+            operands.merge(operator, user_key, existing).map(|value| sink.memory(&value))
+        };
+        let mut operands = Operands::default();
+        // What is looked for next is this old, or older.
+        let mut seqno = seqno;
+        for memtable in std::iter::once(&self.active).chain(&self.sealed) {
+            while let Some((found, kind, value)) = memtable.get(user_key, seqno) {
+                match Visible::of(Some(kind))? {
+                    Visible::Value => return merged(&operands, Some(value)),
+                    Visible::Deleted => return merged(&operands, None),
+                    Visible::Operand => operands.push_older(value),
+                }
+                seqno = before(found)?;
+            }
+        }
+        let mut base = None;
+        self.search_stored(user_key, lookup, |table| {
+            let (blocks, fill_cache) = (Some(lookup.blocks), lookup.fill_cache);
+            while let Some((found, kind, value)) =
+                table.get_unfiltered(user_key, seqno, blocks, fill_cache)?
+            {
+                match Visible::of(Some(kind))? {
+                    Visible::Value => {
+                        base = Some(value);
+                        return Ok(true);
+                    }
+                    Visible::Deleted => return Ok(true),
+                    Visible::Operand => operands.push_older(&value),
+                }
+                seqno = before(found)?;
+            }
+            Ok(false)
+        })?;
+        merged(&operands, base.as_deref())
+    }
+
+    /// Hands `visit` the tables that may have `user_key`, newest first, until it has found enough.
+    fn search_stored(
+        &self,
+        user_key: &[u8],
+        lookup: &Lookup<'_>,
+        visit: impl FnMut(&Table) -> Result<bool>,
+    ) -> Result<()> {
+        let mut asked = FiltersAsked::default();
+        let searched = self.search_asking(user_key, lookup, &mut asked, visit);
+        lookup.metrics.record_filters(&asked);
+        searched
+    }
+
+    fn search_asking(
+        &self,
+        user_key: &[u8],
+        lookup: &Lookup<'_>,
         asked: &mut FiltersAsked,
-    ) -> Result<Option<(ValueKind, PinnedValue)>> {
+        mut visit: impl FnMut(&Table) -> Result<bool>,
+    ) -> Result<()> {
         let hash = hash_key(user_key);
         for level in self.version.levels() {
             for run in level.runs() {
@@ -151,28 +223,19 @@ impl SuperVersion {
                     asked.negatives += 1;
                     continue;
                 }
-                let found = table.get_unfiltered(
-                    user_key,
-                    seqno,
-                    Some(lookup.blocks),
-                    lookup.fill_cache,
-                )?;
-                if let Some((_, kind, value)) = found {
-                    return Ok(Some((kind, value)));
+                if visit(&table)? {
+                    return Ok(());
                 }
                 asked.false_positives += u64::from(filtered.is_some());
             }
         }
-        Ok(None)
+        Ok(())
     }
 }
 
-fn is_value(kind: ValueKind) -> Result<bool> {
-    match kind {
-        ValueKind::Put => Ok(true),
-        ValueKind::Delete => Ok(false),
-        ValueKind::Merge | ValueKind::SingleDelete | ValueKind::RangeDelete => {
-            Err(unreadable_kind(Some(kind)))
-        }
-    }
+/// The newest sequence number older than that of an operand.
+fn before(operand: SeqNo) -> Result<SeqNo> {
+    // Only values are ever given the number 0.
+    let before = operand.0.checked_sub(1);
+    before.map(SeqNo).ok_or_else(|| malformed("an operand without a sequence number"))
 }

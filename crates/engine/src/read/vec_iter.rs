@@ -11,6 +11,7 @@ use sateen_control::{SeqNo, ValueKind};
 use super::InternalIterator;
 use crate::error::{Error, Result};
 use crate::key;
+use crate::merge::Merging;
 
 /// Sorted internal entries.
 pub(crate) type Entries = Arc<Vec<(Vec<u8>, Vec<u8>)>>;
@@ -127,4 +128,11 @@ impl InternalIterator for VecIter {
     fn value(&self) -> &[u8] {
         &self.entries[self.position.expect("value needs a valid cursor")].1
     }
+}
+
+/// A merge operator that appends: no other order of operands makes the same.
+pub(crate) fn appending() -> Merging {
+    Merging::associative("append", |_key, before, operand| {
+        Some([before.unwrap_or_default(), operand].concat())
+    })
 }

@@ -18,8 +18,8 @@ use crate::manifest::version_set::FamilyState;
 use crate::wal::reader::WalRecord;
 use crate::wal::{WalChain, WalReader, WalWriter};
 
-/// Of each key the newest entry.
-type Entries = BTreeMap<Vec<u8>, (SeqNo, ValueKind, Vec<u8>)>;
+/// Of each key the newest entry that is no operand, and the operands since; oldest first.
+type Entries = BTreeMap<Vec<u8>, Vec<(SeqNo, ValueKind, Vec<u8>)>>;
 type Found = BTreeMap<ColumnFamilyId, Entries>;
 
 impl Repair {
@@ -119,9 +119,12 @@ impl Repair {
                 None => SeqNo(0),
             };
             if seqno > stored {
-                let newest = (seqno, entry.kind, entry.value.to_vec());
                 let family = found.entry(entry.column_family).or_default();
-                family.insert(entry.key.to_vec(), newest);
+                let entries = family.entry(entry.key.to_vec()).or_default();
+                if entry.kind != ValueKind::Merge {
+                    entries.clear();
+                }
+                entries.push((seqno, entry.kind, entry.value.to_vec()));
             }
         })
     }
@@ -151,11 +154,13 @@ impl Repair {
             let entries = found.remove(id).unwrap_or_default();
             let epoch = catalogue.counters.epoch();
             let mut output = self.output(*id, 0, catalogue.db_uid);
-            for (user_key, (seqno, kind, value)) in entries {
-                family.stored = family.stored.max(seqno);
-                internal.clear();
-                key::append(&mut internal, &user_key, seqno, kind);
-                self.add(&mut output, &catalogue.counters, &internal, &value)?;
+            for (user_key, entries) in entries {
+                for (seqno, kind, value) in entries.into_iter().rev() {
+                    family.stored = family.stored.max(seqno);
+                    internal.clear();
+                    key::append(&mut internal, &user_key, seqno, kind);
+                    self.add(&mut output, &catalogue.counters, &internal, &value)?;
+                }
             }
             catalogue.last_seqno = catalogue.last_seqno.max(family.stored);
             let written = output.finish()?;

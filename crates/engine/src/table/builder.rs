@@ -90,6 +90,7 @@ pub(crate) struct TableSummary {
     pub(crate) seqno_max: SeqNo,
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,
+    pub(crate) merges: u64,
     pub(crate) raw_bytes: u64,
     /// Bytes behind the data blocks.
     pub(crate) tail_bytes: u64,
@@ -117,6 +118,7 @@ impl TableSummary {
             seqno_max: self.seqno_max,
             entries: self.entries,
             tombstones: self.tombstones,
+            merges: self.merges,
             raw_bytes: self.raw_bytes,
             tail_bytes: self.tail_bytes,
             sketch: self.sketch,
@@ -147,6 +149,7 @@ pub(crate) struct TableBuilder {
     written: u64,
     entries: u64,
     tombstones: u64,
+    merges: u64,
     raw_bytes: u64,
     separated_bytes: u64,
     seqno_min: u64,
@@ -174,6 +177,7 @@ impl TableBuilder {
             written: 0,
             entries: 0,
             tombstones: 0,
+            merges: 0,
             raw_bytes: 0,
             separated_bytes: 0,
             seqno_min: u64::MAX,
@@ -225,7 +229,9 @@ impl TableBuilder {
         self.block.add(shared, internal_key, value);
         self.entries += 1;
         self.raw_bytes += (user_key.len() + value.len()) as u64;
+        let kind = trailer.to_le_bytes()[0];
         if self.options.values.is_some()
+            && kind == ValueKind::Put as u8
             && let Some(Separated::Elsewhere(place)) = Separated::decode(value)
         {
             self.raw_bytes += u64::from(place.length);
@@ -235,9 +241,9 @@ impl TableBuilder {
         let seqno = trailer >> 8;
         self.seqno_min = self.seqno_min.min(seqno);
         self.seqno_max = self.seqno_max.max(seqno);
-        let kind = trailer.to_le_bytes()[0];
-        self.tombstones +=
-            u64::from(kind != ValueKind::Put as u8 && kind != ValueKind::Merge as u8);
+        let is_merge = kind == ValueKind::Merge as u8;
+        self.merges += u64::from(is_merge);
+        self.tombstones += u64::from(kind != ValueKind::Put as u8 && !is_merge);
         Ok(())
     }
 
@@ -330,6 +336,7 @@ impl TableBuilder {
             seqno_max: entry.seqno_max,
             entries: entry.entries,
             tombstones: entry.tombstones,
+            merges: std::mem::take(&mut self.merges),
             raw_bytes: entry.raw_bytes,
             tail_bytes: size_bytes - data_end,
             sketch: self.sketch.as_mut().map(std::mem::take),
@@ -344,6 +351,7 @@ impl TableBuilder {
             level: self.options.level,
             entries: self.entries,
             tombstones: self.tombstones,
+            merges: self.merges,
             raw_bytes: self.raw_bytes,
             seqno_min: SeqNo(self.seqno_min),
             seqno_max: SeqNo(self.seqno_max),

@@ -344,12 +344,14 @@ impl TableIter {
 
     #[cold]
     fn join(&mut self) -> Result<()> {
-        self.separated.clear();
+        let block = payload(&self.data, &self.buffers);
+        let stored = block.get(self.cursor.value()).unwrap_or_default();
         if key::kind(self.cursor.key()) == Some(ValueKind::Put) {
-            let block = payload(&self.data, &self.buffers);
-            let stored = block.get(self.cursor.value()).unwrap_or_default();
             let at = self.table.index.handle(self.block).map_or(0, |handle| handle.offset);
             self.separated = self.table.separated(stored, at, self.options.class)?;
+        } else {
+            self.separated.clear();
+            self.separated.extend_from_slice(stored);
         }
         Ok(())
     }

@@ -10,6 +10,8 @@ use super::format::{Decoder, to_usize};
 
 /// The number of [`Properties::values`].
 const VALUES: u16 = 103;
+/// The number of [`Properties::merges`].
+const MERGES: u16 = 104;
 
 /// The properties of a table. Numbers 100 and above are left to later versions: the comparator's
 /// name (100), expiry (101) and range deletions (102) are spoken for.
@@ -22,6 +24,8 @@ pub(crate) struct Properties {
     /// Entries, tombstones included.
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,
+    /// Merge operands.
+    pub(crate) merges: u64,
     /// Bytes of user keys and values before compression.
     pub(crate) raw_bytes: u64,
     pub(crate) seqno_min: SeqNo,
@@ -59,6 +63,9 @@ impl Properties {
         }
         push(out, 13, &self.smallest);
         push(out, 14, &self.largest);
+        if self.merges > 0 {
+            push(out, MERGES, &self.merges.to_le_bytes());
+        }
         if let Some(values) = self.values {
             push(out, VALUES, &values.0.to_le_bytes());
         }
@@ -99,6 +106,7 @@ impl Properties {
             12 => self.block_bytes = u32::try_from(number()?).ok()?,
             13 => self.smallest = bytes.to_vec(),
             14 => self.largest = bytes.to_vec(),
+            MERGES => self.merges = number()?,
             VALUES => self.values = Some(FileId(number()?)),
             _ => {}
         }
@@ -124,6 +132,7 @@ mod tests {
             level: 2,
             entries: 10,
             tombstones: 4,
+            merges: 3,
             raw_bytes: 1 << 40,
             seqno_min: SeqNo(5),
             seqno_max: SeqNo::MAX,

@@ -115,6 +115,24 @@ impl WriteBatch {
         self.delete_cf_id(ColumnFamilyId(0), key.as_ref())
     }
 
+    /// Merges `operand` into the value of `key` in the default column family.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    #[inline]
+    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.merge_cf_id(ColumnFamilyId(0), key.as_ref(), operand.as_ref())
+    }
+
+    /// Deletes `key` from the default column family: see [`Db::single_delete`](crate::Db).
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    #[inline]
+    pub fn single_delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.single_delete_cf_id(ColumnFamilyId(0), key.as_ref())
+    }
+
     /// Sets `key` to `value` in a column family.
     ///
     /// # Errors
@@ -136,6 +154,31 @@ impl WriteBatch {
         self.delete_cf_id(family.data.id(), key.as_ref())
     }
 
+    /// Merges `operand` into the value of `key` in a column family.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn merge_cf(
+        &mut self,
+        family: &crate::ColumnFamily,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.merge_cf_id(family.data.id(), key.as_ref(), operand.as_ref())
+    }
+
+    /// Deletes `key` in a column family: see [`Db::single_delete`](crate::Db).
+    ///
+    /// # Errors
+    /// As [`WriteBatch::delete`].
+    pub fn single_delete_cf(
+        &mut self,
+        family: &crate::ColumnFamily,
+        key: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.single_delete_cf_id(family.data.id(), key.as_ref())
+    }
+
     #[inline]
     pub(crate) fn put_cf_id(
         &mut self,
@@ -143,10 +186,31 @@ impl WriteBatch {
         key: &[u8],
         value: &[u8],
     ) -> Result<()> {
+        self.add_value(ValueKind::Put, column_family, key, value)
+    }
+
+    #[inline]
+    pub(crate) fn merge_cf_id(
+        &mut self,
+        column_family: ColumnFamilyId,
+        key: &[u8],
+        operand: &[u8],
+    ) -> Result<()> {
+        self.add_value(ValueKind::Merge, column_family, key, operand)
+    }
+
+    #[inline]
+    fn add_value(
+        &mut self,
+        kind: ValueKind,
+        column_family: ColumnFamilyId,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
         if value.len() > self.value_bytes_max {
             return Err(too_large("a value", value.len(), self.value_bytes_max));
         }
-        self.add(ValueKind::Put, column_family, key, Some(value))?;
+        self.add(kind, column_family, key, Some(value))?;
         self.value_bytes_largest = self.value_bytes_largest.max(value.len());
         Ok(())
     }
@@ -155,6 +219,15 @@ impl WriteBatch {
     #[inline]
     pub(crate) fn delete_cf_id(&mut self, column_family: ColumnFamilyId, key: &[u8]) -> Result<()> {
         self.add(ValueKind::Delete, column_family, key, None)
+    }
+
+    #[inline]
+    pub(crate) fn single_delete_cf_id(
+        &mut self,
+        column_family: ColumnFamilyId,
+        key: &[u8],
+    ) -> Result<()> {
+        self.add(ValueKind::SingleDelete, column_family, key, None)
     }
 
     /// These writes in the column families that `to` names for each.
@@ -395,7 +468,7 @@ pub(crate) fn encode_entry(
     out.push(kind as u8);
     coding::put_varint(out, column_family.0.into());
     coding::put_slice(out, key);
-    if kind == ValueKind::Put {
+    if kind.has_value() {
         coding::put_slice(out, value);
     }
 }
@@ -409,7 +482,7 @@ pub struct BatchEntry<'a> {
     pub kind: ValueKind,
     /// To which key.
     pub key: &'a [u8],
-    /// The value; empty for a delete.
+    /// The value, or the operand of a merge; empty for a delete.
     pub value: &'a [u8],
 }
 
@@ -447,8 +520,8 @@ pub(crate) enum BatchError {
     #[error("an entry of an unknown kind")]
     UnknownKind,
     /// The kind is known, but this version does not apply it.
-    #[error("an entry of a kind that is not supported by this version")]
-    Unsupported(ValueKind),
+    #[error("a range delete, which is not supported by this version")]
+    RangeDelete,
     /// A key or value beyond the limits.
     #[error("a key or value beyond the limits")]
     TooLarge,
@@ -460,11 +533,7 @@ impl BatchError {
         match self {
             BatchError::Truncated => "a truncated batch entry",
             BatchError::UnknownKind => "a batch entry of an unknown kind",
-            BatchError::Unsupported(ValueKind::Merge) => "merge is not supported by this version",
-            BatchError::Unsupported(ValueKind::SingleDelete) => {
-                "single delete is not supported by this version"
-            }
-            BatchError::Unsupported(_) => "range delete is not supported by this version",
+            BatchError::RangeDelete => "range delete is not supported by this version",
             BatchError::TooLarge => "a batch entry beyond the limits",
         }
     }
@@ -494,13 +563,14 @@ impl<'a> BatchReader<'a> {
     pub(crate) fn next(&mut self) -> Result<Option<BatchEntry<'a>>, BatchError> {
         let Some(kind) = coding::take_u8(&mut self.rest) else { return Ok(None) };
         let kind = ValueKind::from_byte(kind).ok_or(BatchError::UnknownKind)?;
-        if !matches!(kind, ValueKind::Put | ValueKind::Delete) {
-            return Err(BatchError::Unsupported(kind));
+        if kind == ValueKind::RangeDelete {
+            return Err(BatchError::RangeDelete);
         }
         let (column_family, key) = self.take_key().ok_or(BatchError::Truncated)?;
-        let value = match kind {
-            ValueKind::Put => coding::take_slice(&mut self.rest).ok_or(BatchError::Truncated)?,
-            _ => &[],
+        let value = if kind.has_value() {
+            coding::take_slice(&mut self.rest).ok_or(BatchError::Truncated)?
+        } else {
+            &[]
         };
         if key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
             return Err(BatchError::TooLarge);

@@ -223,22 +223,25 @@ impl CommitPipeline {
         queue::with_slot(|slot| {
             slot.prepare_exclusive();
             // An exclusive slot is never assigned or failed by another leader: it always leads.
-            let _lead = self.queue.enter(slot);
-            let result = act(&mut lock_timed(&self.stage));
-            self.queue.hand_over();
-            result
+            let _turn = self.queue.enter(slot);
+            let _leading = self.queue.lead();
+            let mut stage = lock_timed(&self.stage);
+            act(&mut stage)
         })
     }
 
     fn lead(&self, own: &Arc<queue::Slot>) -> Result<()> {
+        let mut leading = self.queue.lead();
+        self.queue.check()?;
         let mut stage = lock_timed(&self.stage);
-        let mut group = self.queue.gather(self.group_bytes_max.saturating_sub(own.bytes()));
+        leading.group = self.queue.gather(self.group_bytes_max.saturating_sub(own.bytes()));
         if self.switch_wanted.swap(false, Ordering::Relaxed) {
             self.seal_full(&mut stage);
         }
-        let outcome = self.order(&mut stage, own, &mut group);
+        let outcome = self.order(&mut stage, own, &leading.group);
         drop(stage);
-        self.queue.hand_over();
+        let group = std::mem::take(&mut leading.group);
+        drop(leading);
         match outcome {
             Ok(()) => {
                 group.iter().for_each(|slot| slot.wake_assigned());
@@ -257,7 +260,7 @@ impl CommitPipeline {
         &self,
         stage: &mut Stage,
         own: &Arc<queue::Slot>,
-        group: &mut [Arc<queue::Slot>],
+        group: &[Arc<queue::Slot>],
     ) -> Result<()> {
         let first = stage.next_seqno;
         let mut next = first;
@@ -451,6 +454,11 @@ impl CommitPipeline {
     }
 
     fn take_up_next_wal(&self, stage: &mut Stage) {
+        // A log that failed has no end that another could follow: it is replaced once what it holds
+        // is in tables.
+        if self.wal_is_dead() {
+            return;
+        }
         let Some(previous) = stage.wal.take() else { return };
         // One that was made before the log in use replaced a dead one would not be replayed: its
         // number is too low. It stays as an orphan.

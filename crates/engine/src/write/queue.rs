@@ -2,12 +2,12 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::Thread;
 
 use super::{Assignment, Logging, Payload, batch};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::sync::{lock, lock_timed, processors};
 use crate::timeline::local::{self, Part};
 
@@ -49,7 +49,7 @@ struct Inner {
 
 /// What entering the queue led to.
 pub(crate) enum Turn {
-    /// The caller leads; it must call [`CommitQueue::hand_over`].
+    /// The caller leads, until it drops what [`CommitQueue::lead`] gives it.
     Lead,
     /// Another leader has ordered the caller's write.
     Assigned,
@@ -67,6 +67,31 @@ struct State {
 #[derive(Default)]
 pub(crate) struct CommitQueue {
     state: Mutex<State>,
+    /// A leader panicked: what it left is not to be built on.
+    panicked: AtomicBool,
+}
+
+/// Leadership, which goes to the next in the queue when this is dropped. If that is by a panic, who
+/// follows is told, and no group is led any more.
+pub(crate) struct Leading<'a> {
+    queue: &'a CommitQueue,
+    /// Who follows.
+    pub(crate) group: Vec<Arc<Slot>>,
+}
+
+impl Drop for Leading<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.queue.panicked.store(true, Ordering::Relaxed);
+            self.group.iter().for_each(|slot| slot.wake_failed(&leader_panicked()));
+        }
+        self.queue.hand_over();
+    }
+}
+
+fn leader_panicked() -> Error {
+    let message = "it ordered a group of writes; reopen the database".to_owned();
+    Error::Panicked { thread: "of a writer".to_owned(), message }
 }
 
 thread_local! {
@@ -222,6 +247,17 @@ impl CommitQueue {
         }
     }
 
+    /// What the caller, whose [`Turn`] it is to lead, holds while it does. A group must not be led
+    /// if a leader has panicked: see [`CommitQueue::check`].
+    pub(crate) fn lead(&self) -> Leading<'_> {
+        Leading { queue: self, group: Vec::new() }
+    }
+
+    /// Refuses if a leader panicked.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.panicked.load(Ordering::Relaxed) { Err(leader_panicked()) } else { Ok(()) }
+    }
+
     /// Takes those that wait, first come first, up to `bytes_max` and up to the first that wants to
     /// lead alone.
     pub(crate) fn gather(&self, bytes_max: usize) -> Vec<Arc<Slot>> {
@@ -238,7 +274,7 @@ impl CommitQueue {
     }
 
     /// Gives leadership to the next in the queue, if any.
-    pub(crate) fn hand_over(&self) {
+    fn hand_over(&self) {
         let next = {
             let mut state = lock_timed(&self.state);
             let next = state.waiting.pop_front();
@@ -253,8 +289,10 @@ impl CommitQueue {
 
 #[cfg(test)]
 mod tests {
+    use sateen_control::{ColumnFamilyId, IoClass, ValueKind};
+
     use super::*;
-    use crate::vfs::MemVfs;
+    use crate::vfs::{Fault, FaultRule, FaultVfs, MemVfs, VfsOperation};
     use crate::{Db, Options};
 
     #[test]
@@ -264,6 +302,46 @@ mod tests {
         lock(&queue.state).waiting.extend(more);
         assert_eq!(queue.gather(usize::MAX).len(), FOLLOWERS_MAX);
         assert_eq!(queue.gather(usize::MAX).len(), 10);
+    }
+
+    /// Memtables that are sealed before a dead log was replaced do not make its successor, which
+    /// was prepared before, the log in use: what is written to that would follow an end that never
+    /// was.
+    #[test]
+    fn a_dead_log_has_no_successor() {
+        let faulty = FaultVfs::new(Arc::new(MemVfs::new()));
+        let options = Options { background_threads: 0, ..Options::default() };
+        let db = Db::open_with(Arc::new(faulty.clone()), "/db", options, &[]).unwrap();
+        db.put("a", "1").unwrap();
+        while db.step().unwrap() {}
+        let pipeline = &db.core().pipeline;
+        assert!(!pipeline.wants_wal(), "there is a successor");
+        faulty.add(FaultRule::new(Fault::Io).class(IoClass::Wal).on(VfsOperation::Write));
+        db.put("refused", "2").unwrap_err();
+        faulty.clear();
+        assert!(pipeline.exclusive(|stage| pipeline.seal(stage, &[ColumnFamilyId(0)])));
+        // Of a writer that had found all well before the log died.
+        let (family, kind) = (ColumnFamilyId(0), ValueKind::Put);
+        let late = Payload::Single { family, kind, key: b"late", value: b"3" };
+        pipeline.commit(&late, Logging::Buffered).unwrap_err();
+        db.resume().unwrap();
+        db.put("b", "4").unwrap();
+        assert_eq!(db.get("late").unwrap(), None);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_leader_that_panicked() {
+        let db = Db::open_with(Arc::new(MemVfs::new()), "/db", Options::default(), &[]).unwrap();
+        db.put("before", "1").unwrap();
+        let pipeline = &db.core().pipeline;
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            pipeline.exclusive(|_| panic!("as a bug would"));
+        }));
+        assert!(panicked.is_err());
+        let refused = db.put("after", "2").unwrap_err();
+        assert!(matches!(refused, Error::Panicked { .. }), "{refused}");
+        assert_eq!(db.get("before").unwrap().as_deref(), Some(&b"1"[..]));
+        db.close().unwrap();
     }
 
     #[test]

@@ -87,7 +87,7 @@ fn an_unknown_option_is_named_with_the_nearest_one() {
 
 #[test]
 fn options_that_are_reserved_or_contradict_are_named() {
-    for (name, value) in [("comparator", "reverse"), ("merge_operator", "add"), ("levels", "1")] {
+    for (name, value) in [("comparator", "reverse"), ("levels", "1")] {
         let mut options = tiny();
         let told = options
             .set(name, value)

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use sateen::vfs::{MemVfs, Vfs};
 use sateen::{
-    ColumnFamily, ColumnFamilyOptions, CompactRangeOptions, CompactionStyle, Db, Options,
-    ReadOptions,
+    ColumnFamily, ColumnFamilyOptions, CompactRangeOptions, CompactionStyle, Db, MergeOperator,
+    Merging, Options, ReadOptions,
 };
 
 /// A column family's contents.
@@ -34,6 +34,39 @@ impl Random {
     pub(crate) fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
+}
+
+/// What the merge operators of these tests make of a value and an operand: no other order of
+/// operands makes the same.
+pub(crate) fn appended(before: Option<&[u8]>, operand: &[u8]) -> Vec<u8> {
+    let mut value = before.unwrap_or_default().to_vec();
+    value.extend_from_slice(operand);
+    value
+}
+
+/// Appends operands; on its own those that nothing is known below of, too.
+pub(crate) fn appending() -> Merging {
+    Merging::associative("append", |_key, before, operand| Some(appended(before, operand)))
+}
+
+/// The same, but operands stay apart until there is a value.
+pub(crate) fn appending_late() -> Merging {
+    struct Late;
+    impl MergeOperator for Late {
+        fn name(&self) -> &str {
+            "append late"
+        }
+        fn full_merge(
+            &self,
+            _key: &[u8],
+            existing: Option<&[u8]>,
+            operands: &[&[u8]],
+        ) -> Option<Vec<u8>> {
+            let begin = existing.unwrap_or_default().to_vec();
+            Some(operands.iter().fold(begin, |value, operand| appended(Some(&value), operand)))
+        }
+    }
+    Merging::new(Late)
 }
 
 /// Everything so small that a few hundred writes go through flushes, several levels and manifests.

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use sateen::vfs::{CrashChoice, MemVfs, Recording};
 use sateen::{Db, Options, ReadOptions, WalMode, WriteBatch, WriteOptions};
 
-use crate::common::{Contents, Random, as_vfs, assert_sound, read_all, small, tiny};
+use crate::common::{
+    Contents, Random, appended, appending, as_vfs, assert_sound, read_all, small, tiny,
+};
 
 const MARK: &[u8] = b"~commit";
 const OTHER: &str = "other";
@@ -24,14 +26,28 @@ struct Run {
     options: Options,
 }
 
-fn apply(state: &mut [Contents; 2], family: usize, key: Vec<u8>, value: Option<Vec<u8>>) {
-    match value {
-        Some(value) => state[family].insert(key, value),
-        None => state[family].remove(&key),
+/// What a commit does to a key.
+enum What {
+    Put(Vec<u8>),
+    Delete,
+    SingleDelete,
+    Merge(Vec<u8>),
+}
+
+fn apply(state: &mut [Contents; 2], family: usize, key: Vec<u8>, what: What) {
+    match what {
+        What::Put(value) => state[family].insert(key, value),
+        What::Delete | What::SingleDelete => state[family].remove(&key),
+        What::Merge(operand) => {
+            let value = appended(state[family].get(&key).map(Vec::as_slice), &operand);
+            state[family].insert(key, value)
+        }
     };
 }
 
 fn workload(seed: u64, options: &Options, commits: usize) -> Run {
+    let options = &mut options.clone();
+    options.column_family.merge_operator = Some(appending());
     let mut random = Random::new(seed);
     let vfs = MemVfs::new();
     let db = Db::open_with(as_vfs(&vfs), "/db", options.clone(), &[]).unwrap();
@@ -55,20 +71,29 @@ fn workload(seed: u64, options: &Options, commits: usize) -> Run {
             let family = usize::from(random.one_in(3));
             let large = if random.one_in(40) { 6000 } else { 60 };
             let fill = vec![b'a' + (random.below(26) as u8); random.below(large) as usize];
-            let value = (!random.one_in(4)).then_some(fill);
-            match (&value, family) {
-                (Some(value), 0) => batch.put(&key, value).unwrap(),
-                (Some(value), _) => batch.put_cf(&other, &key, value).unwrap(),
-                (None, 0) => batch.delete(&key).unwrap(),
-                (None, _) => batch.delete_cf(&other, &key).unwrap(),
+            let what = match random.below(12) {
+                0..2 => What::Delete,
+                2 => What::SingleDelete,
+                3..6 => What::Merge(fill),
+                _ => What::Put(fill),
+            };
+            match (&what, family) {
+                (What::Put(value), 0) => batch.put(&key, value).unwrap(),
+                (What::Put(value), _) => batch.put_cf(&other, &key, value).unwrap(),
+                (What::Delete, 0) => batch.delete(&key).unwrap(),
+                (What::Delete, _) => batch.delete_cf(&other, &key).unwrap(),
+                (What::SingleDelete, 0) => batch.single_delete(&key).unwrap(),
+                (What::SingleDelete, _) => batch.single_delete_cf(&other, &key).unwrap(),
+                (What::Merge(operand), 0) => batch.merge(&key, operand).unwrap(),
+                (What::Merge(operand), _) => batch.merge_cf(&other, &key, operand).unwrap(),
             }
-            apply(&mut state, family, key, value);
+            apply(&mut state, family, key, what);
         }
         let mark = number.to_string().into_bytes();
         batch.put(MARK, &mark).unwrap();
         batch.put_cf(&other, MARK, &mark).unwrap();
-        apply(&mut state, 0, MARK.to_vec(), Some(mark.clone()));
-        apply(&mut state, 1, MARK.to_vec(), Some(mark));
+        apply(&mut state, 0, MARK.to_vec(), What::Put(mark.clone()));
+        apply(&mut state, 1, MARK.to_vec(), What::Put(mark));
         run.states.push(state);
         run.begun.push((recording.len(), number));
         let sync = logged && random.one_in(8);
@@ -226,7 +251,8 @@ fn crash(seed: u64, options: &Options) {
 
 /// What ran with some options is opened with others after the crash.
 fn crash_and_open(seed: u64, options: &Options, afterwards: &Options) {
-    let run = Run { options: afterwards.clone(), ..workload(seed, options, 120) };
+    let mut run = Run { options: afterwards.clone(), ..workload(seed, options, 120) };
+    run.options.column_family.merge_operator = Some(appending());
     if let Some(at) = std::env::var("SATEEN_CRASH_AT").ok().and_then(|text| text.parse().ok()) {
         for choice in run.recording.choices_at(at, 4) {
             println!("{at}: {:?}", run.recording.describe(at));

@@ -12,6 +12,7 @@ mod fuzz_corpus;
 mod kill;
 mod measure;
 mod memory;
+mod merge;
 mod meta;
 mod regions;
 mod repair;

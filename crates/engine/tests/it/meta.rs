@@ -11,6 +11,7 @@ mod ops;
 mod sets;
 mod threads;
 mod world;
+mod writes;
 
 use std::cell::Cell;
 use std::io::Write;

@@ -2,7 +2,7 @@
 //! subtle.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,36 +10,77 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::read::vec_iter::{Fault, VecIter, internal};
+use crate::merge::MergeOperator;
+use crate::read::vec_iter::{Fault, VecIter, appending, internal};
 
 type Entry = (Vec<u8>, Vec<u8>);
 
-/// Writes (key, put) in commit order with seqnos from 1.
-fn any_history() -> impl Strategy<Value = Vec<(Vec<u8>, bool)>> {
-    vec((vec(0_u8..3, 0..3), proptest::bool::weighted(0.6)), 0..60)
+type Write = (Vec<u8>, ValueKind);
+
+/// Writes in commit order with seqnos from 1.
+fn any_history() -> impl Strategy<Value = Vec<Write>> {
+    let kind = prop_oneof![
+        5 => Just(ValueKind::Put),
+        3 => Just(ValueKind::Delete),
+        1 => Just(ValueKind::SingleDelete),
+        4 => Just(ValueKind::Merge),
+    ];
+    vec((vec(0_u8..3, 0..3), kind), 0..60)
+}
+
+/// Appends, but only to a value or where there is none for sure.
+struct Late;
+
+impl MergeOperator for Late {
+    fn name(&self) -> &str {
+        "append late"
+    }
+    fn full_merge(&self, _: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        Some([existing.unwrap_or_default(), &operands.concat()].concat())
+    }
+}
+
+/// None; one that can all; one that needs a value; one that refuses.
+fn any_operator() -> impl Strategy<Value = Option<Merging>> {
+    prop_oneof![
+        1 => Just(None),
+        4 => Just(Some(appending())),
+        2 => Just(Some(Merging::new(Late))),
+        1 => Just(Some(Merging::associative("never", |_, _, _| None))),
+    ]
 }
 
 fn value_of(seqno: u64) -> Vec<u8> {
     format!("value {seqno}").into_bytes()
 }
 
-fn entries_of(history: &[(Vec<u8>, bool)]) -> Vec<Entry> {
+fn entries_of(history: &[Write]) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
-    for ((key, put), seqno) in history.iter().zip(1_u64..) {
-        let kind = if *put { ValueKind::Put } else { ValueKind::Delete };
-        entries.push((internal(key, seqno, kind), if *put { value_of(seqno) } else { vec![] }));
+    for ((key, kind), seqno) in history.iter().zip(1_u64..) {
+        let value = if kind.has_value() { value_of(seqno) } else { vec![] };
+        entries.push((internal(key, seqno, *kind), value));
     }
     entries.sort_by(|a, b| key::compare(&a.0, &b.0));
     entries
 }
 
-/// What a reader of `user_key` at `snapshot` finds in `entries`: nothing known, deleted, or a
-/// value.
-fn read(entries: &[Entry], user_key: &[u8], snapshot: u64) -> Option<Option<Vec<u8>>> {
-    let version = entries
-        .iter()
-        .find(|(k, _)| key::user_key(k) == user_key && key::seqno(k).0 <= snapshot)?;
-    Some((key::kind(&version.0) == Some(ValueKind::Put)).then(|| version.1.clone()))
+/// What a reader of `user_key` at `snapshot` finds in `entries` on top of `deeper`.
+fn read(
+    entries: &[Entry],
+    user_key: &[u8],
+    snapshot: u64,
+    deeper: Option<Vec<u8>>,
+) -> Option<Vec<u8>> {
+    let mut value = deeper;
+    let visible = |(k, _): &&Entry| key::user_key(k) == user_key && key::seqno(k).0 <= snapshot;
+    for (internal_key, stored) in entries.iter().rev().filter(visible) {
+        value = match key::kind(internal_key).unwrap() {
+            ValueKind::Put => Some(stored.clone()),
+            ValueKind::Merge => Some([value.unwrap_or_default(), stored.clone()].concat()),
+            _ => None,
+        };
+    }
+    value
 }
 
 struct Outcome {
@@ -54,6 +95,7 @@ fn compact(
     snapshots: &[u64],
     below: &BTreeSet<Vec<u8>>,
     budget: u64,
+    merging: Option<Merging>,
 ) -> Result<Outcome> {
     let asked = Rc::new(RefCell::new(Vec::new()));
     let writer = Rc::clone(&asked);
@@ -64,7 +106,8 @@ fn compact(
     let largest = input.iter().map(|(k, v)| k.len() + v.len()).max().unwrap_or(0) as u64;
     let iter = VecIter::new(Arc::new(input.to_vec()));
     let snapshots = snapshots.iter().copied().map(SeqNo).collect();
-    let mut iter = CompactionIter::new(iter, IterBounds::all(), snapshots, bottommost);
+    let mut iter =
+        CompactionIter::new(iter, IterBounds::all(), snapshots, bottommost).with_merging(merging);
     iter.start()?;
     let mut entries: Vec<Entry> = Vec::new();
     loop {
@@ -115,6 +158,7 @@ proptest! {
         visible in 0.5..1.1,
         below in proptest::collection::btree_set(vec(0_u8..3, 0..3), 0..6),
         budget in prop_oneof![Just(0_u64), 1_u64..100, Just(u64::MAX)],
+        operator in any_operator(),
     ) {
         let last = history.len() as f64;
         let visible = ((last * visible) as u64).min(history.len() as u64);
@@ -125,7 +169,7 @@ proptest! {
         snapshots.dedup();
 
         let input = entries_of(&history);
-        let outcome = compact(&input, &snapshots, &below, budget).unwrap();
+        let outcome = compact(&input, &snapshots, &below, budget, operator.clone()).unwrap();
         let output = &outcome.entries;
         check_stats(&input, &outcome);
         prop_assert!(output.is_sorted_by(|a, b| key::compare(&a.0, &b.0).is_lt()));
@@ -135,28 +179,30 @@ proptest! {
         let readers = snapshots.iter().copied().chain(visible..=history.len() as u64);
         for snapshot in readers {
             for user_key in &keys {
-                let deeper = below.contains(*user_key).then(|| Some(b"below".to_vec()));
-                let before = read(&input, user_key, snapshot).or(deeper.clone()).flatten();
-                let after = read(output, user_key, snapshot).or(deeper).flatten();
+                let deeper = below.contains(*user_key).then(|| b"below".to_vec());
+                let before = read(&input, user_key, snapshot, deeper.clone());
+                let after = read(output, user_key, snapshot, deeper);
                 prop_assert_eq!(before, after, "key {:?} at {}", user_key, snapshot);
             }
         }
-        check_nothing_superfluous(output, &snapshots, &below);
+        if operator.is_some_and(|operator| operator.name() == "append") {
+            check_nothing_superfluous(output, &snapshots, &below);
+        }
     }
 
     /// Without snapshots and with nothing below, exactly the live values remain, with seqno 0.
     #[test]
     fn without_snapshots_only_live_values_remain(history in any_history()) {
         let input = entries_of(&history);
-        let outcome =
-            compact(&input, &[history.len() as u64], &BTreeSet::new(), u64::MAX).unwrap();
-        let mut live = BTreeMap::new();
-        for ((key, put), seqno) in history.iter().zip(1_u64..) {
-            live.insert(key.clone(), put.then(|| value_of(seqno)));
-        }
-        let expected: Vec<Entry> = live
+        let now = history.len() as u64;
+        let merging = Some(appending());
+        let outcome = compact(&input, &[now], &BTreeSet::new(), u64::MAX, merging).unwrap();
+        let keys: BTreeSet<&[u8]> = input.iter().map(|(k, _)| key::user_key(k)).collect();
+        let expected: Vec<Entry> = keys
             .into_iter()
-            .filter_map(|(k, v)| Some((internal(&k, 0, ValueKind::Put), v?)))
+            .filter_map(|k| {
+                Some((internal(k, 0, ValueKind::Put), read(&input, k, now, None)?))
+            })
             .collect();
         prop_assert_eq!(outcome.entries, expected);
     }
@@ -189,7 +235,7 @@ fn check_nothing_superfluous(output: &[Entry], snapshots: &[u64], below: &BTreeS
     let stratum = |seqno: u64| snapshots.iter().filter(|&&snapshot| snapshot < seqno).count();
     for (index, (internal_key, _)) in output.iter().enumerate() {
         let (user_key, seqno) = (key::user_key(internal_key), key::seqno(internal_key).0);
-        let is_put = key::kind(internal_key) == Some(ValueKind::Put);
+        let kind = key::kind(internal_key);
         let older = output.get(index + 1).filter(|(k, _)| key::user_key(k) == user_key);
         if seqno > visible {
             continue;
@@ -199,10 +245,13 @@ fn check_nothing_superfluous(output: &[Entry], snapshots: &[u64], below: &BTreeS
         }
         if below.contains(user_key) {
             assert_ne!(seqno, 0, "a seqno may become 0 only where nothing lies below");
-        } else if is_put {
+        } else if kind == Some(ValueKind::Merge) {
+            // On what was in an older stratum, be it a deletion that is dropped.
+            assert!(seqno > snapshots[0], "an operand on nothing is a value");
+        } else if kind == Some(ValueKind::Put) {
             assert!(seqno == 0 || seqno > snapshots[0], "a value that all see has seqno 0");
         } else {
-            let hides = older.is_some_and(|(k, _)| key::kind(k) == Some(ValueKind::Put));
+            let hides = older.is_some_and(|(k, _)| key::kind(k).unwrap().has_value());
             assert!(hides, "a deletion that hides nothing is dropped");
         }
     }
@@ -225,10 +274,9 @@ fn bounds_restrict_the_input() {
 
 #[test]
 fn disorder_and_foreign_kinds_are_refused() {
-    for kind in [ValueKind::Merge, ValueKind::SingleDelete, ValueKind::RangeDelete] {
-        let error = compact(&[(internal(b"a", 1, kind), vec![])], &[9], &BTreeSet::new(), u64::MAX);
-        assert!(error.is_err_and(|error| error.to_string().contains("not supported")));
-    }
+    let foreign = [(internal(b"a", 1, ValueKind::RangeDelete), vec![])];
+    let error = compact(&foreign, &[9], &BTreeSet::new(), u64::MAX, None);
+    assert!(error.is_err_and(|error| error.to_string().contains("not supported")));
     let list = Arc::new(vec![(internal(b"b", 1, ValueKind::Put), vec![])]);
     let mut iter =
         CompactionIter::new(VecIter::new(list), IterBounds::all(), vec![SeqNo(9)], |_: &[u8]| {

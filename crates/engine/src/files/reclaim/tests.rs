@@ -74,6 +74,7 @@ fn meta(id: TableId, offset: u64, length: u64) -> TableMeta {
         seqno_max: SeqNo(1),
         entries: 1,
         tombstones: 0,
+        merges: 0,
         raw_bytes: 1,
         tail_bytes: 0,
         sketch: None,

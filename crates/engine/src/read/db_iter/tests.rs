@@ -9,14 +9,14 @@ use sateen_control::UserKey;
 
 use super::*;
 use crate::read::merging_iter::MergingIter;
-use crate::read::vec_iter::{Fault, VecIter, internal};
+use crate::read::vec_iter::{Fault, VecIter, appending, internal};
 
-/// One write: key, value or deletion, and the child in which it is found; the next child has a copy
-/// of it if it is `copied`, as after a compaction that ended early.
+/// One write: key and kind, and the child in which it is found; the next child has a copy of it if
+/// it is `copied`, as after a compaction that ended early. Operands never are.
 #[derive(Clone, Debug)]
 struct Write {
     key: Vec<u8>,
-    put: bool,
+    kind: ValueKind,
     child: usize,
     copied: bool,
 }
@@ -37,15 +37,25 @@ fn any_key() -> impl Strategy<Value = Vec<u8>> {
     vec(prop_oneof![Just(0_u8), Just(1), Just(0xff)], 0..3)
 }
 
+fn any_kind() -> impl Strategy<Value = ValueKind> {
+    prop_oneof![
+        4 => Just(ValueKind::Put),
+        1 => Just(ValueKind::Delete),
+        1 => Just(ValueKind::SingleDelete),
+        3 => Just(ValueKind::Merge),
+    ]
+}
+
 /// Writes in commit order, often many to one key.
 fn any_history() -> impl Strategy<Value = Vec<Write>> {
     let times = prop_oneof![4 => Just(1_usize), 1 => 5_usize..25];
-    let write = (any_key(), 0_u8..4, 0..CHILDREN, times, proptest::bool::weighted(0.25));
+    let write = (any_key(), any_kind(), 0..CHILDREN, times, proptest::bool::weighted(0.25));
     vec(write, 0..25).prop_map(|writes| {
         let mut history = Vec::new();
-        for (key, put, child, times, copied) in writes {
+        for (key, kind, child, times, copied) in writes {
+            let copied = copied && kind != ValueKind::Merge;
             for _ in 0..times {
-                history.push(Write { key: key.clone(), put: put > 0, child, copied });
+                history.push(Write { key: key.clone(), kind, child, copied });
             }
         }
         history
@@ -92,21 +102,23 @@ fn build(
     let mut seen = std::collections::BTreeSet::new();
     for (write, seqno) in history.iter().zip(1_u64..) {
         let oldest = seen.insert(&write.key);
-        let zero = oldest && write.put && seqno <= snapshot && zeroed.contains(&write.key);
-        let kind = if write.put { ValueKind::Put } else { ValueKind::Delete };
-        let value = if write.put { value_of(seqno) } else { Vec::new() };
+        let put = write.kind == ValueKind::Put;
+        let zero = oldest && put && seqno <= snapshot && zeroed.contains(&write.key);
+        let value = if write.kind.has_value() { value_of(seqno) } else { Vec::new() };
         let stored = if zero { 0 } else { seqno };
         let children = if write.copied { 2 } else { 1 };
         for child in (write.child..).take(children) {
             let list = &mut lists[child % CHILDREN];
-            list.push((internal(&write.key, stored, kind), value.clone()));
+            list.push((internal(&write.key, stored, write.kind), value.clone()));
         }
         if seqno <= snapshot {
-            if write.put {
-                model.insert(write.key.clone(), value);
-            } else {
-                model.remove(&write.key);
-            }
+            let before: Option<Vec<u8>> = model.remove(&write.key);
+            let after = match write.kind {
+                ValueKind::Put => value,
+                ValueKind::Merge => [before.unwrap_or_default(), value].concat(),
+                _ => continue,
+            };
+            model.insert(write.key.clone(), after);
         }
     }
     let children = lists.into_iter().map(|mut list| {
@@ -165,7 +177,8 @@ proptest! {
         if let Some(moves) = fail_after {
             fault.after(moves);
         }
-        let mut iter = DbIter::new(MergingIter::new(children), SeqNo(snapshot), bounds);
+        let children = MergingIter::new(children);
+        let mut iter = DbIter::new(children, SeqNo(snapshot), bounds, Some(appending()));
         let (mut at, mut failed) = (None, false);
         for (index, step) in moves.iter().enumerate() {
             let armed = fault.is_armed();
@@ -233,7 +246,7 @@ fn many_versions(snapshot: u64) -> DbIter<Counting> {
     list.extend((2..=1001).rev().map(|s| (internal(b"b", s, ValueKind::Put), value_of(s))));
     list.push((internal(b"c", 1, ValueKind::Put), value_of(1)));
     let iter = Counting(VecIter::new(Arc::new(list)), 0);
-    DbIter::new(iter, SeqNo(snapshot), IterBounds::all())
+    DbIter::new(iter, SeqNo(snapshot), IterBounds::all(), Some(appending()))
 }
 
 #[test]
@@ -263,26 +276,35 @@ fn many_versions_of_a_key_cost_a_seek_not_a_walk() {
     }
 }
 
+/// What stands between two keys that can be read is an error, not a gap, in both directions.
+fn check_unreadable(kind: ValueKind, merging: Option<&Merging>) {
+    let list = vec![
+        (internal(b"a", 1, ValueKind::Put), value_of(1)),
+        (internal(b"b", 2, kind), value_of(2)),
+        (internal(b"c", 3, ValueKind::Put), value_of(3)),
+    ];
+    let new = || {
+        let list = VecIter::new(Arc::new(list.clone()));
+        DbIter::new(list, SeqNo(9), IterBounds::all(), merging.cloned())
+    };
+    let mut iter = new();
+    iter.seek_to_first();
+    assert_eq!(iter.key(), b"a");
+    iter.next();
+    assert!(!iter.valid() && iter.status().is_err());
+    let mut iter = new();
+    iter.seek_to_last();
+    assert_eq!(iter.key(), b"c");
+    iter.prev();
+    assert!(!iter.valid() && iter.status().is_err());
+    iter.seek(b"c");
+    assert!(iter.valid() && iter.status().is_ok());
+}
+
 #[test]
-fn a_kind_that_cannot_be_read_is_an_error_not_a_gap() {
-    for kind in [ValueKind::Merge, ValueKind::SingleDelete, ValueKind::RangeDelete] {
-        let list = vec![
-            (internal(b"a", 1, ValueKind::Put), value_of(1)),
-            (internal(b"b", 2, kind), value_of(2)),
-            (internal(b"c", 3, ValueKind::Put), value_of(3)),
-        ];
-        let new = || DbIter::new(VecIter::new(Arc::new(list.clone())), SeqNo(9), IterBounds::all());
-        let mut iter = new();
-        iter.seek_to_first();
-        assert_eq!(iter.key(), b"a");
-        iter.next();
-        assert!(!iter.valid() && iter.status().is_err_and(|error| error.is_corruption()));
-        let mut iter = new();
-        iter.seek_to_last();
-        assert_eq!(iter.key(), b"c");
-        iter.prev();
-        assert!(!iter.valid() && iter.status().is_err());
-        iter.seek(b"c");
-        assert!(iter.valid() && iter.status().is_ok());
-    }
+fn what_cannot_be_read_is_an_error_not_a_gap() {
+    check_unreadable(ValueKind::RangeDelete, Some(&appending()));
+    check_unreadable(ValueKind::Merge, None);
+    let refuses = Merging::associative("never", |_, _, _| None);
+    check_unreadable(ValueKind::Merge, Some(&refuses));
 }

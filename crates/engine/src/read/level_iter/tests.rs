@@ -36,6 +36,7 @@ impl TestRun {
                 seqno_max: SeqNo(9),
                 entries: entries.len() as u64,
                 tombstones: 0,
+                merges: 0,
                 raw_bytes: 1,
                 tail_bytes: 0,
                 sketch: None,

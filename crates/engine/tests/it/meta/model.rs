@@ -10,17 +10,40 @@ use std::sync::Arc;
 
 use sateen::Regions;
 
+use crate::common::appended;
+
 /// A value. Versions share it.
 pub(crate) type Value = Arc<[u8]>;
 /// What a column family shows at one moment.
 pub(crate) type View = BTreeMap<Vec<u8>, Value>;
 
-/// One change of a key; `None` deletes it.
+/// What happens to a key.
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    Put(Value),
+    Delete,
+    SingleDelete,
+    /// The operand goes behind the value.
+    Merge(Value),
+}
+
+impl What {
+    /// The value after it, of a key that had `before`.
+    fn after(&self, before: Option<&Value>) -> Option<Value> {
+        match self {
+            What::Put(value) => Some(value.clone()),
+            What::Delete | What::SingleDelete => None,
+            What::Merge(operand) => Some(appended(before.map(|value| &**value), operand).into()),
+        }
+    }
+}
+
+/// One change of a key.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub(crate) family: u32,
     pub(crate) key: Vec<u8>,
-    pub(crate) value: Option<Value>,
+    pub(crate) what: What,
 }
 
 struct Commit {
@@ -75,10 +98,12 @@ impl Model {
         for change in &changes {
             let Some(family) = self.families.get_mut(&change.family) else { continue };
             let versions = family.history.entry(change.key.clone()).or_default();
+            let before = versions.last().and_then(|(_, value)| value.as_ref());
+            let after = change.what.after(before);
             if versions.last().is_some_and(|last| last.0 == number) {
                 versions.pop();
             }
-            versions.push((number, change.value.clone()));
+            versions.push((number, after));
         }
         self.commits.push(Commit { changes, logged, sure });
     }
@@ -296,7 +321,7 @@ impl Part<'_> {
 #[derive(Clone)]
 struct Diff<'a> {
     part: Part<'a>,
-    state: BTreeMap<&'a [u8], &'a Value>,
+    state: BTreeMap<&'a [u8], Value>,
     found: &'a View,
     differing: usize,
 }
@@ -304,10 +329,10 @@ struct Diff<'a> {
 impl<'a> Diff<'a> {
     fn new(part: Part<'a>, found: &'a View) -> Diff<'a> {
         let base = part.family.base.iter().filter(|(key, _)| part.has(key));
-        let state: BTreeMap<_, _> = base.map(|(key, value)| (&**key, value)).collect();
+        let state: BTreeMap<_, _> = base.map(|(key, value)| (&**key, value.clone())).collect();
         let here = found.keys().filter(|key| part.has(key));
         let missing = here.filter(|key| !state.contains_key(&***key)).count();
-        let wrong = state.iter().filter(|(key, value)| found.get(**key) != Some(**value)).count();
+        let wrong = state.iter().filter(|(key, value)| found.get(**key) != Some(*value)).count();
         Diff { part, state, found, differing: missing + wrong }
     }
 
@@ -318,12 +343,13 @@ impl<'a> Diff<'a> {
         let part = self.part;
         for change in model.commits[at].changes.iter().filter(|change| part.holds(change)) {
             let found = self.found.get(&change.key);
-            let before = match &change.value {
-                Some(value) => self.state.insert(&change.key, value),
-                None => self.state.remove(&*change.key),
-            };
-            self.differing -= usize::from(before != found);
-            self.differing += usize::from(change.value.as_ref() != found);
+            let before = self.state.remove(&*change.key);
+            let after = change.what.after(before.as_ref());
+            self.differing -= usize::from(before.as_ref() != found);
+            self.differing += usize::from(after.as_ref() != found);
+            if let Some(after) = after {
+                self.state.insert(&change.key, after);
+            }
         }
     }
 }

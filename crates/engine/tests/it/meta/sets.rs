@@ -7,7 +7,7 @@ use sateen::{
     WalRecovery, WriteController,
 };
 
-use crate::common::{Random, small, tiny};
+use crate::common::{Random, appending, appending_late, small, tiny};
 
 /// How many fixed sets there are.
 pub(crate) const FIXED: usize = 57;
@@ -265,6 +265,8 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
             "defaults"
         }
     };
+    let operator = if number.is_multiple_of(3) { appending_late() } else { appending() };
+    options.column_family.merge_operator = Some(operator);
     (name, options)
 }
 
@@ -282,6 +284,13 @@ fn adjusted_often(options: &mut Options) {
 
 /// A random set. All take any data that another left behind: `levels` and `wal_dir` stay.
 pub(crate) fn random(random: &mut Random) -> Options {
+    let mut options = random_shape(random);
+    let operator = if random.one_in(3) { appending_late() } else { appending() };
+    options.column_family.merge_operator = Some(operator);
+    options
+}
+
+fn random_shape(random: &mut Random) -> Options {
     if random.one_in(4) {
         let profiles = Options::profiles();
         return small(profiles[random.below(profiles.len() as u64) as usize], 4 << 10);

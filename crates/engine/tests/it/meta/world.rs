@@ -10,7 +10,7 @@ use sateen::{
     WalMode, WriteOptions,
 };
 
-use super::model::{Change, Model, Value, View};
+use super::model::{Change, Model, Value, View, What};
 use super::ops;
 use crate::common::{Random, open_arranged};
 
@@ -142,16 +142,20 @@ impl World {
         &mut self,
         family: &ColumnFamily,
         key: Vec<u8>,
-        value: Option<Value>,
+        what: What,
         options: &WriteOptions,
     ) {
-        let change = Change { family: family.id(), key: key.clone(), value: value.clone() };
+        let change = Change { family: family.id(), key: key.clone(), what: what.clone() };
         let plain = family.id() == 0 && *options == WriteOptions::default();
-        self.write(vec![change], options, |db| match &value {
-            Some(value) if plain => db.put(&key, value),
-            Some(value) => db.put_cf(family, &key, value, options),
-            None if plain => db.delete(&key),
-            None => db.delete_cf(family, &key, options),
+        self.write(vec![change], options, |db| match &what {
+            What::Put(value) if plain => db.put(&key, value),
+            What::Put(value) => db.put_cf(family, &key, value, options),
+            What::Delete if plain => db.delete(&key),
+            What::Delete => db.delete_cf(family, &key, options),
+            What::SingleDelete if plain => db.single_delete(&key),
+            What::SingleDelete => db.single_delete_cf(family, &key, options),
+            What::Merge(operand) if plain => db.merge(&key, operand),
+            What::Merge(operand) => db.merge_cf(family, &key, operand, options),
         });
     }
 

@@ -1,0 +1,159 @@
+//! Reading: points, many of them at one moment, iterators and snapshots.
+
+use std::sync::Arc;
+
+use super::{ColumnFamily, Db, check_family};
+use crate::column_family::ColumnFamilyData;
+use crate::error::Result;
+use crate::iter::Iter;
+use crate::metrics::Operation;
+use crate::options::ReadOptions;
+use crate::read::super_version::{Copy, Pin, PinnedSlice, ValueSink};
+use crate::snapshot::Snapshot;
+
+/// Reading.
+impl Db {
+    /// The value of `key` in the default column family.
+    ///
+    /// # Errors
+    /// `Io` or `Corruption` if a table cannot be read: never a wrong answer.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.find(&self.core.default_family, key.as_ref(), &ReadOptions::default(), Copy)
+    }
+
+    /// The value of `key` in a column family, as of the options' snapshot.
+    ///
+    /// # Errors
+    /// As [`Db::get`]; `NoSuchColumnFamily` if the family was dropped.
+    pub fn get_cf(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<Option<Vec<u8>>> {
+        check_family(family)?;
+        self.find(&family.data, key.as_ref(), options, Copy)
+    }
+
+    /// As [`Db::get`], without copying a value that is in a block.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn get_pinned(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedSlice>> {
+        self.find(&self.core.default_family, key.as_ref(), &ReadOptions::default(), Pin)
+    }
+
+    /// As [`Db::get_cf`], without copying a value that is in a block.
+    ///
+    /// # Errors
+    /// As [`Db::get_cf`].
+    pub fn get_pinned_cf(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<Option<PinnedSlice>> {
+        check_family(family)?;
+        self.find(&family.data, key.as_ref(), options, Pin)
+    }
+
+    /// The values of many keys at one moment, in the order of the keys.
+    ///
+    /// # Errors
+    /// As [`Db::get_cf`], each key for itself.
+    pub fn multi_get<K: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily,
+        keys: &[K],
+        options: &ReadOptions,
+    ) -> Vec<Result<Option<PinnedSlice>>> {
+        let core = &self.core;
+        let timer = core.metrics.start(Operation::MultiGet);
+        let (mut hits, mut value_bytes) = (0, 0);
+        let checked = core.check_open().and_then(|()| check_family(family));
+        // In key order neighbours share blocks; the answers go back to where they were asked for.
+        let mut order: Vec<usize> = (0..keys.len()).collect();
+        order.sort_unstable_by(|a, b| keys[*a].as_ref().cmp(keys[*b].as_ref()));
+        // Of several trees one after the other is no moment that they share: what is seen is of a
+        // moment before.
+        let several = options.snapshot.is_none() && family.data.region_begins().len() > 0;
+        let before = several.then(|| core.snapshot());
+        // The order matters: see `SuperVersion`.
+        let mut trees = Vec::new();
+        for at in &order {
+            let tree = family.data.tree(keys[*at].as_ref());
+            if trees.last().is_none_or(|(last, _)| *last != tree.id()) {
+                trees.push((tree.id(), tree.super_version()));
+            }
+        }
+        let seqno = before.as_ref().map(Snapshot::seqno).or(options.seqno());
+        let seqno = seqno.unwrap_or_else(|| core.pipeline.visible_seqno());
+        let lookup = core.lookup(&family.data, options.fill_cache);
+        let mut trees = trees.into_iter().peekable();
+        let mut current = None;
+        let mut answers: Vec<Result<Option<PinnedSlice>>> = Vec::new();
+        answers.resize_with(keys.len(), || Ok(None));
+        for at in order {
+            let key = keys[at].as_ref();
+            let tree = family.data.tree(key).id();
+            if let Some(next) = trees.next_if(|(id, _)| *id == tree) {
+                current = Some(next.1);
+            }
+            let answer = match (&checked, &current) {
+                (Ok(()), Some(super_version)) => super_version.get(key, seqno, &lookup, Pin),
+                (Ok(()), None) => Ok(None),
+                (Err(error), _) => Err(error.clone()),
+            };
+            if let Ok(Some(value)) = &answer {
+                hits += 1;
+                value_bytes += value.len() as u64;
+            }
+            answers[at] = answer;
+        }
+        core.metrics.record_multi_get(timer, keys.len() as u64, hits, value_bytes);
+        answers
+    }
+
+    #[inline]
+    fn find<S: ValueSink>(
+        &self,
+        family: &Arc<ColumnFamilyData>,
+        key: &[u8],
+        options: &ReadOptions,
+        sink: S,
+    ) -> Result<Option<S::Out>> {
+        let core = &self.core;
+        core.check_open()?;
+        let timer = core.metrics.start(Operation::Get);
+        // The order matters: see `SuperVersion`.
+        let super_version = family.tree(key).super_version();
+        let seqno = options.seqno().unwrap_or_else(|| core.pipeline.visible_seqno());
+        let found =
+            super_version.get(key, seqno, &core.lookup(family, options.fill_cache), sink)?;
+        core.metrics.record_get(timer, found.as_ref().map(|value| value.as_ref().len()));
+        Ok(found)
+    }
+
+    /// An iterator over the default column family. Seek before use.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the options' bounds are reversed.
+    pub fn iter(&self, options: &ReadOptions) -> Result<Iter> {
+        Iter::new(&self.core, &self.core.default_family, options)
+    }
+
+    /// An iterator over a column family. Seek before use.
+    ///
+    /// # Errors
+    /// As [`Db::iter`]; `NoSuchColumnFamily` if the family was dropped.
+    pub fn iter_cf(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<Iter> {
+        check_family(family)?;
+        Iter::new(&self.core, &family.data, options)
+    }
+
+    /// A consistent view of all column families as they are now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.core.snapshot()
+    }
+}

@@ -1,0 +1,189 @@
+//! Merge operators: values that are written as changes of what is there, and made values when they
+//! are read or compacted.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::write::batch::VALUE_BYTES_MAX;
+
+/// Makes values of what was there and the operands that were merged into it since.
+///
+/// It is asked by readers and by flushes and compactions, any number of times about the same
+/// operands, in any grouping that keeps their order, and on any thread: its answer must depend on
+/// its arguments alone. A panic of it is one of the thread that asked.
+///
+/// Most are simpler than that: see [`Merging::associative`].
+pub trait MergeOperator: Send + Sync {
+    /// A name for people.
+    fn name(&self) -> &str;
+
+    /// The value of `key` after `operands`, oldest first and at least one, were merged into
+    /// `existing`: the value before them, `None` if there was none. `None` if that cannot be done:
+    /// reads of the key fail then, and the operands stay as they are.
+    fn full_merge(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Option<Vec<u8>>;
+
+    /// One operand that does what `operands`, oldest first and at least two, do one after the
+    /// other. `None` if there is none: they are kept one by one.
+    fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        let _ = (key, operands);
+        None
+    }
+}
+
+/// A column family's merge operator, for
+/// [`ColumnFamilyOptions::merge_operator`](crate::ColumnFamilyOptions).
+#[derive(Clone)]
+pub struct Merging(Arc<dyn MergeOperator>);
+
+/// Two are the same if they are one operator.
+impl PartialEq for Merging {
+    fn eq(&self, other: &Merging) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl std::fmt::Debug for Merging {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Merging").field(&self.0.name()).finish()
+    }
+}
+
+impl Merging {
+    /// Merges by `operator`.
+    pub fn new(operator: impl MergeOperator + 'static) -> Merging {
+        Merging(Arc::new(operator))
+    }
+
+    /// Merges by a function of the key, the value or operand before (`None`: there is none) and the
+    /// operand after it, whose results can themselves be merged like operands: a sum, a maximum, a
+    /// concatenation. It returns `None` if it cannot merge them.
+    ///
+    /// ```
+    /// use sateen::{ColumnFamilyOptions, Db, Merging, Options};
+    ///
+    /// let number = |bytes: &[u8]| Some(u64::from_le_bytes(bytes.try_into().ok()?));
+    /// let add = Merging::associative("add", move |_key, before, operand| {
+    ///     let before = before.map_or(Some(0), number)?;
+    ///     Some(before.wrapping_add(number(operand)?).to_le_bytes().to_vec())
+    /// });
+    /// let mut options = Options::default();
+    /// options.column_family.merge_operator = Some(add);
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// let db = Db::open(directory.path(), options)?;
+    /// db.merge("visits", 1_u64.to_le_bytes())?;
+    /// db.merge("visits", 2_u64.to_le_bytes())?;
+    /// assert_eq!(db.get("visits")?, Some(3_u64.to_le_bytes().to_vec()));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    pub fn associative<F>(name: &str, merge: F) -> Merging
+    where
+        F: Fn(&[u8], Option<&[u8]>, &[u8]) -> Option<Vec<u8>> + Send + Sync + 'static,
+    {
+        Merging::new(Associative { name: name.to_owned(), merge })
+    }
+
+    /// The operator's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// The value that `operands`, oldest first, make of `existing`; `None` if there is none.
+    pub(crate) fn full(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Option<Vec<u8>> {
+        let merged = self.0.full_merge(key, existing, operands);
+        merged.filter(|value| value.len() <= VALUE_BYTES_MAX)
+    }
+
+    /// The operand that does what `operands`, oldest first, do; `None` if there is none.
+    pub(crate) fn partial(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        if operands.len() < 2 {
+            return None;
+        }
+        let merged = self.0.partial_merge(key, operands);
+        merged.filter(|operand| operand.len() <= VALUE_BYTES_MAX)
+    }
+}
+
+struct Associative<F> {
+    name: String,
+    merge: F,
+}
+
+impl<F> MergeOperator for Associative<F>
+where
+    F: Fn(&[u8], Option<&[u8]>, &[u8]) -> Option<Vec<u8>> + Send + Sync,
+{
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn full_merge(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Option<Vec<u8>> {
+        let (first, rest) = operands.split_first()?;
+        let begin = (self.merge)(key, existing, first)?;
+        rest.iter().try_fold(begin, |merged, operand| (self.merge)(key, Some(&merged), operand))
+    }
+
+    fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        let (first, rest) = operands.split_first()?;
+        self.full_merge(key, Some(first), rest)
+    }
+}
+
+/// The operands of a key that a reader has found, newest first.
+#[derive(Default)]
+pub(crate) struct Operands(Vec<Vec<u8>>);
+
+impl Operands {
+    /// Takes note of the next older one.
+    pub(crate) fn push_older(&mut self, operand: &[u8]) {
+        self.0.push(operand.to_vec());
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Oldest first.
+    pub(crate) fn in_order(&self) -> Vec<&[u8]> {
+        self.0.iter().rev().map(Vec::as_slice).collect()
+    }
+
+    /// The value that they make of `existing`.
+    pub(crate) fn merge(
+        &self,
+        operator: Option<&Merging>,
+        key: &[u8],
+        existing: Option<&[u8]>,
+    ) -> Result<Vec<u8>> {
+        let failed = |reason| Error::MergeFailed { key: key.to_vec(), reason };
+        let Some(operator) = operator else {
+            return Err(failed("the column family was opened without a merge operator".into()));
+        };
+        operator.full(key, existing, &self.in_order()).ok_or_else(|| {
+            failed(format!(
+                "the merge operator {} refused {} of them",
+                operator.name(),
+                self.0.len()
+            ))
+        })
+    }
+}

@@ -1,0 +1,83 @@
+//! The entries of many tables in one order, and which of them a repaired database needs.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use sateen_control::SeqNo;
+
+use crate::error::Result;
+use crate::key;
+use crate::read::InternalIterator;
+use crate::read::db_iter::Visible;
+use crate::table::TableIter;
+
+/// A user key, its seqno, the newest first, and the source.
+type Place = Reverse<(Vec<u8>, Reverse<SeqNo>, usize)>;
+
+/// Tables being merged, those of younger files first.
+#[derive(Default)]
+pub(super) struct Sources {
+    heap: BinaryHeap<Place>,
+    iters: Vec<TableIter>,
+}
+
+impl Sources {
+    pub(super) fn add(&mut self, iter: TableIter) {
+        self.iters.push(iter);
+        self.place(self.iters.len() - 1);
+    }
+
+    fn place(&mut self, source: usize) {
+        let iter = &self.iters[source];
+        if iter.valid() {
+            let (key, seqno) = (key::user_key(iter.key()).to_vec(), key::seqno(iter.key()));
+            self.heap.push(Reverse((key, Reverse(seqno), source)));
+        }
+    }
+
+    /// The smallest key's newest entry: whose it is, its internal key and its value.
+    pub(super) fn newest(&self) -> Option<(usize, &[u8], &[u8])> {
+        let Reverse((_, _, source)) = self.heap.peek()?;
+        let iter = self.iters.get(*source)?;
+        Some((*source, iter.key(), iter.value()))
+    }
+
+    /// Moves on; of a source that fails, behind the damage.
+    pub(super) fn advance(&mut self, source: usize) -> Result<()> {
+        self.heap.pop();
+        let moved = self.iters[source].next();
+        if moved.is_err() {
+            // What is behind the damage is still good.
+            while self.iters[source].skip_block().is_err() {}
+        }
+        self.place(source);
+        moved
+    }
+}
+
+/// Tells entries, of each key the newest first, that say what the key is from those that say what
+/// it was.
+#[derive(Default)]
+pub(super) struct Newest {
+    key: Option<Vec<u8>>,
+    /// Of the key only entries with smaller numbers are of use.
+    below: u64,
+}
+
+impl Newest {
+    /// Whether the entry is to be kept: the newest value, and operands above it.
+    pub(super) fn keeps(&mut self, internal: &[u8]) -> bool {
+        let user_key = key::user_key(internal);
+        if self.key.as_deref() != Some(user_key) {
+            self.key = Some(user_key.to_vec());
+            self.below = u64::MAX;
+        }
+        let SeqNo(seqno) = key::seqno(internal);
+        if seqno >= self.below {
+            return false;
+        }
+        let says = Visible::of(key::kind(internal));
+        self.below = if let Ok(Visible::Operand) = says { seqno } else { 0 };
+        matches!(says, Ok(Visible::Value | Visible::Operand))
+    }
+}
