@@ -82,13 +82,20 @@ fn spans(input: &Input) -> Vec<Span> {
 
 /// Every number at which the merge, or what lies below its outputs, changes.
 fn points(plan: &CompactionPlan, runs: &[Vec<Span>]) -> Vec<u64> {
-    let mut points: Vec<u64> = runs.iter().flatten().flat_map(|s| [s.from, s.to]).collect();
-    let (Some(lo), Some(hi)) = (points.iter().min().copied(), points.iter().max().copied()) else {
-        return points;
-    };
+    let mut spans: Vec<(u64, u64)> = runs.iter().flatten().map(|s| (s.from, s.to)).collect();
+    spans.sort_unstable();
+    let mut points: Vec<u64> = spans.iter().flat_map(|(from, to)| [*from, *to]).collect();
+    // Between the victims of a group there is nothing to merge, and may be most of a level below.
+    let hulls = spans.into_iter().fold(Vec::<(u64, u64)>::new(), |mut hulls, (from, to)| {
+        match hulls.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => hulls.push((from, to)),
+        }
+        hulls
+    });
     let below = plan.below.iter().filter(|below| below.level == plan.output_level + 1);
-    for below in below {
-        for table in below.run.range(below.overlap.clone()) {
+    for (below, (lo, hi)) in below.flat_map(|below| hulls.iter().map(move |hull| (below, *hull))) {
+        for table in below.run.range(below.run.overlap(&key(lo), &key(hi))) {
             let Span { from, to, .. } = span(table);
             points.extend([from, to].into_iter().filter(|point| (lo..hi).contains(point)));
         }

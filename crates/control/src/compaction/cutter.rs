@@ -39,6 +39,10 @@ pub struct OutputCutter {
     gaps: Option<GapFinder>,
 }
 
+/// So many grandparents are passed one by one before those up to the next key are gone past at
+/// once: between two victims of a group may be most of a level.
+const STEPS_MAX: u32 = 4;
+
 /// What lies between the last key and the next.
 #[derive(Clone, Copy, Debug, Default)]
 struct Crossed {
@@ -172,6 +176,7 @@ impl OutputCutter {
     #[inline]
     fn advance(&mut self, user_key: &[u8]) -> Crossed {
         let mut crossed = Crossed::default();
+        let mut steps = 0;
         while let Some(table) = &self.current {
             if !self.inside && table.smallest.as_ref() <= user_key {
                 self.inside = true;
@@ -184,8 +189,83 @@ impl OutputCutter {
             self.inside = false;
             crossed.boundaries += 1;
             self.rank += 1;
+            steps += 1;
+            if steps == STEPS_MAX {
+                let next = self.grandparents.lower_bound(user_key).max(self.rank);
+                crossed.boundaries += 2 * (next - self.rank) as u64;
+                crossed.bytes += self.grandparents.bytes_in(self.rank..next);
+                self.rank = next;
+            }
             self.current = self.grandparents.get(self.rank).cloned();
         }
         crossed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{Epoch, FileId, SeqNo, TableId};
+    use crate::version::Placement;
+
+    fn key(n: u64) -> UserKey {
+        n.to_be_bytes().as_slice().into()
+    }
+
+    /// Tables of the keys 10 to 15, 20 to 25 and so on, of 1, 2, 3 … bytes.
+    fn grandparents() -> Run {
+        let table = |n: u64| {
+            Arc::new(TableMeta {
+                id: TableId(n),
+                placement: Placement::WholeFile(FileId(n)),
+                size_bytes: n,
+                smallest: key(10 * n),
+                largest: key(10 * n + 5),
+                seqno_min: SeqNo(0),
+                seqno_max: SeqNo(0),
+                entries: 1,
+                tombstones: 0,
+                merges: 0,
+                raw_bytes: n,
+                tail_bytes: 0,
+                sketch: None,
+            })
+        };
+        Run::from_tables(Epoch(0), (1..=1000).map(table).collect()).unwrap()
+    }
+
+    fn cutter() -> OutputCutter {
+        let split = OutputSplit::BySize {
+            target_bytes: 1,
+            grandparent_overlap_bytes_max: u64::MAX,
+            at_grandparent_boundaries: true,
+            at_gaps: false,
+        };
+        OutputCutter::over(split, grandparents(), 0, vec![])
+    }
+
+    /// From one key to one far away lies what lies from key to key between.
+    #[test]
+    fn what_is_gone_past_at_once_counts_as_if_passed_one_by_one() {
+        let (mut step, mut seed) = (1, 7_u64);
+        let (mut direct, mut slow) = (cutter(), cutter());
+        let (mut at, mut last) = (0, 0);
+        while at < 10_100 {
+            let one = direct.advance(&key(at));
+            let mut all = Crossed::default();
+            for between in last..=at {
+                let crossed = slow.advance(&key(between));
+                all.boundaries += crossed.boundaries;
+                all.bytes += crossed.bytes;
+            }
+            assert_eq!((one.boundaries, one.bytes), (all.boundaries, all.bytes), "at {at}");
+            assert_eq!((direct.rank, direct.inside), (slow.rank, slow.inside), "at {at}");
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            last = at;
+            at += step;
+            step = 1 + (seed >> 33) % if seed % 3 == 0 { 2000 } else { 30 };
+        }
+        direct.advance(&key(20_000));
+        assert_eq!((direct.rank, direct.inside), (1000, false), "behind the last");
     }
 }
