@@ -1,0 +1,152 @@
+//! What crosses the boundary: bytes, texts, errors and panics.
+
+use std::ffi::{CStr, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use sateen::Error;
+
+/// Where a function leaves its error: null, or a place that is null or has a text from `malloc`.
+pub type ErrPtr = *mut *mut c_char;
+
+/// The bytes at `data`; none if it is null.
+///
+/// # Safety
+/// `data` is null or points to `length` bytes that live as long as the answer is used.
+#[must_use]
+pub unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
+    if data.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(data.cast(), length) }
+}
+
+/// The `index`-th byte string of parallel arrays of beginnings and lengths.
+///
+/// # Safety
+/// Both arrays have more than `index` members, which [`bytes`] takes.
+#[must_use]
+pub unsafe fn nth_bytes<'a>(
+    data: *const *const c_char,
+    lengths: *const usize,
+    index: usize,
+) -> &'a [u8] {
+    // SAFETY: the caller's promise.
+    unsafe { bytes(*data.add(index), *lengths.add(index)) }
+}
+
+/// The text at `text`; what is no UTF-8 in it is replaced.
+///
+/// # Safety
+/// `text` is null or ends with a zero.
+#[must_use]
+pub unsafe fn text(text: *const c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// A copy of `bytes` in memory from `malloc`, one byte longer and ended by a zero. Null if there is
+/// no memory.
+#[must_use]
+pub fn malloc_copy(bytes: &[u8]) -> *mut c_char {
+    // SAFETY: any size may be asked for.
+    let copy = unsafe { libc::malloc(bytes.len() + 1) }.cast::<u8>();
+    if !copy.is_null() {
+        // SAFETY: `copy` is new and has room for the bytes and one more.
+        unsafe {
+            copy.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            copy.add(bytes.len()).write(0);
+        }
+    }
+    copy.cast()
+}
+
+/// Leaves `message` at `errptr`, if there is one.
+///
+/// # Safety
+/// `errptr` is what [`ErrPtr`] says.
+pub unsafe fn set_error(errptr: ErrPtr, message: &str) {
+    if errptr.is_null() {
+        return;
+    }
+    // SAFETY: the caller's promise: what is there is null or from `malloc`.
+    unsafe {
+        libc::free((*errptr).cast());
+        *errptr = malloc_copy(message.as_bytes());
+    }
+}
+
+/// The text of an error as users of RocksDB know it: its kind, then what happened.
+#[must_use]
+pub fn status(error: &Error) -> String {
+    let kind = match error {
+        Error::Io { .. } | Error::Locked { .. } => "IO error",
+        Error::Corruption { .. } | Error::InconsistentEdit { .. } | Error::MergeFailed { .. } => {
+            "Corruption"
+        }
+        Error::WouldStall { .. } => "Result incomplete",
+        Error::ReadOnly(_) => "Not implemented",
+        Error::Closed => "Shutdown in progress",
+        Error::Background { cause, .. } => return status(cause),
+        _ => "Invalid argument",
+    };
+    format!("{kind}: {error}")
+}
+
+/// Runs `act`. Its error, or that it panicked, is left at `errptr`, and `default` returned.
+///
+/// # Safety
+/// `errptr` is what [`ErrPtr`] says.
+pub unsafe fn guard<T>(errptr: ErrPtr, default: T, act: impl FnOnce() -> sateen::Result<T>) -> T {
+    // What a panic leaves half done is the engine's to mend: it says so itself at the next call.
+    let message = match catch_unwind(AssertUnwindSafe(act)) {
+        Ok(Ok(value)) => return value,
+        Ok(Err(error)) => status(&error),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            format!("Aborted: a panic: {}", text.unwrap_or("of no text"))
+        }
+    };
+    // SAFETY: the caller's promise.
+    unsafe { set_error(errptr, &message) };
+    default
+}
+
+/// [`guard`] for functions that cannot tell of an error.
+pub fn quiet<T>(default: T, act: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(act)).unwrap_or(default)
+}
+
+/// Gives `value` to C.
+pub fn give<T>(value: T) -> *mut T {
+    Box::into_raw(Box::new(value))
+}
+
+/// Frees what [`give`] gave; null is nothing.
+///
+/// # Safety
+/// `handle` is null or from [`give`], and not used any more.
+pub unsafe fn free<T>(handle: *mut T) {
+    if !handle.is_null() {
+        // SAFETY: the caller's promise. A panic in what it owns must not reach C.
+        let handle = unsafe { Box::from_raw(handle) };
+        quiet((), || drop(handle));
+    }
+}
+
+/// An error for what the caller left out.
+#[must_use]
+pub fn missing(what: &str) -> Error {
+    Error::InvalidArgument(format!("{what} is null"))
+}
+
+/// Frees what a function of this library returned.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_free(pointer: *mut std::ffi::c_void) {
+    // SAFETY: it is null or from `malloc`.
+    unsafe { libc::free(pointer) };
+}

@@ -1,0 +1,173 @@
+//! Options of single calls, and snapshots.
+
+use std::ffi::{c_char, c_int, c_uchar};
+
+use sateen::{CompactRangeOptions, FlushOptions, ReadOptions, Snapshot, WriteOptions};
+
+use crate::abi::{bytes, free, give, quiet};
+use crate::db::rocksdb_t;
+
+macro_rules! handles {
+    ($($(#[$doc:meta])* $handle:ident($inner:ty): $create:ident, $destroy:ident;)*) => { $(
+        $(#[$doc])*
+        #[derive(Default)]
+        #[expect(non_camel_case_types, reason = "RocksDB's name")]
+        pub struct $handle(pub(crate) $inner);
+
+        /// Makes them, with their defaults.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $create() -> *mut $handle {
+            give($handle::default())
+        }
+
+        /// Frees them.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $destroy(handle: *mut $handle) {
+            // SAFETY: the contract of the module.
+            unsafe { free(handle) };
+        }
+    )* };
+}
+
+handles! {
+    /// Options of a write.
+    rocksdb_writeoptions_t(WriteOptions): rocksdb_writeoptions_create, rocksdb_writeoptions_destroy;
+    /// Options of a read.
+    rocksdb_readoptions_t(ReadOptions): rocksdb_readoptions_create, rocksdb_readoptions_destroy;
+    /// Options of a flush.
+    rocksdb_flushoptions_t(FlushOptions): rocksdb_flushoptions_create, rocksdb_flushoptions_destroy;
+    /// Options of a compaction by hand.
+    rocksdb_compactoptions_t(CompactRangeOptions): rocksdb_compactoptions_create,
+        rocksdb_compactoptions_destroy;
+}
+
+macro_rules! setters {
+    ($(
+        $(#[$doc:meta])*
+        $function:ident($handle:ty, $value:ident: $type:ty) |$options:ident| $set:expr;
+    )*) => { $(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function(handle: *mut $handle, $value: $type) {
+            // SAFETY: the contract of the module.
+            if let Some($options) = unsafe { handle.as_mut() }.map(|handle| &mut handle.0) {
+                $set;
+            }
+        }
+    )* };
+}
+
+setters! {
+    /// `sync`.
+    rocksdb_writeoptions_set_sync(rocksdb_writeoptions_t, sync: c_uchar)
+        |options| options.sync = sync != 0;
+    /// `disable_wal`.
+    rocksdb_writeoptions_disable_WAL(rocksdb_writeoptions_t, disable: c_int)
+        |options| options.disable_wal = disable != 0;
+    /// `no_slowdown`.
+    rocksdb_writeoptions_set_no_slowdown(rocksdb_writeoptions_t, no_slowdown: c_uchar)
+        |options| options.no_slowdown = no_slowdown != 0;
+    /// `low_priority`.
+    rocksdb_writeoptions_set_low_pri(rocksdb_writeoptions_t, low: c_uchar)
+        |options| options.low_priority = low != 0;
+    /// Accepted: checksums are always verified.
+    rocksdb_readoptions_set_verify_checksums(rocksdb_readoptions_t, _verify: c_uchar)
+        |_options| {};
+    /// `fill_cache`.
+    rocksdb_readoptions_set_fill_cache(rocksdb_readoptions_t, fill: c_uchar)
+        |options| options.fill_cache = fill != 0;
+    /// `readahead_bytes`.
+    rocksdb_readoptions_set_readahead_size(rocksdb_readoptions_t, bytes: usize)
+        |options| options.readahead_bytes = bytes as u64;
+    /// Accepted: iterators always have the order of all keys.
+    rocksdb_readoptions_set_total_order_seek(rocksdb_readoptions_t, _total: c_uchar) |_options| {};
+    /// Accepted; there is no counterpart.
+    rocksdb_readoptions_set_pin_data(rocksdb_readoptions_t, _pin: c_uchar) |_options| {};
+    /// Accepted; there is no counterpart.
+    rocksdb_readoptions_set_async_io(rocksdb_readoptions_t, _async: c_uchar) |_options| {};
+    /// Accepted: files are always given back in the background.
+    rocksdb_readoptions_set_background_purge_on_iterator_cleanup(
+        rocksdb_readoptions_t, _background: c_uchar) |_options| {};
+    /// `wait`.
+    rocksdb_flushoptions_set_wait(rocksdb_flushoptions_t, wait: c_uchar)
+        |options| options.wait = wait != 0;
+    /// Accepted; there is no counterpart.
+    rocksdb_compactoptions_set_exclusive_manual_compaction(
+        rocksdb_compactoptions_t, _exclusive: c_uchar) |_options| {};
+    /// `rewrite_last_level`, if 2 (force) or 3.
+    rocksdb_compactoptions_set_bottommost_level_compaction(
+        rocksdb_compactoptions_t, when: c_uchar) |options| options.rewrite_last_level = when >= 2;
+}
+
+/// A snapshot to read at; null for the newest. It is held by the options, too.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_readoptions_set_snapshot(
+    handle: *mut rocksdb_readoptions_t,
+    snapshot: *const rocksdb_snapshot_t,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        if let Some(handle) = handle.as_mut() {
+            handle.0.snapshot = snapshot.as_ref().map(|snapshot| snapshot.0.clone());
+        }
+    }
+}
+
+macro_rules! bounds {
+    ($($(#[$doc:meta])* $function:ident $field:ident;)*) => { $(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function(
+            handle: *mut rocksdb_readoptions_t,
+            key: *const c_char,
+            length: usize,
+        ) {
+            // SAFETY: the contract of the module.
+            unsafe {
+                if let Some(handle) = handle.as_mut() {
+                    handle.0.$field = (!key.is_null()).then(|| bytes(key, length).to_vec());
+                }
+            }
+        }
+    )* };
+}
+
+bounds! {
+    /// The first key that iterators show; null for none. It is copied.
+    rocksdb_readoptions_set_iterate_lower_bound lower_bound;
+    /// The first key that they do not show any more; null for none. It is copied.
+    rocksdb_readoptions_set_iterate_upper_bound upper_bound;
+}
+
+/// A consistent view.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_snapshot_t(Snapshot);
+
+/// A consistent view of all column families as they are now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_create_snapshot(db: *mut rocksdb_t) -> *const rocksdb_snapshot_t {
+    quiet(std::ptr::null(), || {
+        // SAFETY: the contract of the module.
+        let db = unsafe { db.as_ref() };
+        db.map_or(std::ptr::null(), |db| give(rocksdb_snapshot_t(db.db.snapshot())).cast_const())
+    })
+}
+
+/// Frees a snapshot.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_release_snapshot(
+    _db: *mut rocksdb_t,
+    snapshot: *const rocksdb_snapshot_t,
+) {
+    // SAFETY: the contract of the module.
+    unsafe { free(snapshot.cast_mut()) };
+}
+
+/// The sequence number of a snapshot.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_snapshot_get_sequence_number(
+    snapshot: *const rocksdb_snapshot_t,
+) -> u64 {
+    // SAFETY: the contract of the module.
+    unsafe { snapshot.as_ref() }.map_or(0, |snapshot| snapshot.0.sequence_number())
+}

@@ -1,0 +1,338 @@
+//! A database: opening, reading and writing.
+
+use std::ffi::{c_char, c_uchar};
+use std::ptr::{null, null_mut};
+
+use sateen::{Db, Options, PinnedSlice, ReadOptions, WriteOptions};
+
+use crate::abi::{
+    ErrPtr, bytes, free, give, guard, malloc_copy, missing, nth_bytes, quiet, status, text,
+};
+use crate::batch::rocksdb_writebatch_t;
+use crate::calls::{rocksdb_readoptions_t, rocksdb_writeoptions_t};
+use crate::families::rocksdb_column_family_handle_t;
+use crate::options::rocksdb_options_t;
+
+type Family = rocksdb_column_family_handle_t;
+
+/// An open database. Iterators, snapshots and handles keep alive what they need of it.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_t {
+    pub(crate) db: Db,
+}
+
+/// The options at `options`, ready to open something with.
+pub(crate) unsafe fn checked(options: *const rocksdb_options_t) -> sateen::Result<Options> {
+    // SAFETY: the contract of the module.
+    unsafe { options.as_ref() }.ok_or_else(|| missing("the options"))?.checked()
+}
+
+pub(crate) unsafe fn the<'a>(db: *mut rocksdb_t) -> sateen::Result<&'a Db> {
+    // SAFETY: the contract of the module.
+    Ok(&unsafe { db.as_ref() }.ok_or_else(|| missing("the database"))?.db)
+}
+
+/// The column family of a handle; the default one if there is none.
+pub(crate) unsafe fn of(db: &Db, family: *mut Family) -> sateen::ColumnFamily {
+    // SAFETY: the contract of the module.
+    unsafe { family.as_ref() }.map_or_else(|| db.default_column_family(), |family| family.0.clone())
+}
+
+unsafe fn write_options(options: *const rocksdb_writeoptions_t) -> WriteOptions {
+    // SAFETY: the contract of the module.
+    unsafe { options.as_ref() }.map(|options| options.0.clone()).unwrap_or_default()
+}
+
+unsafe fn read_options(options: *const rocksdb_readoptions_t) -> ReadOptions {
+    // SAFETY: the contract of the module.
+    unsafe { options.as_ref() }.map(|options| options.0.clone()).unwrap_or_default()
+}
+
+/// Opens a database.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_open(
+    options: *const rocksdb_options_t,
+    path: *const c_char,
+    errptr: ErrPtr,
+) -> *mut rocksdb_t {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, null_mut(), || {
+            Ok(give(rocksdb_t { db: Db::open(text(path), checked(options)?)? }))
+        })
+    }
+}
+
+/// Opens a database for reading.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_open_for_read_only(
+    options: *const rocksdb_options_t,
+    path: *const c_char,
+    _error_if_wal_file_exists: c_uchar,
+    errptr: ErrPtr,
+) -> *mut rocksdb_t {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, null_mut(), || {
+            Ok(give(rocksdb_t { db: Db::open_read_only(text(path), checked(options)?)? }))
+        })
+    }
+}
+
+/// Closes a database.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_close(db: *mut rocksdb_t) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        if let Some(db) = db.as_ref() {
+            let _nobody_to_tell = quiet(Ok(()), || db.db.close());
+        }
+        free(db);
+    }
+}
+
+/// Removes the database at `path` with all that is in it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_destroy_db(
+    options: *const rocksdb_options_t,
+    path: *const c_char,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, (), || {
+            let path = std::path::PathBuf::from(text(path));
+            // Only what is one: a wrong path must not cost anybody's files.
+            if !path.join("CURRENT").exists() {
+                return Ok(());
+            }
+            let open = Options { create_if_missing: false, ..checked(options)? };
+            match Db::open(&path, open) {
+                Ok(db) => db.close()?,
+                Err(
+                    error @ (sateen::Error::IncompatibleDirectory { .. }
+                    | sateen::Error::Locked { .. }),
+                ) => return Err(error),
+                // It is damaged, which does not keep it from being removed.
+                Err(_) => {}
+            }
+            std::fs::remove_dir_all(&path).map_err(|source| sateen::Error::Io {
+                operation: "remove",
+                path,
+                source: source.into(),
+            })
+        });
+    }
+}
+
+/// Makes a damaged database readable again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_repair_db(
+    options: *const rocksdb_options_t,
+    path: *const c_char,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, (), || sateen::repair(text(path), &checked(options)?).map(drop));
+    }
+}
+
+macro_rules! writes {
+    ($(
+        $function:ident $of_family:ident ($($argument:ident $length:ident)*) $method:ident;
+    )*) => { $(
+        /// Does it in the default column family.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function(
+            db: *mut rocksdb_t,
+            options: *const rocksdb_writeoptions_t,
+            $($argument: *const c_char, $length: usize,)*
+            errptr: ErrPtr,
+        ) {
+            // SAFETY: the contract of the module.
+            unsafe { $of_family(db, options, null_mut(), $($argument, $length,)* errptr) };
+        }
+
+        /// Does it in a column family.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $of_family(
+            db: *mut rocksdb_t,
+            options: *const rocksdb_writeoptions_t,
+            family: *mut Family,
+            $($argument: *const c_char, $length: usize,)*
+            errptr: ErrPtr,
+        ) {
+            // SAFETY: the contract of the module.
+            unsafe {
+                guard(errptr, (), || {
+                    let db = the(db)?;
+                    let options = write_options(options);
+                    db.$method(&of(db, family), $(bytes($argument, $length),)* &options)
+                });
+            }
+        }
+    )* };
+}
+
+writes! {
+    rocksdb_put rocksdb_put_cf (key key_length value value_length) put_cf;
+    rocksdb_merge rocksdb_merge_cf (key key_length operand operand_length) merge_cf;
+    rocksdb_delete rocksdb_delete_cf (key key_length) delete_cf;
+    rocksdb_singledelete rocksdb_singledelete_cf (key key_length) single_delete_cf;
+}
+
+/// Applies all of a batch, or nothing of it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_write(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_writeoptions_t,
+    batch: *mut rocksdb_writebatch_t,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, (), || {
+            let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?;
+            the(db)?.write(batch.checked()?, &write_options(options))
+        });
+    }
+}
+
+/// The value of a key, to be freed; null if there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    key: *const c_char,
+    key_length: usize,
+    value_length: *mut usize,
+    errptr: ErrPtr,
+) -> *mut c_char {
+    // SAFETY: the contract of the module.
+    unsafe { rocksdb_get_cf(db, options, null_mut(), key, key_length, value_length, errptr) }
+}
+
+/// The value of a key in a column family, to be freed; null if there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_cf(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    family: *mut Family,
+    key: *const c_char,
+    key_length: usize,
+    value_length: *mut usize,
+    errptr: ErrPtr,
+) -> *mut c_char {
+    // SAFETY: the contract of the module.
+    unsafe {
+        let found = guard(errptr, None, || {
+            let db = the(db)?;
+            let key = bytes(key, key_length);
+            db.get_pinned_cf(&of(db, family), key, &read_options(options))
+        });
+        if let Some(length) = value_length.as_mut() {
+            *length = found.as_ref().map_or(0, |value| value.len());
+        }
+        found.map_or(null_mut(), |value| malloc_copy(&value))
+    }
+}
+
+/// A value that was found, kept in memory until this is freed.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_pinnableslice_t(PinnedSlice);
+
+/// The value of a key without a copy of it; null if there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_pinned(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    key: *const c_char,
+    key_length: usize,
+    errptr: ErrPtr,
+) -> *mut rocksdb_pinnableslice_t {
+    // SAFETY: the contract of the module.
+    unsafe { rocksdb_get_pinned_cf(db, options, null_mut(), key, key_length, errptr) }
+}
+
+/// The value of a key in a column family without a copy of it; null if there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_pinned_cf(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    family: *mut Family,
+    key: *const c_char,
+    key_length: usize,
+    errptr: ErrPtr,
+) -> *mut rocksdb_pinnableslice_t {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, null_mut(), || {
+            let db = the(db)?;
+            let key = bytes(key, key_length);
+            let found = db.get_pinned_cf(&of(db, family), key, &read_options(options))?;
+            Ok(found.map_or(null_mut(), |value| give(rocksdb_pinnableslice_t(value))))
+        })
+    }
+}
+
+/// Frees a value.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_pinnableslice_destroy(value: *mut rocksdb_pinnableslice_t) {
+    // SAFETY: the contract of the module.
+    unsafe { free(value) };
+}
+
+/// The bytes of a value; null and 0 if there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_pinnableslice_value(
+    value: *const rocksdb_pinnableslice_t,
+    length: *mut usize,
+) -> *const c_char {
+    // SAFETY: the contract of the module.
+    unsafe {
+        let value = value.as_ref().map(|value| &*value.0);
+        if let Some(length) = length.as_mut() {
+            *length = value.map_or(0, <[u8]>::len);
+        }
+        value.map_or(null(), |value| value.as_ptr().cast())
+    }
+}
+
+/// The values of many keys, each to be freed, and what went wrong with each.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_multi_get(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    count: usize,
+    keys: *const *const c_char,
+    key_lengths: *const usize,
+    values: *mut *mut c_char,
+    value_lengths: *mut usize,
+    errors: *mut *mut c_char,
+) {
+    let answer = |nth: usize, found: sateen::Result<Option<PinnedSlice>>| {
+        let value = found.as_ref().ok().and_then(Option::as_ref);
+        let error = found.as_ref().err().map(status);
+        // SAFETY: the caller has room for as many answers as keys.
+        unsafe {
+            *value_lengths.add(nth) = value.map_or(0, |value| value.len());
+            *values.add(nth) = value.map_or(null_mut(), |value| malloc_copy(value));
+            *errors.add(nth) = error.map_or(null_mut(), |text| malloc_copy(text.as_bytes()));
+        }
+    };
+    quiet((), || {
+        // SAFETY: the contract of the module.
+        let (db, options) = unsafe { (the(db), read_options(options)) };
+        // SAFETY: the contract of the module.
+        let keys: Vec<&[u8]> =
+            (0..count).map(|nth| unsafe { nth_bytes(keys, key_lengths, nth) }).collect();
+        match db {
+            Ok(db) => {
+                let found = db.multi_get(&db.default_column_family(), &keys, &options);
+                found.into_iter().enumerate().for_each(|(nth, found)| answer(nth, found));
+            }
+            Err(error) => (0..count).for_each(|nth| answer(nth, Err(error.clone()))),
+        }
+    });
+}

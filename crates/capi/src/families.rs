@@ -1,0 +1,263 @@
+//! Column families.
+
+use std::ffi::{c_char, c_int};
+use std::sync::Arc;
+
+use sateen::vfs::PosixVfs;
+use sateen::{ColumnFamily, Db, Error};
+
+use crate::abi::{ErrPtr, free, give, guard, malloc_copy, missing, text};
+use crate::db::{checked, rocksdb_t};
+use crate::options::rocksdb_options_t;
+
+/// A handle of a column family.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_column_family_handle_t(pub(crate) ColumnFamily);
+
+/// What a function that opens column families is told of them.
+struct Wanted {
+    names: Vec<String>,
+    options: Vec<sateen::Options>,
+}
+
+unsafe fn wanted(
+    count: c_int,
+    names: *const *const c_char,
+    options: *const *const rocksdb_options_t,
+) -> sateen::Result<Wanted> {
+    let count = usize::try_from(count).unwrap_or(0);
+    if count > 0 && (names.is_null() || options.is_null()) {
+        return Err(missing("the list of column families"));
+    }
+    // SAFETY: the contract of the module.
+    let names = (0..count).map(|nth| unsafe { text(*names.add(nth)) }).collect();
+    // SAFETY: the contract of the module.
+    let options = (0..count).map(|nth| unsafe { checked(*options.add(nth)) });
+    Ok(Wanted { names, options: options.collect::<sateen::Result<_>>()? })
+}
+
+impl Wanted {
+    /// Opens the database with `options` and each column family with its own.
+    fn open(self, path: &str, options: &sateen::Options, read_only: bool) -> sateen::Result<Db> {
+        let mut options = options.clone();
+        let own = self.names.iter().zip(&self.options);
+        for (name, of_family) in own.clone() {
+            if name == sateen::DEFAULT_COLUMN_FAMILY {
+                options.column_family = of_family.column_family.clone();
+            }
+        }
+        if read_only {
+            return Db::open_read_only(path, options);
+        }
+        let exists = std::path::Path::new(path).join("CURRENT").exists();
+        let there = if exists { names(path)? } else { vec![] };
+        let left = there.iter().filter(|name| !self.names.contains(name));
+        let left: Vec<&str> = left.map(String::as_str).collect();
+        if !left.is_empty() {
+            let text = format!("column families not opened: {}", left.join(", "));
+            return Err(Error::InvalidArgument(text));
+        }
+        let families: Vec<_> = own
+            .filter(|(name, _)| *name != sateen::DEFAULT_COLUMN_FAMILY)
+            .map(|(name, options)| (name.as_str(), options.column_family.clone()))
+            .collect();
+        Db::open_with(Arc::new(PosixVfs::new()), path, options, &families)
+    }
+}
+
+/// The names of the column families of the database at `path`, which may be open.
+fn names(path: &str) -> sateen::Result<Vec<String>> {
+    let options = sateen::Options { create_if_missing: false, ..sateen::Options::default() };
+    Ok(Db::open_read_only(path, options)?.column_families())
+}
+
+unsafe fn open(
+    options: *const rocksdb_options_t,
+    path: *const c_char,
+    wanted: Wanted,
+    handles: *mut *mut rocksdb_column_family_handle_t,
+    read_only: bool,
+) -> sateen::Result<*mut rocksdb_t> {
+    let families = wanted.names.clone();
+    // SAFETY: the contract of the module.
+    let db = unsafe { wanted.open(&text(path), &checked(options)?, read_only)? };
+    let find = |name: &String| {
+        db.column_family(name).ok_or_else(|| Error::NoSuchColumnFamily(name.clone()))
+    };
+    let found = families.iter().map(find).collect::<sateen::Result<Vec<_>>>()?;
+    if !handles.is_null() {
+        for (nth, family) in found.into_iter().enumerate() {
+            // SAFETY: the caller has room for as many handles as names.
+            unsafe { *handles.add(nth) = give(rocksdb_column_family_handle_t(family)) };
+        }
+    }
+    Ok(give(rocksdb_t { db }))
+}
+
+/// Opens a database and handles of its column families, all of which must be named.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_open_column_families(
+    options: *const rocksdb_options_t,
+    path: *const c_char,
+    count: c_int,
+    names: *const *const c_char,
+    family_options: *const *const rocksdb_options_t,
+    handles: *mut *mut rocksdb_column_family_handle_t,
+    errptr: ErrPtr,
+) -> *mut rocksdb_t {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, std::ptr::null_mut(), || {
+            open(options, path, wanted(count, names, family_options)?, handles, false)
+        })
+    }
+}
+
+/// The same for reading; column families that are not named stay closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_open_for_read_only_column_families(
+    options: *const rocksdb_options_t,
+    path: *const c_char,
+    count: c_int,
+    names: *const *const c_char,
+    family_options: *const *const rocksdb_options_t,
+    handles: *mut *mut rocksdb_column_family_handle_t,
+    _error_if_wal_file_exists: std::ffi::c_uchar,
+    errptr: ErrPtr,
+) -> *mut rocksdb_t {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, std::ptr::null_mut(), || {
+            open(options, path, wanted(count, names, family_options)?, handles, true)
+        })
+    }
+}
+
+/// The names of a database's column families, for `rocksdb_list_column_families_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_list_column_families(
+    _options: *const rocksdb_options_t,
+    path: *const c_char,
+    count: *mut usize,
+    errptr: ErrPtr,
+) -> *mut *mut c_char {
+    // SAFETY: the contract of the module.
+    unsafe {
+        if let Some(count) = count.as_mut() {
+            *count = 0;
+        }
+        guard(errptr, std::ptr::null_mut(), || {
+            let list: Vec<_> =
+                names(&text(path))?.iter().map(|name| malloc_copy(name.as_bytes())).collect();
+            let pointers = libc::malloc(size_of_val(list.as_slice()).max(1));
+            let pointers = pointers.cast::<*mut c_char>();
+            if pointers.is_null() {
+                return Err(Error::InvalidArgument("there is no memory".into()));
+            }
+            pointers.copy_from_nonoverlapping(list.as_ptr(), list.len());
+            if let Some(count) = count.as_mut() {
+                *count = list.len();
+            }
+            Ok(pointers)
+        })
+    }
+}
+
+/// Frees a list of names.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_list_column_families_destroy(
+    list: *mut *mut c_char,
+    count: usize,
+) {
+    if list.is_null() {
+        return;
+    }
+    for nth in 0..count {
+        // SAFETY: made by the function above.
+        unsafe { libc::free((*list.add(nth)).cast()) };
+    }
+    // SAFETY: as above.
+    unsafe { libc::free(list.cast()) };
+}
+
+/// Makes a column family.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_create_column_family(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_options_t,
+    name: *const c_char,
+    errptr: ErrPtr,
+) -> *mut rocksdb_column_family_handle_t {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, std::ptr::null_mut(), || {
+            let db = db.as_ref().ok_or_else(|| missing("the database"))?;
+            let options = checked(options)?.column_family;
+            let family = db.db.create_column_family(&text(name), options)?;
+            Ok(give(rocksdb_column_family_handle_t(family)))
+        })
+    }
+}
+
+/// Drops a column family; the handle is still to be freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_drop_column_family(
+    db: *mut rocksdb_t,
+    family: *mut rocksdb_column_family_handle_t,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, (), || {
+            let db = db.as_ref().ok_or_else(|| missing("the database"))?;
+            let family = family.as_ref().ok_or_else(|| missing("the column family"))?;
+            db.db.drop_column_family(&family.0)
+        });
+    }
+}
+
+/// A handle of the default column family.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_default_column_family_handle(
+    db: *mut rocksdb_t,
+) -> *mut rocksdb_column_family_handle_t {
+    // SAFETY: the contract of the module.
+    match unsafe { db.as_ref() } {
+        Some(db) => give(rocksdb_column_family_handle_t(db.db.default_column_family())),
+        None => std::ptr::null_mut(),
+    }
+}
+
+/// Frees a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_column_family_handle_destroy(
+    family: *mut rocksdb_column_family_handle_t,
+) {
+    // SAFETY: the contract of the module.
+    unsafe { free(family) };
+}
+
+/// A column family's number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_column_family_handle_get_id(
+    family: *mut rocksdb_column_family_handle_t,
+) -> u32 {
+    // SAFETY: the contract of the module.
+    unsafe { family.as_ref() }.map_or(0, |family| family.0.id())
+}
+
+/// A column family's name, to be freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_column_family_handle_get_name(
+    family: *mut rocksdb_column_family_handle_t,
+    length: *mut usize,
+) -> *mut c_char {
+    // SAFETY: the contract of the module.
+    unsafe {
+        let name = family.as_ref().map_or("", |family| family.0.name());
+        if let Some(length) = length.as_mut() {
+            *length = name.len();
+        }
+        malloc_copy(name.as_bytes())
+    }
+}

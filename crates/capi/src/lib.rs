@@ -1,0 +1,27 @@
+//! Sateen behind the names of RocksDB's C header: a program that links `librocksdb` can be linked
+//! with `libsateen_rocksdb` instead. `include/rocksdb/c.h` declares what there is; what is missing,
+//! and what each option becomes, is in `docs/c_abi.md`.
+//!
+//! What must stay true, in every function here:
+//! - no panic reaches C: [`abi::guard`] is around everything that can fail;
+//! - what C frees with `free` comes from `malloc`; an error that is there already is freed before
+//!   it is replaced;
+//! - a handle keeps alive what it needs, so that handles may be freed in any order.
+//!
+//! # Safety
+//! All these functions take what C gives them: pointers must be null where that has a meaning, or
+//! point to what their type says for as long as the call takes. Handles come from the function that
+//! makes them and are not used after the one that frees them.
+#![expect(unsafe_code, reason = "pointers from and to C")]
+#![expect(clippy::missing_safety_doc, reason = "the contract of all functions is above")]
+
+pub mod abi;
+pub mod batch;
+pub mod calls;
+pub mod db;
+pub mod families;
+pub mod iter;
+pub mod merge;
+pub mod options;
+pub mod table_options;
+pub mod upkeep;

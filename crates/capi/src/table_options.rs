@@ -1,0 +1,178 @@
+//! Block-based table options, filter policies and caches.
+
+use std::ffi::{c_double, c_int, c_uchar};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sateen::Options;
+
+use crate::abi::{free, give};
+
+/// A block cache: so far a size, which each database that is opened with it takes for its own.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+#[derive(Clone)]
+pub struct rocksdb_cache_t(Arc<AtomicU64>);
+
+/// Filters of so many bits for each key.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_filterpolicy_t(u32);
+
+/// How tables are laid out.
+#[derive(Default)]
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_block_based_table_options_t {
+    block_bytes: Option<u64>,
+    restart_interval: Option<u32>,
+    whole_key_filter: Option<bool>,
+    cache: Option<rocksdb_cache_t>,
+    no_cache: bool,
+    filter_bits: u32,
+}
+
+impl rocksdb_block_based_table_options_t {
+    /// Puts them into `options`. RocksDB's defaults count for what was not said: blocks of 4 KiB, a
+    /// cache of 32 MiB, no filters.
+    pub(crate) fn apply(&self, options: &mut Options) {
+        let family = &mut options.column_family;
+        family.block_bytes = self.block_bytes.unwrap_or(4 << 10).clamp(1, 16 << 20);
+        family.restart_interval = self.restart_interval.unwrap_or(16).clamp(1, 65_535);
+        family.whole_key_filter = self.whole_key_filter.unwrap_or(true);
+        family.bloom_bits_per_key = self.filter_bits;
+        options.block_cache_bytes = match &self.cache {
+            _ if self.no_cache => 1,
+            Some(cache) => cache.0.load(Ordering::Relaxed).max(1),
+            None => 32 << 20,
+        };
+    }
+}
+
+type Table = rocksdb_block_based_table_options_t;
+
+/// Makes table options.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_block_based_options_create() -> *mut Table {
+    give(Table::default())
+}
+
+/// Frees table options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_block_based_options_destroy(options: *mut Table) {
+    // SAFETY: the contract of the module.
+    unsafe { free(options) };
+}
+
+macro_rules! setters {
+    ($(
+        $(#[$doc:meta])*
+        $function:ident($value:ident: $type:ty) |$options:ident| $set:expr;
+    )*) => { $(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function(options: *mut Table, $value: $type) {
+            // SAFETY: the contract of the module.
+            if let Some($options) = unsafe { options.as_mut() } {
+                $set;
+            }
+        }
+    )* };
+}
+
+setters! {
+    /// `block_bytes`.
+    rocksdb_block_based_options_set_block_size(bytes: usize)
+        |options| options.block_bytes = Some(bytes as u64);
+    /// `restart_interval`.
+    rocksdb_block_based_options_set_block_restart_interval(entries: c_int)
+        |options| options.restart_interval = u32::try_from(entries).ok();
+    /// `whole_key_filter`.
+    rocksdb_block_based_options_set_whole_key_filtering(whole: c_uchar)
+        |options| options.whole_key_filter = Some(whole != 0);
+    /// No block cache.
+    rocksdb_block_based_options_set_no_block_cache(none: c_uchar)
+        |options| options.no_cache = none != 0;
+    /// Accepted; there is no counterpart.
+    rocksdb_block_based_options_set_format_version(_version: c_int) |_options| {};
+    /// Accepted; there is no counterpart.
+    rocksdb_block_based_options_set_index_type(_kind: c_int) |_options| {};
+    /// Accepted; there is no counterpart.
+    rocksdb_block_based_options_set_cache_index_and_filter_blocks(_cached: c_uchar) |_options| {};
+    /// Accepted; there is no counterpart.
+    rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache(_pinned: c_uchar)
+        |_options| {};
+}
+
+/// The block cache; null for none of the caller's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_block_based_options_set_block_cache(
+    options: *mut Table,
+    cache: *mut rocksdb_cache_t,
+) {
+    // SAFETY: the contract of the module.
+    if let Some(options) = unsafe { options.as_mut() } {
+        // SAFETY: the contract of the module.
+        options.cache = unsafe { cache.as_ref() }.cloned();
+    }
+}
+
+/// The filters. The options own the policy from now on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_block_based_options_set_filter_policy(
+    options: *mut Table,
+    policy: *mut rocksdb_filterpolicy_t,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        let bits = policy.as_ref().map_or(0, |policy| policy.0);
+        if let Some(options) = options.as_mut() {
+            options.filter_bits = bits;
+        }
+        free(policy);
+    }
+}
+
+/// Bloom filters of about so many bits for each key.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_filterpolicy_create_bloom(
+    bits_per_key: c_double,
+) -> *mut rocksdb_filterpolicy_t {
+    // Also what is no number becomes none.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded before")]
+    let bits = bits_per_key.round().clamp(0.0, 64.0) as u32;
+    give(rocksdb_filterpolicy_t(bits))
+}
+
+/// The same.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_filterpolicy_create_bloom_full(
+    bits_per_key: c_double,
+) -> *mut rocksdb_filterpolicy_t {
+    rocksdb_filterpolicy_create_bloom(bits_per_key)
+}
+
+/// Frees a policy that no options were given.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_filterpolicy_destroy(policy: *mut rocksdb_filterpolicy_t) {
+    // SAFETY: the contract of the module.
+    unsafe { free(policy) };
+}
+
+/// A cache of so many bytes.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_cache_create_lru(bytes: usize) -> *mut rocksdb_cache_t {
+    give(rocksdb_cache_t(Arc::new(AtomicU64::new(bytes as u64))))
+}
+
+/// Frees the caller's hold of a cache.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_cache_destroy(cache: *mut rocksdb_cache_t) {
+    // SAFETY: the contract of the module.
+    unsafe { free(cache) };
+}
+
+/// Bytes that the cache may hold.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_cache_get_capacity(cache: *const rocksdb_cache_t) -> usize {
+    // SAFETY: the contract of the module.
+    let bytes = unsafe { cache.as_ref() }.map_or(0, |cache| cache.0.load(Ordering::Relaxed));
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,309 @@
+//! Looking after a database: properties, flushes, compactions, options, checkpoints.
+
+use std::ffi::{c_char, c_int, c_uchar};
+use std::ptr::null_mut;
+
+use sateen::{Db, FlushOptions};
+
+use crate::abi::{
+    ErrPtr, bytes, free, give, guard, malloc_copy, missing, nth_bytes, quiet, set_error, status,
+    text,
+};
+use crate::calls::{rocksdb_compactoptions_t, rocksdb_flushoptions_t};
+use crate::db::{of, rocksdb_t, the};
+use crate::families::rocksdb_column_family_handle_t;
+
+type Family = rocksdb_column_family_handle_t;
+
+/// The newest sequence number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_latest_sequence_number(db: *mut rocksdb_t) -> u64 {
+    // SAFETY: the contract of the module.
+    quiet(0, || unsafe { the(db) }.map_or(0, Db::latest_sequence_number))
+}
+
+/// A property by name, to be freed; null if there is none of that name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_property_value(
+    db: *mut rocksdb_t,
+    name: *const c_char,
+) -> *mut c_char {
+    // SAFETY: the contract of the module.
+    unsafe { rocksdb_property_value_cf(db, null_mut(), name) }
+}
+
+/// A property of a column family by name, to be freed; null if there is none of that name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_property_value_cf(
+    db: *mut rocksdb_t,
+    family: *mut Family,
+    name: *const c_char,
+) -> *mut c_char {
+    // SAFETY: the contract of the module.
+    let value = quiet(None, || unsafe {
+        let db = the(db).ok()?;
+        db.property_cf(&of(db, family), &text(name))
+    });
+    value.map_or(null_mut(), |value| malloc_copy(value.as_bytes()))
+}
+
+/// A property that is a number; 0 if it was found, -1 if not.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_property_int(
+    db: *mut rocksdb_t,
+    name: *const c_char,
+    value: *mut u64,
+) -> c_int {
+    // SAFETY: the contract of the module.
+    unsafe { rocksdb_property_int_cf(db, null_mut(), name, value) }
+}
+
+/// A property of a column family that is a number; 0 if it was found, -1 if not.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_property_int_cf(
+    db: *mut rocksdb_t,
+    family: *mut Family,
+    name: *const c_char,
+    value: *mut u64,
+) -> c_int {
+    // SAFETY: the contract of the module.
+    let found = quiet(None, || unsafe {
+        let db = the(db).ok()?;
+        db.property_cf(&of(db, family), &text(name))?.parse().ok()
+    });
+    // SAFETY: the contract of the module.
+    match (found, unsafe { value.as_mut() }) {
+        (Some(found), Some(value)) => {
+            *value = found;
+            0
+        }
+        _ => -1,
+    }
+}
+
+/// About how many bytes of tables hold each range of keys.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_approximate_sizes(
+    db: *mut rocksdb_t,
+    count: c_int,
+    begins: *const *const c_char,
+    begin_lengths: *const usize,
+    ends: *const *const c_char,
+    end_lengths: *const usize,
+    sizes: *mut u64,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        rocksdb_approximate_sizes_cf(
+            db,
+            null_mut(),
+            count,
+            begins,
+            begin_lengths,
+            ends,
+            end_lengths,
+            sizes,
+            errptr,
+        );
+    }
+}
+
+/// The same of a column family.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_approximate_sizes_cf(
+    db: *mut rocksdb_t,
+    family: *mut Family,
+    count: c_int,
+    begins: *const *const c_char,
+    begin_lengths: *const usize,
+    ends: *const *const c_char,
+    end_lengths: *const usize,
+    sizes: *mut u64,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, (), || {
+            let db = the(db)?;
+            let family = of(db, family);
+            for nth in 0..usize::try_from(count).unwrap_or(0) {
+                let begin = nth_bytes(begins, begin_lengths, nth);
+                let end = nth_bytes(ends, end_lengths, nth);
+                *sizes.add(nth) = db.approximate_size(&family, begin, end);
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Compacts a range of the default column family; null is its beginning or end.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compact_range(
+    db: *mut rocksdb_t,
+    begin: *const c_char,
+    begin_length: usize,
+    end: *const c_char,
+    end_length: usize,
+) {
+    let (family, options) = (null_mut(), null_mut());
+    // SAFETY: the contract of the module.
+    unsafe {
+        rocksdb_compact_range_cf_opt(db, family, options, begin, begin_length, end, end_length);
+    }
+}
+
+/// Compacts a range of a column family.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compact_range_cf(
+    db: *mut rocksdb_t,
+    family: *mut Family,
+    begin: *const c_char,
+    begin_length: usize,
+    end: *const c_char,
+    end_length: usize,
+) {
+    let options = null_mut();
+    // SAFETY: the contract of the module.
+    unsafe {
+        rocksdb_compact_range_cf_opt(db, family, options, begin, begin_length, end, end_length);
+    }
+}
+
+/// Compacts a range of the default column family as `options` say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compact_range_opt(
+    db: *mut rocksdb_t,
+    options: *mut rocksdb_compactoptions_t,
+    begin: *const c_char,
+    begin_length: usize,
+    end: *const c_char,
+    end_length: usize,
+) {
+    let family = null_mut();
+    // SAFETY: the contract of the module.
+    unsafe {
+        rocksdb_compact_range_cf_opt(db, family, options, begin, begin_length, end, end_length);
+    }
+}
+
+/// Compacts a range of a column family as `options` say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compact_range_cf_opt(
+    db: *mut rocksdb_t,
+    family: *mut Family,
+    options: *mut rocksdb_compactoptions_t,
+    begin: *const c_char,
+    begin_length: usize,
+    end: *const c_char,
+    end_length: usize,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(null_mut(), (), || {
+            let db = the(db)?;
+            let options = options.as_ref().map(|options| options.0.clone()).unwrap_or_default();
+            let key = |key: *const c_char, length| (!key.is_null()).then(|| bytes(key, length));
+            let (begin, end) = (key(begin, begin_length), key(end, end_length));
+            db.compact_range(&of(db, family), begin, end, &options)
+        });
+    }
+}
+
+/// Stores what memory holds of the default column family.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_flush(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_flushoptions_t,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe { rocksdb_flush_cf(db, options, null_mut(), errptr) };
+}
+
+/// Stores what memory holds of a column family.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_flush_cf(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_flushoptions_t,
+    family: *mut Family,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, (), || {
+            let db = the(db)?;
+            let options = options.as_ref().map(|options| options.0.clone());
+            db.flush_cf(&of(db, family), &options.unwrap_or_else(FlushOptions::default))
+        });
+    }
+}
+
+/// Syncs the log, if `sync`: it is always written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_flush_wal(db: *mut rocksdb_t, sync: c_uchar, errptr: ErrPtr) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, (), || if sync == 0 { Ok(()) } else { the(db)?.sync_wal() });
+    }
+}
+
+/// Changes options of a running database.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_set_options(
+    db: *mut rocksdb_t,
+    count: c_int,
+    names: *const *const c_char,
+    values: *const *const c_char,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, (), || {
+            let count = usize::try_from(count).unwrap_or(0);
+            let changes: Vec<_> =
+                (0..count).map(|nth| (text(*names.add(nth)), text(*values.add(nth)))).collect();
+            let changes: Vec<(&str, &str)> =
+                changes.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            the(db)?.set_options(&changes)
+        });
+    }
+}
+
+/// Makes checkpoints.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_checkpoint_t(Db);
+
+/// Makes what makes checkpoints.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_checkpoint_object_create(
+    db: *mut rocksdb_t,
+    errptr: ErrPtr,
+) -> *mut rocksdb_checkpoint_t {
+    // SAFETY: the contract of the module.
+    unsafe { guard(errptr, null_mut(), || Ok(give(rocksdb_checkpoint_t(the(db)?.clone())))) }
+}
+
+/// Makes a second database in `path`, which must not exist, that shares the first one's files.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_checkpoint_create(
+    checkpoint: *mut rocksdb_checkpoint_t,
+    path: *const c_char,
+    _log_size_for_flush: u64,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        match checkpoint.as_ref() {
+            Some(checkpoint) => guard(errptr, (), || checkpoint.0.checkpoint(text(path))),
+            None => set_error(errptr, &status(&missing("the checkpoint"))),
+        }
+    }
+}
+
+/// Frees what makes checkpoints.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_checkpoint_object_destroy(checkpoint: *mut rocksdb_checkpoint_t) {
+    // SAFETY: the contract of the module.
+    unsafe { free(checkpoint) };
+}
