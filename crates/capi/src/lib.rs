@@ -18,6 +18,7 @@
 pub mod abi;
 pub mod batch;
 pub mod calls;
+pub mod compaction_filter;
 pub mod db;
 pub mod families;
 pub mod iter;

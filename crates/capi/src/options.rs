@@ -41,7 +41,10 @@ impl rocksdb_options_t {
 }
 
 /// Changes the options at `options`, if there are any.
-unsafe fn change(options: *mut rocksdb_options_t, act: impl FnOnce(&mut rocksdb_options_t)) {
+pub(crate) unsafe fn change(
+    options: *mut rocksdb_options_t,
+    act: impl FnOnce(&mut rocksdb_options_t),
+) {
     // SAFETY: the contract of the module.
     if let Some(options) = unsafe { options.as_mut() } {
         crate::abi::quiet((), || act(options));

@@ -40,9 +40,20 @@ fn build(compiler: &[&str], source: &Path, program: &Path) {
 
 #[test]
 fn a_c_program_finds_what_it_expects() {
+    run("basic");
+}
+
+#[test]
+fn compactions_filter() {
+    run("compaction");
+}
+
+/// Runs the program `name`, which says that all is well.
+fn run(name: &str) {
     let directory = tempfile::tempdir().unwrap();
-    let program = directory.path().join("basic");
-    build(&["cc", "-std=c99", "-D_DEFAULT_SOURCE"], &here("tests/c/basic.c"), &program);
+    let program = directory.path().join(name);
+    let source = here(&format!("tests/c/{name}.c"));
+    build(&["cc", "-std=c99", "-D_DEFAULT_SOURCE"], &source, &program);
     let output = Command::new(&program).arg(directory.path()).output().unwrap();
     assert!(
         output.status.success() && output.stdout == b"all is well\n",

@@ -340,6 +340,7 @@ impl DbCore {
             tables: self.tables.clone(),
             read,
             snapshots: self.snapshot_list(),
+            newest_snapshot: self.snapshots.newest(),
             version,
         };
         Some(CompactionJob::new(family, plan, context))

@@ -92,6 +92,14 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A compaction filter panicked, or made a value that cannot be. Its compaction is given up.
+    #[error("the compaction filter {filter} failed: {reason}")]
+    FilterFailed {
+        /// Its name.
+        filter: String,
+        /// What happened.
+        reason: String,
+    },
     /// There is no column family of that name, or it was dropped.
     #[error("no such column family: {0}")]
     NoSuchColumnFamily(String),

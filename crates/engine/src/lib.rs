@@ -5,6 +5,7 @@ mod background;
 mod check;
 mod checkpoint;
 mod column_family;
+mod compaction_filter;
 mod core;
 mod db;
 pub mod dump;
@@ -33,6 +34,9 @@ mod write;
 
 pub use background::state::Health;
 pub use check::CheckReport;
+pub use compaction_filter::{
+    CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,
+};
 pub use db::{ColumnFamily, DEFAULT_COLUMN_FAMILY, Db};
 pub use error::{CorruptionKind, Error, Result};
 pub use iter::Iter;

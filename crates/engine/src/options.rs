@@ -9,6 +9,7 @@ mod calls;
 mod choices;
 pub(crate) mod control;
 mod define;
+mod lookup;
 mod profile;
 mod regions;
 mod text;
@@ -22,9 +23,11 @@ use std::time::Duration;
 
 use self::choices::WalUnit;
 use self::define::option_struct;
+use self::lookup::{bad_value, entries, find, fixed};
 use self::regions::RegionsText;
 use self::text::{Bytes, Choice, ChoiceList, Count, Flag, Ratio, Span, Text, Unit};
-use crate::error::{Error, Result};
+use crate::compaction_filter::Filtering;
+use crate::error::Result;
 
 pub use self::calls::{CompactRangeOptions, FlushOptions, ReadOptions, WriteOptions};
 pub use self::choices::{
@@ -335,6 +338,8 @@ option_struct! {
         /// that holds operands is opened with the operator that they were written for; without
         /// one, reads of their keys fail.
         merge_operator: Option<Merging>,
+        /// What removes or replaces entries as they are compacted.
+        compaction_filter: Option<Filtering>,
     }
 }
 
@@ -560,40 +565,4 @@ impl ColumnFamilyOptions {
     pub fn validate(&self) -> Result<()> {
         validate::column_family(self)
     }
-}
-
-/// The entries of a list of options. One without `=` has an error for its value.
-fn entries(list: &str) -> impl Iterator<Item = (&str, Result<&str>)> {
-    let lines = list.lines().map(str::trim).filter(|line| !line.starts_with(['#', '[']));
-    let entries = lines.flat_map(|line| line.split(';')).map(str::trim);
-    entries.filter(|entry| !entry.is_empty()).map(|entry| match entry.split_once('=') {
-        Some((name, value)) => (name.trim(), Ok(value.trim())),
-        None => {
-            let text = format!("option {entry:?} has no value: write {entry}=<value>");
-            (entry, Err(Error::InvalidArgument(text)))
-        }
-    })
-}
-
-/// The option of that name, by ours or RocksDB's.
-fn find(
-    mut among: impl Iterator<Item = &'static OptionInfo> + Clone,
-    name: &str,
-) -> Result<&'static OptionInfo> {
-    let all = among.clone();
-    among.find(|info| info.name == name || info.rocksdb == Some(name)).ok_or_else(|| {
-        let names = all.flat_map(|info| [Some(info.name), info.rocksdb]).flatten();
-        let nearest = names.min_by_key(|known| text::edit_distance(name, known)).unwrap_or("");
-        Error::InvalidArgument(format!("unknown option {name:?}; the nearest is {nearest:?}"))
-    })
-}
-
-fn bad_value(info: &OptionInfo, value: &str) -> Error {
-    let OptionInfo { name, accepts, .. } = info;
-    Error::InvalidArgument(format!("option {name} does not take {value:?}: it takes {accepts}"))
-}
-
-fn fixed(info: &OptionInfo) -> Error {
-    let text = "cannot be changed while the database is open: set it when opening";
-    Error::InvalidArgument(format!("option {} {text}", info.name))
 }

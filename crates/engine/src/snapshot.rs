@@ -34,6 +34,11 @@ impl SnapshotList {
         list
     }
 
+    /// The newest live snapshot.
+    pub(crate) fn newest(&self) -> Option<SeqNo> {
+        lock(&self.live).keys().next_back().copied()
+    }
+
     pub(crate) fn count(&self) -> usize {
         lock(&self.live).values().sum()
     }

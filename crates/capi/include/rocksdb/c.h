@@ -16,6 +16,9 @@ typedef struct rocksdb_block_based_table_options_t rocksdb_block_based_table_opt
 typedef struct rocksdb_cache_t rocksdb_cache_t;
 typedef struct rocksdb_checkpoint_t rocksdb_checkpoint_t;
 typedef struct rocksdb_column_family_handle_t rocksdb_column_family_handle_t;
+typedef struct rocksdb_compactionfilter_t rocksdb_compactionfilter_t;
+typedef struct rocksdb_compactionfiltercontext_t rocksdb_compactionfiltercontext_t;
+typedef struct rocksdb_compactionfilterfactory_t rocksdb_compactionfilterfactory_t;
 typedef struct rocksdb_compactoptions_t rocksdb_compactoptions_t;
 typedef struct rocksdb_filterpolicy_t rocksdb_filterpolicy_t;
 typedef struct rocksdb_flushoptions_t rocksdb_flushoptions_t;
@@ -150,6 +153,29 @@ rocksdb_mergeoperator_t* rocksdb_mergeoperator_create(void* state, void (*destru
     size_t* new_value_length), void (*delete_value)(void*, const char* value, size_t
     value_length), const char* (*name)(void*));
 void rocksdb_mergeoperator_destroy(rocksdb_mergeoperator_t* merge_operator);
+
+/* compaction filters */
+
+rocksdb_compactionfilter_t* rocksdb_compactionfilter_create(void* state, void
+    (*destructor)(void*), unsigned char (*filter)(void*, int level, const char* key, size_t
+    key_length, const char* existing_value, size_t value_length, char** new_value, size_t*
+    new_value_length, unsigned char* value_changed), const char* (*name)(void*));
+void rocksdb_compactionfilter_set_ignore_snapshots(rocksdb_compactionfilter_t* filter, unsigned
+    char ignored);
+void rocksdb_compactionfilter_destroy(rocksdb_compactionfilter_t* filter);
+unsigned char
+    rocksdb_compactionfiltercontext_is_full_compaction(rocksdb_compactionfiltercontext_t* context);
+unsigned char
+    rocksdb_compactionfiltercontext_is_manual_compaction(rocksdb_compactionfiltercontext_t*
+    context);
+rocksdb_compactionfilterfactory_t* rocksdb_compactionfilterfactory_create(void* state, void
+    (*destructor)(void*), rocksdb_compactionfilter_t* (*create_compaction_filter)(void*,
+    rocksdb_compactionfiltercontext_t* context), const char* (*name)(void*));
+void rocksdb_compactionfilterfactory_destroy(rocksdb_compactionfilterfactory_t* factory);
+void rocksdb_options_set_compaction_filter(rocksdb_options_t* options, rocksdb_compactionfilter_t*
+    filter);
+void rocksdb_options_set_compaction_filter_factory(rocksdb_options_t* options,
+    rocksdb_compactionfilterfactory_t* factory);
 
 /* a database */
 

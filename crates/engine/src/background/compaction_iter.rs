@@ -16,12 +16,16 @@
 //! Operands of one stratum are collected from the newest on until what they change is found, or
 //! nothing is left that it could be: then they become a value; otherwise fewer operands, if the
 //! operator can. What it refuses stays as it was.
+//!
+//! A compaction filter is asked about the newest entry of a key, if that is a value, and about
+//! operands. What it removes becomes a deletion of that number, and goes on as one that was read.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use sateen_control::{SeqNo, ValueKind};
 
+use crate::compaction_filter::{ActiveFilter, Decision};
 use crate::error::{Error, Result};
 use crate::key::{self, TRAILER_BYTES};
 use crate::merge::{Merging, Operands};
@@ -30,8 +34,11 @@ use crate::read::bounds::IterBounds;
 use crate::read::db_iter::{Visible, malformed};
 use crate::read::merging_iter::MergingIter;
 
+mod stats;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use stats::CompactionStats;
 
 /// What a pull came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,47 +49,6 @@ pub(crate) enum Pulled {
     Paused,
     /// The input is exhausted.
     End,
-}
-
-/// Entries and bytes (internal keys and values) by what became of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CompactionStats {
-    /// Values and operands read.
-    pub(crate) puts_in: u64,
-    /// Deletions read.
-    pub(crate) deletes_in: u64,
-    /// Bytes read.
-    pub(crate) bytes_in: u64,
-    /// Values and operands kept.
-    pub(crate) puts_out: u64,
-    /// Deletions kept.
-    pub(crate) deletes_out: u64,
-    /// Bytes kept.
-    pub(crate) bytes_out: u64,
-    /// Values and operands dropped: a newer version hides them from everybody, or has them in it.
-    pub(crate) puts_dropped: u64,
-    /// Deletions dropped: hidden, or with nothing left to hide.
-    pub(crate) deletes_dropped: u64,
-    /// Values whose seqno became 0.
-    pub(crate) seqnos_zeroed: u64,
-}
-
-impl CompactionStats {
-    /// Entries read.
-    pub(crate) fn entries_in(&self) -> u64 {
-        self.puts_in + self.deletes_in
-    }
-
-    /// Entries kept.
-    #[cfg(test)]
-    pub(crate) fn entries_out(&self) -> u64 {
-        self.puts_out + self.deletes_out
-    }
-
-    /// Entries dropped.
-    pub(crate) fn entries_dropped(&self) -> u64 {
-        self.puts_dropped + self.deletes_dropped
-    }
 }
 
 /// What `pull` does first.
@@ -122,6 +88,8 @@ pub(crate) struct CompactionIter<I, B> {
     key: Vec<u8>,
     /// False until the first key.
     has_key: bool,
+    /// No entry of the current user key was examined before.
+    is_newest: bool,
     /// The trailer of the entry examined last, of the current user key.
     last_trailer: u64,
     /// The stratum of the newest entry examined that hides others of it.
@@ -131,6 +99,7 @@ pub(crate) struct CompactionIter<I, B> {
     /// A deletion that is kept only if an older value of the key is.
     pending_delete: Option<u64>,
     merging: Option<Merging>,
+    filter: Option<ActiveFilter>,
     /// Operands of the current user key that are in nothing given out yet, and their trailers.
     operands: Operands,
     trailers: Vec<u64>,
@@ -171,11 +140,13 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
             resume: Resume::Examine,
             key: Vec::new(),
             has_key: false,
+            is_newest: false,
             last_trailer: 0,
             hiding_stratum: None,
             is_bottommost: None,
             pending_delete: None,
             merging: None,
+            filter: None,
             operands: Operands::default(),
             trailers: Vec::new(),
             ready: VecDeque::new(),
@@ -191,6 +162,11 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
     pub(crate) fn with_merging(mut self, merging: Option<Merging>) -> CompactionIter<I, B> {
         self.merging = merging;
         self
+    }
+
+    /// Entries are filtered by `filter`. To be called before the first pull.
+    pub(crate) fn filter_by(&mut self, filter: Option<ActiveFilter>) {
+        self.filter = filter;
     }
 
     /// Stands before the first entry within bounds.
@@ -309,9 +285,36 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
             if above_visible {
                 return Ok(Some(self.emit_input(trailer)));
             }
-            self.operands.push_older(self.input.value());
+            let decision = self.filter_operand(seqno)?;
+            match decision {
+                Decision::Keep => self.operands.push_older(self.input.value()),
+                Decision::Change(operand) => self.operands.push_older(&operand),
+                Decision::Remove => {
+                    self.count_dropped(says);
+                    return Ok(None);
+                }
+            }
             self.trailers.push(trailer);
             return Ok(None);
+        }
+        let (mut says, mut trailer) = (says, trailer);
+        if self.filter.is_some() && self.is_newest && says == Visible::Value && !above_visible {
+            match self.filter_value(seqno)? {
+                Decision::Keep => {}
+                Decision::Change(value) => {
+                    self.hiding_stratum = Some(stratum);
+                    self.resume = Resume::Advance;
+                    let trailer = self.put_trailer(stratum);
+                    return Ok(Some(self.emit_made(trailer, value)));
+                }
+                Decision::Remove => {
+                    // From here on it is a deletion.
+                    self.stats.puts_in -= 1;
+                    self.stats.deletes_in += 1;
+                    says = Visible::Deleted;
+                    trailer = key::pack(seqno, ValueKind::Delete);
+                }
+            }
         }
         self.hiding_stratum = if above_visible { None } else { Some(stratum) };
 
@@ -335,6 +338,18 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
             return Ok(Some(emitted));
         }
         Ok(Some(self.emit_put(stratum)))
+    }
+
+    /// What becomes of the value under the cursor.
+    fn filter_value(&mut self, seqno: SeqNo) -> Result<Decision> {
+        let Some(filter) = &mut self.filter else { return Ok(Decision::Keep) };
+        filter.value(seqno, key::user_key(&self.key), self.input.value())
+    }
+
+    /// What becomes of the operand under the cursor.
+    fn filter_operand(&mut self, seqno: SeqNo) -> Result<Decision> {
+        let Some(filter) = &mut self.filter else { return Ok(Decision::Keep) };
+        filter.operand(seqno, key::user_key(&self.key), self.input.value())
     }
 
     /// The operands in hand and the entry under the cursor, of `trailer`, which is the next one and
@@ -437,7 +452,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         let user_key = key::user_key(self.input.key());
         let current = key::user_key(&self.key);
         match if self.has_key { current.cmp(user_key) } else { Ordering::Less } {
-            Ordering::Equal if trailer < self.last_trailer => {}
+            Ordering::Equal if trailer < self.last_trailer => self.is_newest = false,
             Ordering::Equal if trailer == self.last_trailer => return Ok(false),
             Ordering::Less => {
                 self.drop_pending();
@@ -445,6 +460,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
                 self.key.extend_from_slice(key::user_key(self.input.key()));
                 self.key.extend_from_slice(&[0; TRAILER_BYTES]);
                 self.has_key = true;
+                self.is_newest = true;
                 self.hiding_stratum = None;
                 self.is_bottommost = None;
                 self.emitted_of_key = 0;
@@ -477,13 +493,20 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
 
     #[inline]
     fn emit_put(&mut self, stratum: usize) -> Pulled {
+        let trailer = self.put_trailer(stratum);
+        self.emit_input(trailer)
+    }
+
+    /// The trailer under which the value that was examined last goes on.
+    #[inline]
+    fn put_trailer(&mut self, stratum: usize) -> u64 {
         let mut trailer = self.last_trailer;
         let everybody_sees_it = stratum == 0 && !self.snapshots.is_empty();
         if everybody_sees_it && trailer >> 8 != 0 && self.ask_bottommost() {
             trailer = key::pack(SeqNo(0), ValueKind::Put);
             self.stats.seqnos_zeroed += 1;
         }
-        self.emit_input(trailer)
+        trailer
     }
 
     /// Gives out the value or operand under the cursor.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sateen_control::compaction::{CompactionPlan, EarlyEnd, Input, OutputCutter};
+use sateen_control::compaction::{CompactionPlan, CompactionReason, EarlyEnd, Input, OutputCutter};
 use sateen_control::version::{AddedTable, TableMeta, Version, VersionEdit};
 use sateen_control::{FileId, SeqNo};
 
@@ -15,6 +15,7 @@ use super::compaction_iter::{CompactionIter, CompactionStats, Pulled};
 use super::output::{Output, OutputContext};
 use super::{Step, StepBytes};
 use crate::column_family::ColumnFamilyData;
+use crate::compaction_filter::{CompactionFilterContext, FilterToBe};
 use crate::error::Result;
 use crate::key;
 use crate::manifest::version_set::Counters;
@@ -69,6 +70,8 @@ pub(crate) struct CompactionJob {
     /// Keeps the inputs from being reclaimed.
     _version: Arc<Version>,
     input: Option<Merged>,
+    /// Made in the first step: it is the user's code, and may take its time.
+    filter: Option<FilterToBe>,
     cutter: OutputCutter,
     /// Where it may end before its time, once it is to.
     finish_early: Option<EarlyEnd>,
@@ -89,6 +92,8 @@ pub(crate) struct CompactionContext {
     pub(crate) tables: Arc<TableCache>,
     pub(crate) read: TableIterOptions,
     pub(crate) snapshots: Vec<SeqNo>,
+    /// The newest that somebody holds.
+    pub(crate) newest_snapshot: Option<SeqNo>,
     pub(crate) version: Arc<Version>,
 }
 
@@ -111,6 +116,7 @@ impl CompactionJob {
         let buffer_bytes = chunks_bytes + super::output::BUFFER_BYTES;
         let mut below = plan.keys_below();
         let bottommost: Bottommost = Box::new(move |user_key| !below.may_contain(user_key));
+        let filter = filter_to_be(&family, &plan, &context);
         let input = (!runs.is_empty()).then(|| {
             CompactionIter::new(
                 MergingIter::new(runs),
@@ -126,6 +132,7 @@ impl CompactionJob {
             plan,
             _version: context.version,
             input,
+            filter,
             finish_early: None,
             output: Output::new(context.output),
             to_open: Some(0),
@@ -147,6 +154,9 @@ impl CompactionJob {
         let Some(mut input) = self.input.take() else {
             return self.finish(0, self.plan.edit());
         };
+        if let Some(filter) = self.filter.take() {
+            input.filter_by(filter.create()?);
+        }
         let chunk_bytes = (bytes / CHUNKS_OF_STEP).max(CHUNK_BYTES_MIN);
         self.chunk_bytes
             .store(usize::try_from(chunk_bytes).unwrap_or(usize::MAX), Ordering::Relaxed);
@@ -245,4 +255,28 @@ impl CompactionJob {
         self.input = None;
         self.output.abandon();
     }
+}
+
+/// What makes the filter of a compaction by `plan`, if its column family has any.
+fn filter_to_be(
+    family: &ColumnFamilyData,
+    plan: &CompactionPlan,
+    context: &CompactionContext,
+) -> Option<FilterToBe> {
+    let filtering = family.options().compaction_filter.clone()?;
+    let runs = context.version.levels().iter().flat_map(|level| level.runs());
+    let tables: usize = runs.map(|run| run.len()).sum();
+    let taken: usize = plan.inputs().map(|input| input.tables.len()).sum();
+    let manual = [CompactionReason::Manual, CompactionReason::ManualBottommost];
+    Some(FilterToBe {
+        filtering,
+        context: CompactionFilterContext {
+            is_full_compaction: taken == tables,
+            is_manual_compaction: manual.contains(&plan.reason),
+            column_family: family.whole(),
+            output_level: plan.output_level,
+        },
+        level: plan.start_level(),
+        newest_snapshot: context.newest_snapshot,
+    })
 }

@@ -457,16 +457,17 @@ impl DbCore {
                 let installed = self.install_result(&mut job, *edit);
                 self.metrics.timeline.end_install(watch, id, job.class());
                 let result = if installed.is_ok() { JobResult::Done } else { JobResult::Failed };
-                self.finish_job(id, moved, &job, installed.as_ref().ok(), result);
-                if let Err(error) = installed {
-                    self.job_failed(&error);
+                // First: who waits for the job asks why it failed.
+                if let Err(error) = &installed {
+                    self.job_failed(error);
                 }
+                self.finish_job(id, moved, &job, installed.as_ref().ok(), result);
                 self.driver.chores.poke();
             }
             Err(error) => {
                 job.abandon();
-                self.finish_job(id, StepBytes::default(), &job, None, JobResult::Failed);
                 self.job_failed(&error);
+                self.finish_job(id, StepBytes::default(), &job, None, JobResult::Failed);
             }
         }
     }

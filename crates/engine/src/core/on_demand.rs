@@ -83,7 +83,9 @@ impl DbCore {
             let all: Vec<_> = family.trees().cloned().collect();
             self.flush_inner(&all, true)?;
         }
-        let bottommost = control::bottommost(options.rewrite_last_level);
+        // A filter is to be asked about all of it, and that is what it is done for.
+        let filters = family.options().compaction_filter.is_some();
+        let bottommost = control::bottommost(options.rewrite_last_level || filters);
         let request = |cf| {
             let (begin, end) = (begin.map(UserKey::from), end.map(UserKey::from));
             self.driver.request(self.now(), options.wait, |request| Event::CompactRange {
@@ -95,7 +97,14 @@ impl DbCore {
             })
         };
         let trees = family.trees_between(begin, end);
-        let requests: Vec<_> = trees.map(|tree| request(tree.id())).collect();
+        let requests = trees.map(|tree| {
+            // A flush that is done may not have told of it yet: without its tables control would
+            // take them for younger than the request.
+            let version = tree.super_version().version.clone();
+            self.driver.report(self.now(), Event::VersionInstalled { version });
+            request(tree.id())
+        });
+        let requests: Vec<_> = requests.collect();
         if !options.wait {
             return Ok(());
         }

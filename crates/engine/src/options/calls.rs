@@ -100,7 +100,8 @@ pub struct CompactRangeOptions {
     /// Flush the memtables first, so that what was just written takes part. Default: true.
     pub flush: bool,
     /// Rewrite tables of the last level, too, which have nothing to merge with: their deleted
-    /// entries and old compression go. Default: false. RocksDB: `bottommost_level_compaction`.
+    /// entries and old compression go. Default: false, but where there is a compaction filter they
+    /// always are. RocksDB: `bottommost_level_compaction`.
     pub rewrite_last_level: bool,
 }
 

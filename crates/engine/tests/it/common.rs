@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use sateen::vfs::{MemVfs, Vfs};
 use sateen::{
-    ColumnFamily, ColumnFamilyOptions, CompactRangeOptions, CompactionStyle, Db, MergeOperator,
-    Merging, Options, ReadOptions,
+    ColumnFamily, ColumnFamilyOptions, CompactRangeOptions, CompactionStyle, Db, Decision,
+    Filtering, MergeOperator, Merging, Options, ReadOptions,
 };
 
 /// A column family's contents.
@@ -67,6 +67,37 @@ pub(crate) fn appending_late() -> Merging {
         }
     }
     Merging::new(Late)
+}
+
+/// Whether the compaction filter of these tests has anything to say about `key`. Operands are not
+/// for such keys: what they make would tell whether the filter was there before.
+pub(crate) fn is_decided(key: &[u8]) -> bool {
+    key.last().is_some_and(|last| last % 4 == 3)
+}
+
+/// What that filter leaves of a value; the same of what it has left.
+pub(crate) fn decided(key: &[u8], value: &[u8]) -> Option<Vec<u8>> {
+    match deciding_about(key, value) {
+        Decision::Keep => Some(value.to_vec()),
+        Decision::Change(value) => Some(value),
+        Decision::Remove => None,
+    }
+}
+
+fn deciding_about(key: &[u8], value: &[u8]) -> Decision {
+    match value.split_first() {
+        Some((first, _)) if is_decided(key) && first % 3 == 0 => Decision::Remove,
+        Some((first, rest)) if is_decided(key) && first % 3 == 1 => {
+            // What is left of it is kept.
+            Decision::Change([b"\x02!", rest].concat())
+        }
+        _ => Decision::Keep,
+    }
+}
+
+/// Removes some values, and replaces others.
+pub(crate) fn deciding() -> Filtering {
+    Filtering::by("decide", |_level, key, value| deciding_about(key, value))
 }
 
 /// Everything so small that a few hundred writes go through flushes, several levels and manifests.

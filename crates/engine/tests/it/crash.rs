@@ -8,7 +8,8 @@ use sateen::vfs::{CrashChoice, MemVfs, Recording};
 use sateen::{Db, Options, ReadOptions, WalMode, WriteBatch, WriteOptions};
 
 use crate::common::{
-    Contents, Random, appended, appending, as_vfs, assert_sound, read_all, small, tiny,
+    Contents, Random, appended, appending, as_vfs, assert_sound, decided, deciding, is_decided,
+    read_all, small, tiny,
 };
 
 const MARK: &[u8] = b"~commit";
@@ -17,7 +18,7 @@ const OTHER: &str = "other";
 /// What was done, and what it promised.
 struct Run {
     recording: Recording,
-    /// The contents of both families after so many commits.
+    /// The contents of both families after so many commits, as compactions that filter leave them.
     states: Vec<[Contents; 2]>,
     /// (operations of the file system, commits that survive any crash from there on).
     promised: Vec<(usize, usize)>,
@@ -36,7 +37,10 @@ enum What {
 
 fn apply(state: &mut [Contents; 2], family: usize, key: Vec<u8>, what: What) {
     match what {
-        What::Put(value) => state[family].insert(key, value),
+        What::Put(value) => match decided(&key, &value) {
+            Some(value) => state[family].insert(key, value),
+            None => state[family].remove(&key),
+        },
         What::Delete | What::SingleDelete => state[family].remove(&key),
         What::Merge(operand) => {
             let value = appended(state[family].get(&key).map(Vec::as_slice), &operand);
@@ -74,7 +78,7 @@ fn workload(seed: u64, options: &Options, commits: usize) -> Run {
             let what = match random.below(12) {
                 0..2 => What::Delete,
                 2 => What::SingleDelete,
-                3..6 => What::Merge(fill),
+                3..6 if !is_decided(&key) => What::Merge(fill),
                 _ => What::Put(fill),
             };
             match (&what, family) {
@@ -160,8 +164,14 @@ impl Run {
         );
         let expected = &self.states[commits];
         let family = db.default_column_family();
-        assert_same(&read_all(&db, &family, &latest), &expected[0], what);
-        assert_same(&read_all(&db, &other, &latest), &expected[1], what);
+        let settled = |family| {
+            let found = read_all(&db, family, &latest).into_iter();
+            found
+                .filter_map(|(key, value)| decided(&key, &value).map(|value| (key, value)))
+                .collect()
+        };
+        assert_same(&settled(&family), &expected[0], what);
+        assert_same(&settled(&other), &expected[1], what);
         assert_sound(&db);
         for i in 0..10 {
             db.put(format!("after{i}"), "crash").unwrap();
@@ -312,6 +322,14 @@ fn another_profile_after_the_crash() {
     for (seed, (before, after)) in (10..).zip(pairs) {
         println!("{before}, then {after}");
         crash_and_open(seed, &small(before, 4 << 10), &small(after, 4 << 10));
+    }
+}
+
+#[test]
+fn compaction_filters() {
+    for (seed, mut options) in [(20, tiny()), (21, small("triad-silk", 4 << 10))] {
+        options.column_family.compaction_filter = Some(deciding());
+        crash(seed, &options);
     }
 }
 

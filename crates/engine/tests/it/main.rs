@@ -7,6 +7,7 @@ mod common;
 mod concurrency;
 mod corrupt;
 mod crash;
+mod filter;
 mod full_disk;
 mod fuzz_corpus;
 mod kill;

@@ -6,6 +6,7 @@
 //! from `sets::FIXED` on a random one), `SATEEN_META_OPS=<n>` changes the number of operations.
 
 mod act;
+mod look;
 mod model;
 mod ops;
 mod sets;

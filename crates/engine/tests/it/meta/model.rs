@@ -4,13 +4,15 @@
 //! Commits are numbered from 1. At the *base* (the last moment at which everything was durable)
 //! only one version of each key is left; commits since are kept whole, so that what a crash left
 //! can be recognised as one of the states that the durability contract allows.
+//!
+//! Where compactions filter, both are held against each other as if they had come to everything.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sateen::Regions;
 
-use crate::common::appended;
+use crate::common::{appended, decided, is_decided};
 
 /// A value. Versions share it.
 pub(crate) type Value = Arc<[u8]>;
@@ -28,14 +30,27 @@ pub(crate) enum What {
 }
 
 impl What {
-    /// The value after it, of a key that had `before`.
-    fn after(&self, before: Option<&Value>) -> Option<Value> {
+    /// The value after it, of `key`, which had `before`.
+    fn after(&self, key: &[u8], before: Option<&Value>) -> Option<Value> {
         match self {
-            What::Put(value) => Some(value.clone()),
+            What::Put(value) => settled(key, value.clone()),
             What::Delete | What::SingleDelete => None,
             What::Merge(operand) => Some(appended(before.map(|value| &**value), operand).into()),
         }
     }
+
+    /// The same, if it may be done to `key`.
+    pub(crate) fn of(self, key: &[u8]) -> What {
+        match self {
+            What::Merge(operand) if is_decided(key) => What::Put(operand),
+            what => what,
+        }
+    }
+}
+
+/// What compactions leave of a value.
+pub(crate) fn settled(key: &[u8], value: Value) -> Option<Value> {
+    if is_decided(key) { decided(key, &value).map(Value::from) } else { Some(value) }
 }
 
 /// One change of a key.
@@ -99,7 +114,7 @@ impl Model {
             let Some(family) = self.families.get_mut(&change.family) else { continue };
             let versions = family.history.entry(change.key.clone()).or_default();
             let before = versions.last().and_then(|(_, value)| value.as_ref());
-            let after = change.what.after(before);
+            let after = change.what.after(&change.key, before);
             if versions.last().is_some_and(|last| last.0 == number) {
                 versions.pop();
             }
@@ -344,7 +359,7 @@ impl<'a> Diff<'a> {
         for change in model.commits[at].changes.iter().filter(|change| part.holds(change)) {
             let found = self.found.get(&change.key);
             let before = self.state.remove(&*change.key);
-            let after = change.what.after(before.as_ref());
+            let after = change.what.after(&change.key, before.as_ref());
             self.differing -= usize::from(before.as_ref() != found);
             self.differing += usize::from(after.as_ref() != found);
             if let Some(after) = after {

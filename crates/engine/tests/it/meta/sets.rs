@@ -7,7 +7,7 @@ use sateen::{
     WalRecovery, WriteController,
 };
 
-use crate::common::{Random, appending, appending_late, small, tiny};
+use crate::common::{Random, appending, appending_late, deciding, small, tiny};
 
 /// How many fixed sets there are.
 pub(crate) const FIXED: usize = 57;
@@ -267,6 +267,7 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
     };
     let operator = if number.is_multiple_of(3) { appending_late() } else { appending() };
     options.column_family.merge_operator = Some(operator);
+    options.column_family.compaction_filter = (number % 4 == 1).then(deciding);
     (name, options)
 }
 
@@ -287,6 +288,7 @@ pub(crate) fn random(random: &mut Random) -> Options {
     let mut options = random_shape(random);
     let operator = if random.one_in(3) { appending_late() } else { appending() };
     options.column_family.merge_operator = Some(operator);
+    options.column_family.compaction_filter = random.one_in(2).then(deciding);
     options
 }
 

@@ -10,7 +10,7 @@ use sateen::{
     WalMode, WriteOptions,
 };
 
-use super::model::{Change, Model, Value, View, What};
+use super::model::{Change, Model, Value, View, What, settled};
 use super::ops;
 use crate::common::{Random, open_arranged};
 
@@ -145,6 +145,7 @@ impl World {
         what: What,
         options: &WriteOptions,
     ) {
+        let what = what.of(&key);
         let change = Change { family: family.id(), key: key.clone(), what: what.clone() };
         let plain = family.id() == 0 && *options == WriteOptions::default();
         self.write(vec![change], options, |db| match &what {
@@ -161,7 +162,7 @@ impl World {
 
     // ---- reading -------------------------------------------------------------------------------
 
-    /// All of a column family, forwards; backwards must say the same.
+    /// All of a column family, forwards; backwards must say the same. As compactions leave it.
     pub(super) fn read(db: &Db, family: &ColumnFamily, options: &ReadOptions) -> Result<View> {
         let mut iter = db.iter_cf(family, options)?;
         let mut forwards = Vec::new();
@@ -183,7 +184,9 @@ impl World {
         iter.status()?;
         assert_eq!(left, 0, "backwards shows less than forwards");
         assert!(forwards.is_sorted_by(|a, b| a.0 < b.0), "keys ascend");
-        Ok(forwards.into_iter().collect())
+        let settled =
+            |(key, value): (Vec<u8>, Value)| settled(&key, value).map(|value| (key, value));
+        Ok(forwards.into_iter().filter_map(settled).collect())
     }
 
     /// Reads `family` at `at` as a whole and compares.

@@ -71,6 +71,7 @@ impl World {
                 3 | 4 => What::Merge(ops::value(random)),
                 _ => What::Put(ops::value(random)),
             };
+            let what = what.of(&key);
             match &what {
                 What::Put(value) => batch.put_cf(&family, &key, value).unwrap(),
                 What::Delete => batch.delete_cf(&family, &key).unwrap(),

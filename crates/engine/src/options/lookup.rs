@@ -1,0 +1,41 @@
+//! Finding options by name, in lists of them too, and the errors of what is not found or not taken.
+
+use super::define::OptionInfo;
+use super::text;
+use crate::error::{Error, Result};
+
+/// The entries of a list of options. One without `=` has an error for its value.
+pub(super) fn entries(list: &str) -> impl Iterator<Item = (&str, Result<&str>)> {
+    let lines = list.lines().map(str::trim).filter(|line| !line.starts_with(['#', '[']));
+    let entries = lines.flat_map(|line| line.split(';')).map(str::trim);
+    entries.filter(|entry| !entry.is_empty()).map(|entry| match entry.split_once('=') {
+        Some((name, value)) => (name.trim(), Ok(value.trim())),
+        None => {
+            let text = format!("option {entry:?} has no value: write {entry}=<value>");
+            (entry, Err(Error::InvalidArgument(text)))
+        }
+    })
+}
+
+/// The option of that name, by ours or RocksDB's.
+pub(super) fn find(
+    mut among: impl Iterator<Item = &'static OptionInfo> + Clone,
+    name: &str,
+) -> Result<&'static OptionInfo> {
+    let all = among.clone();
+    among.find(|info| info.name == name || info.rocksdb == Some(name)).ok_or_else(|| {
+        let names = all.flat_map(|info| [Some(info.name), info.rocksdb]).flatten();
+        let nearest = names.min_by_key(|known| text::edit_distance(name, known)).unwrap_or("");
+        Error::InvalidArgument(format!("unknown option {name:?}; the nearest is {nearest:?}"))
+    })
+}
+
+pub(super) fn bad_value(info: &OptionInfo, value: &str) -> Error {
+    let OptionInfo { name, accepts, .. } = info;
+    Error::InvalidArgument(format!("option {name} does not take {value:?}: it takes {accepts}"))
+}
+
+pub(super) fn fixed(info: &OptionInfo) -> Error {
+    let text = "cannot be changed while the database is open: set it when opening";
+    Error::InvalidArgument(format!("option {} {text}", info.name))
+}
