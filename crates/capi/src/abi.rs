@@ -8,6 +8,22 @@ use sateen::Error;
 /// Where a function leaves its error: null, or a place that is null or has a text from `malloc`.
 pub type ErrPtr = *mut *mut c_char;
 
+/// Bytes that something else owns, as some functions return them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Slice {
+    /// Where they begin; may be null if there are none.
+    pub data: *const c_char,
+    /// How many there are.
+    pub size: usize,
+}
+
+impl Default for Slice {
+    fn default() -> Slice {
+        Slice { data: std::ptr::null(), size: 0 }
+    }
+}
+
 /// The bytes at `data`; none if it is null.
 ///
 /// # Safety

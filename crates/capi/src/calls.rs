@@ -6,13 +6,16 @@ use sateen::{CompactRangeOptions, FlushOptions, ReadOptions, Snapshot, WriteOpti
 
 use crate::abi::{bytes, free, give, quiet};
 use crate::db::rocksdb_t;
+use crate::settings::{Settings, keeps};
 
 macro_rules! handles {
     ($($(#[$doc:meta])* $handle:ident($inner:ty): $create:ident, $destroy:ident;)*) => { $(
         $(#[$doc])*
         #[derive(Default)]
         #[expect(non_camel_case_types, reason = "RocksDB's name")]
-        pub struct $handle(pub(crate) $inner);
+        pub struct $handle(pub(crate) $inner, Settings);
+
+        keeps!($handle: 1);
 
         /// Makes them, with their defaults.
         #[unsafe(no_mangle)]
@@ -70,30 +73,15 @@ setters! {
     /// `low_priority`.
     rocksdb_writeoptions_set_low_pri(rocksdb_writeoptions_t, low: c_uchar)
         |options| options.low_priority = low != 0;
-    /// Accepted: checksums are always verified.
-    rocksdb_readoptions_set_verify_checksums(rocksdb_readoptions_t, _verify: c_uchar)
-        |_options| {};
     /// `fill_cache`.
     rocksdb_readoptions_set_fill_cache(rocksdb_readoptions_t, fill: c_uchar)
         |options| options.fill_cache = fill != 0;
     /// `readahead_bytes`.
     rocksdb_readoptions_set_readahead_size(rocksdb_readoptions_t, bytes: usize)
         |options| options.readahead_bytes = bytes as u64;
-    /// Accepted: iterators always have the order of all keys.
-    rocksdb_readoptions_set_total_order_seek(rocksdb_readoptions_t, _total: c_uchar) |_options| {};
-    /// Accepted; there is no counterpart.
-    rocksdb_readoptions_set_pin_data(rocksdb_readoptions_t, _pin: c_uchar) |_options| {};
-    /// Accepted; there is no counterpart.
-    rocksdb_readoptions_set_async_io(rocksdb_readoptions_t, _async: c_uchar) |_options| {};
-    /// Accepted: files are always given back in the background.
-    rocksdb_readoptions_set_background_purge_on_iterator_cleanup(
-        rocksdb_readoptions_t, _background: c_uchar) |_options| {};
     /// `wait`.
     rocksdb_flushoptions_set_wait(rocksdb_flushoptions_t, wait: c_uchar)
         |options| options.wait = wait != 0;
-    /// Accepted; there is no counterpart.
-    rocksdb_compactoptions_set_exclusive_manual_compaction(
-        rocksdb_compactoptions_t, _exclusive: c_uchar) |_options| {};
     /// `rewrite_last_level`, if 2 (force) or 3.
     rocksdb_compactoptions_set_bottommost_level_compaction(
         rocksdb_compactoptions_t, when: c_uchar) |options| options.rewrite_last_level = when >= 2;

@@ -1,6 +1,6 @@
 //! Sateen behind the names of RocksDB's C header: a program that links `librocksdb` can be linked
-//! with `libsateen_rocksdb` instead. `include/rocksdb/c.h` declares what there is; what is missing,
-//! and what each option becomes, is in `docs/c_abi.md`.
+//! with `libsateen_rocksdb` instead. `include/rocksdb/c.h` declares what there is; what each option
+//! becomes is in `docs/c_abi.md`. What is declared and not there yet is in `stubs`.
 //!
 //! What must stay true, in every function here:
 //! - no panic reaches C: [`abi::guard`] is around everything that can fail;
@@ -24,5 +24,7 @@ pub mod families;
 pub mod iter;
 pub mod merge;
 pub mod options;
+mod settings;
+mod stubs;
 pub mod table_options;
 pub mod upkeep;

@@ -7,12 +7,16 @@ use sateen::{Compression, Error, Options};
 
 use crate::abi::{ErrPtr, free, give, guard, missing, text};
 use crate::merge::rocksdb_mergeoperator_t;
+use crate::settings::{Settings, keeps};
 use crate::table_options::rocksdb_block_based_table_options_t;
 
-/// Options, all of a column family's among them, and the first value that was refused.
+/// Options, all of a column family's among them, the first value that was refused, and
+/// what has no counterpart.
 #[derive(Clone)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
-pub struct rocksdb_options_t(pub(crate) Options, Option<Error>);
+pub struct rocksdb_options_t(pub(crate) Options, Option<Error>, Settings);
+
+keeps!(rocksdb_options_t: 2);
 
 impl rocksdb_options_t {
     /// Sets an option by name. A value that cannot be is told when a database is opened with it.
@@ -54,7 +58,8 @@ pub(crate) unsafe fn change(
 /// Makes options: Sateen's defaults, but a database that does not exist is not made.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_options_create() -> *mut rocksdb_options_t {
-    give(rocksdb_options_t(Options { create_if_missing: false, ..Options::default() }, None))
+    let options = Options { create_if_missing: false, ..Options::default() };
+    give(rocksdb_options_t(options, None, Settings::default()))
 }
 
 /// Frees options. Databases that were opened with them go on.
@@ -166,38 +171,6 @@ setters! {
     /// `direct_io_for_flush_and_compaction`.
     rocksdb_options_set_use_direct_io_for_flush_and_compaction(c_uchar)
         "direct_io_for_flush_and_compaction";
-}
-
-macro_rules! accepted {
-    ($($function:ident($type:ty);)*) => { $(
-        /// Accepted; there is no counterpart.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $function(_options: *mut rocksdb_options_t, _value: $type) {}
-    )* };
-}
-
-accepted! {
-    rocksdb_options_set_paranoid_checks(c_uchar);
-    rocksdb_options_set_use_fsync(c_int);
-    rocksdb_options_set_bytes_per_sync(u64);
-    rocksdb_options_set_keep_log_file_num(usize);
-    rocksdb_options_set_max_log_file_size(usize);
-    rocksdb_options_set_log_file_time_to_roll(usize);
-    rocksdb_options_set_recycle_log_file_num(usize);
-    rocksdb_options_set_info_log_level(c_int);
-    rocksdb_options_set_stats_dump_period_sec(std::ffi::c_uint);
-    rocksdb_options_set_table_cache_numshardbits(c_int);
-    rocksdb_options_set_advise_random_on_open(c_uchar);
-    rocksdb_options_set_max_successive_merges(usize);
-    rocksdb_options_set_max_subcompactions(u32);
-    rocksdb_options_set_skip_stats_update_on_db_open(c_uchar);
-    rocksdb_options_set_allow_concurrent_memtable_write(c_uchar);
-    rocksdb_options_set_enable_pipelined_write(c_uchar);
-    rocksdb_options_set_unordered_write(c_uchar);
-    rocksdb_options_set_use_adaptive_mutex(c_uchar);
-    rocksdb_options_set_optimize_filters_for_hits(c_int);
-    rocksdb_options_set_delete_obsolete_files_period_micros(u64);
-    rocksdb_options_set_max_file_opening_threads(c_int);
 }
 
 /// Files that may be open; -1: as many as there are.

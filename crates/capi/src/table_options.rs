@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sateen::Options;
 
 use crate::abi::{free, give};
+use crate::settings::{Settings, keeps};
 
 /// A block cache: so far a size, which each database that is opened with it takes for its own.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
@@ -27,7 +28,10 @@ pub struct rocksdb_block_based_table_options_t {
     cache: Option<rocksdb_cache_t>,
     no_cache: bool,
     filter_bits: u32,
+    kept: Settings,
 }
+
+keeps!(rocksdb_block_based_table_options_t: kept);
 
 impl rocksdb_block_based_table_options_t {
     /// Puts them into `options`. RocksDB's defaults count for what was not said: blocks of 4 KiB, a
@@ -90,15 +94,6 @@ setters! {
     /// No block cache.
     rocksdb_block_based_options_set_no_block_cache(none: c_uchar)
         |options| options.no_cache = none != 0;
-    /// Accepted; there is no counterpart.
-    rocksdb_block_based_options_set_format_version(_version: c_int) |_options| {};
-    /// Accepted; there is no counterpart.
-    rocksdb_block_based_options_set_index_type(_kind: c_int) |_options| {};
-    /// Accepted; there is no counterpart.
-    rocksdb_block_based_options_set_cache_index_and_filter_blocks(_cached: c_uchar) |_options| {};
-    /// Accepted; there is no counterpart.
-    rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache(_pinned: c_uchar)
-        |_options| {};
 }
 
 /// The block cache; null for none of the caller's.

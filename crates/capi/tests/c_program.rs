@@ -1,6 +1,8 @@
 //! C programs that are compiled against the header and linked with the library.
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
+use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -48,13 +50,21 @@ fn compactions_filter() {
     run("compaction");
 }
 
+/// A program that is to find the library which it was linked with: cargo's path comes before that,
+/// and may lead to an older one.
+fn command(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_remove("LD_LIBRARY_PATH");
+    command
+}
+
 /// Runs the program `name`, which says that all is well.
 fn run(name: &str) {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join(name);
     let source = here(&format!("tests/c/{name}.c"));
     build(&["cc", "-std=c99", "-D_DEFAULT_SOURCE"], &source, &program);
-    let output = Command::new(&program).arg(directory.path()).output().unwrap();
+    let output = command(&program).arg(directory.path()).output().unwrap();
     assert!(
         output.status.success() && output.stdout == b"all is well\n",
         "{}: {}",
@@ -63,38 +73,83 @@ fn run(name: &str) {
     );
 }
 
-/// The names that the header declares.
-fn declared() -> Vec<String> {
-    let header = std::fs::read_to_string(here("include/rocksdb/c.h")).unwrap();
-    let code = header.split("typedef struct").last().unwrap();
-    let words = code.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '('));
-    let names = words.filter_map(|word| {
-        let (name, _) = word.split_once('(')?;
-        name.starts_with("rocksdb_").then(|| name.to_owned())
-    });
-    names.collect()
+/// The text of the headers, those that others include after them.
+fn headers() -> Vec<(PathBuf, String)> {
+    let parts = std::fs::read_dir(here("include/rocksdb/c")).unwrap();
+    let parts = parts.map(|entry| entry.unwrap().path());
+    let all = parts.chain([here("include/rocksdb/c.h")]);
+    all.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
 }
 
-#[test]
-fn every_function_of_the_header_links() {
+/// The names that the headers declare.
+fn declared() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for (_, text) in headers() {
+        let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '('));
+        names.extend(words.filter_map(|word| {
+            let (name, _) = word.split_once('(')?;
+            name.starts_with("rocksdb_").then(|| name.to_owned())
+        }));
+    }
+    names
+}
+
+/// The names that RocksDB's libraries export.
+fn listed() -> BTreeSet<String> {
+    let list = std::fs::read_to_string(here("names.txt")).unwrap();
+    let lines = list.lines().filter(|line| !line.starts_with('#'));
+    lines.flat_map(str::split_whitespace).map(|name| format!("rocksdb_{name}")).collect()
+}
+
+/// Builds and runs a program that has the address of each function.
+fn all_link(compiler: &[&str], head: &str, names: &BTreeSet<String>) {
     let directory = tempfile::tempdir().unwrap();
-    let names = declared();
-    assert!(names.len() > 180, "{}", names.len());
     let addresses: Vec<String> =
         names.iter().map(|name| format!("    (function)&{name},\n")).collect();
     let source = directory.path().join("all.c");
     let text = format!(
-        "#include \"rocksdb/c.h\"\ntypedef void (*function)(void);\nfunction all[] = {{\n{}}};\n\
-         int main(void) {{ return all[0] == 0; }}\n",
+        "{head}typedef void (*function)(void);\nfunction all[] = {{\n{}}};\n\
+         int main(void) {{\n\
+         for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++) if (!all[i]) return 1;\n\
+         return 0;\n}}\n",
         addresses.concat()
     );
     std::fs::write(&source, text).unwrap();
     let program = directory.path().join("all");
-    build(&["cc", "-std=c99"], &source, &program);
-    assert!(Command::new(&program).status().unwrap().success());
+    build(compiler, &source, &program);
+    assert!(command(&program).status().unwrap().success());
 }
 
-/// What the sources export, the header declares.
+#[test]
+fn every_function_of_the_header_links() {
+    let names = declared();
+    assert!(names.len() > 1700, "{}", names.len());
+    let head = "#include \"rocksdb/c.h\"\n";
+    all_link(&["cc", "-std=c99", "-pedantic"], head, &names);
+    all_link(&["c++", "-std=c++17", "-x", "c++"], head, &names);
+}
+
+#[test]
+fn every_function_of_rocksdb_links() {
+    let names = listed();
+    assert!(names.len() > 1750, "{}", names.len());
+    let head: String = names.iter().map(|name| format!("extern void {name}(void);\n")).collect();
+    all_link(&["cc", "-std=c99"], &head, &names);
+}
+
+/// Each header can be included by itself.
+#[test]
+fn every_header_stands_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    for (path, _) in headers() {
+        let source = directory.path().join("one.c");
+        let text = format!("#include \"{}\"\nint main(void) {{ return 0; }}\n", path.display());
+        std::fs::write(&source, text).unwrap();
+        build(&["cc", "-std=c99"], &source, &directory.path().join("one"));
+    }
+}
+
+/// What the sources export, the headers declare.
 #[test]
 fn every_function_is_in_the_header() {
     let names = declared();
@@ -102,7 +157,19 @@ fn every_function_is_in_the_header() {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
         let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
         for word in words.filter(|word| word.starts_with("rocksdb_") && !word.ends_with("_t")) {
-            assert!(names.iter().any(|name| name == word), "{word} is not in the header");
+            assert!(names.contains(word), "{word} is not in the header");
         }
     }
+}
+
+#[test]
+fn what_is_not_there_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("absent");
+    build(&["cc", "-std=c99"], &here("tests/c/absent.c"), &program);
+    let output = command(&program).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "all is well\n");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said, "libsateen_rocksdb: Not implemented: rocksdb_walfilter_create\n");
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT));
 }

@@ -1,0 +1,94 @@
+//! Writes the functions of RocksDB's C interface that the sources do not have yet, so that every
+//! program links: `stubs.rs`, from the headers in `include/`, the list in `names.txt` and the
+//! values in `defaults.txt`. What a source names outside of comments is there and gets none.
+//!
+//! `SATEEN_SONAME` is the name that programs remember the library by; `scripts/install-capi` sets
+//! it.
+
+#[path = "build/declaration.rs"]
+mod declaration;
+#[path = "build/stub.rs"]
+mod stub;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+use declaration::declarations;
+use stub::Known;
+
+fn main() -> io::Result<()> {
+    for input in ["build.rs", "build", "src", "include", "names.txt", "defaults.txt"] {
+        println!("cargo::rerun-if-changed={input}");
+    }
+    println!("cargo::rerun-if-env-changed=SATEEN_SONAME");
+    if let Ok(name) = env::var("SATEEN_SONAME") {
+        println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{name}");
+    }
+    let there = words_of(&code_below(Path::new("src"))?);
+    let mut headers = String::new();
+    for path in files_below(Path::new("include"))? {
+        headers.push_str(&fs::read_to_string(path)?);
+    }
+    let defaults = defaults(&fs::read_to_string("defaults.txt")?);
+    let known = Known { there: &there, defaults: &defaults };
+    let declared = declarations(&headers);
+    let mut out = String::new();
+    for declaration in declared.values().filter(|it| !there.contains(&it.name)) {
+        out.push_str(&known.stub(declaration));
+    }
+    for name in names(&fs::read_to_string("names.txt")?) {
+        if !there.contains(&name) && !declared.contains_key(&name) {
+            out.push_str(&stub::of_unknown(&name));
+        }
+    }
+    let handles = known.handles(declared.values(), &out);
+    out.push_str(&handles);
+    let directory = env::var_os("OUT_DIR").map(PathBuf::from).ok_or(io::ErrorKind::NotFound)?;
+    fs::write(directory.join("stubs.rs"), out)
+}
+
+/// All names in the list, with their prefix.
+fn names(list: &str) -> Vec<String> {
+    let lines = list.lines().filter(|line| !line.starts_with('#'));
+    lines.flat_map(str::split_whitespace).map(|name| format!("rocksdb_{name}")).collect()
+}
+
+fn defaults(list: &str) -> BTreeMap<String, String> {
+    let lines = list.lines().filter(|line| !line.starts_with('#'));
+    let pairs = lines.filter_map(|line| line.split_once(' '));
+    pairs.map(|(name, value)| (format!("rocksdb_{name}"), value.to_owned())).collect()
+}
+
+fn files_below(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(files_below(&path)?);
+        } else {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The sources without their comments.
+fn code_below(directory: &Path) -> io::Result<String> {
+    let mut code = String::new();
+    for path in files_below(directory)? {
+        let text = fs::read_to_string(path)?;
+        let lines = text.lines().map(|line| line.split("//").next().unwrap_or(""));
+        lines.for_each(|line| {
+            code.push_str(line);
+            code.push('\n');
+        });
+    }
+    Ok(code)
+}
+
+fn words_of(code: &str) -> BTreeSet<String> {
+    let words = code.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    words.filter(|word| word.starts_with("rocksdb_")).map(str::to_owned).collect()
+}

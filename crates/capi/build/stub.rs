@@ -1,0 +1,146 @@
+//! What stands for a function that is not there yet. Options take values and give them back; what
+//! is freed is freed; the rest says that it is not there: through `errptr`, or by ending the
+//! program where there is none, since nothing it could return would be true.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use crate::declaration::{Declaration, Type};
+
+pub(crate) struct Known<'a> {
+    /// What the sources name.
+    pub(crate) there: &'a BTreeSet<String>,
+    /// What getters return if nothing was set; zero if it is not here.
+    pub(crate) defaults: &'a BTreeMap<String, String>,
+}
+
+impl Known<'_> {
+    /// A function of that declaration.
+    pub(crate) fn stub(&self, declaration: &Declaration) -> String {
+        let Declaration { name, returns, parameters } = declaration;
+        let body = self.body(declaration);
+        let mut text = format!("#[unsafe(no_mangle)]\nunsafe extern \"C\" fn {name}(");
+        for (nth, parameter) in parameters.iter().enumerate() {
+            let _never = write!(text, "p{nth}: {}, ", parameter.rust());
+        }
+        if *returns != Type::Nothing {
+            let _never = writeln!(text, ") -> {} {{", returns.rust());
+        } else {
+            text.push_str(") {\n");
+        }
+        if body.contains("unsafe {") {
+            text.push_str("    // SAFETY: the contract of the library.\n");
+        }
+        format!("{text}    {body}\n}}\n")
+    }
+
+    fn body(&self, declaration: &Declaration) -> String {
+        let Declaration { name, returns, parameters } = declaration;
+        if let Some(nth) = parameters.iter().position(|it| *it == Type::Error) {
+            return format!("unsafe {{ told(p{nth}, {name:?}) }};\n    {}", nothing(returns));
+        }
+        match (returns, parameters.as_slice()) {
+            (Type::Handle(made), []) if self.is_plain(made) && name.ends_with("_create") => {
+                "give(Settings::default()).cast()".into()
+            }
+            (Type::Nothing, [Type::Handle(freed)]) if name.ends_with("_destroy") => {
+                if self.is_plain(freed) {
+                    "unsafe { free(p0.cast::<Settings>()) }".into()
+                } else {
+                    // There is no way to one of them.
+                    String::new()
+                }
+            }
+            (Type::Nothing, [Type::Handle(handle), Type::Number(_) | Type::Text])
+                if of_options(handle) && key(name).is_some() =>
+            {
+                format!("unsafe {{ put::<{handle}, _>(p0, {:?}, p1) }}", key(name).unwrap_or(""))
+            }
+            (Type::Number(_) | Type::Text, [Type::Handle(handle)])
+                if of_options(handle) && key(name).is_some() =>
+            {
+                self.getter(name, returns, handle)
+            }
+            (Type::Nothing, [Type::Handle(handle), rest @ ..])
+                if of_options(handle) && accepts(name) && !rest.contains(&Type::Callback) =>
+            {
+                String::new()
+            }
+            _ => format!("absent({name:?})"),
+        }
+    }
+
+    fn getter(&self, name: &str, returns: &Type, handle: &str) -> String {
+        let key = key(name).unwrap_or("");
+        match returns {
+            Type::Number(number) => {
+                let default = self.defaults.get(name).map_or("0", String::as_str);
+                let default = match *number {
+                    "bool" => (default != "0").to_string(),
+                    "f64" => format!("{:?}", default.parse::<f64>().unwrap_or(0.0)),
+                    _ => default.to_owned(),
+                };
+                format!("unsafe {{ got::<{handle}, _>(p0, {key:?}, {default}) }}")
+            }
+            Type::Text => {
+                format!("unsafe {{ got::<{handle}, _>(p0, {key:?}, std::ptr::null()) }}")
+            }
+            _ => format!("absent({name:?})"),
+        }
+    }
+
+    /// True if the sources do not have that type: then it is nothing but values that were set.
+    fn is_plain(&self, handle: &str) -> bool {
+        of_options(handle) && !self.there.contains(handle)
+    }
+
+    /// The handles of `stubs` that are nothing but values.
+    pub(crate) fn handles<'a>(
+        &self,
+        all: impl Iterator<Item = &'a Declaration>,
+        stubs: &str,
+    ) -> String {
+        let types =
+            all.flat_map(|declaration| declaration.parameters.iter().chain([&declaration.returns]));
+        let names: BTreeSet<&str> = types
+            .filter_map(|what| match what {
+                Type::Handle(name) if self.is_plain(name) => Some(name.as_str()),
+                _ => None,
+            })
+            .collect();
+        let used = names.iter().filter(|name| stubs.contains(&format!("::<{name}, ")));
+        used.map(|name| format!("type {name} = Settings;\n")).collect()
+    }
+}
+
+/// A function whose parameters nobody has told of.
+pub(crate) fn of_unknown(name: &str) -> String {
+    format!("#[unsafe(no_mangle)]\nunsafe extern \"C\" fn {name}() {{ absent({name:?}) }}\n")
+}
+
+/// True for handles that hold values which functions set and get.
+fn of_options(handle: &str) -> bool {
+    handle.contains("options")
+}
+
+/// What a setter or getter sets or gets.
+fn key(name: &str) -> Option<&str> {
+    ["_set_", "_get_"].iter().find_map(|middle| name.split_once(middle)).map(|(_, key)| key)
+}
+
+/// Functions on options that have nothing to say when they do nothing.
+fn accepts(name: &str) -> bool {
+    key(name).is_some() || name.contains("_clear_")
+}
+
+fn nothing(what: &Type) -> &'static str {
+    match what {
+        Type::Nothing => "",
+        Type::Number("bool") => "false",
+        Type::Number("f64") => "0.0",
+        Type::Number(_) => "0",
+        Type::Slice => "Slice::default()",
+        Type::Text => "std::ptr::null()",
+        _ => "std::ptr::null_mut()",
+    }
+}

@@ -1,0 +1,221 @@
+/* Reading options of a database and its column families. */
+#ifndef SATEEN_ROCKSDB_C_OPTIONS_GET_H
+#define SATEEN_ROCKSDB_C_OPTIONS_GET_H
+
+#include "rocksdb/c/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+void rocksdb_options_calculate_sst_write_lifetime_hint_set_add(rocksdb_options_t* options,
+    int compaction_style);
+void rocksdb_options_calculate_sst_write_lifetime_hint_set_clear(rocksdb_options_t* options);
+unsigned char rocksdb_options_calculate_sst_write_lifetime_hint_set_contains(
+    rocksdb_options_t* options, int compaction_style);
+size_t rocksdb_options_calculate_sst_write_lifetime_hint_set_count(rocksdb_options_t* options);
+void rocksdb_options_calculate_sst_write_lifetime_hint_set_remove(rocksdb_options_t* options,
+    int compaction_style);
+uint64_t rocksdb_options_get_WAL_size_limit_MB(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_WAL_ttl_seconds(rocksdb_options_t* options);
+int rocksdb_options_get_access_hint_on_compaction_start(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_advise_random_on_open(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_allow_2pc(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_allow_concurrent_memtable_write(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_allow_data_in_errors(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_allow_fallocate(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_allow_ingest_behind(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_allow_mmap_reads(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_allow_mmap_writes(rocksdb_options_t* options);
+size_t rocksdb_options_get_arena_block_size(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_async_wal_precreate(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_atomic_flush(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_avoid_flush_during_recovery(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_avoid_flush_during_shutdown(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_avoid_unnecessary_blocking_io(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_background_close_inactive_wals(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_best_efforts_recovery(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_bgerror_resume_retry_interval(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_blob_compaction_readahead_size(rocksdb_options_t* options);
+int rocksdb_options_get_blob_compression_type(rocksdb_options_t* options);
+uint32_t rocksdb_options_get_blob_direct_write_partitions(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_blob_file_size(rocksdb_options_t* options);
+int rocksdb_options_get_blob_file_starting_level(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_blob_file_writable_file_max_buffer_size(rocksdb_options_t* options);
+double rocksdb_options_get_blob_gc_age_cutoff(rocksdb_options_t* options);
+double rocksdb_options_get_blob_gc_force_threshold(rocksdb_options_t* options);
+uint8_t rocksdb_options_get_block_protection_bytes_per_key(rocksdb_options_t* options);
+uint32_t rocksdb_options_get_bloom_locality(rocksdb_options_t* options);
+int rocksdb_options_get_bottommost_compression(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_bottommost_compression_options_use_zstd_dict_trainer(
+    rocksdb_options_t* options);
+uint32_t rocksdb_options_get_bottommost_file_compaction_delay(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_bytes_per_sync(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_cf_allow_ingest_behind(rocksdb_options_t* options);
+int rocksdb_options_get_compaction_pri(rocksdb_options_t* options);
+size_t rocksdb_options_get_compaction_readahead_size(rocksdb_options_t* options);
+int rocksdb_options_get_compaction_style(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_compaction_verify_record_count(rocksdb_options_t* options);
+int rocksdb_options_get_compression(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_compression_options_max_dict_buffer_bytes(rocksdb_options_t* options);
+int rocksdb_options_get_compression_options_parallel_threads(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_compression_options_use_zstd_dict_trainer(
+    rocksdb_options_t* options);
+int rocksdb_options_get_compression_options_zstd_max_train_bytes(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_create_if_missing(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_create_missing_column_families(rocksdb_options_t* options);
+const char* rocksdb_options_get_daily_offpeak_time_utc(rocksdb_options_t* options, size_t* size);
+const char* rocksdb_options_get_db_host_id(rocksdb_options_t* options, size_t* size);
+const char* rocksdb_options_get_db_log_dir(rocksdb_options_t* options, size_t* size);
+size_t rocksdb_options_get_db_write_buffer_size(rocksdb_options_t* options);
+int rocksdb_options_get_default_temperature(rocksdb_options_t* options);
+int rocksdb_options_get_default_write_temperature(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_delayed_write_rate(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_delete_obsolete_files_period_micros(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_disable_auto_compactions(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_disallow_memtable_writes(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_dump_malloc_stats(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_enable_blob_direct_write(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_enable_blob_files(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_enable_blob_gc(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_enable_pipelined_write(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_enable_thread_tracking(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_enable_write_thread_adaptive_yield(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_enforce_single_del_contracts(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_enforce_write_buffer_manager_during_recovery(
+    rocksdb_options_t* options);
+unsigned char rocksdb_options_get_error_if_exists(rocksdb_options_t* options);
+double rocksdb_options_get_experimental_mempurge_threshold(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_fast_sst_open(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_flush_verify_memtable_count(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_follower_catchup_retry_count(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_follower_catchup_retry_wait_ms(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_follower_refresh_catchup_period_ms(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_force_consistency_checks(rocksdb_options_t* options);
+size_t rocksdb_options_get_hard_pending_compaction_bytes_limit(rocksdb_options_t* options);
+rocksdb_logger_t* rocksdb_options_get_info_log(rocksdb_options_t* options);
+int rocksdb_options_get_info_log_level(rocksdb_options_t* options);
+size_t rocksdb_options_get_inplace_update_num_locks(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_inplace_update_support(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_is_fd_close_on_exec(rocksdb_options_t* options);
+size_t rocksdb_options_get_keep_log_file_num(rocksdb_options_t* options);
+int rocksdb_options_get_last_level_temperature(rocksdb_options_t* options);
+int rocksdb_options_get_level0_file_num_compaction_trigger(rocksdb_options_t* options);
+int rocksdb_options_get_level0_slowdown_writes_trigger(rocksdb_options_t* options);
+int rocksdb_options_get_level0_stop_writes_trigger(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_level_compaction_dynamic_level_bytes(rocksdb_options_t* options);
+size_t rocksdb_options_get_log_file_time_to_roll(rocksdb_options_t* options);
+size_t rocksdb_options_get_log_readahead_size(rocksdb_options_t* options);
+int rocksdb_options_get_lowest_used_cache_tier(rocksdb_options_t* options);
+size_t rocksdb_options_get_manifest_preallocation_size(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_manual_wal_flush(rocksdb_options_t* options);
+int rocksdb_options_get_max_background_compactions(rocksdb_options_t* options);
+int rocksdb_options_get_max_background_flushes(rocksdb_options_t* options);
+int rocksdb_options_get_max_background_jobs(rocksdb_options_t* options);
+int rocksdb_options_get_max_bgerror_resume_count(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_max_bytes_for_level_base(rocksdb_options_t* options);
+double rocksdb_options_get_max_bytes_for_level_multiplier(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_max_compaction_bytes(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_max_compaction_trigger_wakeup_seconds(rocksdb_options_t* options);
+int rocksdb_options_get_max_file_opening_threads(rocksdb_options_t* options);
+size_t rocksdb_options_get_max_log_file_size(rocksdb_options_t* options);
+size_t rocksdb_options_get_max_manifest_file_size(rocksdb_options_t* options);
+int rocksdb_options_get_max_manifest_space_amp_pct(rocksdb_options_t* options);
+int rocksdb_options_get_max_open_files(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_max_sequential_skip_in_iterations(rocksdb_options_t* options);
+uint32_t rocksdb_options_get_max_subcompactions(rocksdb_options_t* options);
+size_t rocksdb_options_get_max_successive_merges(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_max_total_wal_size(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_max_write_batch_group_size_bytes(rocksdb_options_t* options);
+int rocksdb_options_get_max_write_buffer_number(rocksdb_options_t* options);
+int rocksdb_options_get_max_write_buffer_number_to_maintain(rocksdb_options_t* options);
+int64_t rocksdb_options_get_max_write_buffer_size_to_maintain(rocksdb_options_t* options);
+uint32_t rocksdb_options_get_memtable_avg_op_scan_flush_trigger(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_memtable_batch_lookup_optimization(rocksdb_options_t* options);
+size_t rocksdb_options_get_memtable_huge_page_size(rocksdb_options_t* options);
+uint32_t rocksdb_options_get_memtable_max_range_deletions(rocksdb_options_t* options);
+uint32_t rocksdb_options_get_memtable_op_scan_flush_trigger(rocksdb_options_t* options);
+double rocksdb_options_get_memtable_prefix_bloom_size_ratio(rocksdb_options_t* options);
+uint32_t rocksdb_options_get_memtable_protection_bytes_per_key(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_memtable_verify_per_key_checksum_on_seek(
+    rocksdb_options_t* options);
+unsigned char rocksdb_options_get_memtable_whole_key_filtering(rocksdb_options_t* options);
+int rocksdb_options_get_metadata_write_temperature(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_min_blob_size(rocksdb_options_t* options);
+uint32_t rocksdb_options_get_min_tombstones_for_range_conversion(rocksdb_options_t* options);
+int rocksdb_options_get_min_write_buffer_number_to_merge(rocksdb_options_t* options);
+int rocksdb_options_get_num_levels(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_open_files_async(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_optimize_filters_for_hits(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_optimize_manifest_for_recovery(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_paranoid_checks(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_paranoid_file_checks(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_paranoid_memory_checks(rocksdb_options_t* options);
+int rocksdb_options_get_periodic_compaction_phase_recovery_percent(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_periodic_compaction_seconds(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_persist_stats_to_disk(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_persist_user_defined_timestamps(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_preclude_last_level_data_seconds(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_prefix_seek_opt_in_only(rocksdb_options_t* options);
+int rocksdb_options_get_prepopulate_blob_cache(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_preserve_internal_time_seconds(rocksdb_options_t* options);
+int rocksdb_options_get_read_io_executor_threads(rocksdb_options_t* options);
+double rocksdb_options_get_read_triggered_compaction_threshold(rocksdb_options_t* options);
+size_t rocksdb_options_get_recycle_log_file_num(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_remote_compaction_manifest_floor(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_report_bg_io_stats(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_reuse_manifest_on_open(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_sample_for_compression(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_skip_checking_sst_file_sizes_on_db_open(
+    rocksdb_options_t* options);
+unsigned char rocksdb_options_get_skip_stats_update_on_db_open(rocksdb_options_t* options);
+size_t rocksdb_options_get_soft_pending_compaction_bytes_limit(rocksdb_options_t* options);
+int rocksdb_options_get_statistics_level(rocksdb_options_t* options);
+unsigned int rocksdb_options_get_stats_dump_period_sec(rocksdb_options_t* options);
+size_t rocksdb_options_get_stats_history_buffer_size(rocksdb_options_t* options);
+unsigned int rocksdb_options_get_stats_persist_period_sec(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_strict_bytes_per_sync(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_strict_max_successive_merges(rocksdb_options_t* options);
+int rocksdb_options_get_table_cache_numshardbits(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_target_file_size_base(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_target_file_size_is_upper_bound(rocksdb_options_t* options);
+int rocksdb_options_get_target_file_size_multiplier(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_track_and_verify_wals(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_track_and_verify_wals_in_manifest(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_ttl(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_two_write_queues(rocksdb_options_t* options);
+uint32_t rocksdb_options_get_uncache_aggressiveness(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_unordered_write(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_use_adaptive_mutex(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_use_direct_io_for_compaction_reads(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_use_direct_io_for_flush_and_compaction(
+    rocksdb_options_t* options);
+unsigned char rocksdb_options_get_use_direct_reads(rocksdb_options_t* options);
+int rocksdb_options_get_use_fsync(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_use_session_tmp_dir_for_remote_compaction(
+    rocksdb_options_t* options);
+unsigned char rocksdb_options_get_verify_manifest_content_on_close(rocksdb_options_t* options);
+int rocksdb_options_get_verify_output_flags(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_verify_sst_unique_id_in_manifest(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_wal_bytes_per_sync(rocksdb_options_t* options);
+int rocksdb_options_get_wal_compression(rocksdb_options_t* options);
+const char* rocksdb_options_get_wal_dir(rocksdb_options_t* options, size_t* size);
+int rocksdb_options_get_wal_recovery_mode(rocksdb_options_t* options);
+int rocksdb_options_get_wal_write_temperature(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_writable_file_max_buffer_size(rocksdb_options_t* options);
+size_t rocksdb_options_get_write_buffer_size(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_write_dbid_to_manifest(rocksdb_options_t* options);
+unsigned char rocksdb_options_get_write_identity_file(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_write_thread_max_yield_usec(rocksdb_options_t* options);
+uint64_t rocksdb_options_get_write_thread_slow_yield_usec(rocksdb_options_t* options);
+void rocksdb_options_statistics_get_histogram_data(rocksdb_options_t* options,
+    uint32_t histogram_type, rocksdb_statistics_histogram_data_t* data);
+char* rocksdb_options_statistics_get_string(rocksdb_options_t* options);
+uint64_t rocksdb_options_statistics_get_ticker_count(rocksdb_options_t* options,
+    uint32_t ticker_type);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,101 @@
+//! Values of options that have no counterpart: kept with the handle, so that getters return what
+//! setters were given.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_char};
+
+/// Values by the names of their options.
+#[derive(Clone, Default)]
+pub(crate) struct Settings(BTreeMap<&'static str, Kept>);
+
+#[derive(Clone)]
+enum Kept {
+    Bits(u64),
+    Text(CString),
+}
+
+/// A handle with such values.
+pub(crate) trait Keeps {
+    /// Them.
+    fn settings(&mut self) -> &mut Settings;
+}
+
+impl Keeps for Settings {
+    fn settings(&mut self) -> &mut Settings {
+        self
+    }
+}
+
+/// Handles and the field that has their values.
+macro_rules! keeps {
+    ($($handle:ty: $field:tt),* $(,)?) => { $(
+        impl crate::settings::Keeps for $handle {
+            fn settings(&mut self) -> &mut crate::settings::Settings {
+                &mut self.$field
+            }
+        }
+    )* };
+}
+pub(crate) use keeps;
+
+/// What C sets and gets.
+pub(crate) trait Setting: Sized {
+    /// Keeps it in `settings`.
+    fn put(self, settings: &mut Settings, key: &'static str);
+    /// What was kept; none if nothing was.
+    fn get(settings: &Settings, key: &str) -> Option<Self>;
+}
+
+macro_rules! numbers {
+    ($($number:ty: $to:expr, $from:expr;)*) => { $(
+        impl Setting for $number {
+            fn put(self, settings: &mut Settings, key: &'static str) {
+                let to: fn($number) -> u64 = $to;
+                settings.0.insert(key, Kept::Bits(to(self)));
+            }
+
+            fn get(settings: &Settings, key: &str) -> Option<Self> {
+                let from: fn(u64) -> $number = $from;
+                match settings.0.get(key)? {
+                    Kept::Bits(bits) => Some(from(*bits)),
+                    Kept::Text(_) => None,
+                }
+            }
+        }
+    )* };
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "what was put in comes out")]
+mod of_numbers {
+    use super::{Kept, Setting, Settings};
+
+    numbers! {
+        bool: u64::from, |bits| bits != 0;
+        u8: u64::from, |bits| bits as u8;
+        i8: |value| i64::from(value).cast_unsigned(), |bits| bits as i8;
+        u32: u64::from, |bits| bits as u32;
+        i32: |value| i64::from(value).cast_unsigned(), |bits| bits as i32;
+        u64: |value| value, |bits| bits;
+        i64: i64::cast_unsigned, u64::cast_signed;
+        usize: |value| value as u64, |bits| bits as usize;
+        f64: f64::to_bits, f64::from_bits;
+    }
+}
+
+impl Setting for *const c_char {
+    fn put(self, settings: &mut Settings, key: &'static str) {
+        if self.is_null() {
+            settings.0.remove(key);
+        } else {
+            // SAFETY: a text that a setter is given ends with a zero.
+            settings.0.insert(key, Kept::Text(unsafe { CStr::from_ptr(self) }.to_owned()));
+        }
+    }
+
+    fn get(settings: &Settings, key: &str) -> Option<Self> {
+        match settings.0.get(key)? {
+            Kept::Text(text) => Some(text.as_ptr()),
+            Kept::Bits(_) => None,
+        }
+    }
+}
