@@ -1,8 +1,8 @@
 //! Write batches.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int};
 
-use sateen::{ValueKind, WriteBatch};
+use sateen::WriteBatch;
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, missing, quiet};
 use crate::families::rocksdb_column_family_handle_t;
@@ -11,7 +11,7 @@ use crate::families::rocksdb_column_family_handle_t;
 #[derive(Default)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_writebatch_t {
-    batch: WriteBatch,
+    pub(crate) batch: WriteBatch,
     refused: Option<sateen::Error>,
 }
 
@@ -26,6 +26,19 @@ impl rocksdb_writebatch_t {
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_writebatch_create() -> *mut rocksdb_writebatch_t {
     give(rocksdb_writebatch_t::default())
+}
+
+/// Makes an empty batch with room for so many bytes. The other parameters have no counterpart.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_writebatch_create_with_params(
+    reserved_bytes: usize,
+    _max_bytes: usize,
+    _protection_bytes_per_key: usize,
+    _timestamp_size: usize,
+) -> *mut rocksdb_writebatch_t {
+    // Room is a hint: one that nothing can fulfil must not end the program.
+    let batch = WriteBatch::with_capacity(reserved_bytes.min(64 << 20));
+    give(rocksdb_writebatch_t { batch, refused: None })
 }
 
 /// A batch of the bytes of another one's `rocksdb_writebatch_data`.
@@ -87,7 +100,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_data(
 }
 
 /// Adds to a batch; what it cannot take is told when it is written.
-unsafe fn add(
+pub(crate) unsafe fn add(
     batch: *mut rocksdb_writebatch_t,
     act: impl FnOnce(&mut WriteBatch) -> sateen::Result<()>,
 ) {
@@ -140,37 +153,6 @@ writes! {
     rocksdb_writebatch_delete rocksdb_writebatch_delete_cf (key key_length) delete delete_cf;
     rocksdb_writebatch_singledelete rocksdb_writebatch_singledelete_cf
         (key key_length) single_delete single_delete_cf;
-}
-
-/// Calls back for each put and each delete of the default column family, in order.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_writebatch_iterate(
-    batch: *mut rocksdb_writebatch_t,
-    state: *mut c_void,
-    put: Option<unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize)>,
-    deleted: Option<unsafe extern "C" fn(*mut c_void, *const c_char, usize)>,
-) {
-    // SAFETY: the contract of the module.
-    let Some(batch) = (unsafe { batch.as_ref() }) else { return };
-    for entry in batch.batch.iter().filter(|entry| entry.column_family.0 == 0) {
-        let (key, key_length) = (entry.key.as_ptr().cast(), entry.key.len());
-        match entry.kind {
-            ValueKind::Put => {
-                if let Some(put) = put {
-                    let (value, value_length) = (entry.value.as_ptr().cast(), entry.value.len());
-                    // SAFETY: given with this state; the bytes live as long as the call.
-                    unsafe { put(state, key, key_length, value, value_length) };
-                }
-            }
-            ValueKind::Delete | ValueKind::SingleDelete => {
-                if let Some(deleted) = deleted {
-                    // SAFETY: as above.
-                    unsafe { deleted(state, key, key_length) };
-                }
-            }
-            _ => {}
-        }
-    }
 }
 
 /// Remembers this state.

@@ -43,7 +43,7 @@ unsafe fn write_options(options: *const rocksdb_writeoptions_t) -> WriteOptions 
     unsafe { options.as_ref() }.map(|options| options.0.clone()).unwrap_or_default()
 }
 
-unsafe fn read_options(options: *const rocksdb_readoptions_t) -> ReadOptions {
+pub(crate) unsafe fn read_options(options: *const rocksdb_readoptions_t) -> ReadOptions {
     // SAFETY: the contract of the module.
     unsafe { options.as_ref() }.map(|options| options.0.clone()).unwrap_or_default()
 }
@@ -240,7 +240,7 @@ pub unsafe extern "C" fn rocksdb_get_cf(
 
 /// A value that was found, kept in memory until this is freed.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
-pub struct rocksdb_pinnableslice_t(PinnedSlice);
+pub struct rocksdb_pinnableslice_t(pub(crate) PinnedSlice);
 
 /// The value of a key without a copy of it; null if there is none.
 #[unsafe(no_mangle)]

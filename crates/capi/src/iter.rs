@@ -3,16 +3,34 @@
 use std::ffi::{c_char, c_uchar};
 use std::ptr::null;
 
-use sateen::Iter;
+use sateen::{ColumnFamily, Db, Iter, ReadOptions};
 
-use crate::abi::{ErrPtr, bytes, free, give, quiet, set_error, status};
+use crate::abi::{ErrPtr, Slice, bytes, free, give, guard, missing, quiet, set_error, status};
 use crate::calls::rocksdb_readoptions_t;
 use crate::db::rocksdb_t;
 use crate::families::rocksdb_column_family_handle_t;
 
-/// An iterator, or why there is none.
+/// An iterator, or why there is none, and what it was made of.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
-pub struct rocksdb_iterator_t(sateen::Result<Iter>);
+pub struct rocksdb_iterator_t {
+    iter: sateen::Result<Iter>,
+    db: Db,
+    family: ColumnFamily,
+    options: ReadOptions,
+}
+
+impl rocksdb_iterator_t {
+    /// An iterator that could be made.
+    pub(crate) fn open(
+        db: &Db,
+        family: &ColumnFamily,
+        options: &ReadOptions,
+    ) -> sateen::Result<rocksdb_iterator_t> {
+        let iter = Ok(db.iter_cf(family, options)?);
+        let (db, family, options) = (db.clone(), family.clone(), options.clone());
+        Ok(rocksdb_iterator_t { iter, db, family, options })
+    }
+}
 
 /// An iterator over the default column family.
 #[unsafe(no_mangle)]
@@ -36,11 +54,10 @@ pub unsafe extern "C" fn rocksdb_create_iterator_cf(
         let (db, options, family) = unsafe { (db.as_ref(), options.as_ref(), family.as_ref()) };
         let Some(db) = db else { return std::ptr::null_mut() };
         let options = options.map(|options| options.0.clone()).unwrap_or_default();
-        let opened = match family {
-            Some(family) => db.db.iter_cf(&family.0, &options),
-            None => db.db.iter(&options),
-        };
-        give(rocksdb_iterator_t(opened))
+        let family =
+            family.map_or_else(|| db.db.default_column_family(), |family| family.0.clone());
+        let iter = db.db.iter_cf(&family, &options);
+        give(rocksdb_iterator_t { iter, db: db.db.clone(), family, options })
     })
 }
 
@@ -58,7 +75,7 @@ unsafe fn with<T>(
     act: impl FnOnce(&mut Iter) -> T,
 ) -> T {
     // SAFETY: the contract of the module.
-    match unsafe { iter.as_mut() }.map(|iter| &mut iter.0) {
+    match unsafe { iter.as_mut() }.map(|iter| &mut iter.iter) {
         Some(Ok(iter)) => quiet(default, || act(iter)),
         _ => default,
     }
@@ -144,7 +161,7 @@ pub unsafe extern "C" fn rocksdb_iter_value(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_get_error(iter: *const rocksdb_iterator_t, errptr: ErrPtr) {
     // SAFETY: the contract of the module.
-    let error = match unsafe { iter.as_ref() }.map(|iter| &iter.0) {
+    let error = match unsafe { iter.as_ref() }.map(|iter| &iter.iter) {
         Some(Ok(iter)) => iter.status().err(),
         Some(Err(error)) => Some(error.clone()),
         None => None,
@@ -152,5 +169,37 @@ pub unsafe extern "C" fn rocksdb_iter_get_error(iter: *const rocksdb_iterator_t,
     if let Some(error) = error {
         // SAFETY: the contract of the module.
         unsafe { set_error(errptr, &status(&error)) };
+    }
+}
+
+/// The key as a slice; lives until the next move.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_iter_key_slice(iter: *const rocksdb_iterator_t) -> Slice {
+    let mut size = 0;
+    // SAFETY: the contract of the module.
+    let data = unsafe { rocksdb_iter_key(iter, &raw mut size) };
+    Slice { data, size }
+}
+
+/// The value as a slice; lives until the next move.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_iter_value_slice(iter: *const rocksdb_iterator_t) -> Slice {
+    let mut size = 0;
+    // SAFETY: the contract of the module.
+    let data = unsafe { rocksdb_iter_value(iter, &raw mut size) };
+    Slice { data, size }
+}
+
+/// Shows what is there now, even if it was made at a snapshot. It stands nowhere then: seek.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_iter_refresh(iter: *const rocksdb_iterator_t, errptr: ErrPtr) {
+    // SAFETY: the contract of the module; who calls this has the iterator for itself.
+    unsafe {
+        guard(errptr, (), || {
+            let iter = iter.cast_mut().as_mut().ok_or_else(|| missing("the iterator"))?;
+            iter.options.snapshot = None;
+            iter.iter = Ok(iter.db.iter_cf(&iter.family, &iter.options)?);
+            Ok(())
+        });
     }
 }

@@ -17,6 +17,7 @@
 
 pub mod abi;
 pub mod batch;
+pub mod batch_parts;
 pub mod calls;
 pub mod compaction_filter;
 pub mod db;
@@ -24,6 +25,7 @@ pub mod families;
 pub mod iter;
 pub mod merge;
 pub mod options;
+pub mod reads;
 mod settings;
 mod stubs;
 pub mod table_options;

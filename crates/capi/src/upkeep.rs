@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_uchar};
 use std::ptr::null_mut;
 
-use sateen::{Db, FlushOptions};
+use sateen::{CompactRangeOptions, Db, FlushOptions};
 
 use crate::abi::{
     ErrPtr, bytes, free, give, guard, malloc_copy, missing, nth_bytes, quiet, set_error, status,
@@ -238,6 +238,100 @@ pub unsafe extern "C" fn rocksdb_flush_cf(
         });
     }
 }
+
+/// Stores what memory holds of several column families.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_flush_cfs(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_flushoptions_t,
+    families: *mut *mut Family,
+    count: c_int,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, (), || {
+            let db = the(db)?;
+            let wait = options.as_ref().is_none_or(|options| options.0.wait);
+            let count = usize::try_from(count).unwrap_or(0);
+            let families: Vec<_> = (0..count).map(|nth| of(db, *families.add(nth))).collect();
+            // All are begun before one is waited for.
+            for wait in [false, true].into_iter().take(1 + usize::from(wait)) {
+                let options = FlushOptions { wait };
+                families.iter().try_for_each(|family| db.flush_cf(family, &options))?;
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Says that a range of the default column family would better be compacted soon.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_suggest_compact_range(
+    db: *mut rocksdb_t,
+    begin: *const c_char,
+    begin_length: usize,
+    end: *const c_char,
+    end_length: usize,
+    errptr: ErrPtr,
+) {
+    let family = null_mut();
+    // SAFETY: the contract of the module.
+    unsafe {
+        rocksdb_suggest_compact_range_cf(db, family, begin, begin_length, end, end_length, errptr);
+    }
+}
+
+/// The same of a column family: it is compacted in the background.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_suggest_compact_range_cf(
+    db: *mut rocksdb_t,
+    family: *mut Family,
+    begin: *const c_char,
+    begin_length: usize,
+    end: *const c_char,
+    end_length: usize,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, (), || {
+            let db = the(db)?;
+            let options = CompactRangeOptions { wait: false, ..CompactRangeOptions::default() };
+            let key = |key: *const c_char, length| (!key.is_null()).then(|| bytes(key, length));
+            let (begin, end) = (key(begin, begin_length), key(end, end_length));
+            db.compact_range(&of(db, family), begin, end, &options)
+        });
+    }
+}
+
+/// Reads everything and says what does not verify.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_verify_checksum(db: *mut rocksdb_t, errptr: ErrPtr) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, (), || {
+            // The first of what is wrong is the error, though the check itself went well.
+            let report = the(db)?.check(&mut |_, _| ())?;
+            report.problems.into_iter().next().map_or(Ok(()), Err)
+        });
+    }
+}
+
+/// The same; the options of reading have no effect.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_verify_checksum_with_options(
+    db: *mut rocksdb_t,
+    _options: *const crate::calls::rocksdb_readoptions_t,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe { rocksdb_verify_checksum(db, errptr) };
+}
+
+/// Accepted: closing a database ends its background work within a step.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_cancel_all_background_work(_db: *mut rocksdb_t, _wait: c_uchar) {}
 
 /// Syncs the log, if `sync`: it is always written.
 #[unsafe(no_mangle)]

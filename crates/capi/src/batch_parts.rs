@@ -1,0 +1,187 @@
+//! What a batch is put together of, and what is in it.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use sateen::{BatchEntry, ValueKind};
+
+use crate::abi::{ErrPtr, guard, missing};
+use crate::batch::{add, rocksdb_writebatch_t};
+use crate::families::rocksdb_column_family_handle_t;
+
+type Batch = rocksdb_writebatch_t;
+type Family = rocksdb_column_family_handle_t;
+
+/// The pieces of `count` byte strings, one after the other.
+unsafe fn joined(count: c_int, data: *const *const c_char, lengths: *const usize) -> Vec<u8> {
+    let count = usize::try_from(count).unwrap_or(0);
+    // SAFETY: the contract of the module.
+    let parts = (0..count).map(|nth| unsafe { crate::abi::nth_bytes(data, lengths, nth) });
+    parts.flatten().copied().collect()
+}
+
+macro_rules! of_parts {
+    ($($function:ident $of_family:ident ($($count:ident $data:ident $lengths:ident)*)
+        $act:ident $act_cf:ident;)*) => { $(
+        /// Adds it, for the default column family, of pieces that are put together.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function(
+            batch: *mut Batch,
+            $($count: c_int, $data: *const *const c_char, $lengths: *const usize),*
+        ) {
+            // SAFETY: the contract of the module.
+            unsafe { add(batch, |batch| batch.$act($(joined($count, $data, $lengths)),*)) };
+        }
+
+        /// Adds it, for a column family, of pieces that are put together.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $of_family(
+            batch: *mut Batch,
+            family: *mut Family,
+            $($count: c_int, $data: *const *const c_char, $lengths: *const usize),*
+        ) {
+            // SAFETY: the contract of the module.
+            unsafe {
+                add(batch, |batch| match family.as_ref() {
+                    Some(family) => {
+                        batch.$act_cf(&family.0, $(joined($count, $data, $lengths)),*)
+                    }
+                    None => Err(missing("the column family")),
+                });
+            }
+        }
+    )* };
+}
+
+of_parts! {
+    rocksdb_writebatch_putv rocksdb_writebatch_putv_cf
+        (key_count keys key_lengths value_count values value_lengths) put put_cf;
+    rocksdb_writebatch_mergev rocksdb_writebatch_mergev_cf
+        (key_count keys key_lengths value_count values value_lengths) merge merge_cf;
+    rocksdb_writebatch_deletev rocksdb_writebatch_deletev_cf
+        (key_count keys key_lengths) delete delete_cf;
+}
+
+/// Accepted: nothing is written for it, and nobody is shown it.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_writebatch_put_log_data(
+    _batch: *mut Batch,
+    _blob: *const c_char,
+    _length: usize,
+) {
+}
+
+/// Nothing is wrong with a batch that this library has made.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_writebatch_verify_checksum(batch: *mut Batch, errptr: ErrPtr) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, (), || {
+            batch.as_ref().ok_or_else(|| missing("the batch"))?.checked().map(drop)
+        });
+    }
+}
+
+type Put = unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize);
+type Deleted = unsafe extern "C" fn(*mut c_void, *const c_char, usize);
+type PutCf = unsafe extern "C" fn(*mut c_void, u32, *const c_char, usize, *const c_char, usize);
+type DeletedCf = unsafe extern "C" fn(*mut c_void, u32, *const c_char, usize);
+type LogData = unsafe extern "C" fn(*mut c_void, *const c_char, usize);
+
+/// Calls `act` with each entry, in order.
+unsafe fn each(batch: *mut Batch, mut act: impl FnMut(&BatchEntry<'_>)) {
+    // SAFETY: the contract of the module.
+    if let Some(batch) = unsafe { batch.as_ref() } {
+        batch.batch.iter().for_each(|entry| act(&entry));
+    }
+}
+
+fn parts(of: &[u8]) -> (*const c_char, usize) {
+    (of.as_ptr().cast(), of.len())
+}
+
+/// Calls back for each put and each delete of the default column family, in order.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_writebatch_iterate(
+    batch: *mut Batch,
+    state: *mut c_void,
+    put: Option<Put>,
+    deleted: Option<Deleted>,
+) {
+    // SAFETY: the contract of the module.
+    unsafe { rocksdb_writebatch_iterate_ld(batch, state, put, deleted, None) };
+}
+
+/// The same; there are no log data to be told of.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_writebatch_iterate_ld(
+    batch: *mut Batch,
+    state: *mut c_void,
+    put: Option<Put>,
+    deleted: Option<Deleted>,
+    _log_data: Option<LogData>,
+) {
+    let show = |entry: &BatchEntry<'_>| {
+        let ((key, key_length), (value, value_length)) = (parts(entry.key), parts(entry.value));
+        match (entry.kind, put, deleted) {
+            _ if entry.column_family.0 != 0 => {}
+            // SAFETY: given with this state; the bytes live as long as the call.
+            (ValueKind::Put, Some(put), _) => unsafe {
+                put(state, key, key_length, value, value_length);
+            },
+            // SAFETY: as above.
+            (ValueKind::Delete | ValueKind::SingleDelete, _, Some(deleted)) => unsafe {
+                deleted(state, key, key_length);
+            },
+            _ => {}
+        }
+    };
+    // SAFETY: the contract of the module.
+    unsafe { each(batch, show) };
+}
+
+/// Calls back for each put, delete and merge, in order, with the number of its column family.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_writebatch_iterate_cf(
+    batch: *mut Batch,
+    state: *mut c_void,
+    put: Option<PutCf>,
+    deleted: Option<DeletedCf>,
+    merged: Option<PutCf>,
+) {
+    // SAFETY: the contract of the module.
+    unsafe { rocksdb_writebatch_iterate_cf_ld(batch, state, put, deleted, merged, None) };
+}
+
+/// The same; there are no log data to be told of.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_writebatch_iterate_cf_ld(
+    batch: *mut Batch,
+    state: *mut c_void,
+    put: Option<PutCf>,
+    deleted: Option<DeletedCf>,
+    merged: Option<PutCf>,
+    _log_data: Option<LogData>,
+) {
+    let show = |entry: &BatchEntry<'_>| {
+        let family = entry.column_family.0;
+        let ((key, key_length), (value, value_length)) = (parts(entry.key), parts(entry.value));
+        let of_value = match entry.kind {
+            ValueKind::Put => put,
+            ValueKind::Merge => merged,
+            _ => None,
+        };
+        match (entry.kind, of_value, deleted) {
+            // SAFETY: given with this state; the bytes live as long as the call.
+            (_, Some(act), _) => unsafe {
+                act(state, family, key, key_length, value, value_length);
+            },
+            // SAFETY: as above.
+            (ValueKind::Delete | ValueKind::SingleDelete, _, Some(deleted)) => unsafe {
+                deleted(state, family, key, key_length);
+            },
+            _ => {}
+        }
+    };
+    // SAFETY: the contract of the module.
+    unsafe { each(batch, show) };
+}

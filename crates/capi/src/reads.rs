@@ -1,0 +1,310 @@
+//! Reading many keys, or without a copy, or into the caller's memory; several iterators at once.
+
+use std::ffi::{c_char, c_uchar};
+use std::ptr::{null, null_mut};
+
+use sateen::{ColumnFamily, Db, PinnedSlice, ReadOptions};
+
+use crate::abi::{
+    ErrPtr, Slice, bytes, free, give, guard, malloc_copy, missing, nth_bytes, quiet, status,
+};
+use crate::calls::rocksdb_readoptions_t;
+use crate::db::{of, read_options, rocksdb_pinnableslice_t, rocksdb_t, the};
+use crate::families::rocksdb_column_family_handle_t;
+
+type Family = rocksdb_column_family_handle_t;
+type Found = sateen::Result<Option<PinnedSlice>>;
+
+/// The values of keys of several column families, at one moment.
+fn find(db: &Db, families: &[ColumnFamily], keys: &[&[u8]], options: &ReadOptions) -> Vec<Found> {
+    let mut options = options.clone();
+    let several = families.windows(2).any(|pair| pair[0].id() != pair[1].id());
+    if several && options.snapshot.is_none() {
+        options.snapshot = Some(db.snapshot());
+    }
+    let mut answers: Vec<Found> = keys.iter().map(|_| Ok(None)).collect();
+    let mut left: Vec<usize> = (0..keys.len()).collect();
+    while let Some(first) = left.first() {
+        let family = &families[*first];
+        let (of_it, others) =
+            left.iter().partition::<Vec<usize>, _>(|at| families[**at].id() == family.id());
+        let its_keys: Vec<&[u8]> = of_it.iter().map(|at| keys[*at]).collect();
+        let found = db.multi_get(family, &its_keys, &options);
+        for (at, answer) in of_it.into_iter().zip(found) {
+            answers[at] = answer;
+        }
+        left = others;
+    }
+    answers
+}
+
+/// Leaves the answers, each value by `value`.
+unsafe fn leave(
+    found: Vec<Found>,
+    errors: *mut *mut c_char,
+    mut value: impl FnMut(usize, Option<PinnedSlice>),
+) {
+    for (nth, answer) in found.into_iter().enumerate() {
+        let error = answer.as_ref().err().map(status);
+        // SAFETY: the caller has room for as many errors as keys.
+        unsafe {
+            *errors.add(nth) = error.map_or(null_mut(), |text| malloc_copy(text.as_bytes()));
+        }
+        value(nth, answer.ok().flatten());
+    }
+}
+
+/// The answers to `count` keys: by `act`, or all that error.
+unsafe fn answers(
+    db: *mut rocksdb_t,
+    count: usize,
+    act: impl FnOnce(&Db) -> sateen::Result<Vec<Found>>,
+) -> Vec<Found> {
+    // SAFETY: the contract of the module.
+    match unsafe { the(db) }.and_then(act) {
+        Ok(found) => found,
+        Err(error) => (0..count).map(|_| Err(error.clone())).collect(),
+    }
+}
+
+/// The values of keys, each in the column family at its place, each to be freed, and what went
+/// wrong with each.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_multi_get_cf(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    families: *const *const Family,
+    count: usize,
+    keys: *const *const c_char,
+    key_lengths: *const usize,
+    values: *mut *mut c_char,
+    value_lengths: *mut usize,
+    errors: *mut *mut c_char,
+) {
+    // SAFETY: the contract of the module.
+    quiet((), || unsafe {
+        let found = answers(db, count, |db| {
+            let families: Vec<_> =
+                (0..count).map(|nth| of(db, (*families.add(nth)).cast_mut())).collect();
+            let keys: Vec<_> = (0..count).map(|nth| nth_bytes(keys, key_lengths, nth)).collect();
+            Ok(find(db, &families, &keys, &read_options(options)))
+        });
+        leave(found, errors, |nth, value| {
+            *value_lengths.add(nth) = value.as_ref().map_or(0, |value| value.len());
+            *values.add(nth) = value.map_or(null_mut(), |value| malloc_copy(&value));
+        });
+    });
+}
+
+/// The values of keys of one column family without copies of them, null for what there is not.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_batched_multi_get_cf(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    family: *mut Family,
+    count: usize,
+    keys: *const *const c_char,
+    key_lengths: *const usize,
+    values: *mut *mut rocksdb_pinnableslice_t,
+    errors: *mut *mut c_char,
+    _sorted_input: bool,
+) {
+    // SAFETY: the contract of the module.
+    quiet((), || unsafe {
+        let found = answers(db, count, |db| {
+            let keys: Vec<_> = (0..count).map(|nth| nth_bytes(keys, key_lengths, nth)).collect();
+            Ok(db.multi_get(&of(db, family), &keys, &read_options(options)))
+        });
+        leave(found, errors, |nth, value| *values.add(nth) = pinned(value));
+    });
+}
+
+/// The same, with keys that are slices.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_batched_multi_get_cf_slice(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    family: *mut Family,
+    count: usize,
+    keys: *const Slice,
+    values: *mut *mut rocksdb_pinnableslice_t,
+    errors: *mut *mut c_char,
+    _sorted_input: bool,
+) {
+    // SAFETY: the contract of the module.
+    quiet((), || unsafe {
+        let found = answers(db, count, |db| {
+            let slices = (0..count).map(|nth| *keys.add(nth));
+            let keys: Vec<_> = slices.map(|slice| bytes(slice.data, slice.size)).collect();
+            Ok(db.multi_get(&of(db, family), &keys, &read_options(options)))
+        });
+        leave(found, errors, |nth, value| *values.add(nth) = pinned(value));
+    });
+}
+
+fn pinned(value: Option<PinnedSlice>) -> *mut rocksdb_pinnableslice_t {
+    value.map_or(null_mut(), |value| give(rocksdb_pinnableslice_t(value)))
+}
+
+/// A value that was found, kept in memory until this is freed.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_pinnable_handle_t(PinnedSlice);
+
+/// The value of a key without a copy of it; null if there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_pinned_v2(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    key: *const c_char,
+    key_length: usize,
+    errptr: ErrPtr,
+) -> *mut rocksdb_pinnable_handle_t {
+    // SAFETY: the contract of the module.
+    unsafe { rocksdb_get_pinned_cf_v2(db, options, null_mut(), key, key_length, errptr) }
+}
+
+/// The value of a key in a column family without a copy of it; null if there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_pinned_cf_v2(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    family: *mut Family,
+    key: *const c_char,
+    key_length: usize,
+    errptr: ErrPtr,
+) -> *mut rocksdb_pinnable_handle_t {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, null_mut(), || {
+            let db = the(db)?;
+            let key = bytes(key, key_length);
+            let found = db.get_pinned_cf(&of(db, family), key, &read_options(options))?;
+            Ok(found.map_or(null_mut(), |value| give(rocksdb_pinnable_handle_t(value))))
+        })
+    }
+}
+
+/// The bytes of a value; null and 0 if there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_pinnable_handle_get_value(
+    value: *const rocksdb_pinnable_handle_t,
+    length: *mut usize,
+) -> *const c_char {
+    // SAFETY: the contract of the module.
+    unsafe {
+        let value = value.as_ref().map(|value| &*value.0);
+        if let Some(length) = length.as_mut() {
+            *length = value.map_or(0, <[u8]>::len);
+        }
+        value.map_or(null(), |value| value.as_ptr().cast())
+    }
+}
+
+/// Frees a value.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_pinnable_handle_destroy(value: *mut rocksdb_pinnable_handle_t) {
+    // SAFETY: the contract of the module.
+    unsafe { free(value) };
+}
+
+/// Copies the value of a key to `buffer`, if it has room for it: 1 if it was copied. How long it
+/// is, and whether it was found, is told in any case.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_into_buffer(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    key: *const c_char,
+    key_length: usize,
+    buffer: *mut c_char,
+    room: usize,
+    value_length: *mut usize,
+    found: *mut c_uchar,
+    errptr: ErrPtr,
+) -> c_uchar {
+    let family = null_mut();
+    // SAFETY: the contract of the module.
+    unsafe {
+        rocksdb_get_into_buffer_cf(
+            db,
+            options,
+            family,
+            key,
+            key_length,
+            buffer,
+            room,
+            value_length,
+            found,
+            errptr,
+        )
+    }
+}
+
+/// The same in a column family.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_into_buffer_cf(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    family: *mut Family,
+    key: *const c_char,
+    key_length: usize,
+    buffer: *mut c_char,
+    room: usize,
+    value_length: *mut usize,
+    found: *mut c_uchar,
+    errptr: ErrPtr,
+) -> c_uchar {
+    // SAFETY: the contract of the module.
+    unsafe {
+        let value = guard(errptr, None, || {
+            let db = the(db)?;
+            let key = bytes(key, key_length);
+            db.get_pinned_cf(&of(db, family), key, &read_options(options))
+        });
+        if let Some(found) = found.as_mut() {
+            *found = c_uchar::from(value.is_some());
+        }
+        let value = value.as_deref();
+        if let Some(length) = value_length.as_mut() {
+            *length = value.map_or(0, <[u8]>::len);
+        }
+        match value {
+            Some(value) if value.len() <= room && !buffer.is_null() => {
+                buffer.cast::<u8>().copy_from_nonoverlapping(value.as_ptr(), value.len());
+                1
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// An iterator over each of several column families, all at one moment.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_create_iterators(
+    db: *mut rocksdb_t,
+    options: *mut rocksdb_readoptions_t,
+    families: *mut *mut Family,
+    iterators: *mut *mut crate::iter::rocksdb_iterator_t,
+    count: usize,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, (), || {
+            let db = the(db)?;
+            if count > 0 && (families.is_null() || iterators.is_null()) {
+                return Err(missing("the list of column families or that of iterators"));
+            }
+            let mut options = read_options(options);
+            options.snapshot.get_or_insert_with(|| db.snapshot());
+            let made = (0..count).map(|nth| {
+                let family = of(db, *families.add(nth));
+                crate::iter::rocksdb_iterator_t::open(db, &family, &options)
+            });
+            let made = made.collect::<sateen::Result<Vec<_>>>()?;
+            for (nth, iterator) in made.into_iter().enumerate() {
+                *iterators.add(nth) = give(iterator);
+            }
+            Ok(())
+        });
+    }
+}
