@@ -153,6 +153,8 @@ writes! {
     rocksdb_writebatch_delete rocksdb_writebatch_delete_cf (key key_length) delete delete_cf;
     rocksdb_writebatch_singledelete rocksdb_writebatch_singledelete_cf
         (key key_length) single_delete single_delete_cf;
+    rocksdb_writebatch_delete_range rocksdb_writebatch_delete_range_cf
+        (begin begin_length end end_length) delete_range delete_range_cf;
 }
 
 /// Remembers this state.

@@ -79,6 +79,9 @@ setters! {
     /// `readahead_bytes`.
     rocksdb_readoptions_set_readahead_size(rocksdb_readoptions_t, bytes: usize)
         |options| options.readahead_bytes = bytes as u64;
+    /// `ignore_range_deletions`.
+    rocksdb_readoptions_set_ignore_range_deletions(rocksdb_readoptions_t, ignore: c_uchar)
+        |options| options.ignore_range_deletions = ignore != 0;
     /// `wait`.
     rocksdb_flushoptions_set_wait(rocksdb_flushoptions_t, wait: c_uchar)
         |options| options.wait = wait != 0;

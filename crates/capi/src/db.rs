@@ -182,6 +182,28 @@ writes! {
     rocksdb_singledelete rocksdb_singledelete_cf (key key_length) single_delete_cf;
 }
 
+/// Deletes all keys from `begin` up to, without, `end`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_delete_range_cf(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_writeoptions_t,
+    family: *mut Family,
+    begin: *const c_char,
+    begin_length: usize,
+    end: *const c_char,
+    end_length: usize,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, (), || {
+            let db = the(db)?;
+            let (begin, end) = (bytes(begin, begin_length), bytes(end, end_length));
+            db.delete_range_cf(&of(db, family), begin, end, &write_options(options))
+        });
+    }
+}
+
 /// Applies all of a batch, or nothing of it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_write(

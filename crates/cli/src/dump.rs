@@ -9,7 +9,8 @@ use std::path::Path;
 
 use sateen::ValueKind;
 use sateen::dump::{
-    self, FileEnd, LogItem, ManifestItem, Placement, TableItem, TableSummary, VersionEdit,
+    self, FileEnd, LogItem, ManifestItem, Placement, RangeTombstone, TableItem, TableSummary,
+    VersionEdit,
 };
 use serde_json::{Map, Value, json};
 
@@ -337,6 +338,12 @@ fn edit_text(edit: &VersionEdit) -> String {
             text(&table.largest)
         ));
     }
+    for RangeTombstone { begin, end, seqno } in &edit.range_tombstones {
+        lines.push(format!("delete {} to {} as of {}", text(begin), text(end), seqno.0));
+    }
+    for seqno in &edit.retired_ranges {
+        lines.push(format!("the deletion of a range as of {} is done", seqno.0));
+    }
     for (level, key) in &edit.compact_pointers {
         lines.push(format!("level {level} was compacted to {}", text(key)));
     }
@@ -395,6 +402,16 @@ fn edit_json(edit: &VersionEdit) -> Value {
     });
     object.insert("added".into(), added.collect());
     object.extend(edit_numbers(edit).map(|(name, number)| (name.to_owned(), number.into())));
+    let ranges = edit.range_tombstones.iter().map(|range| {
+        let mut object = Map::new();
+        insert_bytes(&mut object, "begin", &range.begin);
+        insert_bytes(&mut object, "end", &range.end);
+        object.insert("seqno".into(), range.seqno.0.into());
+        Value::from(object)
+    });
+    object.insert("range_tombstones".into(), ranges.collect());
+    let retired: Vec<u64> = edit.retired_ranges.iter().map(|seqno| seqno.0).collect();
+    object.insert("retired_ranges".into(), retired.into());
     let shared: Vec<u64> = edit.shared_files.iter().map(|file| file.0).collect();
     object.insert("shared_files".into(), shared.into());
     object.into()

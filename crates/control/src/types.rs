@@ -97,7 +97,7 @@ pub enum ValueKind {
     Merge = 2,
     /// The key is deleted, and was put at most once since it was deleted last.
     SingleDelete = 3,
-    /// Deletes a range of keys. Reserved.
+    /// All keys from this one up to, without, the one that is its value are deleted.
     RangeDelete = 4,
 }
 
@@ -105,10 +105,11 @@ impl ValueKind {
     /// The largest discriminant: with it, a seek finds every kind of a sequence number.
     pub const MAX: ValueKind = ValueKind::RangeDelete;
 
-    /// True if an entry of this kind has a value, or an operand, behind its key.
+    /// True if an entry of this kind has something behind its key: a value, an operand, or where
+    /// its range ends.
     #[must_use]
     pub fn has_value(self) -> bool {
-        matches!(self, ValueKind::Put | ValueKind::Merge)
+        matches!(self, ValueKind::Put | ValueKind::Merge | ValueKind::RangeDelete)
     }
 
     /// The kind stored as `byte`, or `None` if no kind has that number.

@@ -23,7 +23,7 @@ use crate::manifest::version_set::VersionSet;
 use crate::memtable::ArenaPool;
 use crate::metrics::{EngineMetrics, LatencySampling, Operation};
 use crate::options::{
-    ColumnFamilyOptions, Options, StatisticsLevel, WalMode, WriteOptions, control,
+    ColumnFamilyOptions, Options, ReadOptions, StatisticsLevel, WalMode, WriteOptions, control,
 };
 use crate::read::block_cache::BlockCache;
 use crate::read::super_version::Lookup;
@@ -105,10 +105,11 @@ impl DbCore {
     pub(crate) fn lookup<'a>(
         &'a self,
         family: &'a ColumnFamilyData,
-        fill_cache: bool,
+        options: &ReadOptions,
     ) -> Lookup<'a> {
+        let &ReadOptions { fill_cache, ignore_range_deletions: ignore_ranges, .. } = options;
         let (tables, blocks, metrics) = (&self.tables, &self.blocks, &self.metrics);
-        Lookup { family, tables, blocks, metrics, fill_cache }
+        Lookup { family, tables, blocks, metrics, fill_cache, ignore_ranges }
     }
 
     // ---- writing -------------------------------------------------------------------------------

@@ -308,6 +308,15 @@ fn check_merges(family: &ColumnFamilyData) -> Result<()> {
     Ok(())
 }
 
+fn check_range(begin: &[u8], end: &[u8]) -> Result<()> {
+    if end < begin {
+        let (begin, end) = (begin.escape_ascii(), end.escape_ascii());
+        let text = format!("the end {end} of a range to delete comes before its begin {begin}");
+        return Err(Error::InvalidArgument(text));
+    }
+    Ok(())
+}
+
 /// Writing. Each of these is atomic; [`WriteOptions::default`] does as the `wal` option says.
 impl Db {
     /// Sets `key` to `value` in the default column family.
@@ -411,6 +420,45 @@ impl Db {
         self.single(&family.data, ValueKind::SingleDelete, key.as_ref(), &[], options)
     }
 
+    /// Deletes all keys of the default column family from `begin` up to, without, `end`, with one
+    /// write however many they are. Tables that have nothing but them are not read any more.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("log/1", "old")?;
+    /// db.put("log/2", "new")?;
+    /// db.delete_range("log/", "log/2")?;
+    /// assert_eq!(db.get("log/1")?, None);
+    /// assert_eq!(db.get("log/2")?.as_deref(), Some(&b"new"[..]));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::put`]; `InvalidArgument` if `end` comes before `begin`. Nothing is deleted if they
+    /// are equal.
+    pub fn delete_range(&self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
+        let family = self.default_column_family();
+        self.delete_range_cf(&family, begin, end, &WriteOptions::default())
+    }
+
+    /// Deletes a range of keys in a column family.
+    ///
+    /// # Errors
+    /// As [`Db::delete_range`] and [`Db::put_cf`].
+    pub fn delete_range_cf(
+        &self,
+        family: &ColumnFamily,
+        begin: impl AsRef<[u8]>,
+        end: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        check_family(family)?;
+        let mut batch = WriteBatch::new();
+        batch.delete_range_cf(family, begin, end)?;
+        self.write(&batch, options)
+    }
+
     /// Applies all of `batch`, or nothing of it.
     ///
     /// # Errors
@@ -433,12 +481,22 @@ impl Db {
             if entry.kind == ValueKind::Merge {
                 check_merges(known)?;
             }
+            if entry.kind == ValueKind::RangeDelete {
+                check_range(entry.key, entry.value)?;
+                in_place &= known.region_begins().len() == 0;
+            }
             in_place &= Arc::ptr_eq(known.tree(entry.key), known);
         }
         // Entries of other regions than the first go there.
         let region = |entry: &BatchEntry<'_>| {
-            let family = families.by_id(entry.column_family);
-            family.map_or(entry.column_family, |family| family.tree(entry.key).id())
+            let Some(family) = families.by_id(entry.column_family) else {
+                return vec![entry.column_family];
+            };
+            if entry.kind == ValueKind::RangeDelete {
+                let trees = family.trees_between(Some(entry.key), Some(entry.value));
+                return trees.map(|tree| tree.id()).collect();
+            }
+            vec![family.tree(entry.key).id()]
         };
         let moved = if in_place { None } else { Some(batch.moved(region)?) };
         let batch = moved.as_ref().unwrap_or(batch);

@@ -20,7 +20,9 @@ mod table;
 
 pub use log::{LogEntry, LogHeader, LogItem, LogLink, LogRecord, wal, wal_with};
 pub use manifest::{ManifestItem, manifest, manifest_with};
-pub use sateen_control::version::{AddedTable, Placement, RemovedTable, TableMeta, VersionEdit};
+pub use sateen_control::version::{
+    AddedTable, Placement, RangeTombstone, RemovedTable, TableMeta, VersionEdit,
+};
 pub use table::{TableEntry, TableFile, TableItem, TableLayout, TableSummary, table, table_with};
 
 /// How a log or manifest ended.

@@ -150,6 +150,7 @@ fn edit_seeds() -> Vec<VersionEdit> {
             entries: 100,
             tombstones: 3,
             merges: 0,
+            ranges_applied: SeqNo(0),
             raw_bytes: 8000,
             tail_bytes: 200,
             sketch: None,

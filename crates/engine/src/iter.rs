@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use sateen_control::IoClass;
 use sateen_control::version::{Run, TableMeta};
+use sateen_control::{IoClass, SeqNo};
 
 use crate::column_family::ColumnFamilyData;
 use crate::core::{DbCore, reversed_bounds};
@@ -13,6 +13,7 @@ use crate::metrics::{IterDone, Operation};
 use crate::options::ReadOptions;
 use crate::read::InternalIterator;
 use crate::read::bounds::IterBounds;
+use crate::read::covered_iter::{CoveredIter, SeenRanges};
 use crate::read::db_iter::DbIter;
 use crate::read::level_iter::{LevelIter, OpenTable, SortedRun};
 use crate::read::merging_iter::MergingIter;
@@ -38,26 +39,31 @@ impl SortedRun for Run {
 pub(crate) struct OpenForRead {
     core: Arc<DbCore>,
     options: TableIterOptions,
+    as_of: SeqNo,
+    ignore_ranges: bool,
 }
 
 impl OpenForRead {
     /// All that `pinned` has within `bounds`, in order.
-    fn tree(&self, pinned: &SuperVersion, bounds: &IterBounds) -> MergingIter<Child> {
+    fn tree(&self, pinned: &SuperVersion, bounds: &IterBounds) -> Tree {
+        let ranges = if self.ignore_ranges { None } else { pinned.ranges() };
+        let seen = ranges.map(|ranges| SeenRanges { ranges: Arc::new(ranges), as_of: self.as_of });
         let mut children: Vec<Child> = std::iter::once(&pinned.active)
             .chain(&pinned.sealed)
-            .filter(|memtable| !memtable.is_empty())
+            .filter(|memtable| memtable.entries() > 0)
             .map(|memtable| Child::Memory(memtable.iter()))
             .collect();
         for level in pinned.version.levels() {
             for run in level.runs() {
-                children.push(Child::Run(LevelIter::new(
-                    run.clone(),
-                    self.clone(),
-                    bounds.clone(),
-                )));
+                let iter = LevelIter::new(run.clone(), self.clone(), bounds.clone());
+                children.push(Child::Run(iter.without(seen.clone())));
             }
         }
-        MergingIter::new(children)
+        let merged = MergingIter::new(children);
+        match seen {
+            Some(seen) => Tree::Covered(CoveredIter::new(merged, seen)),
+            None => Tree::Whole(merged),
+        }
     }
 }
 
@@ -75,81 +81,99 @@ pub(crate) enum Child {
     Run(LevelIter<Run, OpenForRead>),
 }
 
-/// What an iterator goes through: one tree, or those of regions.
-enum Source {
-    Tree(MergingIter<Child>),
-    Regions(RegionsIter<MergingIter<Child>>),
+/// All of one tree that a reader sees.
+pub(crate) enum Tree {
+    Whole(MergingIter<Child>),
+    Covered(CoveredIter<MergingIter<Child>>),
 }
 
-/// What is one iterator or another is one.
-macro_rules! either_is_an_iterator {
-    ($either:ident: $a:ident, $b:ident) => {
-        impl InternalIterator for $either {
+/// What an iterator goes through: one tree, or those of regions.
+enum Source {
+    Whole(MergingIter<Child>),
+    Covered(CoveredIter<MergingIter<Child>>),
+    Regions(RegionsIter<Tree>),
+}
+
+impl From<Tree> for Source {
+    fn from(tree: Tree) -> Source {
+        match tree {
+            Tree::Whole(iter) => Source::Whole(iter),
+            Tree::Covered(iter) => Source::Covered(iter),
+        }
+    }
+}
+
+/// What is one of several iterators is one.
+macro_rules! one_of_them_is_an_iterator {
+    ($which:ident: $($one:ident),+) => {
+        impl InternalIterator for $which {
             #[inline]
             fn valid(&self) -> bool {
                 match self {
-                    $either::$a(iter) => iter.valid(),
-                    $either::$b(iter) => iter.valid(),
+                    $($which::$one(iter) => iter.valid()),+
                 }
             }
             fn seek_to_first(&mut self) -> Result<()> {
                 match self {
-                    $either::$a(iter) => iter.seek_to_first(),
-                    $either::$b(iter) => iter.seek_to_first(),
+                    $($which::$one(iter) => iter.seek_to_first()),+
                 }
             }
             fn seek_to_last(&mut self) -> Result<()> {
                 match self {
-                    $either::$a(iter) => iter.seek_to_last(),
-                    $either::$b(iter) => iter.seek_to_last(),
+                    $($which::$one(iter) => iter.seek_to_last()),+
                 }
             }
             fn seek(&mut self, target: &[u8]) -> Result<()> {
                 match self {
-                    $either::$a(iter) => iter.seek(target),
-                    $either::$b(iter) => iter.seek(target),
+                    $($which::$one(iter) => iter.seek(target)),+
                 }
             }
             fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
                 match self {
-                    $either::$a(iter) => iter.seek_for_prev(target),
-                    $either::$b(iter) => iter.seek_for_prev(target),
+                    $($which::$one(iter) => iter.seek_for_prev(target)),+
                 }
             }
             #[inline]
             fn next(&mut self) -> Result<()> {
                 match self {
-                    $either::$a(iter) => iter.next(),
-                    $either::$b(iter) => iter.next(),
+                    $($which::$one(iter) => iter.next()),+
                 }
             }
             #[inline]
             fn prev(&mut self) -> Result<()> {
                 match self {
-                    $either::$a(iter) => iter.prev(),
-                    $either::$b(iter) => iter.prev(),
+                    $($which::$one(iter) => iter.prev()),+
+                }
+            }
+            fn leap(&mut self, target: &[u8], newer_than: SeqNo) -> Result<bool> {
+                match self {
+                    $($which::$one(iter) => iter.leap(target, newer_than)),+
+                }
+            }
+            fn leap_back(&mut self, target: &[u8], newer_than: SeqNo) -> Result<bool> {
+                match self {
+                    $($which::$one(iter) => iter.leap_back(target, newer_than)),+
                 }
             }
             #[inline]
             fn key(&self) -> &[u8] {
                 match self {
-                    $either::$a(iter) => iter.key(),
-                    $either::$b(iter) => iter.key(),
+                    $($which::$one(iter) => iter.key()),+
                 }
             }
             #[inline]
             fn value(&self) -> &[u8] {
                 match self {
-                    $either::$a(iter) => iter.value(),
-                    $either::$b(iter) => iter.value(),
+                    $($which::$one(iter) => iter.value()),+
                 }
             }
         }
     };
 }
 
-either_is_an_iterator!(Child: Memory, Run);
-either_is_an_iterator!(Source: Tree, Regions);
+one_of_them_is_an_iterator!(Child: Memory, Run);
+one_of_them_is_an_iterator!(Tree: Whole, Covered);
+one_of_them_is_an_iterator!(Source: Whole, Covered, Regions);
 
 /// A cursor over the keys of a column family in order, as they were when it was made (or at the
 /// snapshot of its options). It keeps what it sees from being reclaimed until it is dropped.
@@ -212,9 +236,14 @@ impl Iter {
             readahead_bytes: options.readahead_bytes,
             ..TableIterOptions::client(Some(core.blocks.clone()), options.fill_cache)
         };
-        let open = OpenForRead { core: core.clone(), options: table_options };
+        let open = OpenForRead {
+            core: core.clone(),
+            options: table_options,
+            as_of: seqno,
+            ignore_ranges: options.ignore_range_deletions,
+        };
         let (source, pinned) = if regions.is_empty() {
-            (Source::Tree(open.tree(&first, &bounds)), Some(first))
+            (Source::from(open.tree(&first, &bounds)), Some(first))
         } else {
             let (begins, others): (Vec<_>, Vec<_>) = regions.into_iter().unzip();
             let pinned: Vec<_> = std::iter::once(first).chain(others).collect();

@@ -103,6 +103,7 @@ pub const PROPERTIES: &[&str] = &[
     "cur-size-all-mem-tables",
     "num-entries-active-mem-table",
     "num-deletes-active-mem-table",
+    "num-range-tombstones",
     "num-snapshots",
     "background-errors",
     "is-write-stopped",
@@ -286,6 +287,9 @@ fn property(core: &DbCore, family: &Arc<ColumnFamilyData>, name: &str) -> Option
         }
         "num-entries-active-mem-table" => sum(&|tree| tree.active_memtable().entries() as u64),
         "num-deletes-active-mem-table" => sum(&|tree| tree.active_memtable().tombstones() as u64),
+        "num-range-tombstones" => {
+            sum(&|tree| tree.super_version().ranges().map_or(0, |ranges| ranges.len() as u64))
+        }
         "num-snapshots" => core.snapshots.count() as u64,
         "background-errors" => core.metrics.snapshot().background_errors,
         "is-write-stopped" => u64::from(limit() == Some(0)),

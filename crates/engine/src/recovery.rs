@@ -181,6 +181,8 @@ struct Opening {
     tables: Arc<TableCache>,
     reclaimer: Reclaimer,
     last_seqno: SeqNo,
+    /// How far the logs were replayed.
+    replayed: SeqNo,
     /// The logs that were there, and manifests and tables that nothing names.
     logs: Vec<LogNumber>,
     orphans: Vec<PathBuf>,
@@ -247,6 +249,7 @@ impl Opening {
             tables,
             reclaimer,
             last_seqno,
+            replayed: SeqNo(0),
             logs: Vec::new(),
             orphans: Vec::new(),
         })
@@ -323,6 +326,7 @@ impl Opening {
                     entry.value,
                 );
                 self.last_seqno = self.last_seqno.max(seqno);
+                self.replayed = self.replayed.max(seqno);
             })?;
         }
         let end = chain.into_end();
@@ -384,7 +388,9 @@ impl Opening {
 
     fn flush(&self, data: &Arc<ColumnFamilyData>) -> Result<()> {
         if !data.active_memtable().is_empty() {
-            data.seal(data.new_memtable(), self.last_seqno);
+            // Not the newest number that the catalogue knows: what is behind has to be replayed
+            // still, and again if this recovery does not come to its end.
+            data.seal(data.new_memtable(), self.replayed);
         }
         let sealed = data.sealed();
         if sealed.is_empty() {

@@ -129,6 +129,7 @@ impl Tree {
             entries: output.entries,
             tombstones: 0,
             merges: 0,
+            ranges_applied: SeqNo(0),
             raw_bytes: size_bytes,
             tail_bytes: 0,
             sketch: None,

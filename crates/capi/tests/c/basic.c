@@ -154,6 +154,27 @@ int main(int argc, char** argv) {
     CHECK(memcmp(rocksdb_pinnableslice_value(pinned, &length), "123", 3) == 0 && length == 3);
     rocksdb_pinnableslice_destroy(pinned);
 
+    /* Ranges: with one write, and as part of a batch; not for who says so. */
+    rocksdb_put(db, wo, "r1", 2, "1", 1, &err);
+    rocksdb_put(db, wo, "r2", 2, "2", 1, &err);
+    rocksdb_put(db, wo, "r3", 2, "3", 1, &err);
+    rocksdb_delete_range_cf(db, wo, NULL, "r1", 2, "r2", 2, &err);
+    rocksdb_writebatch_t* ranges = rocksdb_writebatch_create();
+    rocksdb_writebatch_delete_range(ranges, "r3", 2, "r4", 2);
+    rocksdb_write(db, wo, ranges, &err);
+    rocksdb_writebatch_destroy(ranges);
+    CHECK(err == NULL);
+    check_get(db, ro, NULL, "r1", NULL);
+    check_get(db, ro, NULL, "r2", "2");
+    check_get(db, ro, NULL, "r3", NULL);
+    rocksdb_readoptions_set_ignore_range_deletions(ro, 1);
+    check_get(db, ro, NULL, "r1", "1");
+    rocksdb_readoptions_set_ignore_range_deletions(ro, 0);
+    rocksdb_delete_range_cf(db, wo, NULL, "z", 1, "a", 1, &err);
+    CHECK(err != NULL && strncmp(err, "Invalid argument:", 17) == 0);
+    free(err);
+    err = NULL;
+
     /* Batches. */
     rocksdb_column_family_handle_t* family =
         rocksdb_create_column_family(db, options, "family", &err);

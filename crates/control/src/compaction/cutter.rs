@@ -226,6 +226,7 @@ mod tests {
                 entries: 1,
                 tombstones: 0,
                 merges: 0,
+                ranges_applied: SeqNo(0),
                 raw_bytes: n,
                 tail_bytes: 0,
                 sketch: None,

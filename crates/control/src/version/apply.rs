@@ -131,6 +131,11 @@ impl Version {
             next.check_level(*level)?;
             next.compact_pointers[usize::from(*level)] = Some(key.clone());
         }
+        if !edit.range_tombstones.is_empty() || !edit.retired_ranges.is_empty() {
+            let changed =
+                self.range_tombstones.changed(&edit.range_tombstones, &edit.retired_ranges);
+            next.range_tombstones = Arc::new(changed);
+        }
         if let Some(log) = edit.log_number {
             next.log_number = next.log_number.max(log);
         }

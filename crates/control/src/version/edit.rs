@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::TableMeta;
+use super::{RangeTombstone, TableMeta};
 use crate::types::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey};
 
 /// A table that joins a level.
@@ -58,6 +58,11 @@ pub struct VersionEdit {
     pub removed: Vec<RemovedTable>,
     /// Tables that join.
     pub added: Vec<AddedTable>,
+    /// Deletions of ranges that join.
+    pub range_tombstones: Vec<RangeTombstone>,
+    /// Deletions of ranges of which nothing is left to delete, or of which newer ones delete all;
+    /// one that is not there any more is no contradiction.
+    pub retired_ranges: Vec<SeqNo>,
     /// Round-robin cursors: (level, largest user key compacted last).
     pub compact_pointers: Vec<(u8, UserKey)>,
     /// Logs below this number hold nothing of this column family that is not in tables.

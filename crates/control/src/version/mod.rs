@@ -4,6 +4,7 @@
 mod apply;
 mod edit;
 mod key_sketch;
+mod range_tombstones;
 mod resize;
 mod run;
 mod table_meta;
@@ -16,11 +17,12 @@ use std::sync::Arc;
 pub use apply::EditError;
 pub use edit::{AddedTable, Region, RemovedTable, VersionEdit};
 pub use key_sketch::KeySketch;
+pub use range_tombstones::{Fragment, RangeTombstone, RangeTombstones};
 pub use run::Run;
 pub use table_meta::{Placement, TableMeta};
 pub use tree::Tables;
 
-use crate::types::{ColumnFamilyId, Epoch, FileId, LogNumber, TableId, UserKey};
+use crate::types::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey};
 
 /// Most levels a version can have.
 pub const LEVELS_MAX: usize = 16;
@@ -93,6 +95,7 @@ pub struct Version {
     style: Option<String>,
     shared_files: Arc<BTreeSet<FileId>>,
     table_id_max: TableId,
+    range_tombstones: Arc<RangeTombstones>,
 }
 
 impl Version {
@@ -109,6 +112,7 @@ impl Version {
             style: None,
             shared_files: Arc::default(),
             table_id_max: TableId(0),
+            range_tombstones: Arc::default(),
         }
     }
 
@@ -185,6 +189,26 @@ impl Version {
         self.table_id_max
     }
 
+    /// The deletions of ranges that some table may still need.
+    #[must_use]
+    #[inline]
+    pub fn range_tombstones(&self) -> &Arc<RangeTombstones> {
+        &self.range_tombstones
+    }
+
+    /// Deletions of ranges of which no table has anything left.
+    #[must_use]
+    pub fn done_ranges(&self) -> Vec<SeqNo> {
+        let is_done = |one: &&RangeTombstone| {
+            let mut runs = self.levels.iter().flat_map(|level| level.runs());
+            !runs.any(|run| {
+                let tables = run.range(run.overlap(&one.begin, &one.end));
+                tables.into_iter().any(|table| one.is_needed_for(table))
+            })
+        };
+        self.range_tombstones.iter().filter(is_done).map(|one| one.seqno).collect()
+    }
+
     /// All tables with where they are: level 0 first, its newest run first.
     pub fn tables(&self) -> impl Iterator<Item = (u8, Epoch, &Arc<TableMeta>)> {
         (0u8..).zip(&self.levels).flat_map(|(number, level)| {
@@ -224,6 +248,7 @@ impl Version {
                 .collect(),
             log_number: Some(self.log_number),
             shared_files: self.shared_files.iter().copied().collect(),
+            range_tombstones: self.range_tombstones.iter().cloned().collect(),
             ..VersionEdit::default()
         }
     }

@@ -93,6 +93,9 @@ pub struct TableMeta {
     pub tombstones: u64,
     /// Merge operands. Of them a tree must not have two copies that readers can see.
     pub merges: u64,
+    /// Nothing in it is deleted by a range tombstone of up to this sequence number: when it was
+    /// written, those were applied.
+    pub ranges_applied: SeqNo,
     /// Bytes of user keys and values before compression.
     pub raw_bytes: u64,
     /// Bytes behind the data blocks (filter, index, properties, footer): what opening it reads. 0

@@ -21,6 +21,7 @@ fn table(id: u64, from: u32, to: u32, size_bytes: u64) -> Arc<TableMeta> {
         entries: 1,
         tombstones: 0,
         merges: 0,
+        ranges_applied: SeqNo(0),
         raw_bytes: size_bytes,
         tail_bytes: 0,
         sketch: None,

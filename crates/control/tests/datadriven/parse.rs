@@ -206,6 +206,7 @@ pub(crate) fn table(text: &str, next_id: &mut u64) -> Arc<TableMeta> {
         entries: 100,
         tombstones,
         merges,
+        ranges_applied: SeqNo(0),
         raw_bytes: size_bytes,
         tail_bytes: 0,
         sketch,

@@ -19,10 +19,15 @@
 //!
 //! A compaction filter is asked about the newest entry of a key, if that is a value, and about
 //! operands. What it removes becomes a deletion of that number, and goes on as one that was read.
+//!
+//! An entry that a range tombstone of its stratum deletes is dropped as if it were hidden. No value
+//! of a key under any range tombstone gets seqno 0: it would look older than that.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
+use sateen_control::version::RangeTombstones;
 use sateen_control::{SeqNo, ValueKind};
 
 use crate::compaction_filter::{ActiveFilter, Decision};
@@ -100,6 +105,8 @@ pub(crate) struct CompactionIter<I, B> {
     pending_delete: Option<u64>,
     merging: Option<Merging>,
     filter: Option<ActiveFilter>,
+    /// Range tombstones, and the first fragment that ends behind the entry examined last.
+    ranges: Option<(Arc<RangeTombstones>, usize)>,
     /// Operands of the current user key that are in nothing given out yet, and their trailers.
     operands: Operands,
     trailers: Vec<u64>,
@@ -147,6 +154,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
             pending_delete: None,
             merging: None,
             filter: None,
+            ranges: None,
             operands: Operands::default(),
             trailers: Vec::new(),
             ready: VecDeque::new(),
@@ -167,6 +175,12 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
     /// Entries are filtered by `filter`. To be called before the first pull.
     pub(crate) fn filter_by(&mut self, filter: Option<ActiveFilter>) {
         self.filter = filter;
+    }
+
+    /// What `ranges` delete goes, as far as no snapshot needs it.
+    pub(crate) fn with_ranges(mut self, ranges: &Arc<RangeTombstones>) -> CompactionIter<I, B> {
+        self.ranges = (!ranges.is_empty()).then(|| (ranges.clone(), 0));
+        self
     }
 
     /// Stands before the first entry within bounds.
@@ -259,8 +273,10 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         let kind = key::kind(entry);
         let bytes = entry.len() + self.input.value().len();
         let says = Visible::of(kind)?;
+        let covered = self.ranges.is_some() && self.is_covered(seqno);
+        let means = if covered { Visible::Deleted } else { says };
         if !self.operands.is_empty()
-            && let Some(emitted) = self.end_operands(trailer, says)
+            && let Some(emitted) = self.end_operands(trailer, means)
         {
             // This entry is looked at again.
             return Ok(Some(emitted));
@@ -276,7 +292,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         }
 
         let stratum = self.stratum(seqno);
-        if self.hiding_stratum == Some(stratum) {
+        if covered || self.hiding_stratum == Some(stratum) {
             self.count_dropped(says);
             return Ok(None);
         }
@@ -405,7 +421,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
     fn hand_out_value(&mut self, value: Vec<u8>, stratum: usize) -> Option<Pulled> {
         let newest = SeqNo(self.trailers.first()? >> 8);
         self.stats.puts_dropped += self.trailers.len() as u64 - 1;
-        let seqno = if stratum == 0 && self.ask_bottommost() {
+        let seqno = if stratum == 0 && self.may_be_zeroed() {
             self.stats.seqnos_zeroed += 1;
             SeqNo(0)
         } else {
@@ -483,6 +499,32 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         }
     }
 
+    /// Whether a range tombstone deletes the entry under the cursor, of `seqno`, for all readers
+    /// who could see it.
+    fn is_covered(&mut self, seqno: SeqNo) -> bool {
+        let Some((ranges, at)) = &mut self.ranges else { return false };
+        let user_key = key::user_key(self.input.key());
+        let fragments = ranges.fragments();
+        while fragments.get(*at).is_some_and(|fragment| *fragment.end <= *user_key) {
+            *at += 1;
+        }
+        let fragment = fragments.get(*at).filter(|fragment| *fragment.begin <= *user_key);
+        let Some(deleted) = fragment.and_then(|fragment| fragment.oldest_above(seqno)) else {
+            return false;
+        };
+        let stratum = self.stratum(seqno);
+        stratum < self.snapshots.len() && stratum == self.stratum(deleted)
+    }
+
+    /// Whether the value of the current user key needs no seqno, if everybody sees it.
+    #[inline]
+    fn may_be_zeroed(&mut self) -> bool {
+        let is_under = |(ranges, _): &(Arc<RangeTombstones>, usize)| {
+            ranges.over(key::user_key(&self.key), SeqNo::MAX).is_some()
+        };
+        !self.ranges.as_ref().is_some_and(is_under) && self.ask_bottommost()
+    }
+
     #[inline]
     fn ask_bottommost(&mut self) -> bool {
         match self.is_bottommost {
@@ -502,7 +544,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
     fn put_trailer(&mut self, stratum: usize) -> u64 {
         let mut trailer = self.last_trailer;
         let everybody_sees_it = stratum == 0 && !self.snapshots.is_empty();
-        if everybody_sees_it && trailer >> 8 != 0 && self.ask_bottommost() {
+        if everybody_sees_it && trailer >> 8 != 0 && self.may_be_zeroed() {
             trailer = key::pack(SeqNo(0), ValueKind::Put);
             self.stats.seqnos_zeroed += 1;
         }

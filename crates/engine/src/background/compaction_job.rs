@@ -21,6 +21,7 @@ use crate::key;
 use crate::manifest::version_set::Counters;
 use crate::metrics::CompactionDone;
 use crate::read::bounds::IterBounds;
+use crate::read::covered_iter::SeenRanges;
 use crate::read::level_iter::{LevelIter, OpenTable, SortedRun};
 use crate::read::merging_iter::MergingIter;
 use crate::read::table_cache::TableCache;
@@ -105,10 +106,15 @@ impl CompactionJob {
     ) -> CompactionJob {
         let chunk_bytes = Arc::new(AtomicUsize::new(context.read.chunk_bytes));
         context.read.chunk_bytes_now = Some(chunk_bytes.clone());
+        let ranges = context.version.range_tombstones().clone();
+        let oldest_reader = context.snapshots.first().copied().unwrap_or_default();
+        let seen = SeenRanges { ranges: ranges.clone(), as_of: oldest_reader };
+        let seen = Some(seen).filter(|seen| !seen.ranges.is_empty());
         let open = |input: &Input| {
             let opener =
                 OpenInput { tables: context.tables.clone(), options: context.read.clone() };
-            LevelIter::new(InputRun(input.tables.clone()), opener, IterBounds::all())
+            let run = InputRun(input.tables.clone());
+            LevelIter::new(run, opener, IterBounds::all()).without(seen.clone())
         };
         let runs: Vec<_> = plan.rewrite.iter().map(open).collect();
         // A chunk of each input run, and the output's.
@@ -117,6 +123,8 @@ impl CompactionJob {
         let mut below = plan.keys_below();
         let bottommost: Bottommost = Box::new(move |user_key| !below.may_contain(user_key));
         let filter = filter_to_be(&family, &plan, &context);
+        let mut output = Output::new(context.output);
+        output.applies_ranges(ranges.newest(oldest_reader).unwrap_or_default());
         let input = (!runs.is_empty()).then(|| {
             CompactionIter::new(
                 MergingIter::new(runs),
@@ -125,6 +133,7 @@ impl CompactionJob {
                 bottommost,
             )
             .with_merging(family.options().merge_operator.clone())
+            .with_ranges(&ranges)
         });
         CompactionJob {
             family,
@@ -134,7 +143,7 @@ impl CompactionJob {
             input,
             filter,
             finish_early: None,
-            output: Output::new(context.output),
+            output,
             to_open: Some(0),
             stats: CompactionStats::default(),
             chunk_bytes,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sateen_control::compaction::{OutputCutter, Stripes};
-use sateen_control::version::{AddedTable, VersionEdit};
+use sateen_control::version::{AddedTable, RangeTombstone, RangeTombstones, VersionEdit};
 use sateen_control::{FileId, LogNumber, SeqNo, ValueKind};
 
 use super::compaction_iter::{CompactionIter, Pulled};
@@ -32,6 +32,8 @@ pub(crate) struct FlushJob {
     values: Option<LogValues>,
     input: Option<Input>,
     snapshots: Vec<SeqNo>,
+    /// What of keys is deleted with their ranges.
+    ranges: Arc<RangeTombstones>,
     output: Output,
     cutter: OutputCutter,
     started: std::time::Instant,
@@ -58,6 +60,7 @@ impl FlushJob {
             values: None,
             input: None,
             snapshots,
+            ranges: Arc::default(),
             output,
             cutter,
             started: std::time::Instant::now(),
@@ -120,12 +123,21 @@ impl FlushJob {
     fn start(&mut self) -> Result<Input> {
         let memtables = self.memtables.iter().rev().map(|sealed| &sealed.memtable);
         let iters = self.kept.iter().chain(memtables).map(MemTable::iter).collect();
-        let snapshots = std::mem::take(&mut self.snapshots);
+        let ranges = self.memtables.iter().filter_map(|sealed| sealed.memtable.ranges());
+        let ranges: Vec<_> = ranges.collect();
+        if !ranges.is_empty() {
+            let all = ranges.iter().flat_map(|ranges| ranges.iter()).cloned();
+            self.ranges = Arc::new(RangeTombstones::new(all.collect()));
+            let oldest_reader = self.snapshots.first().copied().unwrap_or_default();
+            self.output.applies_ranges(self.ranges.newest(oldest_reader).unwrap_or_default());
+        }
+        let snapshots = self.snapshots.clone();
         let nothing_is_bottommost: fn(&[u8]) -> bool = |_| false;
         let merged = MergingIter::new(iters);
         let mut input =
             CompactionIter::new(merged, IterBounds::all(), snapshots, nothing_is_bottommost)
-                .with_merging(self.family.options().merge_operator.clone());
+                .with_merging(self.family.options().merge_operator.clone())
+                .with_ranges(&self.ranges);
         input.start()?;
         Ok(input)
     }
@@ -184,15 +196,32 @@ impl FlushJob {
         self.done.bytes_out = tables.iter().map(|table| table.stored_bytes()).sum();
         let epoch = counters.epoch();
         let added = tables.into_iter().map(|table| AddedTable { level: 0, epoch, table }).collect();
+        let (range_tombstones, retired_ranges) = self.range_changes();
         let edit = VersionEdit {
             column_family: self.family.id(),
             added,
+            range_tombstones,
+            retired_ranges,
             log_number: Some(self.family.oldest_log_after(self.memtables.len())),
             flushed_seqno: Some(self.last_seqno()),
             ..VersionEdit::default()
         };
         let moved = StepBytes::written(self.output.bytes_written() - start);
         Ok(Step::Done(moved, Box::new(edit)))
+    }
+
+    /// The deletions of ranges to be stored, and those stored that they make needless.
+    fn range_changes(&self) -> (Vec<RangeTombstone>, Vec<SeqNo>) {
+        if self.ranges.is_empty() {
+            return Default::default();
+        }
+        let mut added: Vec<_> = self.ranges.iter().cloned().collect();
+        let version = self.family.super_version().version.clone();
+        let stored = version.range_tombstones();
+        let mut needless = stored.changed(&added, &[]).superseded(&self.snapshots);
+        added.retain(|one| !needless.contains(&one.seqno));
+        needless.retain(|seqno| stored.iter().any(|one| one.seqno == *seqno));
+        (added, needless)
     }
 
     /// What it did, for the metrics.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sateen_control::version::TableMeta;
-use sateen_control::{ColumnFamilyId, FileId, IoClass};
+use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo};
 
 use crate::error::{Error, Result};
 use crate::files::{CompactionFileWriter, table_file_name};
@@ -48,6 +48,8 @@ pub(crate) struct Output {
     files: Vec<FileId>,
     /// The file that has values of the tables; one of `files`.
     values: Option<FileId>,
+    /// Nothing of its tables is deleted by range tombstones up to this number.
+    ranges_applied: SeqNo,
     /// Bytes written in files that are finished.
     written: u64,
 }
@@ -62,6 +64,7 @@ impl Output {
             tables: Vec::new(),
             files: Vec::new(),
             values: None,
+            ranges_applied: SeqNo(0),
             written: 0,
         }
     }
@@ -71,6 +74,11 @@ impl Output {
     pub(crate) fn separate_values(&mut self, file: FileId) {
         self.values = Some(file);
         self.files.push(file);
+    }
+
+    /// What is added has nothing that range tombstones up to this number delete.
+    pub(crate) fn applies_ranges(&mut self, up_to: SeqNo) {
+        self.ranges_applied = up_to;
     }
 
     /// Bytes handed to the file system so far.
@@ -160,7 +168,8 @@ impl Output {
             return Ok(());
         }
         let summary = builder.finish(file)?;
-        self.tables.push(summary.into_meta(*id));
+        let meta = summary.into_meta(*id);
+        self.tables.push(TableMeta { ranges_applied: self.ranges_applied, ..meta });
         if self.context.family_options.compaction_files { Ok(()) } else { self.end_file() }
     }
 

@@ -88,7 +88,7 @@ impl Db {
         }
         let seqno = before.as_ref().map(Snapshot::seqno).or(options.seqno());
         let seqno = seqno.unwrap_or_else(|| core.pipeline.visible_seqno());
-        let lookup = core.lookup(&family.data, options.fill_cache);
+        let lookup = core.lookup(&family.data, options);
         let mut trees = trees.into_iter().peekable();
         let mut current = None;
         let mut answers: Vec<Result<Option<PinnedSlice>>> = Vec::new();
@@ -128,8 +128,7 @@ impl Db {
         // The order matters: see `SuperVersion`.
         let super_version = family.tree(key).super_version();
         let seqno = options.seqno().unwrap_or_else(|| core.pipeline.visible_seqno());
-        let found =
-            super_version.get(key, seqno, &core.lookup(family, options.fill_cache), sink)?;
+        let found = super_version.get(key, seqno, &core.lookup(family, options), sink)?;
         core.metrics.record_get(timer, found.as_ref().map(|value| value.as_ref().len()));
         Ok(found)
     }

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use sateen_control::version::{
-    AddedTable, KeySketch, Placement, Region, RemovedTable, TableMeta, VersionEdit,
+    AddedTable, KeySketch, Placement, RangeTombstone, Region, RemovedTable, TableMeta, VersionEdit,
 };
 use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey};
 
@@ -39,11 +39,14 @@ const NEXT_COLUMN_FAMILY: u64 = required(13);
 const SHARED_FILE: u64 = required(14);
 const FLUSHED_SEQNO: u64 = required(15);
 const REGION: u64 = required(16);
+const RANGE_TOMBSTONE: u64 = required(17);
+const RETIRED_RANGE: u64 = required(18);
 
 /// Fields behind the fixed part of an added table: what a reader can do without is optional.
 const TAIL_BYTES: u64 = optional(1);
 const SKETCH: u64 = optional(2);
 const MERGES: u64 = required(3);
+const RANGES_APPLIED: u64 = optional(4);
 
 const WHOLE_FILE: u8 = 1;
 const SLICE: u8 = 2;
@@ -68,6 +71,8 @@ pub(crate) fn encode_edit(edit: &VersionEdit, out: &mut Vec<u8>) {
         style,
         removed,
         added,
+        range_tombstones,
+        retired_ranges,
         compact_pointers,
         log_number,
         flushed_seqno,
@@ -96,6 +101,12 @@ pub(crate) fn encode_edit(edit: &VersionEdit, out: &mut Vec<u8>) {
     }
     for table in added {
         fields.field(ADDED, |out| encode_added(table, out));
+    }
+    for tombstone in range_tombstones {
+        fields.field(RANGE_TOMBSTONE, |out| encode_range(tombstone, out));
+    }
+    for seqno in retired_ranges {
+        fields.number(RETIRED_RANGE, Some(seqno.0));
     }
     for (level, key) in compact_pointers {
         fields.field(COMPACT_POINTER, |out| {
@@ -160,6 +171,13 @@ fn encode_removed(table: &RemovedTable, out: &mut Vec<u8>) {
     out.extend_from_slice(smallest);
 }
 
+fn encode_range(tombstone: &RangeTombstone, out: &mut Vec<u8>) {
+    let RangeTombstone { begin, end, seqno } = tombstone;
+    put_varint(out, seqno.0);
+    put_slice(out, begin);
+    out.extend_from_slice(end);
+}
+
 fn encode_added(added: &AddedTable, out: &mut Vec<u8>) {
     let AddedTable { level, epoch, table } = added;
     out.push(*level);
@@ -175,6 +193,7 @@ fn encode_added(added: &AddedTable, out: &mut Vec<u8>) {
         entries,
         tombstones,
         merges,
+        ranges_applied,
         raw_bytes,
         tail_bytes,
         sketch,
@@ -186,7 +205,8 @@ fn encode_added(added: &AddedTable, out: &mut Vec<u8>) {
     for number in [*size_bytes, seqno_min.0, seqno_max.0, *entries, *tombstones, *raw_bytes] {
         put_varint(out, number);
     }
-    for (tag, number) in [(TAIL_BYTES, *tail_bytes), (MERGES, *merges)] {
+    let fields = [(TAIL_BYTES, *tail_bytes), (MERGES, *merges), (RANGES_APPLIED, ranges_applied.0)];
+    for (tag, number) in fields {
         if number > 0 {
             let mut value = Vec::with_capacity(5);
             put_varint(&mut value, number);
@@ -248,6 +268,13 @@ fn decode_edit(mut input: &[u8]) -> Result<VersionEdit, EditError> {
             STYLE => set(&mut edit.style, text(value))?,
             REMOVED => edit.removed.push(whole("a removed table", value, decode_removed)?),
             ADDED => edit.added.push(decode_added(value)?),
+            RANGE_TOMBSTONE => {
+                edit.range_tombstones.push(whole("a range tombstone", value, decode_range)?);
+            }
+            RETIRED_RANGE => {
+                let retired = seqno(value).ok_or(EditError::Malformed("a retired range"))?;
+                edit.retired_ranges.push(retired);
+            }
             COMPACT_POINTER => {
                 edit.compact_pointers.push(whole("a compact pointer", value, |input| {
                     Some((take_u8(input)?, rest(input)))
@@ -328,21 +355,30 @@ fn decode_removed(input: &mut &[u8]) -> Option<RemovedTable> {
     })
 }
 
+fn decode_range(input: &mut &[u8]) -> Option<RangeTombstone> {
+    let seqno = SeqNo(take_varint(input)?);
+    let begin = take_slice(input)?.into();
+    let tombstone = RangeTombstone { begin, end: rest(input), seqno };
+    (seqno <= SeqNo::MAX && tombstone.begin < tombstone.end).then_some(tombstone)
+}
+
 fn decode_added(mut value: &[u8]) -> Result<AddedTable, EditError> {
     let (level, epoch, mut table) =
         take_added(&mut value).ok_or(EditError::Malformed("an added table"))?;
-    let (mut tail_bytes, mut sketch, mut merges) = (None, None, None);
+    let (mut tail_bytes, mut sketch, mut merges, mut applied) = (None, None, None, None);
     // Behind the fixed part may come fields that a newer version added.
     while !value.is_empty() {
         match take_field(&mut value)? {
             (TAIL_BYTES, value) => set(&mut tail_bytes, number(value))?,
             (MERGES, value) => set(&mut merges, number(value))?,
+            (RANGES_APPLIED, value) => set(&mut applied, seqno(value))?,
             (SKETCH, value) => set(&mut sketch, KeySketch::from_bytes(value))?,
             (tag, _) => skip_or_refuse(tag)?,
         }
     }
     table.tail_bytes = tail_bytes.unwrap_or(0);
     table.merges = merges.unwrap_or(0);
+    table.ranges_applied = applied.unwrap_or_default();
     table.sketch = sketch;
     if table.smallest > table.largest || table.seqno_min > table.seqno_max {
         return Err(EditError::Malformed("a table whose bounds are reversed"));
@@ -371,6 +407,7 @@ fn take_added(input: &mut &[u8]) -> Option<(u8, Epoch, TableMeta)> {
         entries: take_varint(input)?,
         tombstones: take_varint(input)?,
         merges: 0,
+        ranges_applied: SeqNo(0),
         raw_bytes: take_varint(input)?,
         tail_bytes: 0,
         sketch: None,

@@ -10,6 +10,7 @@
 
 mod codec;
 mod current;
+mod family_state;
 mod record;
 #[cfg(test)]
 mod tests;

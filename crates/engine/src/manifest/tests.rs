@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use sateen_control::version::{
-    AddedTable, KeySketch, Placement, Region, RemovedTable, TableMeta, VersionEdit,
+    AddedTable, KeySketch, Placement, RangeTombstone, Region, RemovedTable, TableMeta, VersionEdit,
 };
 use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId};
 
@@ -47,36 +47,39 @@ fn placement() -> impl Strategy<Value = Placement> {
 
 fn table() -> impl Strategy<Value = Arc<TableMeta>> {
     let seqnos = (0..=SeqNo::MAX.0, 0..=SeqNo::MAX.0);
-    (any::<u64>(), placement(), bytes(), bytes(), seqnos, any::<[u64; 6]>()).prop_map(
-        |(
-            id,
-            placement,
-            a,
-            b,
-            seqnos,
-            [size_bytes, entries, tombstones, merges, raw_bytes, tail_bytes],
-        )| {
-            Arc::new(TableMeta {
-                id: TableId(id),
+    (any::<u64>(), placement(), bytes(), bytes(), seqnos, any::<[u64; 6]>(), 0..=SeqNo::MAX.0)
+        .prop_map(
+            |(
+                id,
                 placement,
-                size_bytes,
-                smallest: a.clone().min(b.clone()),
-                largest: a.max(b),
-                seqno_min: SeqNo(seqnos.0.min(seqnos.1)),
-                seqno_max: SeqNo(seqnos.0.max(seqnos.1)),
-                entries,
-                tombstones,
-                merges,
-                raw_bytes,
-                tail_bytes,
-                sketch: (entries % 2 == 0).then(|| {
-                    let mut sketch = KeySketch::default();
-                    sketch.add(raw_bytes);
-                    sketch
-                }),
-            })
-        },
-    )
+                a,
+                b,
+                seqnos,
+                [size_bytes, entries, tombstones, merges, raw_bytes, tail_bytes],
+                ranges_applied,
+            )| {
+                Arc::new(TableMeta {
+                    id: TableId(id),
+                    placement,
+                    size_bytes,
+                    smallest: a.clone().min(b.clone()),
+                    largest: a.max(b),
+                    seqno_min: SeqNo(seqnos.0.min(seqnos.1)),
+                    seqno_max: SeqNo(seqnos.0.max(seqnos.1)),
+                    entries,
+                    tombstones,
+                    merges,
+                    ranges_applied: SeqNo(ranges_applied),
+                    raw_bytes,
+                    tail_bytes,
+                    sketch: (entries % 2 == 0).then(|| {
+                        let mut sketch = KeySketch::default();
+                        sketch.add(raw_bytes);
+                        sketch
+                    }),
+                })
+            },
+        )
 }
 
 prop_compose! {
@@ -91,6 +94,8 @@ prop_compose! {
         next_column_family in any::<Option<u32>>(),
         shared in prop::collection::vec(any::<u64>(), 0..3),
         region in prop::option::of((any::<u32>(), bytes())),
+        ranges in prop::collection::vec((bytes(), bytes(), 0..=SeqNo::MAX.0), 0..3),
+        retired in prop::collection::vec(0..=SeqNo::MAX.0, 0..3),
     ) -> VersionEdit {
         VersionEdit {
             column_family: ColumnFamilyId(column_family),
@@ -111,6 +116,12 @@ prop_compose! {
                 .into_iter()
                 .map(|(level, epoch, table)| AddedTable { level, epoch: Epoch(epoch), table })
                 .collect(),
+            range_tombstones: ranges
+                .into_iter()
+                .filter(|(begin, end, _)| begin < end)
+                .map(|(begin, end, seqno)| RangeTombstone { begin, end, seqno: SeqNo(seqno) })
+                .collect(),
+            retired_ranges: retired.into_iter().map(SeqNo).collect(),
             compact_pointers: pointers,
             log_number: numbers[0].map(LogNumber),
             flushed_seqno: seqnos[0].map(SeqNo),

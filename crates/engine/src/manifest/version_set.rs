@@ -11,33 +11,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use sateen_control::compaction::levels_to_lift;
-use sateen_control::version::{AddedTable, LEVELS_MAX, Region, TableMeta, Version, VersionEdit};
+use sateen_control::version::{TableMeta, Version, VersionEdit};
 use sateen_control::{CfOptions, ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId};
 
+pub(crate) use super::family_state::{FamilyState, next_family_state};
+use super::family_state::{next_without_done_ranges, snapshot_edits};
 use super::{Current, ManifestWriter, write_current};
 use crate::column_family::ColumnFamilyData;
-use crate::error::{CorruptionKind, Error, Result};
+use crate::error::{Error, Result};
 use crate::files::manifest_file_name;
 use crate::files::reclaim::Reclaimer;
 use crate::options::ColumnFamilyOptions;
 use crate::sync::lock;
 use crate::vfs::Vfs;
-
-/// Tables in one record of a snapshot: keeps a record, and so a pause, short.
-const SNAPSHOT_TABLES_PER_RECORD: usize = 512;
-
-/// What the version set knows of a column family.
-#[derive(Clone)]
-pub(crate) struct FamilyState {
-    pub(crate) name: String,
-    /// If clients know it as a part of another column family.
-    pub(crate) region: Option<Region>,
-    pub(crate) version: Arc<Version>,
-    /// Entries up to here are in tables, or were and are overwritten.
-    pub(crate) stored: SeqNo,
-    /// None while the database is being recovered.
-    pub(crate) data: Option<Arc<ColumnFamilyData>>,
-}
 
 /// Numbers that are never given out twice (format rule F2).
 #[derive(Debug)]
@@ -282,8 +268,8 @@ impl VersionSet {
             return Err(error);
         }
         let next: Result<Vec<_>> = edits
-            .iter()
-            .map(|edit| next_family_state(&self.directory, &state.families, edit))
+            .iter_mut()
+            .map(|edit| next_without_done_ranges(&self.directory, &state.families, edit))
             .collect();
         let next = match next {
             Ok(next) => next,
@@ -494,66 +480,6 @@ impl VersionSet {
         writer.sync()?;
         Ok(writer)
     }
-}
-
-/// The edits that make `family` out of nothing.
-fn snapshot_edits(id: ColumnFamilyId, family: &FamilyState) -> Vec<VersionEdit> {
-    let compact_pointers =
-        family.version.compact_pointers().map(|(level, key)| (level, key.clone()));
-    let mut edits = vec![VersionEdit {
-        column_family: id,
-        create: Some(family.name.clone()),
-        region: family.region.clone(),
-        style: family.version.style().map(str::to_owned),
-        log_number: Some(family.version.log_number()),
-        flushed_seqno: Some(family.stored),
-        compact_pointers: compact_pointers.collect(),
-        ..VersionEdit::default()
-    }];
-    let mut added = Vec::new();
-    for (level, epoch, table) in family.version.tables() {
-        added.push(AddedTable { level, epoch, table: table.clone() });
-        if added.len() == SNAPSHOT_TABLES_PER_RECORD {
-            let added = std::mem::take(&mut added);
-            edits.push(VersionEdit { column_family: id, added, ..VersionEdit::default() });
-        }
-    }
-    if !added.is_empty() {
-        edits.push(VersionEdit { column_family: id, added, ..VersionEdit::default() });
-    }
-    edits
-}
-
-/// The state of the family of `edit` after it; None if it is dropped. Recovery replays with it what
-/// `path` holds.
-pub(crate) fn next_family_state(
-    path: &Path,
-    families: &BTreeMap<ColumnFamilyId, FamilyState>,
-    edit: &VersionEdit,
-) -> Result<Option<FamilyState>> {
-    let inconsistent = |what| Error::corruption(path, 0, CorruptionKind::Inconsistent(what));
-    let mut family = match (families.get(&edit.column_family), &edit.create) {
-        (Some(_), Some(_)) => return Err(inconsistent("a column family is created twice")),
-        (None, None) => return Err(inconsistent("an edit of a column family that is not there")),
-        (Some(family), None) => family.clone(),
-        (None, Some(name)) => FamilyState {
-            name: name.clone(),
-            region: edit.region.clone(),
-            version: Arc::new(Version::new(edit.column_family, LEVELS_MAX)),
-            stored: SeqNo(0),
-            data: None,
-        },
-    };
-    if edit.drop {
-        return Ok(None);
-    }
-    let version = family.version.apply(edit).map_err(|error| Error::InconsistentEdit {
-        path: path.to_owned(),
-        reason: error.to_string(),
-    })?;
-    family.version = Arc::new(version);
-    family.stored = family.stored.max(edit.flushed_seqno.unwrap_or_default());
-    Ok(Some(family))
 }
 
 /// The first version of a column family with these options.

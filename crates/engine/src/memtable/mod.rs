@@ -11,17 +11,20 @@ mod code;
 #[cfg(test)]
 #[cfg(loom)]
 mod models;
+mod ranges;
 mod skiplist;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests;
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use sateen_control::version::{RangeTombstone, RangeTombstones};
 use sateen_control::{SeqNo, ValueKind};
 
 pub(crate) use self::arena::ArenaPool;
+use self::ranges::Ranges;
 use self::skiplist::{Cursor, Finger, SkipList, Target};
 use crate::error::Result;
 use crate::key::pack;
@@ -37,6 +40,8 @@ thread_local! {
 pub(crate) struct MemTable {
     list: SkipList,
     tombstones: AtomicUsize,
+    /// Set with the first.
+    ranges: OnceLock<Box<Ranges>>,
 }
 
 /// A cursor over a memtable, which it keeps alive. It sees what is inserted meanwhile, or not; the
@@ -47,16 +52,26 @@ impl MemTable {
     /// An empty memtable that expects to be filled to about `capacity_bytes`, with memory from
     /// `pool` where that has any.
     pub(crate) fn new(capacity_bytes: usize, pool: Option<Arc<ArenaPool>>) -> MemTable {
-        MemTable { list: SkipList::new(capacity_bytes, pool), tombstones: AtomicUsize::new(0) }
+        MemTable {
+            list: SkipList::new(capacity_bytes, pool),
+            tombstones: AtomicUsize::new(0),
+            ranges: OnceLock::new(),
+        }
     }
 
-    /// Inserts an entry. No two may have the same user key and `seqno`. Any number of threads may
-    /// insert at once; each is fastest if it inserts in ascending order.
+    /// Inserts an entry; the value of a range's deletion is its end. No two may have the same user
+    /// key and `seqno`. Any number of threads may insert at once; each is fastest if it inserts in
+    /// ascending order.
     #[inline]
     pub(crate) fn insert(&self, user_key: &[u8], seqno: SeqNo, kind: ValueKind, value: &[u8]) {
         // Relaxed: the counts say how much is here, not what.
         if matches!(kind, ValueKind::Delete | ValueKind::SingleDelete | ValueKind::RangeDelete) {
             self.tombstones.fetch_add(1, Ordering::Relaxed);
+            if kind == ValueKind::RangeDelete {
+                let (begin, end) = (user_key.into(), value.into());
+                let ranges = self.ranges.get_or_init(Box::default);
+                return ranges.insert(RangeTombstone { begin, end, seqno });
+            }
         }
         let target = Target::new(user_key, pack(seqno, kind));
         FINGER.with_borrow_mut(|finger| self.list.insert(&target, value, finger));
@@ -75,6 +90,23 @@ impl MemTable {
         Some((SeqNo(entry.trailer() >> 8), kind, entry.value()))
     }
 
+    /// Whether ranges were deleted.
+    #[inline]
+    pub(crate) fn has_ranges(&self) -> bool {
+        self.ranges.get().is_some()
+    }
+
+    /// The newest deletion of a range with `user_key` in it that a reader at `as_of` sees.
+    #[inline]
+    pub(crate) fn range_over(&self, user_key: &[u8], as_of: SeqNo) -> Option<SeqNo> {
+        self.ranges.get()?.over(user_key, as_of)
+    }
+
+    /// The deletions of ranges.
+    pub(crate) fn ranges(&self) -> Option<Arc<RangeTombstones>> {
+        Some(self.ranges.get()?.all())
+    }
+
     /// A cursor, not valid until it is moved.
     pub(crate) fn iter(self: &Arc<Self>) -> MemTableIter {
         Cursor::new(Arc::clone(self))
@@ -82,13 +114,18 @@ impl MemTable {
 
     /// All memory that the memtable holds, used or not.
     pub(crate) fn memory_bytes(&self) -> usize {
-        size_of::<MemTable>() + self.list.reserved_bytes()
+        size_of::<MemTable>() + self.list.reserved_bytes() + self.range_bytes()
     }
 
     /// The part of [`MemTable::memory_bytes`] that is used: the number by which to seal. It is up
     /// to one chunk smaller, and grows by the entry.
     pub(crate) fn used_bytes(&self) -> usize {
-        size_of::<MemTable>() + self.list.used_bytes()
+        size_of::<MemTable>() + self.list.used_bytes() + self.range_bytes()
+    }
+
+    #[inline]
+    fn range_bytes(&self) -> usize {
+        self.ranges.get().map_or(0, |ranges| ranges.bytes())
     }
 
     /// Bytes of the internal keys and values.
@@ -104,7 +141,7 @@ impl MemTable {
         bytes
     }
 
-    /// Entries, those included that are just being inserted.
+    /// Entries, those included that are just being inserted; deletions of ranges are none.
     pub(crate) fn entries(&self) -> usize {
         self.list.entries()
     }
@@ -116,7 +153,7 @@ impl MemTable {
 
     /// True if nothing was inserted.
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries() == 0
+        self.entries() == 0 && !self.has_ranges()
     }
 }
 

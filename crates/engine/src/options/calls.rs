@@ -22,6 +22,9 @@ pub struct ReadOptions {
     /// Bytes that an iterator reads ahead at most; 0: it starts small and grows as it goes.
     /// Default: 0. RocksDB: `readahead_size`.
     pub readahead_bytes: u64,
+    /// What was deleted with its range is read as long as it is still there. Default: false.
+    /// RocksDB: `ignore_range_deletions`.
+    pub ignore_range_deletions: bool,
     /// Read as of this snapshot. Default: none, the newest. RocksDB: `snapshot`.
     pub snapshot: Option<Snapshot>,
 }
@@ -47,6 +50,7 @@ impl Default for ReadOptions {
             prefix: None,
             fill_cache: true,
             readahead_bytes: 0,
+            ignore_range_deletions: false,
             snapshot: None,
         }
     }

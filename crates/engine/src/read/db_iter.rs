@@ -500,7 +500,7 @@ impl Visible {
 #[cold]
 fn unreadable_kind(kind: Option<ValueKind>) -> Error {
     malformed(match kind {
-        Some(_) => "range deletes are not supported",
+        Some(_) => "a deletion of a range among the entries",
         None => "unknown kind of entry",
     })
 }

@@ -5,10 +5,12 @@
 
 use std::sync::Arc;
 
+use sateen_control::SeqNo;
 use sateen_control::version::TableMeta;
 
 use super::InternalIterator;
 use super::bounds::IterBounds;
+use super::covered_iter::SeenRanges;
 use crate::error::Result;
 use crate::key;
 
@@ -53,6 +55,8 @@ pub(crate) struct LevelIter<R, O: OpenTable> {
     run: R,
     opener: O,
     bounds: IterBounds,
+    /// A table all of which these delete is never opened.
+    seen: Option<SeenRanges>,
     /// The open table and its index. Kept after the end was reached: the next seek may need it.
     table: Option<(usize, O::Iter)>,
     /// False after an error and where the bounds end: whatever `table` stands on is not shown.
@@ -62,7 +66,23 @@ pub(crate) struct LevelIter<R, O: OpenTable> {
 impl<R: SortedRun, O: OpenTable> LevelIter<R, O> {
     /// An iterator over `run` within `bounds`. Not valid until the first seek.
     pub(crate) fn new(run: R, opener: O, bounds: IterBounds) -> LevelIter<R, O> {
-        LevelIter { run, opener, bounds, table: None, placed: false }
+        LevelIter { run, opener, bounds, seen: None, table: None, placed: false }
+    }
+
+    /// Without the tables of which `seen` leaves nothing.
+    pub(crate) fn without(mut self, seen: Option<SeenRanges>) -> LevelIter<R, O> {
+        self.seen = seen;
+        self
+    }
+
+    #[inline]
+    fn is_hidden(&self, table: &TableMeta) -> bool {
+        self.seen.as_ref().is_some_and(|seen| seen.ranges.hide_table(table, seen.as_of))
+    }
+
+    /// The open table, if all of it is older than `seqno`.
+    fn older_table(&self, seqno: SeqNo) -> Option<&Arc<TableMeta>> {
+        self.run.get(self.open_index()).filter(|table| table.seqno_max < seqno)
     }
 
     /// The iterator over table `index`, not moved if it is the one already open.
@@ -85,6 +105,10 @@ impl<R: SortedRun, O: OpenTable> LevelIter<R, O> {
             if self.bounds.is_below(&meta.largest) {
                 return self.seek_to_first();
             }
+            if self.is_hidden(&meta) {
+                index += 1;
+                continue;
+            }
             let table = self.open(index, &meta)?;
             table.seek_to_first()?;
             if table.valid() {
@@ -106,6 +130,9 @@ impl<R: SortedRun, O: OpenTable> LevelIter<R, O> {
             }
             if self.bounds.is_above(&meta.smallest) {
                 return self.seek_to_last();
+            }
+            if self.is_hidden(&meta) {
+                continue;
             }
             let table = self.open(index, &meta)?;
             table.seek_to_last()?;
@@ -148,7 +175,10 @@ impl<R: SortedRun, O: OpenTable> InternalIterator for LevelIter<R, O> {
         let user_key = key::user_key(target);
         let index = self.run.lower_bound(user_key);
         let Some(meta) = self.run.get(index).cloned() else { return Ok(()) };
-        if self.bounds.is_above(&meta.smallest) || self.bounds.is_below(&meta.largest) {
+        if self.bounds.is_above(&meta.smallest)
+            || self.bounds.is_below(&meta.largest)
+            || self.is_hidden(&meta)
+        {
             return self.first_from(index);
         }
         let table = self.open(index, &meta)?;
@@ -171,7 +201,10 @@ impl<R: SortedRun, O: OpenTable> InternalIterator for LevelIter<R, O> {
         if *meta.smallest > *user_key {
             return self.last_before(index);
         }
-        if self.bounds.is_above(&meta.smallest) || self.bounds.is_below(&meta.largest) {
+        if self.bounds.is_above(&meta.smallest)
+            || self.bounds.is_below(&meta.largest)
+            || self.is_hidden(&meta)
+        {
             return self.last_before(index + 1);
         }
         let table = self.open(index, &meta)?;
@@ -208,6 +241,26 @@ impl<R: SortedRun, O: OpenTable> InternalIterator for LevelIter<R, O> {
             return Ok(());
         }
         self.last_before(self.open_index())
+    }
+
+    fn leap(&mut self, target: &[u8], newer_than: SeqNo) -> Result<bool> {
+        let Some(table) = self.older_table(newer_than) else { return Ok(false) };
+        if key::user_key(target) > &*table.largest {
+            self.first_from(self.open_index() + 1)?;
+        } else {
+            self.seek(target)?;
+        }
+        Ok(true)
+    }
+
+    fn leap_back(&mut self, target: &[u8], newer_than: SeqNo) -> Result<bool> {
+        let Some(table) = self.older_table(newer_than) else { return Ok(false) };
+        if key::user_key(target) < &*table.smallest {
+            self.last_before(self.open_index())?;
+        } else {
+            self.seek_for_prev(target)?;
+        }
+        Ok(true)
     }
 
     #[inline]

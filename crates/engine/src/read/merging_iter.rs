@@ -12,6 +12,8 @@
 
 use std::cmp::Ordering;
 
+use sateen_control::SeqNo;
+
 use super::InternalIterator;
 use super::bounds::key_prefix;
 use crate::error::Result;
@@ -191,6 +193,28 @@ impl<I: InternalIterator> MergingIter<I> {
         Ok(())
     }
 
+    /// Lets every child leap that is on this side of `target`.
+    fn leap_all<const REVERSED: bool>(&mut self, target: &[u8], newer_than: SeqNo) -> Result<bool> {
+        let near = if REVERSED { Ordering::Greater } else { Ordering::Less };
+        let mut leapt = false;
+        for at in 0..self.heap.len() {
+            let child = &mut self.children[self.heap[at].child];
+            if key::compare(child.key(), target) != near {
+                continue;
+            }
+            let moved = if REVERSED {
+                child.leap_back(target, newer_than)
+            } else {
+                child.leap(target, newer_than)
+            };
+            leapt |= moved.inspect_err(|_| self.heap.clear())?;
+        }
+        if leapt {
+            self.build_heap::<REVERSED>();
+        }
+        Ok(leapt)
+    }
+
     /// Moves every child but the current one to the other side of the current entry, so that the
     /// next step goes the other way.
     #[cold]
@@ -261,6 +285,14 @@ impl<I: InternalIterator> InternalIterator for MergingIter<I> {
             self.turn::<REVERSE>()?;
         }
         self.step::<REVERSE>()
+    }
+
+    fn leap(&mut self, target: &[u8], newer_than: SeqNo) -> Result<bool> {
+        if self.reverse { Ok(false) } else { self.leap_all::<FORWARD>(target, newer_than) }
+    }
+
+    fn leap_back(&mut self, target: &[u8], newer_than: SeqNo) -> Result<bool> {
+        if self.reverse { self.leap_all::<REVERSE>(target, newer_than) } else { Ok(false) }
     }
 
     #[inline]

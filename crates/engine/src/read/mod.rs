@@ -2,6 +2,7 @@
 
 pub(crate) mod block_cache;
 pub(crate) mod bounds;
+pub(crate) mod covered_iter;
 pub(crate) mod db_iter;
 pub(crate) mod level_iter;
 #[cfg(test)]
@@ -14,6 +15,8 @@ pub(crate) mod table_cache;
 pub(crate) mod vec_iter;
 
 pub(crate) use super_version::SuperVersion;
+
+use sateen_control::SeqNo;
 
 use crate::error::Result;
 
@@ -36,6 +39,18 @@ pub(crate) trait InternalIterator {
     fn next(&mut self) -> Result<()>;
     /// Moves back by one. Needs `valid`.
     fn prev(&mut self) -> Result<()>;
+    /// Moves forward past entries that are all older than `newer_than` and before `target`, as many
+    /// as can be told at once; false if none can. Needs `valid`, and that it was moved forward
+    /// last.
+    fn leap(&mut self, target: &[u8], newer_than: SeqNo) -> Result<bool> {
+        let _ = (target, newer_than);
+        Ok(false)
+    }
+    /// The same backwards: past entries behind `target`.
+    fn leap_back(&mut self, target: &[u8], newer_than: SeqNo) -> Result<bool> {
+        let _ = (target, newer_than);
+        Ok(false)
+    }
     /// The internal key.
     fn key(&self) -> &[u8];
     /// The value.

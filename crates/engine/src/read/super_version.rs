@@ -6,7 +6,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use sateen_control::version::Version;
+use sateen_control::version::{RangeTombstones, Version};
 use sateen_control::{IoClass, SeqNo};
 
 use super::block_cache::BlockCache;
@@ -25,6 +25,8 @@ pub(crate) struct SuperVersion {
     /// Newest first.
     pub(crate) sealed: Vec<Arc<MemTable>>,
     pub(crate) version: Arc<Version>,
+    /// Whether ranges are deleted by any of it but the active memtable.
+    has_stored_ranges: bool,
 }
 
 /// A value that was found, kept in memory for as long as this lives: a value from a table shares
@@ -98,6 +100,8 @@ pub(crate) struct Lookup<'a> {
     pub(crate) blocks: &'a BlockCache,
     pub(crate) metrics: &'a EngineMetrics,
     pub(crate) fill_cache: bool,
+    /// Deletions of ranges do not count.
+    pub(crate) ignore_ranges: bool,
 }
 
 impl SuperVersion {
@@ -106,7 +110,41 @@ impl SuperVersion {
         sealed: Vec<Arc<MemTable>>,
         version: Arc<Version>,
     ) -> SuperVersion {
-        SuperVersion { active, sealed, version }
+        let has_stored_ranges = !version.range_tombstones().is_empty()
+            || sealed.iter().any(|memtable| memtable.has_ranges());
+        SuperVersion { active, sealed, version, has_stored_ranges }
+    }
+
+    /// What is this old or newer is not deleted with a range, for a reader of `user_key` at
+    /// `as_of`.
+    #[inline]
+    fn range_floor(&self, user_key: &[u8], as_of: SeqNo, lookup: &Lookup<'_>) -> SeqNo {
+        if !self.has_stored_ranges && !self.active.has_ranges() {
+            return SeqNo(0);
+        }
+        if lookup.ignore_ranges { SeqNo(0) } else { self.newest_range(user_key, as_of) }
+    }
+
+    /// The newest deletion of a range with `user_key` in it that a reader at `as_of` sees; 0 if
+    /// there is none.
+    #[cold]
+    fn newest_range(&self, user_key: &[u8], as_of: SeqNo) -> SeqNo {
+        let memtables = std::iter::once(&self.active).chain(&self.sealed);
+        let in_memory = memtables.filter_map(|memtable| memtable.range_over(user_key, as_of)).max();
+        let stored = self.version.range_tombstones().over(user_key, as_of);
+        in_memory.max(stored).unwrap_or_default()
+    }
+
+    /// All deletions of ranges; `None` if there are none.
+    pub(crate) fn ranges(&self) -> Option<RangeTombstones> {
+        if !self.has_stored_ranges && !self.active.has_ranges() {
+            return None;
+        }
+        let memtables = std::iter::once(&self.active).chain(&self.sealed);
+        let in_memory: Vec<_> = memtables.filter_map(|memtable| memtable.ranges()).collect();
+        let in_memory: Vec<_> =
+            in_memory.iter().flat_map(|ranges| ranges.iter()).cloned().collect();
+        Some(self.version.range_tombstones().changed(&in_memory, &[]))
     }
 
     /// The newest value of `user_key` as of `seqno`.
@@ -117,9 +155,13 @@ impl SuperVersion {
         lookup: &Lookup<'_>,
         sink: S,
     ) -> Result<Option<S::Out>> {
+        let floor = self.range_floor(user_key, seqno, lookup);
         for memtable in std::iter::once(&self.active).chain(&self.sealed) {
             if let Some((seqno, kind, value)) = memtable.get(user_key, seqno) {
                 lookup.metrics.record_memtable_hit();
+                if seqno < floor {
+                    return Ok(None);
+                }
                 return match Visible::of(Some(kind))? {
                     Visible::Value => Ok(Some(sink.memory(value))),
                     Visible::Deleted => Ok(None),
@@ -128,12 +170,15 @@ impl SuperVersion {
             }
         }
         let mut found = None;
-        self.search_stored(user_key, lookup, |table| {
+        self.search_stored(user_key, floor, lookup, |table| {
             let (blocks, fill_cache) = (Some(lookup.blocks), lookup.fill_cache);
             found = table.get_unfiltered(user_key, seqno, blocks, fill_cache)?;
             Ok(found.is_some())
         })?;
         let Some((seqno, kind, value)) = found else { return Ok(None) };
+        if seqno < floor {
+            return Ok(None);
+        }
         match Visible::of(Some(kind))? {
             Visible::Value => Ok(Some(sink.block(value))),
             Visible::Deleted => Ok(None),
@@ -156,10 +201,14 @@ impl SuperVersion {
             operands.merge(operator, user_key, existing).map(|value| sink.memory(&value))
         };
         let mut operands = Operands::default();
+        let floor = self.range_floor(user_key, seqno, lookup);
         // What is looked for next is this old, or older.
         let mut seqno = seqno;
         for memtable in std::iter::once(&self.active).chain(&self.sealed) {
             while let Some((found, kind, value)) = memtable.get(user_key, seqno) {
+                if found < floor {
+                    return merged(&operands, None);
+                }
                 match Visible::of(Some(kind))? {
                     Visible::Value => return merged(&operands, Some(value)),
                     Visible::Deleted => return merged(&operands, None),
@@ -169,11 +218,14 @@ impl SuperVersion {
             }
         }
         let mut base = None;
-        self.search_stored(user_key, lookup, |table| {
+        self.search_stored(user_key, floor, lookup, |table| {
             let (blocks, fill_cache) = (Some(lookup.blocks), lookup.fill_cache);
             while let Some((found, kind, value)) =
                 table.get_unfiltered(user_key, seqno, blocks, fill_cache)?
             {
+                if found < floor {
+                    return Ok(true);
+                }
                 match Visible::of(Some(kind))? {
                     Visible::Value => {
                         base = Some(value);
@@ -189,15 +241,17 @@ impl SuperVersion {
         merged(&operands, base.as_deref())
     }
 
-    /// Hands `visit` the tables that may have `user_key`, newest first, until it has found enough.
+    /// Hands `visit` the tables that may have `user_key` at or above `floor`, newest first, until
+    /// it has found enough.
     fn search_stored(
         &self,
         user_key: &[u8],
+        floor: SeqNo,
         lookup: &Lookup<'_>,
         visit: impl FnMut(&Table) -> Result<bool>,
     ) -> Result<()> {
         let mut asked = FiltersAsked::default();
-        let searched = self.search_asking(user_key, lookup, &mut asked, visit);
+        let searched = self.search_asking(user_key, floor, lookup, &mut asked, visit);
         lookup.metrics.record_filters(&asked);
         searched
     }
@@ -205,6 +259,7 @@ impl SuperVersion {
     fn search_asking(
         &self,
         user_key: &[u8],
+        floor: SeqNo,
         lookup: &Lookup<'_>,
         asked: &mut FiltersAsked,
         mut visit: impl FnMut(&Table) -> Result<bool>,
@@ -213,7 +268,7 @@ impl SuperVersion {
         for level in self.version.levels() {
             for run in level.runs() {
                 let Some(meta) = run.get(run.lower_bound(user_key)) else { continue };
-                if meta.smallest.as_ref() > user_key {
+                if meta.smallest.as_ref() > user_key || meta.seqno_max < floor {
                     continue;
                 }
                 let table = lookup.tables.get(meta, IoClass::Client)?;

@@ -119,6 +119,7 @@ impl TableSummary {
             entries: self.entries,
             tombstones: self.tombstones,
             merges: self.merges,
+            ranges_applied: SeqNo(0),
             raw_bytes: self.raw_bytes,
             tail_bytes: self.tail_bytes,
             sketch: self.sketch,

@@ -14,7 +14,7 @@ const VALUES: u16 = 103;
 const MERGES: u16 = 104;
 
 /// The properties of a table. Numbers 100 and above are left to later versions: the comparator's
-/// name (100), expiry (101) and range deletions (102) are spoken for.
+/// name (100) and expiry (101) are spoken for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Properties {
     pub(crate) table: TableId,

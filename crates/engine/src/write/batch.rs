@@ -12,6 +12,12 @@ use sateen_control::{ColumnFamilyId, ValueKind};
 use crate::error::{Error, Result};
 use crate::wal::coding;
 
+mod reader;
+
+#[cfg(test)]
+use reader::BatchError;
+pub(crate) use reader::BatchReader;
+
 /// The longest key: 64 KiB less one byte.
 pub const KEY_BYTES_MAX: usize = (64 << 10) - 1;
 /// The longest value that a batch can be set to accept.
@@ -133,6 +139,17 @@ impl WriteBatch {
         self.single_delete_cf_id(ColumnFamilyId(0), key.as_ref())
     }
 
+    /// Deletes all keys from `begin` up to, without, `end` from the default column family: see
+    /// [`Db::delete_range`](crate::Db::delete_range).
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`]; a range whose end comes before its begin is refused when the batch
+    /// is written.
+    #[inline]
+    pub fn delete_range(&mut self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_range_cf_id(ColumnFamilyId(0), begin.as_ref(), end.as_ref())
+    }
+
     /// Sets `key` to `value` in a column family.
     ///
     /// # Errors
@@ -177,6 +194,19 @@ impl WriteBatch {
         key: impl AsRef<[u8]>,
     ) -> Result<()> {
         self.single_delete_cf_id(family.data.id(), key.as_ref())
+    }
+
+    /// Deletes a range of keys in a column family.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::delete_range`].
+    pub fn delete_range_cf(
+        &mut self,
+        family: &crate::ColumnFamily,
+        begin: impl AsRef<[u8]>,
+        end: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.delete_range_cf_id(family.data.id(), begin.as_ref(), end.as_ref())
     }
 
     #[inline]
@@ -230,19 +260,34 @@ impl WriteBatch {
         self.add(ValueKind::SingleDelete, column_family, key, None)
     }
 
-    /// These writes in the column families that `to` names for each.
+    pub(crate) fn delete_range_cf_id(
+        &mut self,
+        column_family: ColumnFamilyId,
+        begin: &[u8],
+        end: &[u8],
+    ) -> Result<()> {
+        if end.len() > KEY_BYTES_MAX {
+            return Err(too_large("a key", end.len(), KEY_BYTES_MAX));
+        }
+        self.add(ValueKind::RangeDelete, column_family, begin, Some(end))
+    }
+
+    /// These writes in the column families that `to` names for each: one, or several for a range.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if their numbers make it too large.
     pub(crate) fn moved(
         &self,
-        to: impl Fn(&BatchEntry<'_>) -> ColumnFamilyId,
+        to: impl Fn(&BatchEntry<'_>) -> Vec<ColumnFamilyId>,
     ) -> Result<WriteBatch> {
         let mut moved = WriteBatch::with_value_bytes_max(self.value_bytes_max);
         moved.data.reserve(self.data.len());
-        (moved.count, moved.value_bytes_largest) = (self.count, self.value_bytes_largest);
+        moved.value_bytes_largest = self.value_bytes_largest;
         for entry in self {
-            encode_entry(&mut moved.data, to(&entry), entry.kind, entry.key, entry.value);
+            for family in to(&entry) {
+                encode_entry(&mut moved.data, family, entry.kind, entry.key, entry.value);
+                moved.count += 1;
+            }
         }
         moved.check_room(0)?;
         Ok(moved)
@@ -330,7 +375,9 @@ impl WriteBatch {
                 |e| Error::InvalidArgument(format!("not a batch: {e} at offset {offset}"));
             let Some(entry) = entries.next().map_err(invalid)? else { break };
             count += 1;
-            value_bytes_largest = value_bytes_largest.max(entry.value.len());
+            if entry.kind != ValueKind::RangeDelete {
+                value_bytes_largest = value_bytes_largest.max(entry.value.len());
+            }
         }
         let value_bytes_max = value_bytes_largest.max(VALUE_BYTES_MAX_DEFAULT);
         Ok(WriteBatch {
@@ -482,7 +529,7 @@ pub struct BatchEntry<'a> {
     pub kind: ValueKind,
     /// To which key.
     pub key: &'a [u8],
-    /// The value, or the operand of a merge; empty for a delete.
+    /// The value, the operand of a merge, or the end of a range; empty for a delete.
     pub value: &'a [u8],
 }
 
@@ -507,81 +554,6 @@ impl<'a> Iterator for WriteBatchIter<'a> {
     fn size_hint(&self) -> (usize, Option<usize>) {
         let left = usize::try_from(self.left).unwrap_or(usize::MAX);
         (left, Some(left))
-    }
-}
-
-/// Why bytes are not the entries of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BatchError {
-    /// An entry ends early, or a length makes no sense.
-    #[error("a truncated entry")]
-    Truncated,
-    /// No kind has that number.
-    #[error("an entry of an unknown kind")]
-    UnknownKind,
-    /// The kind is known, but this version does not apply it.
-    #[error("a range delete, which is not supported by this version")]
-    RangeDelete,
-    /// A key or value beyond the limits.
-    #[error("a key or value beyond the limits")]
-    TooLarge,
-}
-
-impl BatchError {
-    /// The same for [`crate::CorruptionKind::Malformed`].
-    pub(crate) fn as_text(self) -> &'static str {
-        match self {
-            BatchError::Truncated => "a truncated batch entry",
-            BatchError::UnknownKind => "a batch entry of an unknown kind",
-            BatchError::RangeDelete => "range delete is not supported by this version",
-            BatchError::TooLarge => "a batch entry beyond the limits",
-        }
-    }
-}
-
-/// Reads entries from bytes that may be anything: a record of the log.
-#[derive(Clone, Debug)]
-pub(crate) struct BatchReader<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> BatchReader<'a> {
-    /// Starts at the first entry of `data`.
-    #[inline]
-    pub(crate) fn new(data: &'a [u8]) -> BatchReader<'a> {
-        BatchReader { rest: data }
-    }
-
-    /// Bytes that have not been read.
-    #[inline]
-    pub(crate) fn remaining(&self) -> usize {
-        self.rest.len()
-    }
-
-    /// The next entry; `None` at the end.
-    #[inline]
-    pub(crate) fn next(&mut self) -> Result<Option<BatchEntry<'a>>, BatchError> {
-        let Some(kind) = coding::take_u8(&mut self.rest) else { return Ok(None) };
-        let kind = ValueKind::from_byte(kind).ok_or(BatchError::UnknownKind)?;
-        if kind == ValueKind::RangeDelete {
-            return Err(BatchError::RangeDelete);
-        }
-        let (column_family, key) = self.take_key().ok_or(BatchError::Truncated)?;
-        let value = if kind.has_value() {
-            coding::take_slice(&mut self.rest).ok_or(BatchError::Truncated)?
-        } else {
-            &[]
-        };
-        if key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
-            return Err(BatchError::TooLarge);
-        }
-        Ok(Some(BatchEntry { column_family, kind, key, value }))
-    }
-
-    #[inline]
-    fn take_key(&mut self) -> Option<(ColumnFamilyId, &'a [u8])> {
-        let column_family = ColumnFamilyId(coding::take_varint_u32(&mut self.rest)?);
-        Some((column_family, coding::take_slice(&mut self.rest)?))
     }
 }
 

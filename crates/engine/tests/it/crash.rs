@@ -33,15 +33,20 @@ enum What {
     Delete,
     SingleDelete,
     Merge(Vec<u8>),
+    /// Up to this key.
+    DeleteRange(Vec<u8>),
 }
 
 fn apply(state: &mut [Contents; 2], family: usize, key: Vec<u8>, what: What) {
+    if let What::DeleteRange(end) = &what {
+        return state[family].retain(|other, _| *other < key || *other >= *end);
+    }
     match what {
         What::Put(value) => match decided(&key, &value) {
             Some(value) => state[family].insert(key, value),
             None => state[family].remove(&key),
         },
-        What::Delete | What::SingleDelete => state[family].remove(&key),
+        What::Delete | What::SingleDelete | What::DeleteRange(_) => state[family].remove(&key),
         What::Merge(operand) => {
             let value = appended(state[family].get(&key).map(Vec::as_slice), &operand);
             state[family].insert(key, value)
@@ -71,7 +76,8 @@ fn workload(seed: u64, options: &Options, commits: usize) -> Run {
         let mut state = run.states[number - 1].clone();
         let mut batch = WriteBatch::new();
         for _ in 0..=random.below(4) {
-            let key = format!("key{:03}", random.below(120)).into_bytes();
+            let number = random.below(120);
+            let key = format!("key{number:03}").into_bytes();
             let family = usize::from(random.one_in(3));
             let large = if random.one_in(40) { 6000 } else { 60 };
             let fill = vec![b'a' + (random.below(26) as u8); random.below(large) as usize];
@@ -79,6 +85,10 @@ fn workload(seed: u64, options: &Options, commits: usize) -> Run {
                 0..2 => What::Delete,
                 2 => What::SingleDelete,
                 3..6 if !is_decided(&key) => What::Merge(fill),
+                6 if random.one_in(3) => {
+                    let end = number + random.below(20);
+                    What::DeleteRange(format!("key{end:03}").into_bytes())
+                }
                 _ => What::Put(fill),
             };
             match (&what, family) {
@@ -90,6 +100,8 @@ fn workload(seed: u64, options: &Options, commits: usize) -> Run {
                 (What::SingleDelete, _) => batch.single_delete_cf(&other, &key).unwrap(),
                 (What::Merge(operand), 0) => batch.merge(&key, operand).unwrap(),
                 (What::Merge(operand), _) => batch.merge_cf(&other, &key, operand).unwrap(),
+                (What::DeleteRange(end), 0) => batch.delete_range(&key, end).unwrap(),
+                (What::DeleteRange(end), _) => batch.delete_range_cf(&other, &key, end).unwrap(),
             }
             apply(&mut state, family, key, what);
         }
@@ -266,7 +278,9 @@ fn crash_and_open(seed: u64, options: &Options, afterwards: &Options) {
     if let Some(at) = std::env::var("SATEEN_CRASH_AT").ok().and_then(|text| text.parse().ok()) {
         for choice in run.recording.choices_at(at, 4) {
             println!("{at}: {:?}", run.recording.describe(at));
-            run.examine(&run.recording.image_at(at, choice), at, &format!("{at} {choice:?}"));
+            let (image, what) = (run.recording.image_at(at, choice), format!("{at} {choice:?}"));
+            again(&run, &image, at, &what);
+            run.examine(&image, at, &what);
         }
         return;
     }
@@ -336,4 +350,21 @@ fn compaction_filters() {
 #[test]
 fn wal_bound() {
     crash(5, &Options { max_total_wal_bytes: 8 << 10, ..tiny() });
+}
+
+/// What a recovery stores while it still replays counts as stored as far as it was replayed, and no
+/// further.
+#[test]
+fn a_recovery_that_flushes_on_its_way() {
+    let mut options = tiny();
+    options.column_family.memtable_bytes = 1 << 20;
+    let mut afterwards = tiny();
+    afterwards.column_family.memtable_bytes = 1 << 10;
+    afterwards.column_family.merge_operator = Some(appending());
+    for seed in 20..24 {
+        let run = Run { options: afterwards.clone(), ..workload(seed, &options, 60) };
+        let end = run.recording.len();
+        let image = run.recording.image_at(end, CrashChoice::Everything);
+        assert!(again(&run, &image, end, &format!("seed {seed}")) > 50);
+    }
 }

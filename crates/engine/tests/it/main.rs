@@ -15,6 +15,7 @@ mod measure;
 mod memory;
 mod merge;
 mod meta;
+mod ranges;
 mod regions;
 mod repair;
 mod resume;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use sateen_control::version::RangeTombstone;
 
 use super::*;
 use crate::merge::MergeOperator;
@@ -17,6 +18,19 @@ type Entry = (Vec<u8>, Vec<u8>);
 
 type Write = (Vec<u8>, ValueKind);
 
+/// The deletions of ranges in a history: each up to a key that its own begin says.
+fn ranges_of(history: &[Write]) -> Arc<RangeTombstones> {
+    let ranges =
+        history.iter().zip(1_u64..).filter(|((_, kind), _)| *kind == ValueKind::RangeDelete);
+    let tombstone = |((key, _), seqno): (&Write, u64)| {
+        let mut end = key.clone();
+        end.extend([1, 1]);
+        let (begin, end) = (key.as_slice().into(), end.into());
+        RangeTombstone { begin, end, seqno: SeqNo(seqno) }
+    };
+    Arc::new(RangeTombstones::new(ranges.map(tombstone).collect()))
+}
+
 /// Writes in commit order with seqnos from 1.
 fn any_history() -> impl Strategy<Value = Vec<Write>> {
     let kind = prop_oneof![
@@ -24,6 +38,7 @@ fn any_history() -> impl Strategy<Value = Vec<Write>> {
         3 => Just(ValueKind::Delete),
         1 => Just(ValueKind::SingleDelete),
         4 => Just(ValueKind::Merge),
+        1 => Just(ValueKind::RangeDelete),
     ];
     vec((vec(0_u8..3, 0..3), kind), 0..60)
 }
@@ -57,6 +72,9 @@ fn value_of(seqno: u64) -> Vec<u8> {
 fn entries_of(history: &[Write]) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     for ((key, kind), seqno) in history.iter().zip(1_u64..) {
+        if *kind == ValueKind::RangeDelete {
+            continue;
+        }
         let value = if kind.has_value() { value_of(seqno) } else { vec![] };
         entries.push((internal(key, seqno, *kind), value));
     }
@@ -67,13 +85,18 @@ fn entries_of(history: &[Write]) -> Vec<Entry> {
 /// What a reader of `user_key` at `snapshot` finds in `entries` on top of `deeper`.
 fn read(
     entries: &[Entry],
+    ranges: &RangeTombstones,
     user_key: &[u8],
     snapshot: u64,
     deeper: Option<Vec<u8>>,
 ) -> Option<Vec<u8>> {
-    let mut value = deeper;
+    let deleted = ranges.over(user_key, SeqNo(snapshot)).unwrap_or_default();
+    let mut value = deeper.filter(|_| deleted == SeqNo(0));
     let visible = |(k, _): &&Entry| key::user_key(k) == user_key && key::seqno(k).0 <= snapshot;
     for (internal_key, stored) in entries.iter().rev().filter(visible) {
+        if key::seqno(internal_key) < deleted {
+            continue;
+        }
         value = match key::kind(internal_key).unwrap() {
             ValueKind::Put => Some(stored.clone()),
             ValueKind::Merge => Some([value.unwrap_or_default(), stored.clone()].concat()),
@@ -92,6 +115,7 @@ struct Outcome {
 /// Runs the filter to its end with pulls of `budget` bytes.
 fn compact(
     input: &[Entry],
+    ranges: &Arc<RangeTombstones>,
     snapshots: &[u64],
     below: &BTreeSet<Vec<u8>>,
     budget: u64,
@@ -106,8 +130,9 @@ fn compact(
     let largest = input.iter().map(|(k, v)| k.len() + v.len()).max().unwrap_or(0) as u64;
     let iter = VecIter::new(Arc::new(input.to_vec()));
     let snapshots = snapshots.iter().copied().map(SeqNo).collect();
-    let mut iter =
-        CompactionIter::new(iter, IterBounds::all(), snapshots, bottommost).with_merging(merging);
+    let mut iter = CompactionIter::new(iter, IterBounds::all(), snapshots, bottommost)
+        .with_merging(merging)
+        .with_ranges(ranges);
     iter.start()?;
     let mut entries: Vec<Entry> = Vec::new();
     loop {
@@ -169,7 +194,9 @@ proptest! {
         snapshots.dedup();
 
         let input = entries_of(&history);
-        let outcome = compact(&input, &snapshots, &below, budget, operator.clone()).unwrap();
+        let ranges = ranges_of(&history);
+        let compacted = compact(&input, &ranges, &snapshots, &below, budget, operator.clone());
+        let outcome = compacted.unwrap();
         let output = &outcome.entries;
         check_stats(&input, &outcome);
         prop_assert!(output.is_sorted_by(|a, b| key::compare(&a.0, &b.0).is_lt()));
@@ -180,12 +207,12 @@ proptest! {
         for snapshot in readers {
             for user_key in &keys {
                 let deeper = below.contains(*user_key).then(|| b"below".to_vec());
-                let before = read(&input, user_key, snapshot, deeper.clone());
-                let after = read(output, user_key, snapshot, deeper);
+                let before = read(&input, &ranges, user_key, snapshot, deeper.clone());
+                let after = read(output, &ranges, user_key, snapshot, deeper);
                 prop_assert_eq!(before, after, "key {:?} at {}", user_key, snapshot);
             }
         }
-        if operator.is_some_and(|operator| operator.name() == "append") {
+        if ranges.is_empty() && operator.is_some_and(|operator| operator.name() == "append") {
             check_nothing_superfluous(output, &snapshots, &below);
         }
     }
@@ -196,12 +223,18 @@ proptest! {
         let input = entries_of(&history);
         let now = history.len() as u64;
         let merging = Some(appending());
-        let outcome = compact(&input, &[now], &BTreeSet::new(), u64::MAX, merging).unwrap();
+        let ranges = ranges_of(&history);
+        let none = BTreeSet::new();
+        let outcome = compact(&input, &ranges, &[now], &none, u64::MAX, merging).unwrap();
         let keys: BTreeSet<&[u8]> = input.iter().map(|(k, _)| key::user_key(k)).collect();
         let expected: Vec<Entry> = keys
             .into_iter()
             .filter_map(|k| {
-                Some((internal(k, 0, ValueKind::Put), read(&input, k, now, None)?))
+                let value = read(&input, &ranges, k, now, None)?;
+                let newest = input.iter().find(|(other, _)| key::user_key(other) == k);
+                let under = ranges.over(k, SeqNo(now)).and(newest);
+                let seqno = under.map_or(0, |(newest, _)| key::seqno(newest).0);
+                Some((internal(k, seqno, ValueKind::Put), value))
             })
             .collect();
         prop_assert_eq!(outcome.entries, expected);
@@ -275,8 +308,8 @@ fn bounds_restrict_the_input() {
 #[test]
 fn disorder_and_foreign_kinds_are_refused() {
     let foreign = [(internal(b"a", 1, ValueKind::RangeDelete), vec![])];
-    let error = compact(&foreign, &[9], &BTreeSet::new(), u64::MAX, None);
-    assert!(error.is_err_and(|error| error.to_string().contains("not supported")));
+    let error = compact(&foreign, &Arc::default(), &[9], &BTreeSet::new(), u64::MAX, None);
+    assert!(error.is_err_and(|error| error.to_string().contains("deletion of a range")));
     let list = Arc::new(vec![(internal(b"b", 1, ValueKind::Put), vec![])]);
     let mut iter =
         CompactionIter::new(VecIter::new(list), IterBounds::all(), vec![SeqNo(9)], |_: &[u8]| {

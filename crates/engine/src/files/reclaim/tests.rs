@@ -75,6 +75,7 @@ fn meta(id: TableId, offset: u64, length: u64) -> TableMeta {
         entries: 1,
         tombstones: 0,
         merges: 0,
+        ranges_applied: SeqNo(0),
         raw_bytes: 1,
         tail_bytes: 0,
         sketch: None,

@@ -37,6 +37,7 @@ impl TestRun {
                 entries: entries.len() as u64,
                 tombstones: 0,
                 merges: 0,
+                ranges_applied: SeqNo(0),
                 raw_bytes: 1,
                 tail_bytes: 0,
                 sketch: None,

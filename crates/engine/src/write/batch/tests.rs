@@ -60,14 +60,27 @@ fn the_room_of_a_batch_is_checked_before_anything_is_written() {
 }
 
 #[test]
-fn a_kind_that_is_reserved_is_refused_by_name() {
-    let error = BatchReader::new(&[4, 0, 1, b'k', 1, b'v']).next().unwrap_err();
-    assert_eq!(error, BatchError::RangeDelete);
-    assert_eq!(error.as_text(), "range delete is not supported by this version");
-    let error = WriteBatch::from_data(vec![1, 0, 0, 0, 4, 0, 0]).unwrap_err();
+fn what_is_no_entry_is_refused_with_its_place() {
+    let error = WriteBatch::from_data(vec![1, 0, 0, 0, 5, 0, 0]).unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("not supported") && text.contains("offset 4"), "{text}");
+    assert!(text.contains("unknown kind") && text.contains("offset 4"), "{text}");
     assert_eq!(BatchReader::new(&[5, 0, 0]).next(), Err(BatchError::UnknownKind));
+}
+
+#[test]
+fn the_end_of_a_range_is_a_key() {
+    let mut batch = WriteBatch::new();
+    batch.delete_range(b"a", b"m").unwrap();
+    let entry = batch.iter().next().unwrap();
+    assert_eq!(
+        (entry.kind, entry.key, entry.value),
+        (ValueKind::RangeDelete, &b"a"[..], &b"m"[..])
+    );
+    assert_eq!(batch.value_bytes_largest(), 0);
+    assert!(batch.delete_range(b"a", vec![b'z'; KEY_BYTES_MAX + 1]).is_err());
+    let mut data = vec![4, 0, 0];
+    coding::put_slice(&mut data, &vec![7; KEY_BYTES_MAX + 1]);
+    assert_eq!(BatchReader::new(&data).next(), Err(BatchError::TooLarge));
 }
 
 #[test]

@@ -25,6 +25,7 @@ impl World {
             | Kind::Merge
             | Kind::MergeUnlogged
             | Kind::SingleDelete
+            | Kind::DeleteRange
             | Kind::PutSync
             | Kind::PutUnlogged
             | Kind::DeleteUnlogged
@@ -37,7 +38,7 @@ impl World {
             | Kind::BatchUnlogged
             | Kind::BatchEmpty
             | Kind::BatchCopied => self.batch(op.kind, random),
-            Kind::Overwrite | Kind::Ascending | Kind::MergeMany | Kind::DeleteRange => {
+            Kind::Overwrite | Kind::Ascending | Kind::MergeMany | Kind::DeleteMany => {
                 self.many(op.kind, random);
             }
             Kind::Refused => self.refused(),

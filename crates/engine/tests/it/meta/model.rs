@@ -27,6 +27,8 @@ pub(crate) enum What {
     SingleDelete,
     /// The operand goes behind the value.
     Merge(Value),
+    /// From the key up to this one.
+    DeleteRange(Vec<u8>),
 }
 
 impl What {
@@ -34,7 +36,7 @@ impl What {
     fn after(&self, key: &[u8], before: Option<&Value>) -> Option<Value> {
         match self {
             What::Put(value) => settled(key, value.clone()),
-            What::Delete | What::SingleDelete => None,
+            What::Delete | What::SingleDelete | What::DeleteRange(_) => None,
             What::Merge(operand) => Some(appended(before.map(|value| &**value), operand).into()),
         }
     }
@@ -59,6 +61,18 @@ pub(crate) struct Change {
     pub(crate) family: u32,
     pub(crate) key: Vec<u8>,
     pub(crate) what: What,
+}
+
+impl Change {
+    /// Which of `known` keys it changes, and its own unless it is a range.
+    fn keys<'a>(&self, known: impl Iterator<Item = &'a Vec<u8>>) -> Vec<Vec<u8>> {
+        match &self.what {
+            What::DeleteRange(end) => {
+                known.filter(|key| **key >= self.key && *key < end).cloned().collect()
+            }
+            _ => vec![self.key.clone()],
+        }
+    }
 }
 
 struct Commit {
@@ -112,13 +126,15 @@ impl Model {
         let number = self.now() + 1;
         for change in &changes {
             let Some(family) = self.families.get_mut(&change.family) else { continue };
-            let versions = family.history.entry(change.key.clone()).or_default();
-            let before = versions.last().and_then(|(_, value)| value.as_ref());
-            let after = change.what.after(&change.key, before);
-            if versions.last().is_some_and(|last| last.0 == number) {
-                versions.pop();
+            for key in change.keys(family.history.keys()) {
+                let versions = family.history.entry(key.clone()).or_default();
+                let before = versions.last().and_then(|(_, value)| value.as_ref());
+                let after = change.what.after(&key, before);
+                if versions.last().is_some_and(|last| last.0 == number) {
+                    versions.pop();
+                }
+                versions.push((number, after));
             }
-            versions.push((number, after));
         }
         self.commits.push(Commit { changes, logged, sure });
     }
@@ -129,11 +145,14 @@ impl Model {
             let number = self.now() + 1;
             // Readers go on to see what was there.
             for change in &changes {
-                let seen = self.get(change.family, &change.key, number);
-                let Some(family) = self.families.get_mut(&change.family) else { continue };
-                let versions = family.history.entry(change.key.clone()).or_default();
-                if versions.last().is_none_or(|last| last.0 != number) {
-                    versions.push((number, seen));
+                let Some(family) = self.families.get(&change.family) else { continue };
+                for key in change.keys(family.history.keys()) {
+                    let seen = self.get(change.family, &key, number);
+                    let Some(family) = self.families.get_mut(&change.family) else { continue };
+                    let versions = family.history.entry(key).or_default();
+                    if versions.last().is_none_or(|last| last.0 != number) {
+                        versions.push((number, seen));
+                    }
                 }
             }
             self.commits.push(Commit { changes, logged, sure: false });
@@ -328,7 +347,8 @@ impl Part<'_> {
     }
 
     fn holds(&self, change: &Change) -> bool {
-        change.family == self.id && self.has(&change.key)
+        let is_range = matches!(change.what, What::DeleteRange(_));
+        change.family == self.id && (is_range || self.has(&change.key))
     }
 }
 
@@ -357,6 +377,17 @@ impl<'a> Diff<'a> {
         }
         let part = self.part;
         for change in model.commits[at].changes.iter().filter(|change| part.holds(change)) {
+            if let What::DeleteRange(end) = &change.what {
+                if change.key < *end {
+                    let gone = self.state.extract_if(&*change.key..&**end, |_, _| true);
+                    for (key, before) in gone {
+                        let found = self.found.get(key);
+                        self.differing -= usize::from(Some(&before) != found);
+                        self.differing += usize::from(found.is_some());
+                    }
+                }
+                continue;
+            }
             let found = self.found.get(&change.key);
             let before = self.state.remove(&*change.key);
             let after = change.what.after(&change.key, before.as_ref());

@@ -20,7 +20,7 @@ kinds! {
     Put 60 Delete 25 Merge 40 MergeUnlogged 4 SingleDelete 8
     PutSync 6 PutUnlogged 6 DeleteUnlogged 3 PutDeadline 3 PutLarge 3 PutLongKey 2
     Batch 30 BatchSavePoints 8 BatchSync 4 BatchUnlogged 4 BatchEmpty 1 BatchCopied 3
-    Overwrite 4 Ascending 4 MergeMany 3 DeleteRange 3 Refused 2
+    Overwrite 4 Ascending 4 MergeMany 3 DeleteMany 3 DeleteRange 10 Refused 2
     Get 30 GetPinned 10 GetAtSnapshot 12 MultiGet 10 ScanAll 6 ScanBounds 10
     IterOpen 12 IterMove 50 IterClose 6
     SnapshotTake 10 SnapshotRelease 8 SnapshotScan 5

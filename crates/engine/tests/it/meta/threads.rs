@@ -32,7 +32,14 @@ impl Client<'_> {
         let at = random.below(self.families.len() as u64) as usize;
         let family = &self.families[at];
         let options = WriteOptions { sync: random.one_in(50), ..WriteOptions::default() };
-        match random.below(40) {
+        match random.below(41) {
+            40 => {
+                let (begin, end) = (self.key(random), self.key(random));
+                if begin < end {
+                    self.db.delete_range_cf(family, &begin, &end, &options).unwrap();
+                    self.models[at].retain(|key, _| *key < begin || *key >= end);
+                }
+            }
             0..14 => {
                 let (key, value) = (self.key(random), ops::value(random).to_vec());
                 self.db.put_cf(family, &key, &value, &options).unwrap();

@@ -157,6 +157,8 @@ impl World {
             What::SingleDelete => db.single_delete_cf(family, &key, options),
             What::Merge(operand) if plain => db.merge(&key, operand),
             What::Merge(operand) => db.merge_cf(family, &key, operand, options),
+            What::DeleteRange(end) if plain => db.delete_range(&key, end),
+            What::DeleteRange(end) => db.delete_range_cf(family, &key, end, options),
         });
     }
 

@@ -9,6 +9,19 @@ use super::ops::{self, Kind};
 use super::world::World;
 use crate::common::Random;
 
+/// A range to delete, mostly narrow, sometimes empty.
+fn range(random: &mut Random) -> (Vec<u8>, What) {
+    let (mut begin, mut end) = (ops::key(random), ops::key(random));
+    if !random.one_in(3) {
+        let first = random.below(200);
+        (begin, end) = (ops::numbered(first), ops::numbered(first + random.below(30)));
+    }
+    if begin > end {
+        std::mem::swap(&mut begin, &mut end);
+    }
+    (begin, What::DeleteRange(end))
+}
+
 impl World {
     pub(super) fn single(&mut self, kind: Kind, random: &mut Random) {
         let family = self.family(random);
@@ -19,6 +32,7 @@ impl World {
         match kind {
             Kind::Delete => what = What::Delete,
             Kind::SingleDelete => what = What::SingleDelete,
+            Kind::DeleteRange => (key, what) = range(random),
             Kind::Merge => what = What::Merge(value),
             Kind::MergeUnlogged => {
                 options.disable_wal = true;
@@ -64,8 +78,13 @@ impl World {
                     _ => {}
                 }
             }
-            let (family, key) = (self.family(random), ops::key(random));
+            let (family, mut key) = (self.family(random), ops::key(random));
             let what = match random.below(8) {
+                0 if random.one_in(4) => {
+                    let (begin, what) = range(random);
+                    key = begin;
+                    what
+                }
                 0 | 1 => What::Delete,
                 2 => What::SingleDelete,
                 3 | 4 => What::Merge(ops::value(random)),
@@ -77,6 +96,7 @@ impl World {
                 What::Delete => batch.delete_cf(&family, &key).unwrap(),
                 What::SingleDelete => batch.single_delete_cf(&family, &key).unwrap(),
                 What::Merge(operand) => batch.merge_cf(&family, &key, operand).unwrap(),
+                What::DeleteRange(end) => batch.delete_range_cf(&family, &key, end).unwrap(),
             }
             changes.push(Change { family: family.id(), key, what });
         }
@@ -119,6 +139,8 @@ impl World {
         is_refused(self.db.put(&long, "value"));
         is_refused(self.db.delete(&long));
         is_refused(WriteBatch::new().put(&long, "value"));
+        is_refused(self.db.delete_range("b", "a"));
+        is_refused(self.db.delete_range("b", &long));
         const { assert!(BATCH_BYTES_MAX > KEY_BYTES_MAX) };
         let both = WriteOptions { sync: true, disable_wal: true, ..WriteOptions::default() };
         let result = self.db.put_cf(&self.live[0], "key", "value", &both);

@@ -1,0 +1,110 @@
+//! What an edit makes of a column family, and the edits that make one out of nothing.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use sateen_control::version::{AddedTable, LEVELS_MAX, Region, Version, VersionEdit};
+use sateen_control::{ColumnFamilyId, SeqNo};
+
+use crate::column_family::ColumnFamilyData;
+use crate::error::{CorruptionKind, Error, Result};
+
+/// Tables in one record of a snapshot: keeps a record, and so a pause, short.
+const SNAPSHOT_TABLES_PER_RECORD: usize = 512;
+
+/// What the version set knows of a column family.
+#[derive(Clone)]
+pub(crate) struct FamilyState {
+    pub(crate) name: String,
+    /// If clients know it as a part of another column family.
+    pub(crate) region: Option<Region>,
+    pub(crate) version: Arc<Version>,
+    /// Entries up to here are in tables, or were and are overwritten.
+    pub(crate) stored: SeqNo,
+    /// None while the database is being recovered.
+    pub(crate) data: Option<Arc<ColumnFamilyData>>,
+}
+
+/// The edits that make `family` out of nothing.
+pub(super) fn snapshot_edits(id: ColumnFamilyId, family: &FamilyState) -> Vec<VersionEdit> {
+    let compact_pointers =
+        family.version.compact_pointers().map(|(level, key)| (level, key.clone()));
+    let mut edits = vec![VersionEdit {
+        column_family: id,
+        create: Some(family.name.clone()),
+        region: family.region.clone(),
+        style: family.version.style().map(str::to_owned),
+        log_number: Some(family.version.log_number()),
+        flushed_seqno: Some(family.stored),
+        compact_pointers: compact_pointers.collect(),
+        range_tombstones: family.version.range_tombstones().iter().cloned().collect(),
+        ..VersionEdit::default()
+    }];
+    let mut added = Vec::new();
+    for (level, epoch, table) in family.version.tables() {
+        added.push(AddedTable { level, epoch, table: table.clone() });
+        if added.len() == SNAPSHOT_TABLES_PER_RECORD {
+            let added = std::mem::take(&mut added);
+            edits.push(VersionEdit { column_family: id, added, ..VersionEdit::default() });
+        }
+    }
+    if !added.is_empty() {
+        edits.push(VersionEdit { column_family: id, added, ..VersionEdit::default() });
+    }
+    edits
+}
+
+/// The state of the family of `edit` after it; None if it is dropped. Recovery replays with it what
+/// `path` holds.
+pub(crate) fn next_family_state(
+    path: &Path,
+    families: &BTreeMap<ColumnFamilyId, FamilyState>,
+    edit: &VersionEdit,
+) -> Result<Option<FamilyState>> {
+    let inconsistent = |what| Error::corruption(path, 0, CorruptionKind::Inconsistent(what));
+    let mut family = match (families.get(&edit.column_family), &edit.create) {
+        (Some(_), Some(_)) => return Err(inconsistent("a column family is created twice")),
+        (None, None) => return Err(inconsistent("an edit of a column family that is not there")),
+        (Some(family), None) => family.clone(),
+        (None, Some(name)) => FamilyState {
+            name: name.clone(),
+            region: edit.region.clone(),
+            version: Arc::new(Version::new(edit.column_family, LEVELS_MAX)),
+            stored: SeqNo(0),
+            data: None,
+        },
+    };
+    if edit.drop {
+        return Ok(None);
+    }
+    let version = family.version.apply(edit).map_err(|error| Error::InconsistentEdit {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
+    family.version = Arc::new(version);
+    family.stored = family.stored.max(edit.flushed_seqno.unwrap_or_default());
+    Ok(Some(family))
+}
+
+/// The state after `edit`, which is told to retire the range tombstones that are done with it.
+pub(super) fn next_without_done_ranges(
+    path: &Path,
+    families: &BTreeMap<ColumnFamilyId, FamilyState>,
+    edit: &mut VersionEdit,
+) -> Result<Option<FamilyState>> {
+    let next = next_family_state(path, families, edit)?;
+    let changes = !edit.removed.is_empty() || !edit.range_tombstones.is_empty();
+    let done = match &next {
+        Some(family) if changes && !family.version.range_tombstones().is_empty() => {
+            family.version.done_ranges()
+        }
+        _ => Vec::new(),
+    };
+    if done.is_empty() {
+        return Ok(next);
+    }
+    edit.range_tombstones.retain(|one| !done.contains(&one.seqno));
+    edit.retired_ranges.extend(done);
+    next_family_state(path, families, edit)
+}
