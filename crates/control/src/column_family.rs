@@ -10,14 +10,14 @@ use std::time::Duration;
 use requests::Request;
 
 use crate::compaction::{
-    CompactionChain, CompactionPicker, CompactionPlan, InFlight, LevelScore, LevelTargets,
-    ManualStep, PickContext, SparseTables, Stripes, level0_runs, pending_compaction_bytes, picker,
-    scores, stripes,
+    CompactionChain, CompactionPicker, CompactionPlan, CoveredTables, InFlight, LevelScore,
+    LevelTargets, ManualStep, PickContext, SparseTables, Stripes, level0_runs,
+    pending_compaction_bytes, picker, scores, stripes,
 };
 use crate::options::{CfOptions, CompactionStyle};
 use crate::scheduler::{FILL, Smoothed};
 use crate::tuner::Overflows;
-use crate::types::{FileId, Instant, IoClass, JobId, RequestId};
+use crate::types::{FileId, Instant, IoClass, JobId, RequestId, SeqNo};
 use crate::version::Version;
 use crate::write_controller::{Load, Pressure};
 
@@ -92,6 +92,8 @@ pub(crate) struct ColumnFamily {
     level0_only_failed: bool,
     /// What should be written anew where it is, when there is nothing else to do.
     sparse: SparseTables,
+    /// What should go, as deletions of ranges leave nothing of it.
+    covered: CoveredTables,
     requests: VecDeque<Request>,
 }
 
@@ -123,6 +125,7 @@ impl ColumnFamily {
             pick_worthwhile: true,
             level0_only_failed: false,
             sparse: SparseTables::default(),
+            covered: CoveredTables::default(),
             requests: VecDeque::new(),
         };
         family.shape_changed();
@@ -161,6 +164,12 @@ impl ColumnFamily {
     pub(crate) fn set_sparse(&mut self, files: &BTreeSet<FileId>) {
         self.sparse = SparseTables::of(&self.version, files);
         self.pick_worthwhile = true;
+    }
+
+    /// All readers see the range tombstones up to `seen`: what they leave nothing of can go.
+    pub(crate) fn drop_covered(&mut self, seen: SeqNo) {
+        self.covered = CoveredTables::of(&self.version, seen);
+        self.pick_worthwhile |= !self.covered.is_empty();
     }
 
     fn shape_changed(&mut self) {
@@ -450,6 +459,10 @@ impl ColumnFamily {
         if self.scores.is_empty() {
             self.scores = scores(&self.version, &self.options, &self.targets, in_flight);
         }
+        // It costs no I/O.
+        if !level0_only && !self.covered.is_empty() {
+            return Some(f64::INFINITY);
+        }
         let urgent = self.scores.first()?.score;
         self.pick_worthwhile = urgent >= 1.0 || !self.sparse.is_empty();
         if urgent >= 1.0 {
@@ -485,6 +498,12 @@ impl ColumnFamily {
             level0_only,
             level0_first,
         };
+        if !level0_only
+            && !self.options.disable_auto_compactions
+            && let Some(plan) = self.covered.pick(&context)
+        {
+            return Pick::Plan { plan: Box::new(plan), manual: false };
+        }
         if let Some(request) = self.requests.front_mut().filter(|r| r.job.is_none()) {
             // A long request must not let level 0 fill up: they take turns.
             if std::mem::take(&mut request.yields) {

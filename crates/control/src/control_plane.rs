@@ -141,6 +141,11 @@ impl ControlPlane {
                     }
                 }
             }
+            Event::RangesSeen { cf, up_to } => {
+                if let Some(family) = self.families.get_mut(&cf) {
+                    family.drop_covered(up_to);
+                }
+            }
             Event::FilesSparse { files } => {
                 self.families.values_mut().for_each(|family| family.set_sparse(&files));
             }

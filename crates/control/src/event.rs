@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::compaction::{CompactionPlan, Stripes};
 use crate::options::{BottommostLevelCompaction, CfOptions, ControlOptions};
 use crate::tuner::Adjustment;
-use crate::types::{ColumnFamilyId, FileId, IO_CLASSES, JobId, RequestId, UserKey};
+use crate::types::{ColumnFamilyId, FileId, IO_CLASSES, JobId, RequestId, SeqNo, UserKey};
 use crate::version::Version;
 use crate::write_controller::Admission;
 
@@ -101,6 +101,13 @@ pub enum Event {
     FilesSparse {
         /// Which.
         files: BTreeSet<FileId>,
+    },
+    /// All readers see the range tombstones up to this number.
+    RangesSeen {
+        /// Whose.
+        cf: ColumnFamilyId,
+        /// The newest of them.
+        up_to: SeqNo,
     },
     /// Give the request up: nothing more is started for it. Its running job goes on, then it is
     /// done.

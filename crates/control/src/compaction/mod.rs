@@ -2,6 +2,7 @@
 //! what it must remember (a round-robin cursor) is part of the version.
 
 mod chain;
+mod covered;
 mod cutter;
 mod early_end;
 mod gap;
@@ -20,6 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use chain::CompactionChain;
+pub(crate) use covered::CoveredTables;
 pub use cutter::OutputCutter;
 pub use early_end::EarlyEnd;
 pub use guards::GuardsPicker;

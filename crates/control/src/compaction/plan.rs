@@ -43,6 +43,8 @@ pub enum CompactionReason {
     UnneededLevel,
     /// A file holds too little for what it takes: its tables are written anew where they are.
     SparseFile,
+    /// Deletions of ranges leave nothing of tables: they go, unread.
+    RangeDeleted,
     /// A client asked.
     Manual,
     /// A client asked: the lowest level is rewritten in place.
@@ -59,6 +61,7 @@ impl CompactionReason {
             CompactionReason::LevelSize => "level-size",
             CompactionReason::UnneededLevel => "unneeded-level",
             CompactionReason::SparseFile => "sparse-file",
+            CompactionReason::RangeDeleted => "range-deleted",
             CompactionReason::Manual => "manual",
             CompactionReason::ManualBottommost => "manual-bottommost",
         }

@@ -4,14 +4,14 @@
 mod memory;
 mod space;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use sateen_control::compaction::{Stripes, sparse_files};
 use sateen_control::version::{TableMeta, Version, VersionEdit};
-use sateen_control::{ColumnFamilyId, Epoch, Event, FileId, Instant, IoClass, LogNumber};
+use sateen_control::{ColumnFamilyId, Epoch, Event, FileId, Instant, IoClass, LogNumber, SeqNo};
 
 use super::Step;
 use super::flush_job::FlushJob;
@@ -74,6 +74,8 @@ struct State {
     /// Tables that were there at open and are opened one after the other, the last one first.
     to_open: Vec<ToOpen>,
     sparse: Sparse,
+    /// Range tombstones that all readers see, as control was told.
+    ranges_seen: BTreeMap<ColumnFamilyId, SeqNo>,
     /// When there is something to do although nobody says so.
     next_at: Option<Instant>,
     /// Bytes that jobs, open tables and the like took lately.
@@ -179,6 +181,7 @@ impl DbCore {
         chore(self.mend());
         chore(Ok(self.look_at_some_files()));
         self.report_sparse_files();
+        self.report_ranges_seen();
         self.metrics.timeline.end_chores(watch);
         if self.reclaimer.has_work() {
             self.give_back_dead_tables();
@@ -240,6 +243,29 @@ impl DbCore {
         lock(&self.driver.chores.state).sparse = after;
         if news {
             self.driver.report(now, Event::FilesSparse { files });
+        }
+    }
+
+    /// Tells control which deletions of ranges all readers see, where that has changed.
+    fn report_ranges_seen(&self) {
+        let families = self.families();
+        let with_ranges = families.values().filter_map(|family| {
+            let version = family.super_version().version.clone();
+            (!version.range_tombstones().is_empty()).then(|| (family.id(), version))
+        });
+        let with_ranges: Vec<_> = with_ranges.collect();
+        if with_ranges.is_empty() {
+            return;
+        }
+        let oldest_reader = self.snapshot_list().first().copied().unwrap_or_default();
+        for (cf, version) in with_ranges {
+            let seen = version.range_tombstones().newest(oldest_reader);
+            let told = &mut lock(&self.driver.chores.state).ranges_seen;
+            if let Some(up_to) = seen
+                && told.insert(cf, up_to) != Some(up_to)
+            {
+                self.driver.report(self.now(), Event::RangesSeen { cf, up_to });
+            }
         }
     }
 

@@ -190,6 +190,43 @@ fn what_is_deleted_costs_no_reads() {
     assert!(read < 100, "{read} blocks were read");
 }
 
+/// Tables that have nothing else are dropped by the manifest alone, once no snapshot needs them.
+#[test]
+fn the_space_of_what_is_deleted_is_given_back_without_a_compaction() {
+    for profile in ["sateen", "rocksdb", "pebblesdb"] {
+        let vfs = MemVfs::new();
+        let mut options = small(profile, 4 << 10);
+        options.background_threads = 0;
+        let db = open(&vfs, &options);
+        for number in 0..5_000_u64 {
+            db.put(key(number), [b'v'; 50]).unwrap();
+            if number % 50 == 0 {
+                while db.step().unwrap() {}
+            }
+        }
+        compact(&db);
+        let size = || db.property("sateen.total-sst-files-size").unwrap().parse::<u64>().unwrap();
+        let compacted =
+            || db.metrics().compactions.iter().map(|level| level.bytes_out).sum::<u64>();
+        let (before, work) = (size(), compacted());
+        let snapshot = db.snapshot();
+        db.delete_range(key(10), key(4_990)).unwrap();
+        db.flush().unwrap();
+        while db.step().unwrap() {}
+        assert_eq!(size(), before, "{profile}: a snapshot sees it");
+        assert_eq!(
+            read_all(&db, &db.default_column_family(), &ReadOptions::at(&snapshot)).len(),
+            5_000
+        );
+        drop(snapshot);
+        while db.step().unwrap() {}
+        assert!(size() < before / 5, "{profile}: {} of {before} bytes are left", size());
+        assert_eq!(compacted(), work, "{profile}: nothing was rewritten");
+        assert_eq!(read_all(&db, &db.default_column_family(), &ReadOptions::default()).len(), 20);
+        assert_sound(&db);
+    }
+}
+
 #[test]
 fn ranges_go_across_regions_and_batches() {
     let vfs = MemVfs::new();

@@ -1,0 +1,147 @@
+//! Tables of which deletions of ranges leave nothing: they go, unread.
+
+use super::plan::{CompactionPlan, CompactionReason};
+use super::{PickContext, Span};
+use crate::types::{Epoch, SeqNo, TableId, UserKey};
+use crate::version::{Run, Version};
+
+/// One plan drops no more tables: its edit is one record.
+const PLAN_TABLES_MAX: usize = 1000;
+
+/// Tables to drop: level, run, smallest key and number of each.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CoveredTables(Vec<(u8, Epoch, UserKey, TableId)>);
+
+impl CoveredTables {
+    /// Those of `version` of which the range tombstones up to `seen`, which all readers see, leave
+    /// nothing.
+    pub(crate) fn of(version: &Version, seen: SeqNo) -> CoveredTables {
+        let ranges = version.range_tombstones();
+        let mut covered = Vec::new();
+        let runs = (0u8..).zip(version.levels());
+        for (level, run) in runs.flat_map(|(n, level)| level.runs().iter().map(move |r| (n, r))) {
+            let mut next = 0;
+            for fragment in ranges.fragments() {
+                let mut ranks = run.overlap(&fragment.begin, &fragment.end);
+                ranks.start = ranks.start.max(next);
+                next = next.max(ranks.end);
+                for table in run.range(ranks.start..ranks.end.max(ranks.start)) {
+                    if ranges.hide_table(table, seen) {
+                        covered.push((level, run.epoch(), table.smallest.clone(), table.id));
+                    }
+                }
+            }
+        }
+        CoveredTables(covered)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The next of them that nobody holds, all of one run; those that are held are forgotten: who
+    /// holds them drops what is in them.
+    pub(crate) fn pick(&mut self, context: &PickContext<'_>) -> Option<CompactionPlan> {
+        while let Some((level, epoch, ..)) = self.0.first() {
+            let (level, epoch) = (*level, *epoch);
+            let of_run = self.0.iter().take_while(|one| (one.0, one.1) == (level, epoch)).count();
+            let tables: Vec<_> = self.0.drain(..of_run.min(PLAN_TABLES_MAX)).collect();
+            let run = context.version.level(level).run(epoch);
+            let plan = run.and_then(|run| Self::plan(context, level, run, &tables));
+            if plan.is_some() {
+                return plan;
+            }
+        }
+        None
+    }
+
+    fn plan(
+        context: &PickContext<'_>,
+        level: u8,
+        run: &Run,
+        tables: &[(u8, Epoch, UserKey, TableId)],
+    ) -> Option<CompactionPlan> {
+        let mut spans: Vec<Span<'_>> = Vec::new();
+        for (.., smallest, id) in tables {
+            let Some((rank, _)) = run.locate(smallest, *id) else { continue };
+            let span = Span { level, run, ranks: rank..rank + 1 };
+            if !context.may_take([&span], level) {
+                continue;
+            }
+            match spans.last_mut().filter(|last| last.ranks.end == rank) {
+                // Of a run the gap between neighbours is nobody's, unless somebody writes there.
+                Some(last) => {
+                    let wider = Span { ranks: last.ranks.start..rank + 1, ..last.clone() };
+                    if context.may_take([&wider], level) {
+                        *last = wider;
+                    } else {
+                        spans.push(span);
+                    }
+                }
+                None => spans.push(span),
+            }
+        }
+        let mut plan =
+            context.plan(CompactionReason::RangeDeleted, &[], &spans, (level, run.epoch()))?;
+        std::mem::swap(&mut plan.settle, &mut plan.drop);
+        let starts = spans.iter().skip(1).filter_map(Span::bounds);
+        plan.breaks = starts.map(|bounds| bounds.0.clone()).collect();
+        plan.score = 0.0;
+        Some(plan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::types::{ColumnFamilyId, FileId};
+    use crate::version::{AddedTable, Placement, RangeTombstone, TableMeta, VersionEdit};
+
+    fn table(id: u64, smallest: &str, largest: &str, seqno_max: u64) -> AddedTable {
+        let table = Arc::new(TableMeta {
+            id: TableId(id),
+            placement: Placement::WholeFile(FileId(id)),
+            size_bytes: 1,
+            smallest: smallest.as_bytes().into(),
+            largest: largest.as_bytes().into(),
+            seqno_min: SeqNo(0),
+            seqno_max: SeqNo(seqno_max),
+            entries: 1,
+            tombstones: 0,
+            merges: 0,
+            ranges_applied: SeqNo(0),
+            raw_bytes: 1,
+            tail_bytes: 0,
+            sketch: None,
+        });
+        AddedTable { level: 1, epoch: Epoch(0), table }
+    }
+
+    #[test]
+    fn only_what_is_covered_for_all_readers_goes() {
+        let range = |begin: &str, end: &str, seqno| RangeTombstone {
+            begin: begin.as_bytes().into(),
+            end: end.as_bytes().into(),
+            seqno: SeqNo(seqno),
+        };
+        let edit = VersionEdit {
+            added: vec![
+                table(1, "a", "c", 3),
+                table(2, "d", "f", 3),
+                table(3, "g", "i", 9),
+                table(4, "j", "m", 3),
+            ],
+            range_tombstones: vec![range("b", "k", 8), range("k", "z", 7)],
+            ..VersionEdit::default()
+        };
+        let version = Version::new(ColumnFamilyId(0), 3).apply(&edit).unwrap();
+        let covered = |seen| {
+            let CoveredTables(tables) = CoveredTables::of(&version, SeqNo(seen));
+            tables.iter().map(|table| table.3.0).collect::<Vec<_>>()
+        };
+        assert_eq!(covered(8), [2, 4], "4 by both together, 3 is newer");
+        assert_eq!(covered(7), [0; 0]);
+    }
+}
