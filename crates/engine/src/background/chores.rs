@@ -4,12 +4,12 @@
 mod memory;
 mod space;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use sateen_control::compaction::{Stripes, sparse_files};
+use sateen_control::compaction::Stripes;
 use sateen_control::version::{TableMeta, Version, VersionEdit};
 use sateen_control::{ColumnFamilyId, Epoch, Event, FileId, Instant, IoClass, LogNumber, SeqNo};
 
@@ -38,22 +38,6 @@ const MEND_AFTER_MAX: Duration = Duration::from_secs(5);
 const OPENED_AT_A_TIME: usize = 16;
 const OPEN_PAUSE: Duration = Duration::from_millis(5);
 
-/// How often it is looked which compaction files hold too little.
-const SPARSE_ROUND: Duration = Duration::from_secs(1);
-
-/// They are told again after so long: a table that has left level 0 meanwhile is another matter.
-const SPARSE_TOLD_AGAIN: Duration = Duration::from_secs(60);
-
-/// Which files are sparse, as control was told.
-#[derive(Clone, Default)]
-struct Sparse {
-    files: BTreeSet<FileId>,
-    told_at: Instant,
-    /// When it was last looked, and what the reclaimer had seen by then.
-    looked_at: Instant,
-    changes: u64,
-}
-
 /// A table, and where it was.
 struct ToOpen {
     family: ColumnFamilyId,
@@ -73,7 +57,7 @@ struct State {
     seals_seen: (u64, u64),
     /// Tables that were there at open and are opened one after the other, the last one first.
     to_open: Vec<ToOpen>,
-    sparse: Sparse,
+    sparse: space::Sparse,
     /// Range tombstones that all readers see, as control was told.
     ranges_seen: BTreeMap<ColumnFamilyId, SeqNo>,
     /// When there is something to do although nobody says so.
@@ -225,48 +209,6 @@ impl DbCore {
             }
         }
         !batch.is_empty()
-    }
-
-    /// Tells control which files should go, if that has changed.
-    fn report_sparse_files(&self) {
-        let now = self.now();
-        let changes = self.reclaimer.changes();
-        let before = lock(&self.driver.chores.state).sparse.clone();
-        let again = now.since(before.told_at) >= SPARSE_TOLD_AGAIN && !before.files.is_empty();
-        if now.since(before.looked_at) < SPARSE_ROUND || (changes == before.changes && !again) {
-            return;
-        }
-        let files = sparse_files(&self.reclaimer.spaces());
-        let news = files != before.files || again;
-        let told_at = if news { now } else { before.told_at };
-        let after = Sparse { changes, looked_at: now, files: files.clone(), told_at };
-        lock(&self.driver.chores.state).sparse = after;
-        if news {
-            self.driver.report(now, Event::FilesSparse { files });
-        }
-    }
-
-    /// Tells control which deletions of ranges all readers see, where that has changed.
-    fn report_ranges_seen(&self) {
-        let families = self.families();
-        let with_ranges = families.values().filter_map(|family| {
-            let version = family.super_version().version.clone();
-            (!version.range_tombstones().is_empty()).then(|| (family.id(), version))
-        });
-        let with_ranges: Vec<_> = with_ranges.collect();
-        if with_ranges.is_empty() {
-            return;
-        }
-        let oldest_reader = self.snapshot_list().first().copied().unwrap_or_default();
-        for (cf, version) in with_ranges {
-            let seen = version.range_tombstones().newest(oldest_reader);
-            let told = &mut lock(&self.driver.chores.state).ranges_seen;
-            if let Some(up_to) = seen
-                && told.insert(cf, up_to) != Some(up_to)
-            {
-                self.driver.report(self.now(), Event::RangesSeen { cf, up_to });
-            }
-        }
     }
 
     fn sync_by_interval(&self) -> Result<bool> {

@@ -39,6 +39,9 @@ use crate::read::bounds::IterBounds;
 use crate::read::db_iter::{Visible, malformed};
 use crate::read::merging_iter::MergingIter;
 
+use covering::Covering;
+
+mod covering;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -105,8 +108,7 @@ pub(crate) struct CompactionIter<I, B> {
     pending_delete: Option<u64>,
     merging: Option<Merging>,
     filter: Option<ActiveFilter>,
-    /// Range tombstones, and the first fragment that ends behind the entry examined last.
-    ranges: Option<(Arc<RangeTombstones>, usize)>,
+    ranges: Option<Covering>,
     /// Operands of the current user key that are in nothing given out yet, and their trailers.
     operands: Operands,
     trailers: Vec<u64>,
@@ -179,7 +181,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
 
     /// What `ranges` delete goes, as far as no snapshot needs it.
     pub(crate) fn with_ranges(mut self, ranges: &Arc<RangeTombstones>) -> CompactionIter<I, B> {
-        self.ranges = (!ranges.is_empty()).then(|| (ranges.clone(), 0));
+        self.ranges = Covering::new(ranges);
         self
     }
 
@@ -502,16 +504,9 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
     /// Whether a range tombstone deletes the entry under the cursor, of `seqno`, for all readers
     /// who could see it.
     fn is_covered(&mut self, seqno: SeqNo) -> bool {
-        let Some((ranges, at)) = &mut self.ranges else { return false };
         let user_key = key::user_key(self.input.key());
-        let fragments = ranges.fragments();
-        while fragments.get(*at).is_some_and(|fragment| *fragment.end <= *user_key) {
-            *at += 1;
-        }
-        let fragment = fragments.get(*at).filter(|fragment| *fragment.begin <= *user_key);
-        let Some(deleted) = fragment.and_then(|fragment| fragment.oldest_above(seqno)) else {
-            return false;
-        };
+        let above = self.ranges.as_mut().and_then(|ranges| ranges.above(user_key, seqno));
+        let Some(deleted) = above else { return false };
         let stratum = self.stratum(seqno);
         stratum < self.snapshots.len() && stratum == self.stratum(deleted)
     }
@@ -519,9 +514,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
     /// Whether the value of the current user key needs no seqno, if everybody sees it.
     #[inline]
     fn may_be_zeroed(&mut self) -> bool {
-        let is_under = |(ranges, _): &(Arc<RangeTombstones>, usize)| {
-            ranges.over(key::user_key(&self.key), SeqNo::MAX).is_some()
-        };
+        let is_under = |ranges: &Covering| ranges.is_over(key::user_key(&self.key));
         !self.ranges.as_ref().is_some_and(is_under) && self.ask_bottommost()
     }
 

@@ -1,12 +1,32 @@
-//! The chores about files of tables: finding what is dead in them, and giving it back.
+//! The chores about files of tables: finding what is dead in them, or can be, and giving it back.
 
-use sateen_control::Instant;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use sateen_control::compaction::sparse_files;
+use sateen_control::{Event, FileId, Instant};
 
 use super::{Chores, OPEN_PAUSE, OPENED_AT_A_TIME};
 use crate::background::state::Health;
 use crate::core::DbCore;
 use crate::sync::lock;
 use crate::timeline::EventKind;
+
+/// How often it is looked which compaction files hold too little.
+const SPARSE_ROUND: Duration = Duration::from_secs(1);
+
+/// They are told again after so long: a table that has left level 0 meanwhile is another matter.
+const SPARSE_TOLD_AGAIN: Duration = Duration::from_secs(60);
+
+/// Which files are sparse, as control was told.
+#[derive(Clone, Default)]
+pub(super) struct Sparse {
+    files: BTreeSet<FileId>,
+    told_at: Instant,
+    /// When it was last looked, and what the reclaimer had seen by then.
+    looked_at: Instant,
+    changes: u64,
+}
 
 impl Chores {
     fn again_at(&self, at: Option<Instant>) {
@@ -38,6 +58,48 @@ impl DbCore {
         self.metrics.timeline.end_reclaim(watch, (after.0 - before.0, after.1 - before.1));
         if could_punch && !self.reclaimer.can_punch() {
             self.metrics.timeline.told(self.now(), EventKind::CannotPunch);
+        }
+    }
+
+    /// Tells control which files should go, if that has changed.
+    pub(super) fn report_sparse_files(&self) {
+        let now = self.now();
+        let changes = self.reclaimer.changes();
+        let before = lock(&self.driver.chores.state).sparse.clone();
+        let again = now.since(before.told_at) >= SPARSE_TOLD_AGAIN && !before.files.is_empty();
+        if now.since(before.looked_at) < SPARSE_ROUND || (changes == before.changes && !again) {
+            return;
+        }
+        let files = sparse_files(&self.reclaimer.spaces());
+        let news = files != before.files || again;
+        let told_at = if news { now } else { before.told_at };
+        let after = Sparse { changes, looked_at: now, files: files.clone(), told_at };
+        lock(&self.driver.chores.state).sparse = after;
+        if news {
+            self.driver.report(now, Event::FilesSparse { files });
+        }
+    }
+
+    /// Tells control which deletions of ranges all readers see, where that has changed.
+    pub(super) fn report_ranges_seen(&self) {
+        let families = self.families();
+        let with_ranges = families.values().filter_map(|family| {
+            let version = family.super_version().version.clone();
+            (!version.range_tombstones().is_empty()).then(|| (family.id(), version))
+        });
+        let with_ranges: Vec<_> = with_ranges.collect();
+        if with_ranges.is_empty() {
+            return;
+        }
+        let oldest_reader = self.snapshot_list().first().copied().unwrap_or_default();
+        for (cf, version) in with_ranges {
+            let seen = version.range_tombstones().newest(oldest_reader);
+            let told = &mut lock(&self.driver.chores.state).ranges_seen;
+            if let Some(up_to) = seen
+                && told.insert(cf, up_to) != Some(up_to)
+            {
+                self.driver.report(self.now(), Event::RangesSeen { cf, up_to });
+            }
         }
     }
 }
