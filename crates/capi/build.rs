@@ -45,7 +45,23 @@ fn main() -> io::Result<()> {
     let handles = known.handles(declared.values(), &out);
     out.push_str(&handles);
     let directory = env::var_os("OUT_DIR").map(PathBuf::from).ok_or(io::ErrorKind::NotFound)?;
-    fs::write(directory.join("stubs.rs"), out)
+    fs::write(directory.join("stubs.rs"), out)?;
+    let known = [
+        known_options("KNOWN_OPTIONS", "rocksdb_options_set_", declared.keys()),
+        known_options("KNOWN_TABLE_OPTIONS", "rocksdb_block_based_options_set_", declared.keys()),
+    ];
+    fs::write(directory.join("known.rs"), known.concat())
+}
+
+/// A list of the options that have a setter.
+fn known_options<'a>(
+    list: &str,
+    setter: &str,
+    functions: impl Iterator<Item = &'a String>,
+) -> String {
+    let names = functions.filter_map(|name| name.strip_prefix(setter));
+    let names: Vec<_> = names.map(|name| format!("{name:?}")).collect();
+    format!("const {list}: &[&str] = &[{}];\n", names.join(", "))
 }
 
 /// All names in the list, with their prefix.

@@ -342,28 +342,6 @@ pub unsafe extern "C" fn rocksdb_flush_wal(db: *mut rocksdb_t, sync: c_uchar, er
     }
 }
 
-/// Changes options of a running database.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_set_options(
-    db: *mut rocksdb_t,
-    count: c_int,
-    names: *const *const c_char,
-    values: *const *const c_char,
-    errptr: ErrPtr,
-) {
-    // SAFETY: the contract of the module.
-    unsafe {
-        guard(errptr, (), || {
-            let count = usize::try_from(count).unwrap_or(0);
-            let changes: Vec<_> =
-                (0..count).map(|nth| (text(*names.add(nth)), text(*values.add(nth)))).collect();
-            let changes: Vec<(&str, &str)> =
-                changes.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-            the(db)?.set_options(&changes)
-        });
-    }
-}
-
 /// Makes checkpoints.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_checkpoint_t(Db);

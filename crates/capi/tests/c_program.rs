@@ -51,6 +51,11 @@ fn reads_and_batches_of_all_kinds() {
 }
 
 #[test]
+fn options_by_function_and_by_name() {
+    run("options");
+}
+
+#[test]
 fn compactions_filter() {
     run("compaction");
 }

@@ -88,7 +88,11 @@ impl Db {
 /// The names that [`Db::property`] knows, without their prefix. `<N>` stands for a level.
 pub const PROPERTIES: &[&str] = &[
     "stats",
+    "dbstats",
     "levelstats",
+    "cfstats",
+    "sstables",
+    "base-level",
     "num-files-at-level<N>",
     "bytes-at-level<N>",
     "estimate-num-keys",
@@ -104,7 +108,11 @@ pub const PROPERTIES: &[&str] = &[
     "num-entries-active-mem-table",
     "num-deletes-active-mem-table",
     "num-range-tombstones",
+    "num-entries-imm-mem-tables",
+    "num-deletes-imm-mem-tables",
     "num-snapshots",
+    "oldest-snapshot-sequence",
+    "min-log-number-to-keep",
     "background-errors",
     "is-write-stopped",
     "actual-delayed-write-rate",
@@ -269,7 +277,11 @@ fn property(core: &DbCore, family: &Arc<ColumnFamilyData>, name: &str) -> Option
     }
     let limit = || family.trees().filter_map(|tree| core.write_rate_limit(tree)).min();
     let number: u64 = match name {
-        "stats" | "levelstats" => return Some(stats_text(core, family, name == "stats")),
+        "stats" | "dbstats" => return Some(stats_text(core, family, true)),
+        "levelstats" | "cfstats" | "cfstats-no-file-histogram" => {
+            return Some(stats_text(core, family, false));
+        }
+        "sstables" => return Some(tables_text(family)),
         "options" => return Some(core.options.load().to_text()),
         "health" => return Some(core.health.health().name().to_owned()),
         "estimate-num-keys" => sum(&estimated_keys),
@@ -290,7 +302,25 @@ fn property(core: &DbCore, family: &Arc<ColumnFamilyData>, name: &str) -> Option
         "num-range-tombstones" => {
             sum(&|tree| tree.super_version().ranges().map_or(0, |ranges| ranges.len() as u64))
         }
+        "num-entries-imm-mem-tables" => sum(&|tree| {
+            tree.super_version().sealed.iter().map(|sealed| sealed.entries() as u64).sum()
+        }),
+        "num-deletes-imm-mem-tables" => sum(&|tree| {
+            tree.super_version().sealed.iter().map(|sealed| sealed.tombstones() as u64).sum()
+        }),
         "num-snapshots" => core.snapshots.count() as u64,
+        "oldest-snapshot-sequence" => core.snapshots.oldest().map_or(0, |seqno| seqno.0),
+        "min-log-number-to-keep" => {
+            core.pipeline.live_logs().iter().map(|(number, _)| number.0).min().unwrap_or(0)
+        }
+        "base-level" => {
+            let occupied = |tree: &Arc<ColumnFamilyData>| {
+                let version = tree.super_version().version.clone();
+                let mut levels = version.levels().iter().skip(1);
+                levels.position(|level| !level.is_empty()).map(|at| at as u64 + 1)
+            };
+            family.trees().filter_map(occupied).min().unwrap_or(0)
+        }
         "background-errors" => core.metrics.snapshot().background_errors,
         "is-write-stopped" => u64::from(limit() == Some(0)),
         "actual-delayed-write-rate" => limit().unwrap_or(0),
@@ -315,6 +345,24 @@ fn property(core: &DbCore, family: &Arc<ColumnFamilyData>, name: &str) -> Option
         _ => return None,
     };
     Some(number.to_string())
+}
+
+/// One line for each table: where it is, what it holds.
+fn tables_text(family: &Arc<ColumnFamilyData>) -> String {
+    let mut text = String::new();
+    for tree in family.trees() {
+        for (level, _, table) in tree.super_version().version.tables() {
+            text.push_str(&format!(
+                "L{level} table {}: {} bytes, {} entries, {:?} to {:?}\n",
+                table.id.0,
+                table.size_bytes,
+                table.entries,
+                table.smallest.escape_ascii().to_string(),
+                table.largest.escape_ascii().to_string(),
+            ));
+        }
+    }
+    text
 }
 
 fn estimated_keys(tree: &ColumnFamilyData) -> u64 {

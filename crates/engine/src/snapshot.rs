@@ -34,6 +34,11 @@ impl SnapshotList {
         list
     }
 
+    /// The oldest live snapshot.
+    pub(crate) fn oldest(&self) -> Option<SeqNo> {
+        lock(&self.live).keys().next().copied()
+    }
+
     /// The newest live snapshot.
     pub(crate) fn newest(&self) -> Option<SeqNo> {
         lock(&self.live).keys().next_back().copied()

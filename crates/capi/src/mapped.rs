@@ -1,0 +1,402 @@
+//! Options that mean the same here: a setter sets ours, the getter returns what it is.
+
+use std::ffi::{c_double, c_int, c_uchar};
+
+use sateen::{CompactionPriority, Compression, Error, StatisticsLevel, WalRecovery};
+
+use crate::options::{change, rocksdb_options_t};
+use crate::settings::Setting;
+
+/// A value of ours as C has it.
+trait Field<C>: Copy {
+    /// What C's value is here; none if it cannot be.
+    fn of(value: C) -> Option<Self>;
+    /// As C has it; the largest number if it is larger.
+    fn shown(self) -> C;
+}
+
+macro_rules! numbers {
+    ($($ours:ty, $of_c:ty;)*) => { $(
+        impl Field<$of_c> for $ours {
+            fn of(value: $of_c) -> Option<$ours> {
+                <$ours>::try_from(value).ok()
+            }
+
+            fn shown(self) -> $of_c {
+                <$of_c>::try_from(self).unwrap_or(<$of_c>::MAX)
+            }
+        }
+    )* };
+}
+
+numbers! {
+    u64, usize;
+    u64, u64;
+    u64, c_int;
+    u32, c_int;
+}
+
+macro_rules! flags {
+    ($($of_c:ty),*) => { $(
+        impl Field<$of_c> for bool {
+            fn of(value: $of_c) -> Option<bool> {
+                Some(value != 0)
+            }
+
+            fn shown(self) -> $of_c {
+                self.into()
+            }
+        }
+    )* };
+}
+
+flags!(c_uchar, c_int);
+
+impl Field<c_double> for f64 {
+    fn of(value: c_double) -> Option<f64> {
+        value.is_finite().then_some(value)
+    }
+
+    fn shown(self) -> c_double {
+        self
+    }
+}
+
+macro_rules! mapped {
+    ($($set:ident($of_set:ty) $get:ident($of_get:ty) $($field:ident).+;)*) => { $(
+        #[doc = concat!("Sets `", stringify!($($field).+), "`.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $set(options: *mut rocksdb_options_t, value: $of_set) {
+            // SAFETY: the contract of the module.
+            unsafe {
+                change(options, |options| match Field::of(value) {
+                    Some(value) => options.0.$($field).+ = value,
+                    None => options.refuse(stringify!($set), &value.to_string()),
+                });
+            }
+        }
+
+        #[doc = concat!("Returns `", stringify!($($field).+), "`.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $get(options: *mut rocksdb_options_t) -> $of_get {
+            // SAFETY: the contract of the module.
+            let options = unsafe { options.as_ref() };
+            options.map_or(Default::default(), |options| options.0.$($field).+.shown())
+        }
+    )* };
+}
+
+mapped! {
+    rocksdb_options_set_create_if_missing(c_uchar)
+        rocksdb_options_get_create_if_missing(c_uchar) create_if_missing;
+    rocksdb_options_set_create_missing_column_families(c_uchar)
+        rocksdb_options_get_create_missing_column_families(c_uchar)
+        create_missing_column_families;
+    rocksdb_options_set_error_if_exists(c_uchar)
+        rocksdb_options_get_error_if_exists(c_uchar) error_if_exists;
+    rocksdb_options_set_write_buffer_size(usize)
+        rocksdb_options_get_write_buffer_size(usize) column_family.memtable_bytes;
+    rocksdb_options_set_max_write_buffer_number(c_int)
+        rocksdb_options_get_max_write_buffer_number(c_int) column_family.memtables_max;
+    rocksdb_options_set_min_write_buffer_number_to_merge(c_int)
+        rocksdb_options_get_min_write_buffer_number_to_merge(c_int)
+        column_family.memtables_to_flush_min;
+    rocksdb_options_set_max_total_wal_size(u64)
+        rocksdb_options_get_max_total_wal_size(u64) max_total_wal_bytes;
+    rocksdb_options_set_max_background_jobs(c_int)
+        rocksdb_options_get_max_background_jobs(c_int) background_threads;
+    rocksdb_options_set_num_levels(c_int)
+        rocksdb_options_get_num_levels(c_int) column_family.levels;
+    rocksdb_options_set_level0_file_num_compaction_trigger(c_int)
+        rocksdb_options_get_level0_file_num_compaction_trigger(c_int)
+        column_family.level0_trigger;
+    rocksdb_options_set_level0_slowdown_writes_trigger(c_int)
+        rocksdb_options_get_level0_slowdown_writes_trigger(c_int) column_family.level0_slowdown;
+    rocksdb_options_set_level0_stop_writes_trigger(c_int)
+        rocksdb_options_get_level0_stop_writes_trigger(c_int) column_family.level0_stop;
+    rocksdb_options_set_target_file_size_base(u64)
+        rocksdb_options_get_target_file_size_base(u64) column_family.table_bytes;
+    rocksdb_options_set_target_file_size_multiplier(c_int)
+        rocksdb_options_get_target_file_size_multiplier(c_int) column_family.table_multiplier;
+    rocksdb_options_set_max_bytes_for_level_base(u64)
+        rocksdb_options_get_max_bytes_for_level_base(u64) column_family.level_base_bytes;
+    rocksdb_options_set_max_bytes_for_level_multiplier(c_double)
+        rocksdb_options_get_max_bytes_for_level_multiplier(c_double)
+        column_family.level_multiplier;
+    rocksdb_options_set_level_compaction_dynamic_level_bytes(c_uchar)
+        rocksdb_options_get_level_compaction_dynamic_level_bytes(c_uchar)
+        column_family.dynamic_level_bytes;
+    rocksdb_options_set_max_compaction_bytes(u64)
+        rocksdb_options_get_max_compaction_bytes(u64) column_family.compaction_bytes_max;
+    rocksdb_options_compaction_readahead_size(usize)
+        rocksdb_options_get_compaction_readahead_size(usize) compaction_readahead_bytes;
+    rocksdb_options_set_disable_auto_compactions(c_int)
+        rocksdb_options_get_disable_auto_compactions(c_uchar)
+        column_family.disable_auto_compactions;
+    rocksdb_options_set_soft_pending_compaction_bytes_limit(usize)
+        rocksdb_options_get_soft_pending_compaction_bytes_limit(usize)
+        column_family.soft_pending_compaction_bytes;
+    rocksdb_options_set_hard_pending_compaction_bytes_limit(usize)
+        rocksdb_options_get_hard_pending_compaction_bytes_limit(usize)
+        column_family.hard_pending_compaction_bytes;
+    rocksdb_options_set_max_manifest_file_size(usize)
+        rocksdb_options_get_max_manifest_file_size(usize) manifest_bytes_max;
+    rocksdb_options_set_wal_bytes_per_sync(u64)
+        rocksdb_options_get_wal_bytes_per_sync(u64) wal_bytes_per_sync;
+    rocksdb_options_set_use_direct_reads(c_uchar)
+        rocksdb_options_get_use_direct_reads(c_uchar) direct_reads;
+    rocksdb_options_set_use_direct_io_for_flush_and_compaction(c_uchar)
+        rocksdb_options_get_use_direct_io_for_flush_and_compaction(c_uchar)
+        direct_io_for_flush_and_compaction;
+    rocksdb_options_set_max_write_batch_group_size_bytes(u64)
+        rocksdb_options_get_max_write_batch_group_size_bytes(u64) commit_group_bytes_max;
+}
+
+impl rocksdb_options_t {
+    /// Remembers that a setter was given what cannot be.
+    pub(crate) fn refuse(&mut self, setter: &str, value: &str) {
+        let error = Error::InvalidArgument(format!("{setter} does not take {value}"));
+        self.1.get_or_insert(error);
+    }
+
+    /// Keeps what a setter was given as it was given, for the getter.
+    pub(crate) fn keep(&mut self, key: &'static str, value: impl Setting) {
+        value.put(&mut self.2, key);
+    }
+
+    /// What [`rocksdb_options_t::keep`] kept.
+    pub(crate) fn kept<T: Setting>(&self, key: &str) -> Option<T> {
+        T::get(&self.2, key)
+    }
+}
+
+/// Setters whose values are something else here, too; the getter returns what was given.
+macro_rules! translated {
+    ($($(#[$doc:meta])* $set:ident($of_c:ty) $key:literal |$options:ident, $value:ident| $act:expr;)*)
+    => { $(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $set(options: *mut rocksdb_options_t, $value: $of_c) {
+            // SAFETY: the contract of the module.
+            unsafe {
+                change(options, |options| {
+                    options.keep($key, $value);
+                    let $options = &mut options.0;
+                    $act;
+                });
+            }
+        }
+    )* };
+}
+
+translated! {
+    /// Files that may be open; -1: as many as there are.
+    rocksdb_options_set_max_open_files(c_int) "max_open_files" |options, files|
+        options.max_open_files = u32::try_from(files).map_or(u32::MAX, |files| files.max(16));
+    /// `max_background_compactions`; -1: as many as there are threads.
+    rocksdb_options_set_max_background_compactions(c_int) "max_background_compactions"
+        |options, jobs| if let Ok(jobs @ 1..) = u32::try_from(jobs) {
+            options.max_background_compactions = jobs;
+        };
+    /// `max_background_flushes`; -1: what it is.
+    rocksdb_options_set_max_background_flushes(c_int) "max_background_flushes"
+        |options, jobs| if let Ok(jobs @ 1..) = u32::try_from(jobs) {
+            options.max_background_flushes = jobs;
+        };
+    /// The rate at which writers are slowed down first; 0: what it is.
+    rocksdb_options_set_delayed_write_rate(u64) "delayed_write_rate" |options, bytes|
+        if bytes > 0 {
+            options.delayed_write_bytes_per_second = bytes;
+        };
+    /// The compression of all levels.
+    rocksdb_options_set_compression(c_int) "compression" |options, code|
+        options.column_family.compression = vec![compression(code)];
+    /// The compression of the last level; 255 for that of the others.
+    rocksdb_options_set_bottommost_compression(c_int) "bottommost_compression"
+        |_options, _code| {};
+    /// The first level that is compressed, if that of all levels was set before.
+    rocksdb_options_set_min_level_to_compress(c_int) "min_level_to_compress" |options, level| {
+        let family = &mut options.column_family;
+        if let (Ok(level), Some(last)) = (usize::try_from(level), family.compression.last()) {
+            let above = std::iter::repeat_n(Compression::None, level.min(16));
+            family.compression = above.chain([*last]).collect();
+        }
+    };
+    /// `compaction_priority`: in turns if that is asked for, else by overlap.
+    rocksdb_options_set_compaction_pri(c_int) "compaction_pri" |options, code|
+        options.column_family.compaction_priority = match code {
+            4 => CompactionPriority::RoundRobin,
+            _ => CompactionPriority::MinOverlappingRatio,
+        };
+    /// `wal_recovery`: 1 is `absolute`, the others are `prefix`.
+    rocksdb_options_set_wal_recovery_mode(c_int) "wal_recovery_mode" |options, mode|
+        options.wal_recovery = match mode {
+            1 => WalRecovery::Absolute,
+            _ => WalRecovery::Prefix,
+        };
+    /// `statistics`: with latencies from the level on that has histograms.
+    rocksdb_options_set_statistics_level(c_int) "statistics_level" |options, level|
+        options.statistics = match level {
+            ..=1 => StatisticsLevel::Counters,
+            _ => StatisticsLevel::Latencies,
+        };
+}
+
+/// How blocks of a RocksDB compression type are compressed here: the fast ones by LZ4, the strong
+/// ones by zstd.
+pub(crate) fn compression(code: c_int) -> Compression {
+    match code {
+        1 | 4 | 6 => Compression::Lz4,
+        2 | 3 | 5 | 7 | 0x40 => Compression::Zstd,
+        _ => Compression::None,
+    }
+}
+
+/// The compression of each level.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_set_compression_per_level(
+    options: *mut rocksdb_options_t,
+    codes: *const c_int,
+    levels: usize,
+) {
+    if codes.is_null() || levels == 0 {
+        return;
+    }
+    // SAFETY: the contract of the module.
+    unsafe {
+        let codes = std::slice::from_raw_parts(codes, levels);
+        change(options, |options| {
+            options.0.column_family.compression =
+                codes.iter().map(|code| compression(*code)).collect();
+        });
+    }
+}
+
+/// How hard zstd tries, if `level` is one of its levels; the rest has no counterpart.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_set_compression_options(
+    options: *mut rocksdb_options_t,
+    _window_bits: c_int,
+    level: c_int,
+    _strategy: c_int,
+    _dictionary_bytes: c_int,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        change(options, |options| {
+            if (1..=22).contains(&level) {
+                options.0.column_family.zstd_level = level;
+            }
+        });
+    }
+}
+
+/// Latencies are measured.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_enable_statistics(options: *mut rocksdb_options_t) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        change(options, |options| {
+            options.0.statistics = StatisticsLevel::Latencies;
+        });
+    }
+}
+
+/// As many background threads as told.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_increase_parallelism(
+    options: *mut rocksdb_options_t,
+    threads: c_int,
+) {
+    // SAFETY: the contract of the module.
+    unsafe { rocksdb_options_set_max_background_jobs(options, threads.max(2)) };
+}
+
+/// Sizes for so many bytes of memtables, as RocksDB divides them: a quarter for each.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_optimize_level_style_compaction(
+    options: *mut rocksdb_options_t,
+    memtable_memory_budget: u64,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        change(options, |options| {
+            let family = &mut options.0.column_family;
+            family.memtable_bytes = (memtable_memory_budget / 4).max(64 << 10);
+            family.memtables_max = 6;
+            family.level_base_bytes = memtable_memory_budget.max(256 << 10);
+        });
+    }
+}
+
+/// Memtables for so many bytes; the levels stay as they are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_optimize_universal_style_compaction(
+    options: *mut rocksdb_options_t,
+    memtable_memory_budget: u64,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        change(options, |options| {
+            let family = &mut options.0.column_family;
+            family.memtable_bytes = (memtable_memory_budget / 4).max(64 << 10);
+            family.memtables_max = 6;
+        });
+    }
+}
+
+/// A cache of so many MiB, and filters.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_optimize_for_point_lookup(
+    options: *mut rocksdb_options_t,
+    cache_mib: u64,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        change(options, |options| {
+            options.0.block_cache_bytes = cache_mib.saturating_mul(1 << 20).max(1);
+            options.0.column_family.bloom_bits_per_key = 10;
+            options.0.column_family.whole_key_filter = true;
+        });
+    }
+}
+
+/// Nothing is compacted until it is asked for, and nothing slows writers down for it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_prepare_for_bulk_load(options: *mut rocksdb_options_t) {
+    const NEVER: u32 = 1 << 30;
+    // SAFETY: the contract of the module.
+    unsafe {
+        change(options, |options| {
+            let family = &mut options.0.column_family;
+            family.level0_trigger = NEVER;
+            family.level0_slowdown = NEVER;
+            family.level0_stop = NEVER;
+            family.soft_pending_compaction_bytes = 0;
+            family.hard_pending_compaction_bytes = 0;
+            family.disable_auto_compactions = true;
+            family.memtables_max = family.memtables_max.max(6);
+            family.memtables_to_flush_min = 1;
+            options.0.max_background_flushes = options.0.max_background_flushes.max(4);
+        });
+    }
+}
+
+/// Adds numbers of 64 bits, little endian; what is no such number counts as 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_set_uint64add_merge_operator(
+    options: *mut rocksdb_options_t,
+) {
+    let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+    let add = move |_: &[u8], before: Option<&[u8]>, operand: &[u8]| {
+        let sum = before.map_or(0, number).wrapping_add(number(operand));
+        Some(sum.to_le_bytes().to_vec())
+    };
+    // SAFETY: the contract of the module.
+    unsafe {
+        change(options, |options| {
+            let merging = sateen::Merging::associative("UInt64AddOperator", add);
+            options.0.column_family.merge_operator = Some(merging);
+        });
+    }
+}

@@ -1,0 +1,246 @@
+//! Options as text, by RocksDB's names or by ours.
+
+use std::ffi::{c_char, c_int};
+
+use sateen::{Error, Options};
+
+use crate::abi::{ErrPtr, guard, text};
+use crate::db::{of, rocksdb_t, the};
+use crate::families::rocksdb_column_family_handle_t;
+use crate::mapped::compression;
+use crate::options::rocksdb_options_t;
+
+include!(concat!(env!("OUT_DIR"), "/known.rs"));
+
+/// Names that RocksDB's option strings have and its C functions have not, or otherwise.
+const KNOWN_IN_TEXT: &[&str] = &[
+    "WAL_size_limit_MB",
+    "WAL_ttl_seconds",
+    "allow_fallocate",
+    "blob_compression_type",
+    "blob_garbage_collection_age_cutoff",
+    "blob_garbage_collection_force_threshold",
+    "bottommost_compression_opts",
+    "comparator",
+    "compaction_filter",
+    "compaction_filter_factory",
+    "compaction_options_fifo",
+    "compaction_options_universal",
+    "compression_opts",
+    "default_temperature",
+    "enable_blob_garbage_collection",
+    "env",
+    "info_log",
+    "last_level_temperature",
+    "listeners",
+    "memtable",
+    "memtable_factory",
+    "merge_operator",
+    "persist_user_defined_timestamps",
+    "preclude_last_level_data_seconds",
+    "preserve_internal_time_seconds",
+    "rate_limiter",
+    "sample_for_compression",
+    "statistics",
+    "wal_filter",
+    "write_buffer_manager",
+];
+
+type Pairs = Vec<(String, String)>;
+
+impl rocksdb_options_t {
+    /// Sets what `list` says, all of it or nothing.
+    pub(crate) fn apply(&mut self, list: &str) -> sateen::Result<()> {
+        let mut options = self.0.clone();
+        for (name, value) in entries(list)? {
+            for (name, value) in ours(&name, &value)? {
+                options.set(&name, &value)?;
+            }
+        }
+        self.0 = options;
+        Ok(())
+    }
+}
+
+/// The entries of `name=value;name={...}`, also one a line as ours are printed.
+fn entries(list: &str) -> sateen::Result<Pairs> {
+    let lines = list.lines().map(str::trim).filter(|line| !line.starts_with(['#', '[']));
+    let mut all = Vec::new();
+    for entry in lines.flat_map(|line| at_top_level(line, ';')) {
+        let entry = entry.trim();
+        if entry.is_empty() {
+            continue;
+        }
+        let (name, value) = entry.split_once('=').ok_or_else(|| {
+            Error::InvalidArgument(format!("option {entry:?} has no value: write {entry}=<value>"))
+        })?;
+        all.push((name.trim().to_owned(), value.trim().to_owned()));
+    }
+    Ok(all)
+}
+
+/// The parts between separators that stand in no braces.
+fn at_top_level(list: &str, separator: char) -> Vec<&str> {
+    let mut depth = 0_usize;
+    let parts = list.split(move |letter| {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        letter == separator && depth == 0
+    });
+    parts.collect()
+}
+
+/// What an option is here: by our names, none if it has no counterpart.
+fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
+    let one = |name: &str, value: &str| Ok(vec![(name.to_owned(), value.to_owned())]);
+    if let Some(name) = name.strip_prefix("sateen.") {
+        return one(name, value);
+    }
+    let value = value.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')).unwrap_or(value);
+    match name {
+        "compression" | "compression_per_level" => one("compression", &compressions(value)),
+        "bottommost_compression" | "compaction_style" if value.starts_with('k') => Ok(vec![]),
+        "compaction_pri" if value.starts_with('k') => one(
+            "compaction_priority",
+            if value == "kRoundRobin" { "round-robin" } else { "min-overlapping-ratio" },
+        ),
+        "max_open_files" if value == "-1" => one(name, &u32::MAX.to_string()),
+        "max_background_compactions" | "max_background_flushes" | "delayed_write_rate"
+            if matches!(value, "-1" | "0") =>
+        {
+            Ok(vec![])
+        }
+        "block_based_table_factory" | "table_factory" => {
+            let mut all = Vec::new();
+            for (name, value) in entries(value)? {
+                all.extend(of_table(&name, &value)?);
+            }
+            Ok(all)
+        }
+        _ if Options::info(name).is_ok() => one(name, value),
+        _ if KNOWN_OPTIONS.contains(&name) || KNOWN_IN_TEXT.contains(&name) => Ok(vec![]),
+        _ => Options::info(name).map(|_| vec![]),
+    }
+}
+
+/// What an option of block-based tables is here.
+fn of_table(name: &str, value: &str) -> sateen::Result<Pairs> {
+    let one = |name: &str, value: &str| Ok(vec![(name.to_owned(), value.to_owned())]);
+    match name {
+        "block_size" | "block_restart_interval" | "whole_key_filtering" => one(name, value),
+        "block_cache" if value.starts_with(|letter: char| letter.is_ascii_digit()) => {
+            one("block_cache_bytes", value)
+        }
+        "no_block_cache" if matches!(value, "true" | "1") => one("block_cache_bytes", "1"),
+        "filter_policy" => {
+            let mut parts = value.split(':').skip(1);
+            let bits = parts.next().and_then(|bits| bits.parse::<f64>().ok()).unwrap_or(0.0);
+            one("bloom_bits_per_key", &format!("{:.0}", bits.clamp(0.0, 64.0)))
+        }
+        "id"
+        | "block_cache"
+        | "no_block_cache"
+        | "persistent_cache"
+        | "checksum"
+        | "flush_block_policy_factory"
+        | "cache_usage_options"
+        | "metadata_cache_options"
+        | "verify_compression"
+        | "enable_index_compression"
+        | "num_file_reads_for_auto_readahead" => Ok(vec![]),
+        _ if KNOWN_TABLE_OPTIONS.contains(&name) => Ok(vec![]),
+        _ => {
+            let text = format!("unknown option {name:?} of block-based tables");
+            Err(Error::InvalidArgument(text))
+        }
+    }
+}
+
+/// RocksDB's names of compressions in ours; names of ours stay.
+fn compressions(list: &str) -> String {
+    let name = |name: &str| {
+        let code = match name.trim() {
+            "kSnappyCompression" => 1,
+            "kZlibCompression" => 2,
+            "kBZip2Compression" => 3,
+            "kLZ4Compression" => 4,
+            "kLZ4HCCompression" => 5,
+            "kXpressCompression" => 6,
+            "kZSTD" | "kZSTDNotFinalCompression" => 7,
+            "kNoCompression" | "kDisableCompressionOption" => 0,
+            ours => return ours.to_owned(),
+        };
+        compression(code).to_string()
+    };
+    list.split([':', ',']).map(name).collect::<Vec<_>>().join(",")
+}
+
+/// The changes that `count` names and values make, by our names.
+unsafe fn changes(
+    count: c_int,
+    names: *const *const c_char,
+    values: *const *const c_char,
+) -> sateen::Result<Pairs> {
+    let mut all = Vec::new();
+    for nth in 0..usize::try_from(count).unwrap_or(0) {
+        // SAFETY: the contract of the module.
+        let (name, value) = unsafe { (text(*names.add(nth)), text(*values.add(nth))) };
+        all.extend(ours(&name, &value)?);
+    }
+    Ok(all)
+}
+
+fn borrowed(pairs: &Pairs) -> Vec<(&str, &str)> {
+    pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+}
+
+/// Changes options of a running database and of its default column family.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_set_options(
+    db: *mut rocksdb_t,
+    count: c_int,
+    names: *const *const c_char,
+    values: *const *const c_char,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, (), || the(db)?.set_options(&borrowed(&changes(count, names, values)?)));
+    }
+}
+
+/// The same.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_set_db_options(
+    db: *mut rocksdb_t,
+    count: c_int,
+    names: *const *const c_char,
+    values: *const *const c_char,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe { rocksdb_set_options(db, count, names, values, errptr) };
+}
+
+/// Changes options of a column family.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_set_options_cf(
+    db: *mut rocksdb_t,
+    family: *mut rocksdb_column_family_handle_t,
+    count: c_int,
+    names: *const *const c_char,
+    values: *const *const c_char,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, (), || {
+            let db = the(db)?;
+            let changes = changes(count, names, values)?;
+            db.set_options_cf(&of(db, family), &borrowed(&changes))
+        });
+    }
+}
