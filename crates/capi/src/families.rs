@@ -15,12 +15,12 @@ use crate::options::rocksdb_options_t;
 pub struct rocksdb_column_family_handle_t(pub(crate) ColumnFamily);
 
 /// What a function that opens column families is told of them.
-struct Wanted {
+pub(crate) struct Wanted {
     names: Vec<String>,
-    options: Vec<sateen::Options>,
+    pub(crate) options: Vec<sateen::Options>,
 }
 
-unsafe fn wanted(
+pub(crate) unsafe fn wanted(
     count: c_int,
     names: *const *const c_char,
     options: *const *const rocksdb_options_t,
@@ -71,7 +71,7 @@ fn names(path: &str) -> sateen::Result<Vec<String>> {
     Ok(Db::open_read_only(path, options)?.column_families())
 }
 
-unsafe fn open(
+pub(crate) unsafe fn open(
     options: *const rocksdb_options_t,
     path: *const c_char,
     wanted: Wanted,

@@ -31,4 +31,5 @@ pub mod reads;
 mod settings;
 mod stubs;
 pub mod table_options;
+pub mod ttl;
 pub mod upkeep;

@@ -54,6 +54,7 @@ pub(crate) struct ColumnFamilyData {
     /// anybody uses it; empty if it has none.
     regions: OnceLock<Vec<(UserKey, Arc<ColumnFamilyData>)>>,
     options: ArcSwap<ColumnFamilyOptions>,
+    has_times: bool,
     memtable_bytes_max: AtomicUsize,
     super_version: ArcSwap<SuperVersion>,
     memory: Mutex<Memory>,
@@ -95,6 +96,7 @@ impl ColumnFamilyData {
                     budget: u64::MAX,
                 },
             }),
+            has_times: options.ttl.is_some(),
             options: ArcSwap::from_pointee(options),
             to_store: AtomicU64::new(0),
             lacks_log: AtomicBool::new(false),
@@ -169,6 +171,12 @@ impl ColumnFamilyData {
 
     pub(crate) fn options(&self) -> Arc<ColumnFamilyOptions> {
         self.options.load_full()
+    }
+
+    /// Whether each value is stored with the time of its write.
+    #[inline]
+    pub(crate) fn has_times(&self) -> bool {
+        self.has_times
     }
 
     /// Another size of memtables counts at once; otherwise an adjusted one stays.

@@ -14,6 +14,7 @@ use crate::manifest::version_set::fresh_version;
 use crate::options::{ColumnFamilyOptions, Options, WriteOptions, control};
 use crate::recovery;
 use crate::sync::lock;
+use crate::ttl;
 use crate::vfs::{PosixVfs, Vfs};
 use crate::write::Payload;
 use crate::write::batch::{BatchEntry, KEY_BYTES_MAX, WriteBatch};
@@ -470,7 +471,7 @@ impl Db {
         }
         let families = self.core.families();
         let mut known = &self.core.default_family;
-        let mut in_place = true;
+        let (mut in_place, mut has_times) = (true, false);
         for entry in batch {
             if entry.column_family != known.id() {
                 let family = families.by_id(entry.column_family);
@@ -485,8 +486,17 @@ impl Db {
                 check_range(entry.key, entry.value)?;
                 in_place &= known.region_begins().len() == 0;
             }
+            has_times |= known.has_times();
             in_place &= Arc::ptr_eq(known.tree(entry.key), known);
         }
+        let timed;
+        let batch = if has_times {
+            let has_times = |id| families.by_id(id).is_some_and(|family| family.has_times());
+            timed = ttl::timed_batch(batch, has_times, &self.core.options.load().wall_clock)?;
+            &timed
+        } else {
+            batch
+        };
         // Entries of other regions than the first go there.
         let region = |entry: &BatchEntry<'_>| {
             let Some(family) = families.by_id(entry.column_family) else {
@@ -519,6 +529,13 @@ impl Db {
         if value.len() as u64 > value_bytes_max {
             return Err(too_large("a value", value.len(), value_bytes_max));
         }
+        let timed;
+        let value = if family.has_times() && kind.has_value() {
+            timed = ttl::timed(value, &self.core.options.load().wall_clock)?;
+            &timed
+        } else {
+            value
+        };
         let payload = Payload::Single { family: family.tree(key).id(), kind, key, value };
         self.core.write(&payload, (key.len() + value.len()) as u64, options)
     }

@@ -21,6 +21,7 @@ use crate::read::regions_iter::RegionsIter;
 use crate::read::super_version::SuperVersion;
 use crate::snapshot::Snapshot;
 use crate::table::{TableIter, TableIterOptions};
+use crate::ttl::TIME_BYTES;
 
 impl SortedRun for Run {
     fn len(&self) -> usize {
@@ -200,6 +201,8 @@ pub struct Iter {
     core: Arc<DbCore>,
     /// What it sees; that of regions is held by their source.
     _pinned: Option<Arc<SuperVersion>>,
+    /// Behind each value, and not shown.
+    time_bytes: usize,
     steps: u64,
 }
 
@@ -251,8 +254,9 @@ impl Iter {
             let open = move |at: usize| open.tree(&pinned[at], &of_regions);
             (Source::Regions(RegionsIter::new(Box::new(open), begins)), None)
         };
-        let inner = DbIter::new(source, seqno, bounds, family.options().merge_operator.clone());
-        Ok(Iter { inner, core: core.clone(), _pinned: pinned, steps: 0 })
+        let inner = DbIter::new(source, seqno, bounds, family.options().stored_merging());
+        let time_bytes = if family.has_times() { TIME_BYTES } else { 0 };
+        Ok(Iter { inner, time_bytes, core: core.clone(), _pinned: pinned, steps: 0 })
     }
 
     /// True if the iterator stands on a key.
@@ -331,7 +335,8 @@ impl Iter {
     #[inline]
     #[must_use]
     pub fn value(&self) -> &[u8] {
-        self.inner.value()
+        let stored = self.inner.value();
+        stored.get(..stored.len().saturating_sub(self.time_bytes)).unwrap_or_default()
     }
 }
 

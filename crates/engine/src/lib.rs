@@ -28,6 +28,7 @@ mod snapshot;
 mod sync;
 mod table;
 pub mod timeline;
+mod ttl;
 pub mod vfs;
 mod wal;
 mod write;
@@ -51,6 +52,7 @@ pub use read::super_version::PinnedSlice;
 pub use repair::{RepairReport, repair, repair_with};
 pub use sateen_control::{ColumnFamilyId, ValueKind};
 pub use snapshot::Snapshot;
+pub use ttl::WallClock;
 pub use write::batch::{
     BATCH_BYTES_MAX, BatchEntry, KEY_BYTES_MAX, VALUE_BYTES_MAX, VALUE_BYTES_MAX_DEFAULT,
     WriteBatch, WriteBatchIter,

@@ -27,7 +27,7 @@ use self::lookup::{bad_value, entries, find, fixed};
 use self::regions::RegionsText;
 use self::text::{Bytes, Choice, ChoiceList, Count, Flag, Ratio, Span, Text, Unit};
 use crate::compaction_filter::Filtering;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 pub use self::calls::{CompactRangeOptions, FlushOptions, ReadOptions, WriteOptions};
 pub use self::choices::{
@@ -37,6 +37,7 @@ pub use self::choices::{
 pub use self::define::OptionInfo;
 pub use self::regions::Regions;
 use crate::merge::Merging;
+use crate::ttl::WallClock;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -194,6 +195,8 @@ option_struct! {
     plus {
         /// Options of the default column family, and of those that are made without their own.
         column_family: ColumnFamilyOptions,
+        /// What tells the time to column families with the option `ttl`.
+        wall_clock: WallClock,
     }
 }
 
@@ -330,7 +333,10 @@ option_struct! {
         guard_runs: u32 = 8, Count, mutable, none;
         /// The order of keys. Reserved: `bytewise`.
         comparator: String = "bytewise".to_owned(), Text, fixed, none;
-        /// How long an entry lives. Reserved: `none`.
+        /// How long a value lives, in whole seconds: compactions drop it some time after that, and
+        /// until then it is read as ever. `0`: for ever. `none`: values are stored without the time
+        /// of their write, which otherwise takes four bytes behind each; what was written one way
+        /// cannot be read the other way (RocksDB: `DBWithTTL`, whose values look the same).
         ttl: Option<Duration> = None, Span, mutable, none;
     }
     plus {
@@ -517,6 +523,13 @@ impl ColumnFamilyOptions {
                 return Err(fixed(info));
             }
             changed.set(name, value)?;
+        }
+        if changed.ttl.is_some() != self.ttl.is_some() {
+            return Err(Error::InvalidArgument(
+                "option ttl: whether values have the time of their write is decided when the \
+                 column family is opened"
+                    .into(),
+            ));
         }
         changed.validate()?;
         *self = changed;

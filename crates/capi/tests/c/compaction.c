@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define CHECK(condition)                                                   \
     do {                                                                   \
@@ -143,9 +144,56 @@ static void filters(const char* directory) {
     CHECK(rocksdb_compactionfiltercontext_is_manual_compaction(NULL) == 0);
 }
 
+static void times(const char* directory) {
+    char path[1000];
+    snprintf(path, sizeof path, "%s/times", directory);
+    rocksdb_options_t* options = fresh_options();
+    rocksdb_t* db = rocksdb_open_with_ttl(options, path, 1000, &err);
+    CHECK(db != NULL && err == NULL);
+    put(db, "key", "value");
+    rocksdb_compact_range(db, NULL, 0, NULL, 0);
+    check_get(db, "key", "value");
+    rocksdb_column_family_handle_t* family =
+        rocksdb_create_column_family_with_ttl(db, options, "brief", 1, &err);
+    CHECK(family != NULL && err == NULL);
+    rocksdb_column_family_handle_destroy(family);
+    rocksdb_close(db);
+
+    const char* names[] = {"default", "brief"};
+    const rocksdb_options_t* each[] = {options, options};
+    const int ttls[] = {-1, 5};
+    rocksdb_column_family_handle_t* handles[2];
+    db = rocksdb_open_column_families_with_ttl(options, path, 2, names, each, handles, ttls, &err);
+    CHECK(db != NULL && err == NULL);
+    check_get(db, "key", "value");
+    rocksdb_compact_range(db, NULL, 0, NULL, 0);
+    check_get(db, "key", "value");
+    rocksdb_column_family_handle_destroy(handles[0]);
+    rocksdb_column_family_handle_destroy(handles[1]);
+    rocksdb_close(db);
+
+    /* The format: four bytes of seconds, little-endian. */
+    db = rocksdb_open(options, path, &err);
+    rocksdb_readoptions_t* ro = rocksdb_readoptions_create();
+    size_t length;
+    unsigned char* value = (unsigned char*)rocksdb_get(db, ro, "key", 3, &length, &err);
+    CHECK(value != NULL && length == 9 && memcmp(value, "value", 5) == 0);
+    long stored = value[5] | value[6] << 8 | value[7] << 16 | (long)value[8] << 24;
+    CHECK(stored <= time(NULL) && stored > time(NULL) - 600);
+    rocksdb_free(value);
+    rocksdb_readoptions_destroy(ro);
+    rocksdb_close(db);
+    rocksdb_options_destroy(options);
+    db = rocksdb_open_with_ttl(NULL, path, 1, &err);
+    CHECK(db == NULL && err != NULL);
+    rocksdb_free(err);
+    err = NULL;
+}
+
 int main(int argc, char** argv) {
     CHECK(argc == 2);
     filters(argv[1]);
+    times(argv[1]);
     puts("all is well");
     return 0;
 }

@@ -132,7 +132,7 @@ impl CompactionJob {
                 context.snapshots,
                 bottommost,
             )
-            .with_merging(family.options().merge_operator.clone())
+            .with_merging(family.options().stored_merging())
             .with_ranges(&ranges)
         });
         CompactionJob {
@@ -272,7 +272,7 @@ fn filter_to_be(
     plan: &CompactionPlan,
     context: &CompactionContext,
 ) -> Option<FilterToBe> {
-    let filtering = family.options().compaction_filter.clone()?;
+    let filtering = family.options().stored_filtering(&context.output.options.wall_clock)?;
     let runs = context.version.levels().iter().flat_map(|level| level.runs());
     let tables: usize = runs.map(|run| run.len()).sum();
     let taken: usize = plan.inputs().map(|input| input.tables.len()).sum();

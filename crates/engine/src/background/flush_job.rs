@@ -136,7 +136,7 @@ impl FlushJob {
         let merged = MergingIter::new(iters);
         let mut input =
             CompactionIter::new(merged, IterBounds::all(), snapshots, nothing_is_bottommost)
-                .with_merging(self.family.options().merge_operator.clone())
+                .with_merging(self.family.options().stored_merging())
                 .with_ranges(&self.ranges);
         input.start()?;
         Ok(input)

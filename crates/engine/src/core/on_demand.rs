@@ -84,7 +84,7 @@ impl DbCore {
             self.flush_inner(&all, true)?;
         }
         // A filter is to be asked about all of it, and that is what it is done for.
-        let filters = family.options().compaction_filter.is_some();
+        let filters = family.options().filters();
         let bottommost = control::bottommost(options.rewrite_last_level || filters);
         let request = |cf| {
             let (begin, end) = (begin.map(UserKey::from), end.map(UserKey::from));

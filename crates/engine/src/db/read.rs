@@ -10,6 +10,7 @@ use crate::metrics::Operation;
 use crate::options::ReadOptions;
 use crate::read::super_version::{Copy, Pin, PinnedSlice, ValueSink};
 use crate::snapshot::Snapshot;
+use crate::ttl;
 
 /// Reading.
 impl Db {
@@ -104,6 +105,7 @@ impl Db {
                 (Ok(()), None) => Ok(None),
                 (Err(error), _) => Err(error.clone()),
             };
+            let answer = answer.and_then(|found| without_time::<Pin>(&family.data, found));
             if let Ok(Some(value)) = &answer {
                 hits += 1;
                 value_bytes += value.len() as u64;
@@ -129,6 +131,7 @@ impl Db {
         let super_version = family.tree(key).super_version();
         let seqno = options.seqno().unwrap_or_else(|| core.pipeline.visible_seqno());
         let found = super_version.get(key, seqno, &core.lookup(family, options), sink)?;
+        let found = without_time::<S>(family, found)?;
         core.metrics.record_get(timer, found.as_ref().map(|value| value.as_ref().len()));
         Ok(found)
     }
@@ -155,4 +158,18 @@ impl Db {
     pub fn snapshot(&self) -> Snapshot {
         self.core.snapshot()
     }
+}
+
+/// What was found in `family`, as clients see it.
+#[inline]
+fn without_time<S: ValueSink>(
+    family: &ColumnFamilyData,
+    found: Option<S::Out>,
+) -> Result<Option<S::Out>> {
+    if !family.has_times() {
+        return Ok(found);
+    }
+    let Some(found) = found else { return Ok(None) };
+    ttl::check(found.as_ref())?;
+    Ok(Some(S::without_time(found)))
 }

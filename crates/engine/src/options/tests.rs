@@ -223,7 +223,7 @@ fn contradictions_are_refused_by_name() {
         ("tuner_slots_max=2000", "tuner_slots_max is 2000"),
         ("tuner_debt_bytes=0", "tuner_debt_bytes is 0"),
         ("comparator=reverse", "comparator is reverse"),
-        ("ttl=1h", "ttl is 1h"),
+        ("ttl=1500ms", "ttl is 1500ms"),
     ] {
         let text = message(Options::from_str_list(list).unwrap().validate());
         assert!(text.contains(names), "{list}: {text}");

@@ -154,7 +154,7 @@ pub(super) fn column_family(options: &ColumnFamilyOptions) -> Result<()> {
     )?;
     check("zstd_level", (1..=22).contains(&options.zstd_level), "1 to 22")?;
     check("comparator", options.comparator == "bytewise", "bytewise: there is no other yet")?;
-    check("ttl", options.ttl.is_none(), "none: entries do not expire yet")
+    check("ttl", options.ttl.is_none_or(|ttl| ttl.subsec_nanos() == 0), "a number of whole seconds")
 }
 
 fn require(value: Result<String>, name: &str, fine: bool, must: &str) -> Result<()> {

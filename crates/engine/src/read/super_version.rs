@@ -18,6 +18,7 @@ use crate::memtable::MemTable;
 use crate::merge::Operands;
 use crate::metrics::{EngineMetrics, FiltersAsked};
 use crate::table::{PinnedValue, Table, hash_key};
+use crate::ttl::TIME_BYTES;
 
 /// The memtables and the version of a column family at one moment. Never changes.
 pub(crate) struct SuperVersion {
@@ -65,6 +66,8 @@ pub(crate) trait ValueSink {
     type Out: AsRef<[u8]>;
     fn memory(self, value: &[u8]) -> Self::Out;
     fn block(self, value: PinnedValue) -> Self::Out;
+    /// Takes the time off what was made of a stored value.
+    fn without_time(made: Self::Out) -> Self::Out;
 }
 
 /// Makes a [`PinnedSlice`].
@@ -78,6 +81,12 @@ impl ValueSink for Pin {
     fn block(self, value: PinnedValue) -> PinnedSlice {
         PinnedSlice(Inner::Block(value))
     }
+    fn without_time(made: PinnedSlice) -> PinnedSlice {
+        PinnedSlice(match made.0 {
+            Inner::Owned(bytes) => Inner::Owned(Copy::without_time(bytes.into_vec()).into()),
+            Inner::Block(value) => Inner::Block(value.without_end(TIME_BYTES)),
+        })
+    }
 }
 
 /// Makes a `Vec`.
@@ -90,6 +99,10 @@ impl ValueSink for Copy {
     }
     fn block(self, value: PinnedValue) -> Vec<u8> {
         value.to_vec()
+    }
+    fn without_time(mut made: Vec<u8>) -> Vec<u8> {
+        made.truncate(made.len().saturating_sub(TIME_BYTES));
+        made
     }
 }
 
@@ -196,9 +209,9 @@ impl SuperVersion {
         sink: S,
     ) -> Result<S::Out> {
         let options = lookup.family.options();
-        let operator = options.merge_operator.as_ref();
+        let operator = options.stored_merging();
         let merged = |operands: &Operands, existing: Option<&[u8]>| {
-            operands.merge(operator, user_key, existing).map(|value| sink.memory(&value))
+            operands.merge(operator.as_ref(), user_key, existing).map(|value| sink.memory(&value))
         };
         let mut operands = Operands::default();
         let floor = self.range_floor(user_key, seqno, lookup);

@@ -52,6 +52,14 @@ pub(crate) struct PinnedValue {
     range: Range<usize>,
 }
 
+impl PinnedValue {
+    /// Without its last bytes, so many.
+    pub(crate) fn without_end(mut self, bytes: usize) -> PinnedValue {
+        self.range.end = self.range.end.saturating_sub(bytes).max(self.range.start);
+        self
+    }
+}
+
 impl Deref for PinnedValue {
     type Target = [u8];
     #[inline]

@@ -343,6 +343,7 @@ fn another_profile_after_the_crash() {
 fn compaction_filters() {
     for (seed, mut options) in [(20, tiny()), (21, small("triad-silk", 4 << 10))] {
         options.column_family.compaction_filter = Some(deciding());
+        options.column_family.ttl = Some(std::time::Duration::from_secs(3600));
         crash(seed, &options);
     }
 }

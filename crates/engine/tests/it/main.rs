@@ -20,3 +20,4 @@ mod regions;
 mod repair;
 mod resume;
 mod space;
+mod ttl;

@@ -309,6 +309,8 @@ impl World {
     fn other_options(&self, random: &mut Random) -> Options {
         let mut options = sets::random(random);
         options.wal_dir = self.options.wal_dir.clone();
+        // What was written with times is read with them.
+        options.column_family.ttl = self.options.column_family.ttl;
         // Never fewer: the lowest may be in use.
         let levels = self.options.column_family.levels;
         options.column_family.levels = (levels + u32::from(random.one_in(4))).min(16);

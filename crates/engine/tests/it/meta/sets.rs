@@ -268,6 +268,7 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
     let operator = if number.is_multiple_of(3) { appending_late() } else { appending() };
     options.column_family.merge_operator = Some(operator);
     options.column_family.compaction_filter = (number % 4 == 1).then(deciding);
+    options.column_family.ttl = (number % 7 == 2).then(|| Duration::from_secs(3600));
     (name, options)
 }
 

@@ -1,0 +1,83 @@
+//! Databases whose values expire.
+
+use std::ffi::{c_char, c_int};
+use std::time::Duration;
+
+use sateen::{Db, Options};
+
+use crate::abi::{ErrPtr, give, guard, missing, text};
+use crate::db::{checked, rocksdb_t};
+use crate::families::{open, rocksdb_column_family_handle_t, wanted};
+use crate::options::rocksdb_options_t;
+
+/// `options` with values that live for `seconds`; for ever if that is not above 0.
+fn with_ttl(mut options: Options, seconds: c_int) -> Options {
+    let seconds = u64::try_from(seconds).unwrap_or(0);
+    options.column_family.ttl = Some(Duration::from_secs(seconds));
+    options
+}
+
+/// Opens a database whose values live for `ttl` seconds.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_open_with_ttl(
+    options: *const rocksdb_options_t,
+    path: *const c_char,
+    ttl: c_int,
+    errptr: ErrPtr,
+) -> *mut rocksdb_t {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, std::ptr::null_mut(), || {
+            let options = with_ttl(checked(options)?, ttl);
+            Ok(give(rocksdb_t { db: Db::open(text(path), options)? }))
+        })
+    }
+}
+
+/// Opens a database and its column families, as `rocksdb_open_column_families` does; the values of
+/// each live for as many seconds as `ttls` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_open_column_families_with_ttl(
+    options: *const rocksdb_options_t,
+    path: *const c_char,
+    count: c_int,
+    names: *const *const c_char,
+    family_options: *const *const rocksdb_options_t,
+    handles: *mut *mut rocksdb_column_family_handle_t,
+    ttls: *const c_int,
+    errptr: ErrPtr,
+) -> *mut rocksdb_t {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, std::ptr::null_mut(), || {
+            let mut wanted = wanted(count, names, family_options)?;
+            if ttls.is_null() {
+                return Err(missing("the list of lifetimes"));
+            }
+            for (nth, options) in wanted.options.iter_mut().enumerate() {
+                *options = with_ttl(options.clone(), *ttls.add(nth));
+            }
+            open(options, path, wanted, handles, false)
+        })
+    }
+}
+
+/// Makes a column family whose values live for `ttl` seconds.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_create_column_family_with_ttl(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_options_t,
+    name: *const c_char,
+    ttl: c_int,
+    errptr: ErrPtr,
+) -> *mut rocksdb_column_family_handle_t {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, std::ptr::null_mut(), || {
+            let db = db.as_ref().ok_or_else(|| missing("the database"))?;
+            let options = with_ttl(checked(options)?, ttl).column_family;
+            let family = db.db.create_column_family(&text(name), options)?;
+            Ok(give(rocksdb_column_family_handle_t(family)))
+        })
+    }
+}

@@ -1,0 +1,236 @@
+//! Time to live: in a column family with the option `ttl` each value that is stored ends with the
+//! second in which it was written, as RocksDB's `DBWithTTL` stores it (four bytes, little-endian,
+//! seconds since 1970). All that has to do with these times is here: writes append them, reads take
+//! them off, compactions drop what has expired, and what users plug in never sees them.
+//!
+//! What must stay true: whether a column family has times is decided when it is opened and does not
+//! change; a time comes from one clock, the options', and decides nothing but what expires.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sateen_control::{ColumnFamilyId, ValueKind};
+
+use crate::compaction_filter::{
+    CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,
+};
+use crate::error::{Error, Result};
+use crate::merge::{MergeOperator, Merging};
+use crate::options::ColumnFamilyOptions;
+use crate::read::db_iter::malformed;
+use crate::write::batch::{VALUE_BYTES_MAX, WriteBatch, encode_entry};
+
+#[cfg(test)]
+mod tests;
+
+/// Bytes of a time behind a value.
+pub(crate) const TIME_BYTES: usize = 4;
+
+/// No time is before this second, in which RocksDB began to write them: what seems to be was
+/// written without a time.
+const EARLIEST: u32 = 1_368_146_402;
+
+/// Tells the seconds since 1970, for values that expire and for nothing else.
+#[derive(Clone)]
+pub struct WallClock(Arc<dyn Fn() -> u64 + Send + Sync>);
+
+impl WallClock {
+    /// A clock that tells what `seconds` returns, for tests and simulations.
+    pub fn new(seconds: impl Fn() -> u64 + Send + Sync + 'static) -> WallClock {
+        WallClock(Arc::new(seconds))
+    }
+
+    fn now(&self) -> u32 {
+        u32::try_from((self.0)()).unwrap_or(u32::MAX)
+    }
+}
+
+/// The system's.
+impl Default for WallClock {
+    fn default() -> WallClock {
+        WallClock::new(|| {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH);
+            since.unwrap_or_default().as_secs()
+        })
+    }
+}
+
+/// All clocks are as good.
+impl PartialEq for WallClock {
+    fn eq(&self, _other: &WallClock) -> bool {
+        true
+    }
+}
+
+impl std::fmt::Debug for WallClock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("WallClock").field(&self.now()).finish()
+    }
+}
+
+// ---- writing -----------------------------------------------------------------------------------
+
+/// `value` with the time behind it.
+pub(crate) fn timed(value: &[u8], clock: &WallClock) -> Result<Vec<u8>> {
+    if value.len() > VALUE_BYTES_MAX - TIME_BYTES {
+        let text = format!("a value of {} bytes leaves no room for its time", value.len());
+        return Err(Error::InvalidArgument(text));
+    }
+    Ok(with_time(value, clock.now().to_le_bytes()))
+}
+
+/// `batch` with the time behind the values of column families that have it.
+pub(crate) fn timed_batch(
+    batch: &WriteBatch,
+    has_times: impl Fn(ColumnFamilyId) -> bool,
+    clock: &WallClock,
+) -> Result<WriteBatch> {
+    let mut data = Vec::with_capacity(batch.len_bytes());
+    for entry in batch {
+        let (family, kind, key) = (entry.column_family, entry.kind, entry.key);
+        if matches!(kind, ValueKind::Put | ValueKind::Merge) && has_times(family) {
+            encode_entry(&mut data, family, kind, key, &timed(entry.value, clock)?);
+        } else {
+            encode_entry(&mut data, family, kind, key, entry.value);
+        }
+    }
+    WriteBatch::from_data(data)
+}
+
+fn with_time(value: &[u8], time: [u8; TIME_BYTES]) -> Vec<u8> {
+    [value, &time].concat()
+}
+
+// ---- reading -----------------------------------------------------------------------------------
+
+/// An error if `stored` does not end with a time.
+pub(crate) fn check(stored: &[u8]) -> Result<()> {
+    match split(stored) {
+        Some(_) => Ok(()),
+        None => Err(malformed("a value without the time of its write, where `ttl` is set")),
+    }
+}
+
+/// The value in `stored`, and its time; `None` if there is none.
+fn split(stored: &[u8]) -> Option<(&[u8], [u8; TIME_BYTES])> {
+    let (value, time) = stored.split_last_chunk()?;
+    (u32::from_le_bytes(*time) >= EARLIEST).then_some((value, *time))
+}
+
+// ---- merging and compacting --------------------------------------------------------------------
+
+impl ColumnFamilyOptions {
+    /// The merge operator for what is stored.
+    pub(crate) fn stored_merging(&self) -> Option<Merging> {
+        let merging = self.merge_operator.clone();
+        if self.ttl.is_none() { merging } else { merging.map(|by| Merging::new(TimedMerging(by))) }
+    }
+
+    /// The compaction filter for what is stored.
+    pub(crate) fn stored_filtering(&self, clock: &WallClock) -> Option<Filtering> {
+        let Some(ttl) = self.ttl else { return self.compaction_filter.clone() };
+        let (inner, clock) = (self.compaction_filter.clone(), clock.clone());
+        self.filters().then(|| Filtering::new(Expiring { ttl, clock, inner }))
+    }
+
+    /// Whether compactions are to ask about what they come across.
+    pub(crate) fn filters(&self) -> bool {
+        self.compaction_filter.is_some() || self.ttl.is_some_and(|ttl| !ttl.is_zero())
+    }
+}
+
+/// Merges what is before the times. A result has the time of its newest operand.
+struct TimedMerging(Merging);
+
+impl TimedMerging {
+    fn merge(
+        operands: &[&[u8]],
+        merge: impl FnOnce(&[&[u8]]) -> Option<Vec<u8>>,
+    ) -> Option<Vec<u8>> {
+        let (_, time) = split(operands.last()?)?;
+        let values: Option<Vec<_>> =
+            operands.iter().map(|operand| Some(split(operand)?.0)).collect();
+        Some(with_time(&merge(&values?)?, time))
+    }
+}
+
+impl MergeOperator for TimedMerging {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn full_merge(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Option<Vec<u8>> {
+        let existing = match existing {
+            Some(stored) => Some(split(stored)?.0),
+            None => None,
+        };
+        TimedMerging::merge(operands, |values| self.0.full(key, existing, values))
+    }
+
+    fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        TimedMerging::merge(operands, |values| self.0.partial(key, values))
+    }
+}
+
+/// Drops what has expired when a compaction begins, and asks the user's filter about the rest.
+struct Expiring {
+    ttl: Duration,
+    clock: WallClock,
+    inner: Option<Filtering>,
+}
+
+impl CompactionFilterFactory for Expiring {
+    fn name(&self) -> &str {
+        self.inner.as_ref().map_or("ttl", Filtering::name)
+    }
+
+    fn create(&self, context: &CompactionFilterContext) -> Option<Box<dyn CompactionFilter>> {
+        let inner = self.inner.as_ref().and_then(|inner| inner.create(context));
+        let expired_before = match self.ttl.as_secs() {
+            0 => 0,
+            seconds => u64::from(self.clock.now()).saturating_sub(seconds),
+        };
+        Some(Box::new(ExpiringFilter { expired_before, inner }))
+    }
+}
+
+struct ExpiringFilter {
+    expired_before: u64,
+    inner: Option<Box<dyn CompactionFilter>>,
+}
+
+impl ExpiringFilter {
+    fn ask(
+        &mut self,
+        stored: &[u8],
+        ask: impl FnOnce(&mut dyn CompactionFilter, &[u8]) -> Decision,
+    ) -> Decision {
+        // What has no time is left to who reads it, and told there.
+        let Some((value, time)) = split(stored) else { return Decision::Keep };
+        match self.inner.as_deref_mut().map(|inner| ask(inner, value)) {
+            Some(Decision::Change(value)) => Decision::Change(with_time(&value, time)),
+            Some(decision) => decision,
+            None => Decision::Keep,
+        }
+    }
+}
+
+impl CompactionFilter for ExpiringFilter {
+    fn filter(&mut self, level: u8, key: &[u8], stored: &[u8]) -> Decision {
+        let time = split(stored).map(|(_, time)| u64::from(u32::from_le_bytes(time)));
+        if time.is_some_and(|time| time < self.expired_before) {
+            return Decision::Remove;
+        }
+        self.ask(stored, |inner, value| inner.filter(level, key, value))
+    }
+
+    /// Operands expire with the value that is made of them.
+    fn filter_operand(&mut self, level: u8, key: &[u8], stored: &[u8]) -> Decision {
+        self.ask(stored, |inner, value| inner.filter_operand(level, key, value))
+    }
+}
