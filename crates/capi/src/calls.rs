@@ -82,12 +82,24 @@ setters! {
     /// `ignore_range_deletions`.
     rocksdb_readoptions_set_ignore_range_deletions(rocksdb_readoptions_t, ignore: c_uchar)
         |options| options.ignore_range_deletions = ignore != 0;
+    /// `prefix_same_as_start`.
+    rocksdb_readoptions_set_prefix_same_as_start(rocksdb_readoptions_t, same: c_uchar)
+        |options| options.prefix_same_as_start = same != 0;
     /// `wait`.
     rocksdb_flushoptions_set_wait(rocksdb_flushoptions_t, wait: c_uchar)
         |options| options.wait = wait != 0;
     /// `rewrite_last_level`, if 2 (force) or 3.
     rocksdb_compactoptions_set_bottommost_level_compaction(
         rocksdb_compactoptions_t, when: c_uchar) |options| options.rewrite_last_level = when >= 2;
+}
+
+/// `prefix_same_as_start`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_readoptions_get_prefix_same_as_start(
+    handle: *mut rocksdb_readoptions_t,
+) -> c_uchar {
+    // SAFETY: the contract of the module.
+    unsafe { handle.as_ref() }.map_or(0, |handle| c_uchar::from(handle.0.prefix_same_as_start))
 }
 
 /// A snapshot to read at; null for the newest. It is held by the options, too.

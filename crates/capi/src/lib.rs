@@ -27,6 +27,7 @@ pub mod mapped;
 pub mod merge;
 pub mod option_names;
 pub mod options;
+pub mod prefix;
 pub mod reads;
 mod settings;
 mod stubs;

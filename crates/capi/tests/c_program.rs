@@ -68,6 +68,11 @@ fn command(program: &Path) -> Command {
     command
 }
 
+#[test]
+fn iterators_end_with_prefixes() {
+    run("prefix");
+}
+
 /// Runs the program `name`, which says that all is well.
 fn run(name: &str) {
     let directory = tempfile::tempdir().unwrap();

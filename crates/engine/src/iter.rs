@@ -9,14 +9,15 @@ use crate::column_family::ColumnFamilyData;
 use crate::core::{DbCore, reversed_bounds};
 use crate::error::Result;
 use crate::memtable::MemTableIter;
-use crate::metrics::{IterDone, Operation};
+use crate::metrics::{FiltersAsked, IterDone, Operation};
 use crate::options::ReadOptions;
 use crate::read::InternalIterator;
 use crate::read::bounds::IterBounds;
 use crate::read::covered_iter::{CoveredIter, SeenRanges};
 use crate::read::db_iter::DbIter;
-use crate::read::level_iter::{LevelIter, OpenTable, SortedRun};
+use crate::read::level_iter::{LevelIter, Look, OpenTable, SortedRun};
 use crate::read::merging_iter::MergingIter;
+use crate::read::prefix_seek::{PrefixSeek, SharedWanted};
 use crate::read::regions_iter::RegionsIter;
 use crate::read::super_version::SuperVersion;
 use crate::snapshot::Snapshot;
@@ -42,6 +43,7 @@ pub(crate) struct OpenForRead {
     options: TableIterOptions,
     as_of: SeqNo,
     ignore_ranges: bool,
+    wanted: Option<SharedWanted>,
 }
 
 impl OpenForRead {
@@ -72,6 +74,22 @@ impl OpenTable for OpenForRead {
     type Iter = TableIter;
     fn open(&self, table: &Arc<TableMeta>) -> Result<TableIter> {
         Ok(self.core.tables.get(table, IoClass::Client)?.iter(self.options.clone()))
+    }
+
+    fn look(&self, table: &Arc<TableMeta>, backwards: bool) -> Result<Look> {
+        let Some(wanted) = &self.wanted else { return Ok(Look::Open) };
+        let wanted = wanted.load();
+        let Some(wanted) = &*wanted else { return Ok(Look::Open) };
+        let is_past = if backwards { wanted.is_behind(table) } else { wanted.is_before(table) };
+        if is_past {
+            return Ok(Look::Stop);
+        }
+        let said = wanted.ask(&*self.core.tables.get(table, IoClass::Client)?);
+        let passes = said == Some(false);
+        let (checks, negatives) = (u64::from(said.is_some()), u64::from(passes));
+        let asked = FiltersAsked { checks, negatives, ..FiltersAsked::default() };
+        self.core.metrics.record_filters(&asked);
+        Ok(if passes { Look::Pass } else { Look::Open })
     }
 }
 
@@ -201,6 +219,7 @@ pub struct Iter {
     core: Arc<DbCore>,
     /// What it sees; that of regions is held by their source.
     _pinned: Option<Arc<SuperVersion>>,
+    prefix: Option<PrefixSeek>,
     /// Behind each value, and not shown.
     time_bytes: usize,
     steps: u64,
@@ -239,9 +258,17 @@ impl Iter {
             readahead_bytes: options.readahead_bytes,
             ..TableIterOptions::client(Some(core.blocks.clone()), options.fill_cache)
         };
+        let (prefix, wanted) = match family.options().prefix_extractor.clone() {
+            Some(by) => {
+                let seek = PrefixSeek::new(by, bounds.clone(), options.prefix_same_as_start);
+                (Some(seek.0), Some(seek.1))
+            }
+            None => (None, None),
+        };
         let open = OpenForRead {
             core: core.clone(),
             options: table_options,
+            wanted,
             as_of: seqno,
             ignore_ranges: options.ignore_range_deletions,
         };
@@ -256,7 +283,7 @@ impl Iter {
         };
         let inner = DbIter::new(source, seqno, bounds, family.options().stored_merging());
         let time_bytes = if family.has_times() { TIME_BYTES } else { 0 };
-        Ok(Iter { inner, time_bytes, core: core.clone(), _pinned: pinned, steps: 0 })
+        Ok(Iter { inner, prefix, time_bytes, core: core.clone(), _pinned: pinned, steps: 0 })
     }
 
     /// True if the iterator stands on a key.
@@ -278,7 +305,9 @@ impl Iter {
     pub fn seek_to_first(&mut self) {
         self.core.metrics.timeline.iterated();
         let timer = self.core.metrics.start(Operation::Seek);
+        self.prefix.iter_mut().for_each(PrefixSeek::seek_to_end);
         self.inner.seek_to_first();
+        self.start_at_end();
         self.core.metrics.record_seek(timer);
     }
 
@@ -286,7 +315,9 @@ impl Iter {
     pub fn seek_to_last(&mut self) {
         self.core.metrics.timeline.iterated();
         let timer = self.core.metrics.start(Operation::Seek);
+        self.prefix.iter_mut().for_each(PrefixSeek::seek_to_end);
         self.inner.seek_to_last();
+        self.start_at_end();
         self.core.metrics.record_seek(timer);
     }
 
@@ -294,7 +325,9 @@ impl Iter {
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
         self.core.metrics.timeline.iterated();
         let timer = self.core.metrics.start(Operation::Seek);
+        self.prefix.iter_mut().for_each(|prefix| prefix.seek(key.as_ref(), false));
         self.inner.seek(key.as_ref());
+        self.end_with_prefix();
         self.core.metrics.record_seek(timer);
     }
 
@@ -302,7 +335,9 @@ impl Iter {
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
         self.core.metrics.timeline.iterated();
         let timer = self.core.metrics.start(Operation::Seek);
+        self.prefix.iter_mut().for_each(|prefix| prefix.seek(key.as_ref(), true));
         self.inner.seek_for_prev(key.as_ref());
+        self.end_with_prefix();
         self.core.metrics.record_seek(timer);
     }
 
@@ -311,7 +346,11 @@ impl Iter {
     pub fn next(&mut self) {
         if self.inner.valid() {
             self.steps += 1;
-            self.inner.next();
+            if self.prefix.is_some() {
+                self.step_by_prefix(false);
+            } else {
+                self.inner.next();
+            }
         }
     }
 
@@ -320,7 +359,41 @@ impl Iter {
     pub fn prev(&mut self) {
         if self.inner.valid() {
             self.steps += 1;
+            if self.prefix.is_some() {
+                self.step_by_prefix(true);
+            } else {
+                self.inner.prev();
+            }
+        }
+    }
+
+    fn step_by_prefix(&mut self, backwards: bool) {
+        if self.prefix.as_mut().is_some_and(|prefix| prefix.leaves(backwards)) {
+            let here = self.inner.key().to_vec();
+            self.inner.seek(&here);
+        }
+        if backwards {
             self.inner.prev();
+        } else {
+            self.inner.next();
+        }
+        self.end_with_prefix();
+    }
+
+    fn start_at_end(&mut self) {
+        if let Some(prefix) = &mut self.prefix
+            && self.inner.valid()
+        {
+            prefix.found(self.inner.key());
+        }
+    }
+
+    fn end_with_prefix(&mut self) {
+        if let Some(prefix) = &self.prefix
+            && self.inner.valid()
+            && prefix.ends_before(self.inner.key())
+        {
+            self.inner.end();
         }
     }
 

@@ -21,6 +21,7 @@ mod merge;
 pub mod metrics;
 mod observe;
 mod options;
+mod prefix;
 mod read;
 mod recovery;
 mod repair;
@@ -48,6 +49,7 @@ pub use options::{
     FlushOptions, OptionInfo, Options, Preemption, ReadOptions, Regions, StatisticsLevel, Tuner,
     WalMode, WalRecovery, WriteController, WriteOptions,
 };
+pub use prefix::{PrefixExtractor, Prefixing};
 pub use read::super_version::PinnedSlice;
 pub use repair::{RepairReport, repair, repair_with};
 pub use sateen_control::{ColumnFamilyId, ValueKind};

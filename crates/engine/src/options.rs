@@ -21,7 +21,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use self::choices::WalUnit;
+use self::choices::{PrefixText, WalUnit};
 use self::define::option_struct;
 use self::lookup::{bad_value, entries, find, fixed};
 use self::regions::RegionsText;
@@ -37,6 +37,7 @@ pub use self::choices::{
 pub use self::define::OptionInfo;
 pub use self::regions::Regions;
 use crate::merge::Merging;
+use crate::prefix::Prefixing;
 use crate::ttl::WallClock;
 
 const KIB: u64 = 1 << 10;
@@ -312,8 +313,13 @@ option_struct! {
         /// Bits for each key in the filters, which spare a read of tables that do not have it.
         /// 0: no filters. 10 leave about one needless read in a hundred.
         bloom_bits_per_key: u32 = 10, Count, mutable, none;
-        /// The filter holds whole keys. Without it there is none until prefixes can be filtered.
+        /// The filter holds whole keys. Without it there is none but of prefixes.
         whole_key_filter: bool = true, Flag, mutable, "whole_key_filtering";
+        /// What the prefixes of keys are: `none`, `fixed:<bytes>` (shorter keys have none),
+        /// `capped:<bytes>` (shorter keys are their own) or `noop` (whole keys). Filters hold them,
+        /// too, and spare iterators that stay within one (by `prefix_same_as_start` or by their
+        /// bounds) tables that have none of its keys. Order and what is shown do not depend on it.
+        prefix_extractor: Option<Prefixing> = None, PrefixText, mutable, "prefix_extractor";
         /// How blocks are compressed, for each level: `none`, `lz4` or `zstd`, separated by
         /// commas; the last one counts for all deeper levels. By default levels 0 and 1 are not:
         /// they hold a small part of the data for a short time, and compressing them would take

@@ -73,6 +73,7 @@ pub(crate) struct CompactionJob {
     input: Option<Merged>,
     /// Made in the first step: it is the user's code, and may take its time.
     filter: Option<FilterToBe>,
+    is_filtered: bool,
     cutter: OutputCutter,
     /// Where it may end before its time, once it is to.
     finish_early: Option<EarlyEnd>,
@@ -141,6 +142,7 @@ impl CompactionJob {
             plan,
             _version: context.version,
             input,
+            is_filtered: filter.is_some(),
             filter,
             finish_early: None,
             output,
@@ -219,9 +221,10 @@ impl CompactionJob {
         Ok(Step::More(StepBytes { written, has_read_its_grant, ..StepBytes::default() }))
     }
 
-    /// To be brought to an end where what is written by then can stand by itself.
+    /// To be brought to an end where what is written by then can stand by itself. What is filtered
+    /// cannot: the copies that would stay above say something else.
     pub(crate) fn finish_early(&mut self) {
-        if self.finish_early.is_none() {
+        if self.finish_early.is_none() && !self.is_filtered {
             self.finish_early = self.plan.early_end();
         }
     }

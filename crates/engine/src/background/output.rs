@@ -138,17 +138,21 @@ impl Output {
             self.open = true;
             return Ok(());
         }
+        let whole_keys = context.family_options.whole_key_filter;
+        let prefixing = context.family_options.prefix_extractor.clone();
         let options = TableBuilderOptions {
             table,
             column_family: context.family,
             level: context.level,
             block_bytes: usize::try_from(context.family_options.block_bytes).unwrap_or(4096),
             restart_interval: context.family_options.restart_interval,
-            filter_bits_per_key: if context.family_options.whole_key_filter {
+            filter_bits_per_key: if whole_keys || prefixing.is_some() {
                 context.family_options.bloom_bits_per_key
             } else {
                 0
             },
+            whole_keys,
+            prefixing,
             compression: context.compression,
             compression_level: context.family_options.zstd_level,
             values: self.values,

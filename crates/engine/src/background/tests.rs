@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use super::*;
 use crate::vfs::MemVfs;
-use crate::{Db, Options};
+use crate::{Db, Decision, Filtering, Options};
 
 fn tiny() -> Options {
     let mut options = Options { background_threads: 0, ..Options::default() };
@@ -93,6 +94,53 @@ fn an_early_end_at_every_slice_loses_nothing() {
         assert!(report.problems.is_empty() && report.orphans.is_empty(), "{report:?}");
         let shared = lock(&db.core().driver.shared);
         assert!(shared.jobs.is_empty() && shared.plane.in_flight().is_empty());
+    }
+}
+
+/// A filter that decides otherwise later: no copy of an entry that it removed is left, and what is
+/// gone does not come back.
+#[test]
+fn a_filtered_compaction_ends_when_it_is_done() {
+    let number = |value: &[u8]| -> u32 { std::str::from_utf8(value).unwrap().parse().unwrap() };
+    for every in 1..8 {
+        let gone_below = Arc::new(AtomicU32::new(0));
+        let mut options = tiny();
+        let below = gone_below.clone();
+        options.column_family.compaction_filter =
+            Some(Filtering::by("old ones", move |_, _, value| {
+                let is_old = number(value) < below.load(Ordering::Relaxed);
+                if is_old { Decision::Remove } else { Decision::Keep }
+            }));
+        let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
+        let (mut steps, mut state, mut seen) = (0, every as u64, BTreeMap::new());
+        for i in 0..3_000_u32 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let key = format!("key{:04}", (state >> 40) % 700);
+            db.put(&key, format!("{i:060}")).unwrap();
+            seen.insert(key, i);
+            if i % 50 != 49 {
+                continue;
+            }
+            gone_below.store(i.saturating_sub(400), Ordering::Relaxed);
+            work(&db, every, &mut steps);
+            let mut iter = db.iter(&crate::ReadOptions::default()).unwrap();
+            iter.seek_to_first();
+            for (key, put) in std::mem::take(&mut seen) {
+                let shown = (iter.valid() && iter.key() == key.as_bytes()).then(|| {
+                    let shown = number(iter.value());
+                    iter.next();
+                    shown
+                });
+                let found = db.get(&key).unwrap().map(|value| number(&value));
+                assert_eq!(found, shown, "every {every}, {i}: {key}");
+                if let Some(found) = found {
+                    assert_eq!(found, put);
+                    seen.insert(key, put);
+                }
+            }
+            assert!(!iter.valid(), "every {every}, {i}: what was gone came back");
+        }
+        assert!(seen.len() < 700, "nothing was filtered");
     }
 }
 

@@ -16,6 +16,10 @@ pub struct ReadOptions {
     pub upper_bound: Option<Vec<u8>>,
     /// An iterator shows only keys that begin so. Default: none.
     pub prefix: Option<Vec<u8>>,
+    /// An iterator shows only keys of the prefix of the one it was sought to, as the column
+    /// family's `prefix_extractor` says; nothing if it has none. Default: false. RocksDB:
+    /// `prefix_same_as_start`.
+    pub prefix_same_as_start: bool,
     /// What is read from the disk stays in the block cache. Default: true. A scan of everything
     /// should not. RocksDB: `fill_cache`.
     pub fill_cache: bool,
@@ -48,6 +52,7 @@ impl Default for ReadOptions {
             lower_bound: None,
             upper_bound: None,
             prefix: None,
+            prefix_same_as_start: false,
             fill_cache: true,
             readahead_bytes: 0,
             ignore_range_deletions: false,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::define::named_enum;
 use super::text::{Named, Span, Unit};
+use crate::prefix::Prefixing;
 
 named_enum! {
     /// How the blocks of a table are compressed. The order of the names is on-disk format.
@@ -134,5 +135,24 @@ impl Unit<WalMode> for WalUnit {
             WalMode::SyncEachWrite => "sync".to_owned(),
             WalMode::SyncInterval(interval) => format!("interval:{}", Span::print(interval)),
         }
+    }
+}
+
+/// The option `prefix_extractor` as text.
+pub(super) struct PrefixText;
+
+impl Unit<Option<Prefixing>> for PrefixText {
+    const ACCEPTS: &'static str = "none, fixed:<bytes>, capped:<bytes> or noop";
+
+    fn read(text: &str) -> Option<Option<Prefixing>> {
+        if matches!(text, "none" | "nullptr") {
+            Some(None)
+        } else {
+            Prefixing::parse(text).map(Some)
+        }
+    }
+
+    fn print(value: &Option<Prefixing>) -> String {
+        value.as_ref().map_or("none".to_owned(), Prefixing::to_string)
     }
 }

@@ -93,6 +93,11 @@ impl<I: InternalIterator> DbIter<I> {
         self.valid
     }
 
+    /// It ends here: from now on it stands on no key.
+    pub(crate) fn end(&mut self) {
+        self.valid = false;
+    }
+
     /// The error that made the iterator invalid, if one did.
     pub(crate) fn status(&self) -> Result<()> {
         self.error.clone().map_or(Ok(()), Err)

@@ -33,6 +33,22 @@ pub(crate) trait OpenTable {
     type Iter: InternalIterator;
     /// Opens `table`.
     fn open(&self, table: &Arc<TableMeta>) -> Result<Self::Iter>;
+    /// Whether `table` has nothing that is wanted, and those before it (if `backwards`) or behind
+    /// it may.
+    fn look(&self, _table: &Arc<TableMeta>, _backwards: bool) -> Result<Look> {
+        Ok(Look::Open)
+    }
+}
+
+/// What there is to do with a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// To open it.
+    Open,
+    /// To pass it by.
+    Pass,
+    /// To look no further.
+    Stop,
 }
 
 impl<F, I> OpenTable for F
@@ -75,9 +91,12 @@ impl<R: SortedRun, O: OpenTable> LevelIter<R, O> {
         self
     }
 
-    #[inline]
-    fn is_hidden(&self, table: &TableMeta) -> bool {
-        self.seen.as_ref().is_some_and(|seen| seen.ranges.hide_table(table, seen.as_of))
+    /// What there is to do with a table within the bounds.
+    fn look(&self, table: &Arc<TableMeta>, backwards: bool) -> Result<Look> {
+        match &self.seen {
+            Some(seen) if seen.ranges.hide_table(table, seen.as_of) => Ok(Look::Pass),
+            _ => self.opener.look(table, backwards),
+        }
     }
 
     /// The open table, if all of it is older than `seqno`.
@@ -105,9 +124,13 @@ impl<R: SortedRun, O: OpenTable> LevelIter<R, O> {
             if self.bounds.is_below(&meta.largest) {
                 return self.seek_to_first();
             }
-            if self.is_hidden(&meta) {
-                index += 1;
-                continue;
+            match self.look(&meta, false)? {
+                Look::Open => {}
+                Look::Pass => {
+                    index += 1;
+                    continue;
+                }
+                Look::Stop => break,
             }
             let table = self.open(index, &meta)?;
             table.seek_to_first()?;
@@ -131,8 +154,10 @@ impl<R: SortedRun, O: OpenTable> LevelIter<R, O> {
             if self.bounds.is_above(&meta.smallest) {
                 return self.seek_to_last();
             }
-            if self.is_hidden(&meta) {
-                continue;
+            match self.look(&meta, true)? {
+                Look::Open => {}
+                Look::Pass => continue,
+                Look::Stop => break,
             }
             let table = self.open(index, &meta)?;
             table.seek_to_last()?;
@@ -175,11 +200,13 @@ impl<R: SortedRun, O: OpenTable> InternalIterator for LevelIter<R, O> {
         let user_key = key::user_key(target);
         let index = self.run.lower_bound(user_key);
         let Some(meta) = self.run.get(index).cloned() else { return Ok(()) };
-        if self.bounds.is_above(&meta.smallest)
-            || self.bounds.is_below(&meta.largest)
-            || self.is_hidden(&meta)
-        {
+        if self.bounds.is_above(&meta.smallest) || self.bounds.is_below(&meta.largest) {
             return self.first_from(index);
+        }
+        match self.look(&meta, false)? {
+            Look::Open => {}
+            Look::Pass => return self.first_from(index + 1),
+            Look::Stop => return Ok(()),
         }
         let table = self.open(index, &meta)?;
         table.seek(target)?;
@@ -201,11 +228,13 @@ impl<R: SortedRun, O: OpenTable> InternalIterator for LevelIter<R, O> {
         if *meta.smallest > *user_key {
             return self.last_before(index);
         }
-        if self.bounds.is_above(&meta.smallest)
-            || self.bounds.is_below(&meta.largest)
-            || self.is_hidden(&meta)
-        {
+        if self.bounds.is_above(&meta.smallest) || self.bounds.is_below(&meta.largest) {
             return self.last_before(index + 1);
+        }
+        match self.look(&meta, true)? {
+            Look::Open => {}
+            Look::Pass => return self.last_before(index),
+            Look::Stop => return Ok(()),
         }
         let table = self.open(index, &meta)?;
         table.seek_for_prev(target)?;

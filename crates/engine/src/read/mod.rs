@@ -8,6 +8,7 @@ pub(crate) mod level_iter;
 #[cfg(test)]
 mod measure;
 pub(crate) mod merging_iter;
+pub(crate) mod prefix_seek;
 pub(crate) mod regions_iter;
 pub(crate) mod super_version;
 pub(crate) mod table_cache;

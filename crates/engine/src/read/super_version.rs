@@ -285,7 +285,10 @@ impl SuperVersion {
                     continue;
                 }
                 let table = lookup.tables.get(meta, IoClass::Client)?;
-                let filtered = table.filter_says(hash);
+                let mut filtered = table.filter_says(hash);
+                if filtered.is_none() && table.filters_prefixes_only() {
+                    filtered = prefix_says(&table, user_key, lookup);
+                }
                 asked.checks += u64::from(filtered.is_some());
                 if filtered == Some(false) {
                     asked.negatives += 1;
@@ -299,6 +302,14 @@ impl SuperVersion {
         }
         Ok(())
     }
+}
+
+/// What the filter of a table, which has prefixes alone, says of that of `user_key`.
+#[cold]
+fn prefix_says(table: &Table, user_key: &[u8], lookup: &Lookup<'_>) -> Option<bool> {
+    let options = lookup.family.options();
+    let prefixing = options.prefix_extractor.as_ref()?;
+    table.prefix_filter_says(prefixing, hash_key(prefixing.of(user_key)?))
 }
 
 /// The newest sequence number older than that of an operand.

@@ -14,12 +14,14 @@ use sateen_control::{
 use crate::error::{Error, Result};
 use crate::files::{CompactionFileWriter, DirectoryEntry};
 use crate::key;
+use crate::prefix::Prefixing;
 
 use super::block::BlockBuilder;
 use super::compression::Compressor;
 use super::filter;
 use super::format::{
-    BLOCK_TRAILER_BYTES, BlockHandle, Footer, SEPARATED_VALUES, Seed, shared_prefix, to_usize,
+    BLOCK_TRAILER_BYTES, BlockHandle, Footer, PREFIXES_ONLY, SEPARATED_VALUES, Seed, shared_prefix,
+    to_usize,
 };
 use super::index::{self, IndexBuilder};
 use super::properties::Properties;
@@ -46,6 +48,10 @@ pub(crate) struct TableBuilderOptions {
     pub(crate) restart_interval: u32,
     /// The filter's bits per key; 0 for no filter.
     pub(crate) filter_bits_per_key: u32,
+    /// Whether the filter has whole keys.
+    pub(crate) whole_keys: bool,
+    /// The filter has these prefixes, too.
+    pub(crate) prefixing: Option<Prefixing>,
     pub(crate) compression: Compression,
     /// Zstandard's level.
     pub(crate) compression_level: i32,
@@ -66,6 +72,8 @@ impl TableBuilderOptions {
             block_bytes: 4096,
             restart_interval: 16,
             filter_bits_per_key: 10,
+            whole_keys: true,
+            prefixing: None,
             compression: Compression::None,
             compression_level: 3,
             sketch: false,
@@ -137,6 +145,8 @@ pub(crate) struct TableBuilder {
     compressed: Vec<u8>,
     index: IndexBuilder,
     hashes: Vec<u64>,
+    /// That of the last prefix.
+    prefix_hash: Option<u64>,
     sketch: Option<KeySketch>,
     separator: Vec<u8>,
     /// The blocks behind the data, one after the other.
@@ -168,6 +178,7 @@ impl TableBuilder {
             compressed: Vec::new(),
             index: IndexBuilder::default(),
             hashes: Vec::new(),
+            prefix_hash: None,
             sketch: options.sketch.then(KeySketch::default),
             separator: Vec::new(),
             tail: Vec::new(),
@@ -296,7 +307,10 @@ impl TableBuilder {
         self.properties().encode(&mut block);
         let properties = self.write(file, seed, &mut block, Compression::None)?;
         let table = self.options.table;
-        let features = if self.options.values.is_some() { SEPARATED_VALUES } else { 0 };
+        let mut features = if self.options.values.is_some() { SEPARATED_VALUES } else { 0 };
+        if !self.options.whole_keys && !filter.is_absent() {
+            features |= PREFIXES_ONLY;
+        }
         let footer = Footer { table, data_end, index, filter, properties, features };
         file.append(&footer.encode(seed, self.written))?;
         block.shrink_to(BUFFER_KEPT_MAX);
@@ -322,6 +336,7 @@ impl TableBuilder {
         let (offset, size_bytes) = file.finish_table(&entry)?;
         self.index.clear();
         self.hashes.clear();
+        self.prefix_hash = None;
         self.hashes.shrink_to(BUFFER_KEPT_MAX / size_of::<u64>());
         self.seed = None;
         (self.written, self.entries, self.tombstones, self.raw_bytes) = (0, 0, 0, 0);
@@ -363,6 +378,7 @@ impl TableBuilder {
             smallest: self.smallest.clone(),
             largest: self.last_key.clone(),
             values: self.options.values,
+            prefixes: self.options.prefixing.as_ref().map_or(String::new(), Prefixing::to_string),
         }
     }
 
@@ -377,7 +393,17 @@ impl TableBuilder {
         }
         let hash = filter::hash_key(user_key);
         if has_filter {
-            self.hashes.push(hash);
+            if self.options.whole_keys {
+                self.hashes.push(hash);
+            }
+            if let Some(prefixing) = &self.options.prefixing
+                && let Some(prefix) = prefixing.of(user_key)
+            {
+                let hash = filter::hash_key(prefix);
+                if self.prefix_hash.replace(hash) != Some(hash) {
+                    self.hashes.push(hash);
+                }
+            }
         }
         if let Some(sketch) = &mut self.sketch {
             sketch.add(hash);

@@ -18,8 +18,10 @@ pub(crate) const TABLE_MAGIC: u64 = u64::from_le_bytes(*b"SATtable");
 pub(crate) const FORMAT_VERSION: u32 = 1;
 /// A feature without whose understanding a table cannot be read: values may be in another file.
 pub(crate) const SEPARATED_VALUES: u32 = 1;
+/// Another: the filter has no whole keys, but only prefixes.
+pub(crate) const PREFIXES_ONLY: u32 = 4;
 /// All of these.
-pub(crate) const KNOWN_FEATURES: u32 = SEPARATED_VALUES;
+pub(crate) const KNOWN_FEATURES: u32 = SEPARATED_VALUES | PREFIXES_ONLY;
 /// No block's payload is longer, compressed or not: one value of 1 GiB, one key, and change.
 pub(crate) const BLOCK_BYTES_MAX: usize = (1 << 30) + (1 << 27);
 

@@ -12,6 +12,8 @@ use super::format::{Decoder, to_usize};
 const VALUES: u16 = 103;
 /// The number of [`Properties::merges`].
 const MERGES: u16 = 104;
+/// The number of [`Properties::prefixes`].
+const PREFIXES: u16 = 105;
 
 /// The properties of a table. Numbers 100 and above are left to later versions: the comparator's
 /// name (100) and expiry (101) are spoken for.
@@ -39,6 +41,8 @@ pub(crate) struct Properties {
     pub(crate) largest: Vec<u8>,
     /// The file that has values of the table, if it has not all of them itself.
     pub(crate) values: Option<FileId>,
+    /// By what the prefixes of its filter were extracted; empty if it has none.
+    pub(crate) prefixes: String,
 }
 
 impl Properties {
@@ -66,6 +70,9 @@ impl Properties {
         if self.merges > 0 {
             push(out, MERGES, &self.merges.to_le_bytes());
         }
+        if !self.prefixes.is_empty() {
+            push(out, PREFIXES, self.prefixes.as_bytes());
+        }
         if let Some(values) = self.values {
             push(out, VALUES, &values.0.to_le_bytes());
         }
@@ -83,7 +90,7 @@ impl Properties {
 
     /// Bytes of memory behind it.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.smallest.len() + self.largest.len()
+        self.smallest.len() + self.largest.len() + self.prefixes.len()
     }
 
     fn property(&mut self, decoder: &mut Decoder<'_>) -> Option<()> {
@@ -107,6 +114,7 @@ impl Properties {
             13 => self.smallest = bytes.to_vec(),
             14 => self.largest = bytes.to_vec(),
             MERGES => self.merges = number()?,
+            PREFIXES => self.prefixes = String::from_utf8(bytes.to_vec()).ok()?,
             VALUES => self.values = Some(FileId(number()?)),
             _ => {}
         }
@@ -143,6 +151,7 @@ mod tests {
             smallest: b"".to_vec(),
             largest: vec![0xff; 300],
             values: Some(FileId(9)),
+            prefixes: "fixed:8".to_owned(),
         };
         let mut payload = Vec::new();
         push(&mut payload, 999, b"from a later version");

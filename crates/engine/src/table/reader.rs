@@ -11,6 +11,7 @@ use sateen_control::{FileId, IoClass, SeqNo, TableId, ValueKind};
 
 use crate::error::{CorruptionKind, Error, Result};
 use crate::key;
+use crate::prefix::Prefixing;
 use crate::read::block_cache::BlockCache;
 use crate::timeline::local;
 use crate::vfs::{AlignedBuffer, Vfs, VfsFile};
@@ -20,7 +21,7 @@ use super::compression::Decompressor;
 use super::filter::Filter;
 use super::format::{
     BLOCK_TRAILER_BYTES, BlockHandle, FOOTER_BYTES, FORMAT_VERSION, Footer, FooterError,
-    SEPARATED_VALUES, Seed,
+    PREFIXES_ONLY, SEPARATED_VALUES, Seed,
 };
 use super::index::Index;
 use super::properties::Properties;
@@ -82,6 +83,8 @@ pub(crate) struct Table {
     pub(super) seed: Seed,
     pub(super) index: Index,
     filter: Option<Filter>,
+    /// A filter that has prefixes and no whole keys.
+    prefixes: Option<Filter>,
     properties: Properties,
     /// Where values are that it has not itself.
     values: Option<ValuesFile>,
@@ -147,7 +150,11 @@ impl Table {
             let kind = CorruptionKind::Inconsistent("footer and properties, of separated values");
             return corrupt(footer_at, kind);
         }
-        Ok(Table { seed, index, filter, properties, source, values: None })
+        let mut prefixes = None;
+        if footer.features & PREFIXES_ONLY != 0 {
+            prefixes = filter.take();
+        }
+        Ok(Table { seed, index, filter, prefixes, properties, source, values: None })
     }
 
     /// Opens what the table needs besides, in the directory of its file.
@@ -209,6 +216,22 @@ impl Table {
         Some(self.filter.as_ref()?.may_contain(hash))
     }
 
+    /// What the filter says of a prefix of this hash, by `prefixing`; `None` if it has no prefixes
+    /// of that kind.
+    pub(crate) fn prefix_filter_says(&self, prefixing: &Prefixing, hash: u64) -> Option<bool> {
+        let known = &self.properties.prefixes;
+        if known.is_empty() || *known != prefixing.to_string() {
+            return None;
+        }
+        Some(self.prefixes.as_ref().or(self.filter.as_ref())?.may_contain(hash))
+    }
+
+    /// Whether its filter has prefixes alone.
+    #[inline]
+    pub(crate) fn filters_prefixes_only(&self) -> bool {
+        self.prefixes.is_some()
+    }
+
     /// As [`Table::get`], for a caller who has asked the filter.
     #[inline]
     pub(crate) fn get_unfiltered(
@@ -266,7 +289,8 @@ impl Table {
 
     /// Bytes of memory that the open table takes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let filter = self.filter.as_ref().map_or(0, Filter::memory_bytes);
+        let filters = self.filter.iter().chain(&self.prefixes);
+        let filter: usize = filters.map(Filter::memory_bytes).sum();
         size_of::<Table>() + self.index.memory_bytes() + filter + self.properties.memory_bytes()
     }
 

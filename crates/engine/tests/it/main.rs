@@ -15,6 +15,7 @@ mod measure;
 mod memory;
 mod merge;
 mod meta;
+mod prefix;
 mod ranges;
 mod regions;
 mod repair;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sateen::{
-    CompactionPriority, Compression, Options, Regions, StatisticsLevel, Tuner, WalMode,
+    CompactionPriority, Compression, Options, Prefixing, Regions, StatisticsLevel, Tuner, WalMode,
     WalRecovery, WriteController,
 };
 
@@ -268,6 +268,9 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
     let operator = if number.is_multiple_of(3) { appending_late() } else { appending() };
     options.column_family.merge_operator = Some(operator);
     options.column_family.compaction_filter = (number % 4 == 1).then(deciding);
+    if number % 5 == 3 {
+        options.column_family.prefix_extractor = Some(Prefixing::fixed(6));
+    }
     options.column_family.ttl = (number % 7 == 2).then(|| Duration::from_secs(3600));
     (name, options)
 }
@@ -365,6 +368,11 @@ fn random_shape(random: &mut Random) -> Options {
     family.restart_interval = [1, 2, 16, 1000][random.below(4) as usize];
     family.bloom_bits_per_key = [0, 1, 10, 64][random.below(4) as usize];
     family.whole_key_filter = !random.one_in(5);
+    family.prefix_extractor = match random.below(4) {
+        0 => Some(Prefixing::fixed(random.below(8) as usize)),
+        1 => Some(Prefixing::capped(6)),
+        _ => None,
+    };
     let codes = [Compression::None, Compression::Lz4, Compression::Zstd];
     family.compression = (0..=random.below(3)).map(|_| codes[random.below(3) as usize]).collect();
     family.zstd_level = 1;

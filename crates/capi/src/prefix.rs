@@ -1,0 +1,108 @@
+//! Prefix extractors: RocksDB's slice transforms.
+
+use std::ffi::{c_char, c_uchar, c_void};
+
+use sateen::{PrefixExtractor, Prefixing};
+
+use crate::abi::{bytes, free, give, quiet, text};
+use crate::options::{change, rocksdb_options_t};
+
+type Transform = unsafe extern "C" fn(*mut c_void, *const c_char, usize, *mut usize) -> *mut c_char;
+type InDomain = unsafe extern "C" fn(*mut c_void, *const c_char, usize) -> c_uchar;
+
+/// An extractor's functions and what they are called with.
+struct Callbacks {
+    state: *mut c_void,
+    destructor: Option<unsafe extern "C" fn(*mut c_void)>,
+    transform: Option<Transform>,
+    in_domain: Option<InDomain>,
+    name: String,
+}
+
+// SAFETY: RocksDB's contract, which who wrote them knows: they are called from any thread.
+unsafe impl Send for Callbacks {}
+// SAFETY: and from several at once.
+unsafe impl Sync for Callbacks {}
+
+impl Drop for Callbacks {
+    fn drop(&mut self) {
+        if let Some(destructor) = self.destructor {
+            // SAFETY: given with this state, and called once.
+            unsafe { destructor(self.state) };
+        }
+    }
+}
+
+impl PrefixExtractor for Callbacks {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn prefix_len(&self, key: &[u8]) -> Option<usize> {
+        let (data, mut length) = (key.as_ptr().cast(), 0);
+        // SAFETY: what RocksDB calls them with: a key that lives as long as the call, and a place
+        // for a length.
+        let prefix = unsafe {
+            if self.in_domain.is_some_and(|is_in| is_in(self.state, data, key.len()) == 0) {
+                return None;
+            }
+            bytes(self.transform?(self.state, data, key.len(), &raw mut length), length)
+        };
+        // What is no prefix of the key says nothing of its neighbours.
+        key.starts_with(prefix).then_some(prefix.len())
+    }
+}
+
+/// A prefix extractor; options that are given it own it.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_slicetransform_t(Prefixing);
+
+/// Makes an extractor of functions.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_slicetransform_create(
+    state: *mut c_void,
+    destructor: Option<unsafe extern "C" fn(*mut c_void)>,
+    transform: Option<Transform>,
+    in_domain: Option<InDomain>,
+    name: Option<unsafe extern "C" fn(*mut c_void) -> *const c_char>,
+) -> *mut rocksdb_slicetransform_t {
+    // SAFETY: given with this state; a name ends with a zero.
+    let name = name.map_or_else(String::new, |name| unsafe { text(name(state)) });
+    let callbacks = Callbacks { state, destructor, transform, in_domain, name };
+    quiet(std::ptr::null_mut(), || give(rocksdb_slicetransform_t(Prefixing::new(callbacks))))
+}
+
+/// The first `length` bytes.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_slicetransform_create_fixed_prefix(
+    length: usize,
+) -> *mut rocksdb_slicetransform_t {
+    give(rocksdb_slicetransform_t(Prefixing::fixed(length)))
+}
+
+/// The whole key.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_slicetransform_create_noop() -> *mut rocksdb_slicetransform_t {
+    give(rocksdb_slicetransform_t(Prefixing::noop()))
+}
+
+/// Frees an extractor that no options were given.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_slicetransform_destroy(extractor: *mut rocksdb_slicetransform_t) {
+    // SAFETY: the contract of the module.
+    unsafe { free(extractor) };
+}
+
+/// What the prefixes of keys are. The options own the extractor from now on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_set_prefix_extractor(
+    options: *mut rocksdb_options_t,
+    extractor: *mut rocksdb_slicetransform_t,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        let prefixing = extractor.as_ref().map(|extractor| extractor.0.clone());
+        change(options, |options| options.0.column_family.prefix_extractor = prefixing);
+        free(extractor);
+    }
+}
