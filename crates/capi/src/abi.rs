@@ -103,7 +103,8 @@ pub fn status(error: &Error) -> String {
         Error::Corruption { .. } | Error::InconsistentEdit { .. } | Error::MergeFailed { .. } => {
             "Corruption"
         }
-        Error::WouldStall { .. } => "Result incomplete",
+        Error::WouldStall { .. } | Error::ManualCompactionPaused => "Result incomplete",
+        Error::TimedOut(_) => "Operation timed out",
         Error::ReadOnly(_) => "Not implemented",
         Error::Closed => "Shutdown in progress",
         Error::Background { cause, .. } => return status(cause),

@@ -46,6 +46,11 @@ fn a_c_program_finds_what_it_expects() {
 }
 
 #[test]
+fn tables_and_the_work_on_them() {
+    run("upkeep");
+}
+
+#[test]
 fn reads_and_batches_of_all_kinds() {
     run("reads");
 }

@@ -141,6 +141,10 @@ impl ControlPlane {
                     }
                 }
             }
+            Event::DropTables { request, cf, begin, end } => match self.families.get_mut(&cf) {
+                Some(family) => family.request_drop(request, begin, end),
+                None => self.actions.push_back(Action::ManualDone { request, complete: false }),
+            },
             Event::RangesSeen { cf, up_to } => {
                 if let Some(family) = self.families.get_mut(&cf) {
                     family.drop_covered(up_to);

@@ -95,6 +95,18 @@ pub enum Event {
         /// What becomes of the lowest level.
         bottommost: BottommostLevelCompaction,
     },
+    /// Drop the tables below level 0 that have no keys but these, with all that is in them. Ends
+    /// with [`Action::ManualDone`].
+    DropTables {
+        /// Chosen by the caller, named in the answer.
+        request: RequestId,
+        /// Which column family.
+        cf: ColumnFamilyId,
+        /// The first key; `None`: from the start.
+        begin: Option<UserKey>,
+        /// The last key, inclusive; `None`: to the end.
+        end: Option<UserKey>,
+    },
     /// Of all compaction files these should go ([`sparse_files`](crate::compaction::sparse_files)):
     /// when nothing else is to be compacted, their tables are written anew. Replaces what was said
     /// before.

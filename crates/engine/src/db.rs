@@ -20,7 +20,10 @@ use crate::write::Payload;
 use crate::write::batch::{BatchEntry, KEY_BYTES_MAX, WriteBatch};
 
 mod read;
+mod tables;
 mod upkeep;
+
+pub use tables::{LiveTable, WaitForCompactOptions};
 
 /// The name of the column family that every database has.
 pub const DEFAULT_COLUMN_FAMILY: &str = "default";

@@ -111,6 +111,12 @@ pub enum Error {
         /// Why it would wait.
         cause: &'static str,
     },
+    /// Compactions by hand are paused ([`crate::Db::pause_manual_compactions`]).
+    #[error("compactions by hand are paused")]
+    ManualCompactionPaused,
+    /// It was not over in time.
+    #[error("{0} was not over in time")]
+    TimedOut(&'static str),
     /// The database accepts no writes because of an earlier failure in the background.
     #[error("the database is {state}: {cause}")]
     Background {

@@ -39,7 +39,7 @@ pub use check::CheckReport;
 pub use compaction_filter::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,
 };
-pub use db::{ColumnFamily, DEFAULT_COLUMN_FAMILY, Db};
+pub use db::{ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, LiveTable, WaitForCompactOptions};
 pub use error::{CorruptionKind, Error, Result};
 pub use iter::Iter;
 pub use merge::{MergeOperator, Merging};

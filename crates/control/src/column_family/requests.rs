@@ -27,6 +27,19 @@ impl ColumnFamily {
         bottommost: BottommostLevelCompaction,
     ) {
         let compaction = ManualCompaction::new(request, begin, end, bottommost, &self.version);
+        self.queue(compaction);
+    }
+
+    pub(crate) fn request_drop(
+        &mut self,
+        request: RequestId,
+        begin: Option<UserKey>,
+        end: Option<UserKey>,
+    ) {
+        self.queue(ManualCompaction::dropping(request, begin, end, &self.version));
+    }
+
+    fn queue(&mut self, compaction: ManualCompaction) {
         self.requests.push_back(Request {
             compaction,
             job: None,

@@ -1,4 +1,4 @@
-//! Tables of which deletions of ranges leave nothing: they go, unread.
+//! Tables that go, unread: deletions of ranges leave nothing of them, or a client gives them up.
 
 use super::plan::{CompactionPlan, CompactionReason};
 use super::{PickContext, Span};
@@ -33,6 +33,22 @@ impl CoveredTables {
             }
         }
         CoveredTables(covered)
+    }
+
+    /// Those below level 0 that have no keys but from `begin` to `end`, both inclusive.
+    pub(crate) fn within(
+        version: &Version,
+        begin: Option<&UserKey>,
+        end: Option<&UserKey>,
+    ) -> CoveredTables {
+        let tables = version.tables().filter(|(level, _, table)| {
+            *level > 0
+                && begin.is_none_or(|begin| *begin <= table.smallest)
+                && end.is_none_or(|end| table.largest <= *end)
+        });
+        let named =
+            tables.map(|(level, epoch, table)| (level, epoch, table.smallest.clone(), table.id));
+        CoveredTables(named.collect())
     }
 
     pub(crate) fn is_empty(&self) -> bool {

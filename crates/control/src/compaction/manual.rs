@@ -2,6 +2,7 @@
 //! tables at a time, so that it shares the machine with other work; then, if wished, that level is
 //! rewritten in place. What the request itself has written is not rewritten again.
 
+use super::covered::CoveredTables;
 use super::guards::{deepest, whole_group};
 use super::level0::level0_closure;
 use super::plan::{CompactionPlan, CompactionReason};
@@ -26,6 +27,8 @@ pub struct ManualCompaction {
     cursor: Option<UserKey>,
     /// All levels go down at once.
     at_once: bool,
+    /// Not compacted, but dropped.
+    dropped: Option<CoveredTables>,
 }
 
 /// What to do next for a request.
@@ -59,11 +62,29 @@ impl ManualCompaction {
             level: 0,
             cursor: None,
             at_once: false,
+            dropped: None,
         }
+    }
+
+    /// A request to drop the tables below level 0 that have nothing but what is in `begin..=end`.
+    #[must_use]
+    pub fn dropping(
+        request: RequestId,
+        begin: Option<UserKey>,
+        end: Option<UserKey>,
+        version: &Version,
+    ) -> ManualCompaction {
+        let dropped = CoveredTables::within(version, begin.as_ref(), end.as_ref());
+        let bottommost = BottommostLevelCompaction::Skip;
+        let compaction = ManualCompaction::new(request, begin, end, bottommost, version);
+        ManualCompaction { dropped: Some(dropped), ..compaction }
     }
 
     /// The plan is part of the current version: go on behind it.
     pub fn done(&mut self, plan: &CompactionPlan) {
+        if self.dropped.is_some() {
+            return;
+        }
         if self.at_once {
             let last = plan.inputs().flat_map(|input| &input.tables).map(|t| &t.largest).max();
             self.cursor = last.cloned().max(self.cursor.take());
@@ -79,6 +100,14 @@ impl ManualCompaction {
 
     /// What to do next.
     pub fn step(&mut self, context: &PickContext<'_>) -> ManualStep {
+        if let Some(dropped) = &mut self.dropped {
+            // What somebody else holds stays.
+            let plan = dropped.pick(context);
+            return plan.map_or(ManualStep::Done, |plan| {
+                let plan = CompactionPlan { reason: CompactionReason::Manual, ..plan };
+                ManualStep::Plan(Box::new(plan))
+            });
+        }
         self.at_once = context.options.compaction_style == CompactionStyle::Guards;
         if self.at_once {
             return self.step_groups(context).unwrap_or(ManualStep::Done);

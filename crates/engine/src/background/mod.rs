@@ -216,6 +216,18 @@ impl Driver {
         request
     }
 
+    /// Gives up all requests that somebody waits for.
+    pub(crate) fn cancel_requests(&self, now: Instant) {
+        let mut shared = lock(&self.shared);
+        let waiting = shared.requests.iter().filter(|(_, state)| state.is_none());
+        let waiting: Vec<_> = waiting.map(|(request, _)| *request).collect();
+        for request in waiting {
+            shared.plane.handle(now, Event::CompactRangeCancelled { request });
+        }
+        drop(shared);
+        self.wake.notify_all();
+    }
+
     /// Makes every thread leave its loop.
     pub(crate) fn stop(&self) {
         lock(&self.shared).stop = true;

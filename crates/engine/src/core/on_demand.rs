@@ -1,9 +1,10 @@
 //! Flushes and compactions that a client asks for, and waiting for them.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use sateen_control::{ColumnFamilyId, Event, SeqNo, UserKey};
+use sateen_control::{ColumnFamilyId, Event, Instant, SeqNo, UserKey};
 
 use super::{DbCore, reversed_bounds};
 use crate::column_family::ColumnFamilyData;
@@ -79,6 +80,7 @@ impl DbCore {
             return Err(reversed_bounds(begin, end));
         }
         self.check_writable("a compaction")?;
+        self.check_manual()?;
         if options.flush {
             let all: Vec<_> = family.trees().cloned().collect();
             self.flush_inner(&all, true)?;
@@ -117,6 +119,7 @@ impl DbCore {
                 }
                 self.check_open()?;
                 self.health.check()?;
+                self.check_manual()?;
                 Err(Error::NoSuchColumnFamily(family.name().to_owned()))
             });
             result = result.and(done);
@@ -124,25 +127,89 @@ impl DbCore {
         result
     }
 
+    fn check_manual(&self) -> Result<()> {
+        let paused = self.manual_pauses.load(Ordering::Acquire) > 0;
+        if paused { Err(Error::ManualCompactionPaused) } else { Ok(()) }
+    }
+
+    /// Refuses compactions by hand, and ends those under way at the end of their job.
+    pub(crate) fn pause_manual(&self) {
+        self.manual_pauses.fetch_add(1, Ordering::AcqRel);
+        self.driver.cancel_requests(self.now());
+    }
+
+    /// Ends one [`DbCore::pause_manual`].
+    pub(crate) fn resume_manual(&self) {
+        let less = |pauses: u32| Some(pauses.saturating_sub(1));
+        let _was = self.manual_pauses.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+    }
+
+    /// Drops the tables below level 0 that have nothing but keys from `begin` to `end`.
+    pub(crate) fn drop_tables(
+        self: &Arc<Self>,
+        family: &Arc<ColumnFamilyData>,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Result<()> {
+        if let (Some(begin), Some(end)) = (begin, end)
+            && begin > end
+        {
+            return Err(reversed_bounds(begin, end));
+        }
+        self.check_writable("dropping tables")?;
+        let request = |tree: &Arc<ColumnFamilyData>| {
+            let version = tree.super_version().version.clone();
+            self.driver.report(self.now(), Event::VersionInstalled { version });
+            let (begin, end) = (begin.map(UserKey::from), end.map(UserKey::from));
+            let cf = tree.id();
+            self.driver.request(self.now(), true, |request| Event::DropTables {
+                request,
+                cf,
+                begin,
+                end,
+            })
+        };
+        let requests: Vec<_> = family.trees_between(begin, end).map(request).collect();
+        let mut result = Ok(());
+        for request in requests {
+            result = result.and(self.wait_request(request).map(drop));
+        }
+        result
+    }
+
+    /// Returns when no background work is left to do, or at `until`.
+    pub(crate) fn wait_idle_until(self: &Arc<Self>, until: Option<Instant>) -> Result<()> {
+        while !self.is_idle()? {
+            if until.is_some_and(|until| self.now() >= until) {
+                return Err(Error::TimedOut("background work"));
+            }
+            self.step_or_sleep()?;
+        }
+        Ok(())
+    }
+
     /// Returns when no background work is left to do.
     pub(crate) fn wait_idle(self: &Arc<Self>) -> Result<()> {
-        loop {
-            self.check_open()?;
-            self.health.check()?;
-            let unflushed = self.families().values().any(|family| family.wants_flush());
-            let idle = !unflushed
-                && !self.driver.has_jobs()
-                && !self.driver.has_due_work()
-                && (self.read_only || !self.reclaimer.has_due_work());
-            if idle {
-                return Ok(());
-            }
-            if self.has_threads() {
-                self.driver.chores.poke();
-                std::thread::sleep(Duration::from_millis(2));
-            } else {
-                self.step_here()?;
-            }
+        self.wait_idle_until(None)
+    }
+
+    fn is_idle(&self) -> Result<bool> {
+        self.check_open()?;
+        self.health.check()?;
+        let unflushed = self.families().values().any(|family| family.wants_flush());
+        Ok(!unflushed
+            && !self.driver.has_jobs()
+            && !self.driver.has_due_work()
+            && (self.read_only || !self.reclaimer.has_due_work()))
+    }
+
+    fn step_or_sleep(self: &Arc<Self>) -> Result<()> {
+        if self.has_threads() {
+            self.driver.chores.poke();
+            std::thread::sleep(Duration::from_millis(2));
+        } else {
+            self.step_here()?;
         }
+        Ok(())
     }
 }

@@ -237,6 +237,17 @@ impl Reclaimer {
         ReclaimHold(self)
     }
 
+    /// The same until as many calls of [`Reclaimer::release`] as of this.
+    pub(crate) fn keep(&self) {
+        lock(&self.state).holds += 1;
+    }
+
+    /// Ends one [`Reclaimer::keep`].
+    pub(crate) fn release(&self) {
+        let mut state = lock(&self.state);
+        state.holds = state.holds.saturating_sub(1);
+    }
+
     /// Gives back what nobody pins any more, in steps: small ones and at `rate`, in bytes a second,
     /// if there is one, else one that is as large as a client who comes meanwhile may find under
     /// way. Returns when the next step is due. What fails is kept for another call.

@@ -199,6 +199,31 @@ impl SuperVersion {
         }
     }
 
+    /// Whether `user_key` may be there as of `seqno`, as far as that can be told without I/O.
+    pub(crate) fn may_contain(
+        &self,
+        user_key: &[u8],
+        seqno: SeqNo,
+        lookup: &Lookup<'_>,
+    ) -> Result<bool> {
+        let floor = self.range_floor(user_key, seqno, lookup);
+        for memtable in std::iter::once(&self.active).chain(&self.sealed) {
+            if let Some((found, kind, _)) = memtable.get(user_key, seqno) {
+                return Ok(found >= floor && Visible::of(Some(kind))? != Visible::Deleted);
+            }
+        }
+        let hash = hash_key(user_key);
+        let mut runs = self.version.levels().iter().flat_map(|level| level.runs());
+        Ok(runs.any(|run| {
+            let meta = run.get(run.lower_bound(user_key));
+            let meta = meta.filter(|meta| *meta.smallest <= *user_key && meta.seqno_max >= floor);
+            meta.is_some_and(|meta| {
+                let open = lookup.tables.get_open(meta.id);
+                open.and_then(|table| table.filter_says(hash)) != Some(false)
+            })
+        }))
+    }
+
     /// The value of `user_key`, whose newest entry is an operand, as of `seqno`.
     #[cold]
     fn get_merged<S: ValueSink>(

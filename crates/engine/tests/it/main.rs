@@ -21,4 +21,5 @@ mod regions;
 mod repair;
 mod resume;
 mod space;
+mod tables;
 mod ttl;

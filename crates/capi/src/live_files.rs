@@ -1,0 +1,390 @@
+//! The tables that a database consists of.
+
+use std::ffi::{CString, c_char, c_int};
+use std::ptr::{null, null_mut};
+use std::sync::Arc;
+
+use sateen::{Db, LiveTable};
+
+use crate::abi::{free, give, malloc_copy, quiet};
+use crate::db::{of, rocksdb_t, the};
+use crate::families::rocksdb_column_family_handle_t;
+
+/// A table with its texts as C reads them.
+#[derive(Debug)]
+struct Table {
+    table: LiveTable,
+    family: CString,
+    name: CString,
+    directory: CString,
+}
+
+impl Table {
+    fn new(table: LiveTable) -> Table {
+        let c_text = |text: &[u8]| CString::new(text.replace_zeros()).unwrap_or_default();
+        let name = table.file.file_name().unwrap_or_default();
+        let directory = table.file.parent().map(|path| path.as_os_str());
+        Table {
+            family: c_text(table.column_family.as_bytes()),
+            name: c_text(format!("/{}", name.to_string_lossy()).as_bytes()),
+            directory: c_text(directory.unwrap_or_default().to_string_lossy().as_bytes()),
+            table,
+        }
+    }
+}
+
+trait ReplaceZeros {
+    fn replace_zeros(&self) -> Vec<u8>;
+}
+
+impl ReplaceZeros for [u8] {
+    /// A zero ends a text.
+    fn replace_zeros(&self) -> Vec<u8> {
+        self.iter().map(|byte| if *byte == 0 { b'?' } else { *byte }).collect()
+    }
+}
+
+/// The tables of all column families.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_livefiles_t(Vec<Table>);
+
+/// The tables as they are now; several may be in one file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_livefiles(db: *mut rocksdb_t) -> *const rocksdb_livefiles_t {
+    quiet(null(), || {
+        // SAFETY: the contract of the crate.
+        let Ok(db) = (unsafe { the(db) }) else { return null() };
+        let tables = db.live_tables().into_iter().map(Table::new);
+        give(rocksdb_livefiles_t(tables.collect())).cast_const()
+    })
+}
+
+/// How many there are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_livefiles_count(files: *const rocksdb_livefiles_t) -> c_int {
+    // SAFETY: the contract of the crate.
+    let count = unsafe { files.as_ref() }.map_or(0, |files| files.0.len());
+    c_int::try_from(count).unwrap_or(c_int::MAX)
+}
+
+/// Frees the list and all that was got of it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_livefiles_destroy(files: *const rocksdb_livefiles_t) {
+    // SAFETY: the contract of the crate.
+    unsafe { free(files.cast_mut()) };
+}
+
+unsafe fn nth<'a>(files: *const rocksdb_livefiles_t, index: c_int) -> Option<&'a Table> {
+    // SAFETY: the contract of the crate.
+    unsafe { files.as_ref() }?.0.get(usize::try_from(index).ok()?)
+}
+
+macro_rules! of_a_file {
+    ($($(#[$doc:meta])* $function:ident $number:ty: $get:expr;)*) => { $(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function(
+            files: *const rocksdb_livefiles_t,
+            index: c_int,
+        ) -> $number {
+            let get: fn(&Table) -> $number = $get;
+            // SAFETY: the contract of the crate.
+            unsafe { nth(files, index) }.map_or(NONE as $number, get)
+        }
+    )* };
+}
+
+/// The answer about a file that is not in the list.
+const NONE: u8 = 0;
+
+of_a_file! {
+    /// Its level.
+    rocksdb_livefiles_level c_int: |table| table.table.level.into();
+    /// Its bytes.
+    rocksdb_livefiles_size usize: |table| usize::try_from(table.table.size_bytes).unwrap_or(usize::MAX);
+    /// Its entries, deletions included.
+    rocksdb_livefiles_entries u64: |table| table.table.entries;
+    /// Its deletions.
+    rocksdb_livefiles_deletions u64: |table| table.table.deletions;
+    /// Its oldest sequence number.
+    rocksdb_livefiles_smallest_seqno u64: |table| table.table.smallest_seqno;
+    /// Its newest sequence number.
+    rocksdb_livefiles_largest_seqno u64: |table| table.table.largest_seqno;
+}
+
+macro_rules! texts_of_a_file {
+    ($($(#[$doc:meta])* $function:ident $field:ident;)*) => { $(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function(
+            files: *const rocksdb_livefiles_t,
+            index: c_int,
+        ) -> *const c_char {
+            // SAFETY: the contract of the crate.
+            unsafe { nth(files, index) }.map_or(null(), |table| table.$field.as_ptr())
+        }
+    )* };
+}
+
+texts_of_a_file! {
+    /// Its column family's name.
+    rocksdb_livefiles_column_family_name family;
+    /// The name of its file, behind a slash.
+    rocksdb_livefiles_name name;
+    /// The directory of its file.
+    rocksdb_livefiles_directory directory;
+}
+
+macro_rules! keys_of_a_file {
+    ($($(#[$doc:meta])* $function:ident $field:ident;)*) => { $(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function(
+            files: *const rocksdb_livefiles_t,
+            index: c_int,
+            length: *mut usize,
+        ) -> *const c_char {
+            // SAFETY: the contract of the crate.
+            unsafe {
+                let key = nth(files, index).map(|table| table.table.$field.as_slice());
+                if let Some(length) = length.as_mut() {
+                    *length = key.map_or(0, <[u8]>::len);
+                }
+                key.map_or(null(), |key| key.as_ptr().cast())
+            }
+        }
+    )* };
+}
+
+keys_of_a_file! {
+    /// Its smallest key.
+    rocksdb_livefiles_smallestkey smallest;
+    /// Its largest key.
+    rocksdb_livefiles_largestkey largest;
+}
+
+/// A column family, level by level.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_column_family_metadata_t {
+    name: String,
+    levels: Vec<Arc<Vec<LiveTable>>>,
+}
+
+/// One level of a column family.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_level_metadata_t {
+    level: usize,
+    tables: Arc<Vec<LiveTable>>,
+}
+
+/// One table.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_sst_file_metadata_t(LiveTable);
+
+/// The default column family as it is now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_column_family_metadata(
+    db: *mut rocksdb_t,
+) -> *mut rocksdb_column_family_metadata_t {
+    // SAFETY: the contract of the crate.
+    unsafe { rocksdb_get_column_family_metadata_cf(db, null_mut()) }
+}
+
+/// A column family as it is now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_column_family_metadata_cf(
+    db: *mut rocksdb_t,
+    family: *mut rocksdb_column_family_handle_t,
+) -> *mut rocksdb_column_family_metadata_t {
+    quiet(null_mut(), || {
+        // SAFETY: the contract of the crate.
+        let Ok(db) = (unsafe { the(db) }) else { return null_mut() };
+        // SAFETY: the contract of the crate.
+        let family = unsafe { of(db, family) };
+        let mut levels = vec![Vec::new(); levels_of(db, &family)];
+        for table in db.live_tables_cf(&family) {
+            if let Some(level) = levels.get_mut(usize::from(table.level)) {
+                level.push(table);
+            }
+        }
+        let levels = levels.into_iter().map(Arc::new).collect();
+        give(rocksdb_column_family_metadata_t { name: family.name().to_owned(), levels })
+    })
+}
+
+fn levels_of(db: &Db, family: &sateen::ColumnFamily) -> usize {
+    usize::try_from(db.options_cf(family).levels).unwrap_or(0)
+}
+
+/// Frees it; what was got of it stays.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_column_family_metadata_destroy(
+    metadata: *mut rocksdb_column_family_metadata_t,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe { free(metadata) };
+}
+
+/// The bytes of all tables.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_column_family_metadata_get_size(
+    metadata: *mut rocksdb_column_family_metadata_t,
+) -> u64 {
+    // SAFETY: the contract of the crate.
+    let levels = unsafe { metadata.as_ref() }.map_or(&[][..], |metadata| &metadata.levels);
+    levels.iter().flat_map(|level| level.iter()).map(|table| table.size_bytes).sum()
+}
+
+/// How many tables there are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_column_family_metadata_get_file_count(
+    metadata: *mut rocksdb_column_family_metadata_t,
+) -> usize {
+    // SAFETY: the contract of the crate.
+    let levels = unsafe { metadata.as_ref() }.map_or(&[][..], |metadata| &metadata.levels);
+    levels.iter().map(|level| level.len()).sum()
+}
+
+/// Its name, to be freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_column_family_metadata_get_name(
+    metadata: *mut rocksdb_column_family_metadata_t,
+) -> *mut c_char {
+    // SAFETY: the contract of the crate.
+    let metadata = unsafe { metadata.as_ref() };
+    metadata.map_or(null_mut(), |metadata| malloc_copy(metadata.name.as_bytes()))
+}
+
+/// How many levels there are, empty ones included.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_column_family_metadata_get_level_count(
+    metadata: *mut rocksdb_column_family_metadata_t,
+) -> usize {
+    // SAFETY: the contract of the crate.
+    unsafe { metadata.as_ref() }.map_or(0, |metadata| metadata.levels.len())
+}
+
+/// A level; null if there is none of that number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_column_family_metadata_get_level_metadata(
+    metadata: *mut rocksdb_column_family_metadata_t,
+    level: usize,
+) -> *mut rocksdb_level_metadata_t {
+    // SAFETY: the contract of the crate.
+    let tables = unsafe { metadata.as_ref() }.and_then(|metadata| metadata.levels.get(level));
+    tables.map_or(null_mut(), |tables| {
+        give(rocksdb_level_metadata_t { level, tables: tables.clone() })
+    })
+}
+
+/// Frees it; what was got of it stays.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_level_metadata_destroy(metadata: *mut rocksdb_level_metadata_t) {
+    // SAFETY: the contract of the crate.
+    unsafe { free(metadata) };
+}
+
+/// Its number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_level_metadata_get_level(
+    metadata: *mut rocksdb_level_metadata_t,
+) -> c_int {
+    // SAFETY: the contract of the crate.
+    let level = unsafe { metadata.as_ref() }.map_or(0, |metadata| metadata.level);
+    c_int::try_from(level).unwrap_or(c_int::MAX)
+}
+
+/// The bytes of its tables.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_level_metadata_get_size(
+    metadata: *mut rocksdb_level_metadata_t,
+) -> u64 {
+    // SAFETY: the contract of the crate.
+    let metadata = unsafe { metadata.as_ref() };
+    metadata.map_or(0, |level| level.tables.iter().map(|table| table.size_bytes).sum())
+}
+
+/// How many tables it has.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_level_metadata_get_file_count(
+    metadata: *mut rocksdb_level_metadata_t,
+) -> usize {
+    // SAFETY: the contract of the crate.
+    unsafe { metadata.as_ref() }.map_or(0, |metadata| metadata.tables.len())
+}
+
+/// A table; null if there is none of that number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_level_metadata_get_sst_file_metadata(
+    metadata: *mut rocksdb_level_metadata_t,
+    index: usize,
+) -> *mut rocksdb_sst_file_metadata_t {
+    // SAFETY: the contract of the crate.
+    let table = unsafe { metadata.as_ref() }.and_then(|metadata| metadata.tables.get(index));
+    table.map_or(null_mut(), |table| give(rocksdb_sst_file_metadata_t(table.clone())))
+}
+
+/// Frees it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_sst_file_metadata_destroy(
+    metadata: *mut rocksdb_sst_file_metadata_t,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe { free(metadata) };
+}
+
+/// Its bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_sst_file_metadata_get_size(
+    metadata: *mut rocksdb_sst_file_metadata_t,
+) -> u64 {
+    // SAFETY: the contract of the crate.
+    unsafe { metadata.as_ref() }.map_or(0, |table| table.0.size_bytes)
+}
+
+/// The name of its file, to be freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_sst_file_metadata_get_relative_filename(
+    metadata: *mut rocksdb_sst_file_metadata_t,
+) -> *mut c_char {
+    // SAFETY: the contract of the crate.
+    let name = unsafe { metadata.as_ref() }.and_then(|table| table.0.file.file_name());
+    name.map_or(null_mut(), |name| malloc_copy(name.as_encoded_bytes()))
+}
+
+/// The directory of its file, to be freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_sst_file_metadata_get_directory(
+    metadata: *mut rocksdb_sst_file_metadata_t,
+) -> *mut c_char {
+    // SAFETY: the contract of the crate.
+    let directory = unsafe { metadata.as_ref() }.and_then(|table| table.0.file.parent());
+    directory.map_or(null_mut(), |path| malloc_copy(path.as_os_str().as_encoded_bytes()))
+}
+
+macro_rules! keys_of_a_table {
+    ($($(#[$doc:meta])* $function:ident $field:ident;)*) => { $(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function(
+            metadata: *mut rocksdb_sst_file_metadata_t,
+            length: *mut usize,
+        ) -> *mut c_char {
+            // SAFETY: the contract of the crate.
+            unsafe {
+                let key = metadata.as_ref().map(|table| table.0.$field.as_slice());
+                if let Some(length) = length.as_mut() {
+                    *length = key.map_or(0, <[u8]>::len);
+                }
+                key.map_or(null_mut(), malloc_copy)
+            }
+        }
+    )* };
+}
+
+keys_of_a_table! {
+    /// Its smallest key, to be freed.
+    rocksdb_sst_file_metadata_get_smallestkey smallest;
+    /// Its largest key, to be freed.
+    rocksdb_sst_file_metadata_get_largestkey largest;
+}

@@ -1,0 +1,175 @@
+//! The public face of a database: the tables that it consists of, and the work on them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{ColumnFamily, Db, check_family};
+use crate::column_family::ColumnFamilyData;
+use crate::error::Result;
+use crate::files::table_file_name;
+use crate::options::ReadOptions;
+
+/// A table of a database, as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LiveTable {
+    /// The column family's name.
+    pub column_family: String,
+    /// The level that it is in.
+    pub level: u8,
+    /// The file that it is in, perhaps with others.
+    pub file: PathBuf,
+    /// Where in the file it begins.
+    pub offset: u64,
+    /// Its bytes there, and those of its values that are elsewhere.
+    pub size_bytes: u64,
+    /// The smallest key.
+    pub smallest: Vec<u8>,
+    /// The largest key.
+    pub largest: Vec<u8>,
+    /// The oldest sequence number inside.
+    pub smallest_seqno: u64,
+    /// The newest sequence number inside.
+    pub largest_seqno: u64,
+    /// Entries, deletions included.
+    pub entries: u64,
+    /// Deletions.
+    pub deletions: u64,
+}
+
+/// How to wait for background work ([`Db::wait_for_compact`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitForCompactOptions {
+    /// Store what is in memory first. Default: false. RocksDB: `flush`.
+    pub flush: bool,
+    /// Close the database afterwards. Default: false. RocksDB: `close_db`.
+    pub close: bool,
+    /// How long at most; `None`: as long as it takes. Default: none. RocksDB: `timeout`.
+    pub timeout: Option<Duration>,
+}
+
+/// Tables, and the work on them.
+impl Db {
+    /// The tables of all column families: level by level, of each run in the order of their keys.
+    #[must_use]
+    pub fn live_tables(&self) -> Vec<LiveTable> {
+        let families = self.core.families();
+        families.named().flat_map(|family| self.tables_of(family)).collect()
+    }
+
+    /// The tables of a column family.
+    #[must_use]
+    pub fn live_tables_cf(&self, family: &ColumnFamily) -> Vec<LiveTable> {
+        self.tables_of(&family.data)
+    }
+
+    fn tables_of(&self, family: &Arc<ColumnFamilyData>) -> Vec<LiveTable> {
+        use sateen_control::version::Placement;
+        let mut tables = Vec::new();
+        for tree in family.trees() {
+            let version = tree.super_version().version.clone();
+            for (level, _, table) in version.tables() {
+                let offset = match table.placement {
+                    Placement::WholeFile(_) => 0,
+                    Placement::Slice { offset, .. } | Placement::Log { offset, .. } => offset,
+                };
+                tables.push(LiveTable {
+                    column_family: family.name().to_owned(),
+                    level,
+                    file: table_file_name(&self.core.directory, table.placement.file()),
+                    offset,
+                    size_bytes: table.size_bytes,
+                    smallest: table.smallest.to_vec(),
+                    largest: table.largest.to_vec(),
+                    smallest_seqno: table.seqno_min.0,
+                    largest_seqno: table.seqno_max.0,
+                    entries: table.entries,
+                    deletions: table.tombstones,
+                });
+            }
+        }
+        tables.sort_by_key(|table| table.level);
+        tables
+    }
+
+    /// What tells this database from all others, and its checkpoints from nothing: it stays the
+    /// same for as long as the database exists.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        format!("{:016x}", self.core.versions.db_uid())
+    }
+
+    /// False if `key` is not there for sure. It costs no I/O: the memtables and the filters of
+    /// tables that are open are asked. RocksDB: `KeyMayExist`.
+    ///
+    /// # Errors
+    /// `NoSuchColumnFamily` if the family was dropped.
+    pub fn may_contain(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<bool> {
+        check_family(family)?;
+        self.core.check_open()?;
+        let key = key.as_ref();
+        // The order matters: see `SuperVersion`.
+        let super_version = family.data.tree(key).super_version();
+        let seqno = options.seqno().unwrap_or_else(|| self.core.pipeline.visible_seqno());
+        super_version.may_contain(key, seqno, &self.core.lookup(&family.data, options))
+    }
+
+    /// Drops the tables below level 0 that have nothing but keys from `begin` to `end` (both
+    /// inclusive; `None`: all), at once and without reading them. What of the range is elsewhere
+    /// stays, so that older values of a key may be seen again: to delete a range there is
+    /// [`Db::delete_range`], which lets go of such tables, too. RocksDB: `DeleteFilesInRange`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `begin` is above `end`; `Background` if the database refuses writes.
+    pub fn delete_files_in_range(
+        &self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Result<()> {
+        check_family(family)?;
+        self.core.drop_tables(&family.data, begin, end)
+    }
+
+    /// Files of tables that are not needed any more stay until as many calls of
+    /// [`Db::enable_file_deletions`], for somebody who copies them.
+    pub fn disable_file_deletions(&self) {
+        self.core.reclaimer.keep();
+    }
+
+    /// Ends one [`Db::disable_file_deletions`].
+    pub fn enable_file_deletions(&self) {
+        self.core.reclaimer.release();
+        self.core.driver.chores.poke();
+    }
+
+    /// [`Db::compact_range`] fails with `ManualCompactionPaused`, those under way after the job
+    /// that runs for them, until as many calls of [`Db::resume_manual_compactions`].
+    pub fn pause_manual_compactions(&self) {
+        self.core.pause_manual();
+    }
+
+    /// Ends one [`Db::pause_manual_compactions`].
+    pub fn resume_manual_compactions(&self) {
+        self.core.resume_manual();
+    }
+
+    /// Returns when no flush or compaction is left to do.
+    ///
+    /// # Errors
+    /// `TimedOut`; `Background` if something failed meanwhile; those of [`Db::close`].
+    pub fn wait_for_compact(&self, options: &WaitForCompactOptions) -> Result<()> {
+        let until = options.timeout.map(|most| self.core.now() + most);
+        if options.flush {
+            self.flush_all()?;
+        }
+        self.core.wait_idle_until(until)?;
+        if options.close { self.close() } else { Ok(()) }
+    }
+}

@@ -1,0 +1,173 @@
+//! The tables of a database as their owner sees them, and the work on them.
+
+use std::time::Duration;
+
+use sateen::vfs::MemVfs;
+use sateen::{
+    CompactRangeOptions, Db, Error, Options, ReadOptions, WaitForCompactOptions, WriteOptions,
+};
+
+use crate::common::{as_vfs, assert_sound, read_all, tiny};
+
+fn open(vfs: &MemVfs, options: &Options) -> Db {
+    Db::open_with(as_vfs(vfs), "/db", options.clone(), &[]).unwrap()
+}
+
+fn key(number: u64) -> String {
+    format!("key{number:04}")
+}
+
+fn filled(vfs: &MemVfs, options: &Options) -> Db {
+    let db = open(vfs, options);
+    for number in 0..1_000 {
+        db.put(key(number), [b'v'; 50]).unwrap();
+    }
+    let all = CompactRangeOptions::default();
+    db.compact_range(&db.default_column_family(), None, None, &all).unwrap();
+    db.wait_idle().unwrap();
+    db
+}
+
+#[test]
+fn tables_are_told_as_they_are() {
+    let vfs = MemVfs::new();
+    let db = filled(&vfs, &tiny());
+    let other = db.create_column_family("other", db.options().column_family).unwrap();
+    db.put_cf(&other, "one", "1", &WriteOptions::default()).unwrap();
+    db.delete_cf(&other, "two", &WriteOptions::default()).unwrap();
+    db.flush_all().unwrap();
+    let tables = db.live_tables();
+    let entries: u64 = tables.iter().map(|table| table.entries).sum();
+    assert_eq!(entries, 1_002);
+    assert!(tables.is_sorted_by_key(|table| table.column_family.clone()));
+    let of_other = db.live_tables_cf(&other);
+    assert_eq!(of_other.len(), 1);
+    let table = &of_other[0];
+    assert_eq!((table.column_family.as_str(), table.level), ("other", 0));
+    assert_eq!((&*table.smallest, &*table.largest), (&b"one"[..], &b"two"[..]));
+    assert_eq!((table.entries, table.deletions), (2, 1));
+    assert!(as_vfs(&vfs).exists(&table.file).unwrap());
+    let identity = db.identity();
+    db.close().unwrap();
+    assert_eq!(open(&vfs, &tiny()).identity(), identity);
+}
+
+#[test]
+fn what_is_not_there_is_told_without_reading() {
+    let vfs = MemVfs::new();
+    let db = filled(&vfs, &tiny());
+    let family = db.default_column_family();
+    let now = ReadOptions::default();
+    let may = |key: &str| db.may_contain(&family, key, &now).unwrap();
+    db.put("in memory", "v").unwrap();
+    db.delete(key(7)).unwrap();
+    let read = db.metrics().counts.data_block_misses;
+    assert!((0..1_000).filter(|number| *number != 7).all(|number| may(&key(number))));
+    assert!(may("in memory") && !may(&key(7)) && !may("zzz"));
+    let absent = (0..1_000).filter(|number| may(&format!("key{number:04}x"))).count();
+    assert!(absent < 100, "{absent} of 1,000");
+    db.delete_range(key(100), key(200)).unwrap();
+    assert!(!may(&key(150)));
+    assert_eq!(db.metrics().counts.data_block_misses, read);
+}
+
+#[test]
+fn tables_of_a_range_are_given_up_unread() {
+    let vfs = MemVfs::new();
+    let db = filled(&vfs, &tiny());
+    let family = db.default_column_family();
+    let work = db.metrics().compactions.iter().map(|level| level.bytes_out).sum::<u64>();
+    let reversed = db.delete_files_in_range(&family, Some(b"b"), Some(b"a"));
+    assert!(matches!(reversed, Err(Error::InvalidArgument(_))));
+    let (begin, end) = (key(100), key(899));
+    db.delete_files_in_range(&family, Some(begin.as_bytes()), Some(end.as_bytes())).unwrap();
+    let left = read_all(&db, &family, &ReadOptions::default());
+    assert!((200..400).contains(&left.len()), "{} are left", left.len());
+    assert!((0..100).chain(900..1_000).all(|number| left.contains_key(key(number).as_bytes())));
+    let now = db.metrics().compactions.iter().map(|level| level.bytes_out).sum::<u64>();
+    assert_eq!(now, work);
+    db.delete_files_in_range(&family, None, None).unwrap();
+    assert_eq!(db.live_tables().len(), 0);
+    assert_sound(&db);
+}
+
+#[test]
+fn files_stay_as_long_as_somebody_wants() {
+    let vfs = MemVfs::new();
+    let db = filled(&vfs, &tiny());
+    let family = db.default_column_family();
+    let files: Vec<_> = db.live_tables().into_iter().map(|table| table.file).collect();
+    db.disable_file_deletions();
+    db.delete_files_in_range(&family, None, None).unwrap();
+    while db.step().unwrap() {}
+    let there = |file| as_vfs(&vfs).exists(file).unwrap();
+    assert!(files.iter().all(|file| there(file)));
+    db.enable_file_deletions();
+    while db.step().unwrap() {}
+    assert!(!files.iter().any(|file| there(file)));
+    // One too many is nothing.
+    db.enable_file_deletions();
+}
+
+#[test]
+fn compactions_by_hand_can_be_paused() {
+    let vfs = MemVfs::new();
+    let db = filled(&vfs, &tiny());
+    let family = db.default_column_family();
+    let all = CompactRangeOptions { rewrite_last_level: true, ..CompactRangeOptions::default() };
+    let compact = || db.compact_range(&family, None, None, &all);
+    db.pause_manual_compactions();
+    db.pause_manual_compactions();
+    assert!(matches!(compact(), Err(Error::ManualCompactionPaused)));
+    db.resume_manual_compactions();
+    assert!(compact().is_err());
+    db.resume_manual_compactions();
+    compact().unwrap();
+    assert_sound(&db);
+}
+
+/// A request under way ends, and says why.
+#[test]
+fn a_pause_ends_what_is_under_way() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = tiny();
+    options.background_threads = 2;
+    let db = Db::open(directory.path(), options).unwrap();
+    let family = db.default_column_family();
+    let all = CompactRangeOptions { rewrite_last_level: true, ..CompactRangeOptions::default() };
+    std::thread::scope(|scope| {
+        let compacts = scope.spawn(|| {
+            loop {
+                for number in 0..300 {
+                    db.put(key(number), [b'v'; 50]).unwrap();
+                }
+                if let Err(error) = db.compact_range(&family, None, None, &all) {
+                    return error;
+                }
+            }
+        });
+        db.pause_manual_compactions();
+        let error = compacts.join().unwrap();
+        assert!(matches!(error, Error::ManualCompactionPaused), "{error}");
+    });
+    db.resume_manual_compactions();
+    db.compact_range(&family, None, None, &all).unwrap();
+}
+
+#[test]
+fn background_work_is_waited_for() {
+    let vfs = MemVfs::new();
+    let db = open(&vfs, &tiny());
+    for number in 0..500 {
+        db.put(key(number), [b'v'; 50]).unwrap();
+    }
+    let none = WaitForCompactOptions { timeout: Some(Duration::ZERO), ..Default::default() };
+    assert!(matches!(db.wait_for_compact(&none), Err(Error::TimedOut(_))));
+    let all = WaitForCompactOptions { flush: true, ..Default::default() };
+    db.wait_for_compact(&all).unwrap();
+    for name in ["compaction-pending", "mem-table-flush-pending", "num-entries-active-mem-table"] {
+        assert_eq!(db.property(&format!("sateen.{name}")).unwrap(), "0", "{name}");
+    }
+    db.wait_for_compact(&WaitForCompactOptions { close: true, ..all }).unwrap();
+    assert!(matches!(db.put("a", "b"), Err(Error::Closed)));
+}
