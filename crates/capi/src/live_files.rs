@@ -101,7 +101,8 @@ of_a_file! {
     /// Its level.
     rocksdb_livefiles_level c_int: |table| table.table.level.into();
     /// Its bytes.
-    rocksdb_livefiles_size usize: |table| usize::try_from(table.table.size_bytes).unwrap_or(usize::MAX);
+    rocksdb_livefiles_size usize:
+        |table| usize::try_from(table.table.size_bytes).unwrap_or(usize::MAX);
     /// Its entries, deletions included.
     rocksdb_livefiles_entries u64: |table| table.table.entries;
     /// Its deletions.

@@ -172,8 +172,10 @@ impl rocksdb_options_t {
 
 /// Setters whose values are something else here, too; the getter returns what was given.
 macro_rules! translated {
-    ($($(#[$doc:meta])* $set:ident($of_c:ty) $key:literal |$options:ident, $value:ident| $act:expr;)*)
-    => { $(
+    ($(
+        $(#[$doc:meta])*
+        $set:ident($of_c:ty) $key:literal |$options:ident, $value:ident| $act:expr;
+    )*) => { $(
         $(#[$doc])*
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $set(options: *mut rocksdb_options_t, $value: $of_c) {

@@ -15,13 +15,14 @@ mod log_values;
 mod observe;
 pub(crate) mod output;
 pub(crate) mod pool;
+mod requests;
 mod sampler;
 pub(crate) mod state;
 mod step;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use sateen_control::version::{Version, VersionEdit};
@@ -195,37 +196,6 @@ impl Driver {
     pub(crate) fn report(&self, now: Instant, event: Event) {
         lock(&self.shared).plane.handle(now, event);
         self.wake.notify_one();
-    }
-
-    /// Starts a manual compaction; if somebody will wait for it, [`DbCore::wait_request`] ends it.
-    pub(crate) fn request(
-        &self,
-        now: Instant,
-        wait: bool,
-        event: impl FnOnce(RequestId) -> Event,
-    ) -> RequestId {
-        let mut shared = lock(&self.shared);
-        let request = RequestId(shared.next_request);
-        shared.next_request += 1;
-        if wait {
-            shared.requests.insert(request, None);
-        }
-        shared.plane.handle(now, event(request));
-        drop(shared);
-        self.wake.notify_one();
-        request
-    }
-
-    /// Gives up all requests that somebody waits for.
-    pub(crate) fn cancel_requests(&self, now: Instant) {
-        let mut shared = lock(&self.shared);
-        let waiting = shared.requests.iter().filter(|(_, state)| state.is_none());
-        let waiting: Vec<_> = waiting.map(|(request, _)| *request).collect();
-        for request in waiting {
-            shared.plane.handle(now, Event::CompactRangeCancelled { request });
-        }
-        drop(shared);
-        self.wake.notify_all();
     }
 
     /// Makes every thread leave its loop.
@@ -567,40 +537,6 @@ impl DbCore {
         match job {
             Job::Flush(flush) => self.metrics.flush_done(&flush.done()),
             Job::Compaction(compaction) => self.metrics.compaction_done(&compaction.done()),
-        }
-    }
-
-    /// Returns when the request is over: whether everything was compacted.
-    pub(crate) fn wait_request(self: &Arc<Self>, request: RequestId) -> Result<bool> {
-        loop {
-            let shared = lock(&self.driver.shared);
-            match shared.requests.get(&request) {
-                Some(Some(complete)) => {
-                    let complete = *complete;
-                    let mut shared = shared;
-                    shared.requests.remove(&request);
-                    return Ok(complete);
-                }
-                Some(None) => {}
-                None => return Ok(false),
-            }
-            if shared.stop {
-                return Err(Error::Closed);
-            }
-            if let Err(refusal) = self.health.check() {
-                // It may never end: a failed compaction is tried again only once all is well.
-                let mut shared = shared;
-                shared.requests.remove(&request);
-                shared.plane.handle(self.now(), Event::CompactRangeCancelled { request });
-                return Err(refusal);
-            }
-            if self.has_threads() {
-                let waited = self.driver.wake.wait_timeout(shared, IDLE_WAIT_MAX);
-                drop(waited.unwrap_or_else(PoisonError::into_inner));
-            } else {
-                drop(shared);
-                self.step_here()?;
-            }
         }
     }
 }

@@ -1,0 +1,79 @@
+//! Requests of clients to compact, or to give up, a range: asking control, and waiting for it.
+
+use std::sync::{Arc, PoisonError};
+
+use sateen_control::{Event, Instant, RequestId};
+
+use super::{Driver, IDLE_WAIT_MAX};
+use crate::core::DbCore;
+use crate::error::{Error, Result};
+use crate::sync::lock;
+
+impl Driver {
+    /// Starts a manual compaction; if somebody will wait for it, [`DbCore::wait_request`] ends it.
+    pub(crate) fn request(
+        &self,
+        now: Instant,
+        wait: bool,
+        event: impl FnOnce(RequestId) -> Event,
+    ) -> RequestId {
+        let mut shared = lock(&self.shared);
+        let request = RequestId(shared.next_request);
+        shared.next_request += 1;
+        if wait {
+            shared.requests.insert(request, None);
+        }
+        shared.plane.handle(now, event(request));
+        drop(shared);
+        self.wake.notify_one();
+        request
+    }
+
+    /// Gives up all requests that somebody waits for.
+    pub(crate) fn cancel_requests(&self, now: Instant) {
+        let mut shared = lock(&self.shared);
+        let waiting = shared.requests.iter().filter(|(_, state)| state.is_none());
+        let waiting: Vec<_> = waiting.map(|(request, _)| *request).collect();
+        for request in waiting {
+            shared.plane.handle(now, Event::CompactRangeCancelled { request });
+        }
+        drop(shared);
+        self.wake.notify_all();
+    }
+}
+
+impl DbCore {
+    /// Returns when the request is over: whether everything was compacted.
+    pub(crate) fn wait_request(self: &Arc<Self>, request: RequestId) -> Result<bool> {
+        loop {
+            let shared = lock(&self.driver.shared);
+            match shared.requests.get(&request) {
+                Some(Some(complete)) => {
+                    let complete = *complete;
+                    let mut shared = shared;
+                    shared.requests.remove(&request);
+                    return Ok(complete);
+                }
+                Some(None) => {}
+                None => return Ok(false),
+            }
+            if shared.stop {
+                return Err(Error::Closed);
+            }
+            if let Err(refusal) = self.health.check() {
+                // It may never end: a failed compaction is tried again only once all is well.
+                let mut shared = shared;
+                shared.requests.remove(&request);
+                shared.plane.handle(self.now(), Event::CompactRangeCancelled { request });
+                return Err(refusal);
+            }
+            if self.has_threads() {
+                let waited = self.driver.wake.wait_timeout(shared, IDLE_WAIT_MAX);
+                drop(waited.unwrap_or_else(PoisonError::into_inner));
+            } else {
+                drop(shared);
+                self.step_here()?;
+            }
+        }
+    }
+}
