@@ -120,6 +120,9 @@ fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
             }
             Ok(all)
         }
+        "prefix_extractor" => one(name, &prefix_extractor(value)),
+        // RocksDB's option of that name is about files, in seconds; ours has a unit.
+        "ttl" if value.bytes().all(|letter| letter.is_ascii_digit()) => Ok(vec![]),
         _ if Options::info(name).is_ok() => one(name, value),
         _ if KNOWN_OPTIONS.contains(&name) || KNOWN_IN_TEXT.contains(&name) => Ok(vec![]),
         _ => Options::info(name).map(|_| vec![]),
@@ -156,6 +159,16 @@ fn of_table(name: &str, value: &str) -> sateen::Result<Pairs> {
             let text = format!("unknown option {name:?} of block-based tables");
             Err(Error::InvalidArgument(text))
         }
+    }
+}
+
+/// The extractor that `id=…;length=…` or a name says.
+fn prefix_extractor(value: &str) -> String {
+    let part = |name: &str| value.split(';').find_map(|part| part.trim().strip_prefix(name));
+    match (part("id="), part("length=")) {
+        (Some(id), Some(length)) if !id.ends_with(length) => format!("{id}.{length}"),
+        (Some(id), _) => id.to_owned(),
+        (None, _) => value.to_owned(),
     }
 }
 

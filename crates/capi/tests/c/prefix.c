@@ -76,6 +76,36 @@ static void check(const char* path, rocksdb_slicetransform_t* extractor, int of_
     rocksdb_options_destroy(options);
 }
 
+/* Options in words: an extractor as RocksDB prints it; its `ttl` is about files. */
+static void in_words(const char* path) {
+    rocksdb_options_t* base = rocksdb_options_create();
+    rocksdb_options_set_create_if_missing(base, 1);
+    rocksdb_options_t* options = rocksdb_options_create();
+    rocksdb_get_options_from_string(
+        base, "prefix_extractor={id=rocksdb.FixedPrefix.2;length=2;};ttl=2592000", options, &err);
+    CHECK(err == NULL);
+    rocksdb_t* db = rocksdb_open(options, path, &err);
+    CHECK(db != NULL && err == NULL);
+    rocksdb_writeoptions_t* wo = rocksdb_writeoptions_create();
+    rocksdb_readoptions_t* same = rocksdb_readoptions_create();
+    rocksdb_readoptions_set_prefix_same_as_start(same, 1);
+    rocksdb_put(db, wo, "b/1", 3, "v", 1, &err);
+    rocksdb_put(db, wo, "c/1", 3, "v", 1, &err);
+    CHECK(err == NULL && count(db, same, "b/") == 1);
+    rocksdb_close(db);
+    db = rocksdb_open(base, path, &err);
+    CHECK(db != NULL && err == NULL && count(db, same, "b/") == 2);
+    size_t length = 0;
+    char* value = rocksdb_get(db, same, "b/1", 3, &length, &err);
+    CHECK(value != NULL && length == 1);
+    rocksdb_free(value);
+    rocksdb_close(db);
+    rocksdb_writeoptions_destroy(wo);
+    rocksdb_readoptions_destroy(same);
+    rocksdb_options_destroy(options);
+    rocksdb_options_destroy(base);
+}
+
 int main(int argc, char** argv) {
     CHECK(argc == 2);
     char path[1000];
@@ -87,6 +117,8 @@ int main(int argc, char** argv) {
     check(path, rocksdb_slicetransform_create_fixed_prefix(2), 3, 2);
     snprintf(path, sizeof path, "%s/noop", argv[1]);
     check(path, rocksdb_slicetransform_create_noop(), 0, 1);
+    snprintf(path, sizeof path, "%s/words", argv[1]);
+    in_words(path);
     alive = 1;
     rocksdb_slicetransform_destroy(
         rocksdb_slicetransform_create(NULL, gone, transform, in_domain, name));
