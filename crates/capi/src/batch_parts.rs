@@ -87,11 +87,11 @@ type PutCf = unsafe extern "C" fn(*mut c_void, u32, *const c_char, usize, *const
 type DeletedCf = unsafe extern "C" fn(*mut c_void, u32, *const c_char, usize);
 type LogData = unsafe extern "C" fn(*mut c_void, *const c_char, usize);
 
-/// Calls `act` with each entry, in order.
-unsafe fn each(batch: *mut Batch, mut act: impl FnMut(&BatchEntry<'_>)) {
+/// Calls `act` with each entry, in order, while it answers that it takes more.
+unsafe fn each(batch: *mut Batch, mut act: impl FnMut(&BatchEntry<'_>) -> bool) {
     // SAFETY: the contract of the module.
     if let Some(batch) = unsafe { batch.as_ref() } {
-        batch.batch.iter().for_each(|entry| act(&entry));
+        batch.batch.iter().all(|entry| act(&entry));
     }
 }
 
@@ -99,7 +99,8 @@ fn parts(of: &[u8]) -> (*const c_char, usize) {
     (of.as_ptr().cast(), of.len())
 }
 
-/// Calls back for each put and each delete of the default column family, in order.
+/// Calls back for each put and each delete, in order, up to the first entry of another column
+/// family and the first deletion of a range. Other entries are passed by.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_iterate(
     batch: *mut Batch,
@@ -123,23 +124,26 @@ pub unsafe extern "C" fn rocksdb_writebatch_iterate_ld(
     let show = |entry: &BatchEntry<'_>| {
         let ((key, key_length), (value, value_length)) = (parts(entry.key), parts(entry.value));
         match (entry.kind, put, deleted) {
-            _ if entry.column_family.0 != 0 => {}
+            _ if entry.column_family.0 != 0 => return false,
+            (ValueKind::RangeDelete, ..) => return false,
             // SAFETY: given with this state; the bytes live as long as the call.
             (ValueKind::Put, Some(put), _) => unsafe {
                 put(state, key, key_length, value, value_length);
             },
             // SAFETY: as above.
-            (ValueKind::Delete | ValueKind::SingleDelete, _, Some(deleted)) => unsafe {
+            (ValueKind::Delete, _, Some(deleted)) => unsafe {
                 deleted(state, key, key_length);
             },
             _ => {}
         }
+        true
     };
     // SAFETY: the contract of the module.
     unsafe { each(batch, show) };
 }
 
-/// Calls back for each put, delete and merge, in order, with the number of its column family.
+/// Calls back for each put, delete and merge, in order, with the number of its column family, up
+/// to the first deletion of a range, and the first of a single put outside of the default one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_iterate_cf(
     batch: *mut Batch,
@@ -171,16 +175,19 @@ pub unsafe extern "C" fn rocksdb_writebatch_iterate_cf_ld(
             _ => None,
         };
         match (entry.kind, of_value, deleted) {
+            (ValueKind::RangeDelete, ..) => return false,
+            (ValueKind::SingleDelete, ..) if family != 0 => return false,
             // SAFETY: given with this state; the bytes live as long as the call.
             (_, Some(act), _) => unsafe {
                 act(state, family, key, key_length, value, value_length);
             },
             // SAFETY: as above.
-            (ValueKind::Delete | ValueKind::SingleDelete, _, Some(deleted)) => unsafe {
+            (ValueKind::Delete, _, Some(deleted)) => unsafe {
                 deleted(state, family, key, key_length);
             },
             _ => {}
         }
+        true
     };
     // SAFETY: the contract of the module.
     unsafe { each(batch, show) };

@@ -10,7 +10,7 @@ use crate::abi::{
 };
 use crate::batch::rocksdb_writebatch_t;
 use crate::calls::{rocksdb_readoptions_t, rocksdb_writeoptions_t};
-use crate::families::rocksdb_column_family_handle_t;
+use crate::families::{open_read_only, rocksdb_column_family_handle_t};
 use crate::options::rocksdb_options_t;
 
 type Family = rocksdb_column_family_handle_t;
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, null_mut(), || {
-            Ok(give(rocksdb_t { db: Db::open_read_only(text(path), checked(options)?)? }))
+            Ok(give(rocksdb_t { db: open_read_only(&text(path), checked(options)?)? }))
         })
     }
 }

@@ -47,7 +47,7 @@ impl Wanted {
             }
         }
         if read_only {
-            return Db::open_read_only(path, options);
+            return open_read_only(path, options);
         }
         let exists = std::path::Path::new(path).join("CURRENT").exists();
         let there = if exists { names(path)? } else { vec![] };
@@ -68,7 +68,18 @@ impl Wanted {
 /// The names of the column families of the database at `path`, which may be open.
 fn names(path: &str) -> sateen::Result<Vec<String>> {
     let options = sateen::Options { create_if_missing: false, ..sateen::Options::default() };
-    Ok(Db::open_read_only(path, options)?.column_families())
+    Ok(open_read_only(path, options)?.column_families())
+}
+
+/// Opens it for reading; what is not there cannot be read, which is not the arguments' fault.
+pub(crate) fn open_read_only(path: &str, options: sateen::Options) -> sateen::Result<Db> {
+    let current = std::path::Path::new(path).join("CURRENT");
+    std::fs::metadata(&current).map_err(|source| Error::Io {
+        operation: "open",
+        path: current,
+        source: Arc::new(source),
+    })?;
+    Db::open_read_only(path, options)
 }
 
 pub(crate) unsafe fn open(

@@ -66,11 +66,14 @@ impl rocksdb_options_t {
 fn entries(list: &str) -> sateen::Result<Pairs> {
     let lines = list.lines().map(str::trim).filter(|line| !line.starts_with(['#', '[']));
     let mut all = Vec::new();
-    for entry in lines.flat_map(|line| at_top_level(line, ';')) {
+    let of_line = |line| {
+        let mut parts = at_top_level(line, ';');
+        // A separator may end a line, but not stand alone.
+        parts.pop_if(|last| last.trim().is_empty());
+        parts
+    };
+    for entry in lines.flat_map(of_line) {
         let entry = entry.trim();
-        if entry.is_empty() {
-            continue;
-        }
         let (name, value) = entry.split_once('=').ok_or_else(|| {
             Error::InvalidArgument(format!("option {entry:?} has no value: write {entry}=<value>"))
         })?;

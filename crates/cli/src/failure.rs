@@ -59,7 +59,7 @@ impl fmt::Display for Failure {
 impl From<sateen::Error> for Failure {
     fn from(error: sateen::Error) -> Failure {
         let code = match error {
-            sateen::Error::InvalidArgument(_) => USAGE,
+            sateen::Error::InvalidArgument(_) | sateen::Error::NoMergeOperator(_) => USAGE,
             sateen::Error::NoSuchColumnFamily(_) => NOT_FOUND,
             _ => FAILED,
         };

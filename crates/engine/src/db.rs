@@ -306,8 +306,7 @@ fn check_family(family: &ColumnFamily) -> Result<()> {
 
 fn check_merges(family: &ColumnFamilyData) -> Result<()> {
     if family.options().merge_operator.is_none() {
-        let text = format!("the column family {} has no merge operator", family.name());
-        return Err(Error::InvalidArgument(text));
+        return Err(Error::NoMergeOperator(family.name().to_owned()));
     }
     Ok(())
 }
@@ -375,7 +374,7 @@ impl Db {
     /// of its options says: a write that reads nothing.
     ///
     /// # Errors
-    /// As [`Db::put`]; `InvalidArgument` if the column family has no merge operator.
+    /// As [`Db::put`]; [`Error::NoMergeOperator`] if the column family has none.
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         let (family, key, operand) = (&self.core.default_family, key.as_ref(), operand.as_ref());
         check_merges(family)?;

@@ -103,6 +103,12 @@ pub enum Error {
     /// There is no column family of that name, or it was dropped.
     #[error("no such column family: {0}")]
     NoSuchColumnFamily(String),
+    /// Operands cannot be merged in the column family of that name: its options have no operator.
+    #[error("the column family {0} has no merge operator")]
+    NoMergeOperator(String),
+    /// A batch has no save point to go back to.
+    #[error("the batch has no save point")]
+    NoSavePoint,
     /// The write would have waited longer than its options allow.
     #[error("write would stall ({cause}); retry after {retry_after:?}")]
     WouldStall {

@@ -22,6 +22,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/engine/src/memtable/arena.rs",
     "crates/engine/src/memtable/models.rs",
     "crates/capi/src/",
+    "crates/capi/tests/peers/",
     "crates/engine/src/vfs/posix.rs",
     "crates/engine/src/vfs/posix/",
     "crates/bench/src/rocksdb/",

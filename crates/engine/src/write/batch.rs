@@ -432,7 +432,7 @@ impl WriteBatch {
     /// Undoes the writes since the newest save point and forgets that.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if there is no save point.
+    /// [`Error::NoSavePoint`] if there is none.
     pub fn rollback_to_save_point(&mut self) -> Result<()> {
         let point = self.take_save_point()?;
         self.data.truncate(point.data_bytes);
@@ -444,14 +444,13 @@ impl WriteBatch {
     /// Forgets the newest save point; the writes since it stay.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if there is no save point.
+    /// [`Error::NoSavePoint`] if there is none.
     pub fn pop_save_point(&mut self) -> Result<()> {
         self.take_save_point().map(drop)
     }
 
     fn take_save_point(&mut self) -> Result<SavePoint> {
-        let point = self.save_points.pop();
-        point.ok_or_else(|| Error::InvalidArgument("the batch has no save point".to_owned()))
+        self.save_points.pop().ok_or(Error::NoSavePoint)
     }
 
     #[inline]

@@ -138,7 +138,7 @@ fn operands_wait_for_their_operator() {
     batch.put("plain", "another").unwrap();
     batch.merge("key00", "x").unwrap();
     let refused = db.write(&batch, &WriteOptions::default()).unwrap_err();
-    assert!(matches!(refused, Error::InvalidArgument(_)), "{refused}");
+    assert!(matches!(refused, Error::NoMergeOperator(_)), "{refused}");
     assert_eq!(db.get("plain").unwrap().unwrap(), b"value");
     let failed = db.get("key00").unwrap_err();
     assert!(matches!(&failed, Error::MergeFailed { key, .. } if key == b"key00"), "{failed}");

@@ -1,0 +1,194 @@
+//! A library with RocksDB's C functions, opened by its path.
+
+use std::ffi::{CString, c_char, c_int, c_uchar, c_void};
+use std::path::Path;
+
+/// An object of the library.
+pub(crate) type H = *mut c_void;
+/// Bytes that it is given.
+pub(crate) type P = *const c_char;
+/// Where it leaves the text of an error.
+pub(crate) type E = *mut *mut c_char;
+
+/// `full_merge` of a merge operator: state, key, value before, operands, success, length.
+pub(crate) type FullMerge = extern "C" fn(
+    H,
+    P,
+    usize,
+    P,
+    usize,
+    *const P,
+    *const usize,
+    c_int,
+    *mut c_uchar,
+    *mut usize,
+) -> *mut c_char;
+/// `partial_merge`: state, key, operands, success, length.
+pub(crate) type PartialMerge = extern "C" fn(
+    H,
+    P,
+    usize,
+    *const P,
+    *const usize,
+    c_int,
+    *mut c_uchar,
+    *mut usize,
+) -> *mut c_char;
+/// Compares: state, one, the other.
+pub(crate) type Compare = extern "C" fn(H, P, usize, P, usize) -> c_int;
+/// Filters: state, level, key, value, new value, its length, whether there is one.
+pub(crate) type Filter = extern "C" fn(
+    H,
+    c_int,
+    P,
+    usize,
+    P,
+    usize,
+    *mut *mut c_char,
+    *mut usize,
+    *mut c_uchar,
+) -> c_uchar;
+/// The name of a callback's object.
+pub(crate) type Name = extern "C" fn(H) -> P;
+/// Told of an entry with a value: state, column family, key, value.
+pub(crate) type Entry = extern "C" fn(H, u32, P, usize, P, usize);
+/// Told of a deletion: state, column family, key.
+pub(crate) type Deletion = extern "C" fn(H, u32, P, usize);
+/// Told of an entry with a value in the default column family.
+pub(crate) type Entry0 = extern "C" fn(H, P, usize, P, usize);
+/// Told of a deletion in the default column family.
+pub(crate) type Deletion0 = extern "C" fn(H, P, usize);
+
+macro_rules! functions {
+    ($(fn $name:ident($($type:ty),*) $(-> $answer:ty)?;)*) => {
+        /// The functions; a field is named as the C function without `rocksdb_`.
+        pub(crate) struct Api {
+            $(pub(crate) $name: unsafe extern "C" fn($($type),*) $(-> $answer)?,)*
+        }
+
+        /// The names of all functions that are used.
+        pub(crate) const NAMES: &[&str] = &[$(stringify!($name)),*];
+
+        impl Api {
+            /// Opens the library at `path`, which stays open.
+            pub(crate) fn load(path: &Path) -> Result<Api, String> {
+                let library = open(path)?;
+                Ok(Api { $(
+                    // SAFETY: the type is that of the function of this name.
+                    $name: unsafe {
+                        std::mem::transmute::<
+                            *mut c_void,
+                            unsafe extern "C" fn($($type),*) $(-> $answer)?,
+                        >(find(library, concat!("rocksdb_", stringify!($name)))?)
+                    },
+                )* })
+            }
+        }
+    };
+}
+
+functions! {
+    fn options_create() -> H;
+    fn options_destroy(H);
+    fn options_set_create_if_missing(H, c_uchar);
+    fn options_set_write_buffer_size(H, usize);
+    fn options_set_compression(H, c_int);
+    fn options_set_disable_auto_compactions(H, c_int);
+    fn options_set_merge_operator(H, H);
+    fn options_set_comparator(H, H);
+    fn options_set_compaction_filter(H, H);
+    fn mergeoperator_create(
+        H, extern "C" fn(H), FullMerge, PartialMerge, Option<extern "C" fn(H, P, usize)>, Name
+    ) -> H;
+    fn comparator_create(H, extern "C" fn(H), Compare, Name) -> H;
+    fn compactionfilter_create(H, extern "C" fn(H), Filter, Name) -> H;
+    fn get_options_from_string(H, P, H, E);
+    fn readoptions_create() -> H;
+    fn readoptions_destroy(H);
+    fn readoptions_set_snapshot(H, H);
+    fn readoptions_set_iterate_lower_bound(H, P, usize);
+    fn readoptions_set_iterate_upper_bound(H, P, usize);
+    fn writeoptions_create() -> H;
+    fn flushoptions_create() -> H;
+    fn open(H, P, E) -> H;
+    fn open_column_families(H, P, c_int, *const P, *const H, *mut H, E) -> H;
+    fn open_for_read_only_column_families(
+        H, P, c_int, *const P, *const H, *mut H, c_uchar, E) -> H;
+    fn list_column_families(H, P, *mut usize, E) -> *mut *mut c_char;
+    fn list_column_families_destroy(*mut *mut c_char, usize);
+    fn close(H);
+    fn free(H);
+    fn create_column_family(H, H, P, E) -> H;
+    fn drop_column_family(H, H, E);
+    fn column_family_handle_destroy(H);
+    fn column_family_handle_get_id(H) -> u32;
+    fn column_family_handle_get_name(H, *mut usize) -> *mut c_char;
+    fn put_cf(H, H, H, P, usize, P, usize, E);
+    fn merge_cf(H, H, H, P, usize, P, usize, E);
+    fn delete_cf(H, H, H, P, usize, E);
+    fn singledelete_cf(H, H, H, P, usize, E);
+    fn delete_range_cf(H, H, H, P, usize, P, usize, E);
+    fn get_cf(H, H, H, P, usize, *mut usize, E) -> *mut c_char;
+    fn get_pinned_cf(H, H, H, P, usize, E) -> H;
+    fn pinnableslice_value(H, *mut usize) -> P;
+    fn pinnableslice_destroy(H);
+    fn get_into_buffer_cf(
+        H, H, H, P, usize, *mut c_char, usize, *mut usize, *mut c_uchar, E) -> c_uchar;
+    fn multi_get_cf(
+        H, H, *const H, usize, *const P, *const usize, *mut *mut c_char, *mut usize,
+        *mut *mut c_char);
+    fn batched_multi_get_cf(
+        H, H, H, usize, *const P, *const usize, *mut H, *mut *mut c_char, bool);
+    fn write(H, H, H, E);
+    fn writebatch_create() -> H;
+    fn writebatch_destroy(H);
+    fn writebatch_clear(H);
+    fn writebatch_count(H) -> c_int;
+    fn writebatch_put_cf(H, H, P, usize, P, usize);
+    fn writebatch_merge_cf(H, H, P, usize, P, usize);
+    fn writebatch_delete_cf(H, H, P, usize);
+    fn writebatch_singledelete_cf(H, H, P, usize);
+    fn writebatch_delete_range_cf(H, H, P, usize, P, usize);
+    fn writebatch_set_save_point(H);
+    fn writebatch_rollback_to_save_point(H, E);
+    fn writebatch_pop_save_point(H, E);
+    fn writebatch_iterate(H, H, Entry0, Deletion0);
+    fn writebatch_iterate_cf(H, H, Entry, Deletion, Entry);
+    fn create_snapshot(H) -> H;
+    fn release_snapshot(H, H);
+    fn create_iterator_cf(H, H, H) -> H;
+    fn iter_destroy(H);
+    fn iter_valid(H) -> c_uchar;
+    fn iter_seek_to_first(H);
+    fn iter_seek_to_last(H);
+    fn iter_seek(H, P, usize);
+    fn iter_seek_for_prev(H, P, usize);
+    fn iter_next(H);
+    fn iter_prev(H);
+    fn iter_key(H, *mut usize) -> P;
+    fn iter_value(H, *mut usize) -> P;
+    fn iter_get_error(H, E);
+    fn iter_refresh(H, E);
+    fn flush_cf(H, H, H, E);
+    fn compact_range_cf(H, H, P, usize, P, usize);
+    fn set_options_cf(H, H, c_int, *const P, *const P, E);
+    fn get_latest_sequence_number(H) -> u64;
+}
+
+fn open(path: &Path) -> Result<H, String> {
+    let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|_| "a name with a 0")?;
+    // SAFETY: the name ends with a zero; the library's initializers run.
+    let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    if library.is_null() {
+        Err(format!("{}: cannot be opened", path.display()))
+    } else {
+        Ok(library)
+    }
+}
+
+fn find(library: H, name: &str) -> Result<H, String> {
+    let text = CString::new(name).map_err(|_| "a name with a 0")?;
+    // SAFETY: the library is open, and the name ends with a zero.
+    let function = unsafe { libc::dlsym(library, text.as_ptr()) };
+    if function.is_null() { Err(format!("{name} is not there")) } else { Ok(function) }
+}
