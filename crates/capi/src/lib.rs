@@ -22,6 +22,7 @@ pub mod calls;
 pub mod compaction_filter;
 pub mod db;
 pub mod families;
+pub mod ingest;
 pub mod iter;
 pub mod live_files;
 pub mod mapped;

@@ -36,6 +36,7 @@ fn table(id: u64, from: u64, to: u64) -> Arc<TableMeta> {
         tombstones: 0,
         merges: 0,
         ranges_applied: SeqNo(0),
+        global_seqno: SeqNo(0),
         raw_bytes: MIB,
         tail_bytes: 0,
         sketch: None,

@@ -281,7 +281,7 @@ impl DbCore {
         Ok(worked || chores)
     }
 
-    fn output_context(
+    pub(crate) fn output_context(
         &self,
         family: &ColumnFamilyData,
         level: u8,

@@ -151,6 +151,7 @@ fn edit_seeds() -> Vec<VersionEdit> {
             tombstones: 3,
             merges: 0,
             ranges_applied: SeqNo(0),
+            global_seqno: SeqNo(0),
             raw_bytes: 8000,
             tail_bytes: 200,
             sketch: None,

@@ -13,6 +13,7 @@ mod error;
 mod files;
 #[doc(hidden)]
 pub mod fuzz;
+mod ingest;
 mod iter;
 mod key;
 mod manifest;
@@ -41,6 +42,7 @@ pub use compaction_filter::{
 };
 pub use db::{ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, LiveTable, WaitForCompactOptions};
 pub use error::{CorruptionKind, Error, Result};
+pub use ingest::{IngestOptions, SstFileInfo, SstFileWriter};
 pub use iter::Iter;
 pub use merge::{MergeOperator, Merging};
 pub use observe::PROPERTIES;

@@ -222,7 +222,9 @@ impl Opening {
         let mut last_seqno = catalogue.last_seqno;
         for (id, family) in &catalogue.families {
             let newest = family.version.tables().map(|(_, _, table)| table.seqno_max).max();
-            stored.insert(*id, family.stored.max(newest.unwrap_or_default()));
+            // Not up to what is newest in a table: files that were ingested are newer than what was
+            // in memory then.
+            stored.insert(*id, family.stored);
             last_seqno = last_seqno.max(newest.unwrap_or_default());
         }
         let versions = catalogue.families.values().map(|family| &family.version);

@@ -8,8 +8,8 @@
 //! number, that of the younger file. A table that a compaction had replaced and that was not given
 //! back yet, for other tables of its file are live, can bring a deleted key, an older value or an
 //! operand that was merged back; so can ranges that were deleted, which only the manifest knew;
-//! dropped column families come back from logs. Logs that the next
-//! open can replay stay; others see `repair/logs.rs`.
+//! what was ingested and not compacted since counts as older than all else; dropped column families
+//! come back from logs. Logs that the next open can replay stay; others see `repair/logs.rs`.
 //!
 //! What must stay true: no file is destroyed, unless the repair is interrupted after its manifest
 //! is there. What the repaired database does not use is moved into the directory `lost` beside it.
@@ -544,6 +544,7 @@ fn meta_of(file: FileId, entry: &DirectoryEntry) -> TableMeta {
         tombstones: entry.tombstones,
         merges: 0,
         ranges_applied: SeqNo(0),
+        global_seqno: SeqNo(0),
         raw_bytes: entry.raw_bytes,
         tail_bytes: 0,
         sketch: None,

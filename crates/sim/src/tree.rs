@@ -130,6 +130,7 @@ impl Tree {
             tombstones: 0,
             merges: 0,
             ranges_applied: SeqNo(0),
+            global_seqno: SeqNo(0),
             raw_bytes: size_bytes,
             tail_bytes: 0,
             sketch: None,

@@ -99,6 +99,53 @@ int main(int count, char** arguments) {
     files = rocksdb_livefiles(db);
     CHECK(rocksdb_livefiles_count(files) == 0);
     rocksdb_livefiles_destroy(files);
+
+    /* Files that are written outside and taken in. */
+    snprintf(path, sizeof path, "%s/new.sst", arguments[1]);
+    const char* paths[] = {path};
+    rocksdb_envoptions_t* env = rocksdb_envoptions_create();
+    rocksdb_sstfilewriter_t* writer = rocksdb_sstfilewriter_create(env, options);
+    rocksdb_sstfilewriter_put(writer, "a", 1, "1", 1, &err);
+    CHECK(err != NULL);
+    free(err);
+    err = NULL;
+    for (int i = 0; i < 2; i++) { /* the second one replaces the first */
+        uint64_t size = 0;
+        rocksdb_sstfilewriter_open(writer, path, &err);
+        rocksdb_sstfilewriter_put(writer, "key0001", 7, "taken in", 8, &err);
+        rocksdb_sstfilewriter_delete(writer, "key0002", 7, &err);
+        CHECK(err == NULL);
+        rocksdb_sstfilewriter_add(writer, "key0002", 7, "again", 5, &err);
+        CHECK(err != NULL && strncmp(err, "Invalid argument:", 17) == 0);
+        free(err);
+        err = NULL;
+        rocksdb_sstfilewriter_finish(writer, &err);
+        rocksdb_sstfilewriter_file_size(writer, &size);
+        CHECK(err == NULL && size > 0);
+    }
+    rocksdb_sstfilewriter_destroy(writer);
+    rocksdb_envoptions_destroy(env);
+    rocksdb_put(db, wo, "key0002", 7, "before", 6, &err);
+    rocksdb_ingestexternalfileoptions_t* how = rocksdb_ingestexternalfileoptions_create();
+    rocksdb_ingestexternalfileoptions_set_allow_blocking_flush(how, 0);
+    rocksdb_ingest_external_file(db, paths, 1, how, &err);
+    CHECK(err != NULL && strncmp(err, "Invalid argument:", 17) == 0);
+    free(err);
+    err = NULL;
+    rocksdb_ingestexternalfileoptions_set_allow_blocking_flush(how, 1);
+    rocksdb_ingestexternalfileoptions_set_move_files(how, 1);
+    rocksdb_ingest_external_file(db, paths, 1, how, &err);
+    CHECK(err == NULL && fopen(path, "r") == NULL);
+    char* value = rocksdb_get(db, ro, "key0001", 7, &length, &err);
+    CHECK(length == 8 && memcmp(value, "taken in", 8) == 0);
+    free(value);
+    CHECK(rocksdb_get(db, ro, "key0002", 7, &length, &err) == NULL && err == NULL);
+    rocksdb_ingest_external_file(db, paths, 1, how, &err);
+    CHECK(err != NULL && strncmp(err, "IO error:", 9) == 0);
+    free(err);
+    err = NULL;
+    rocksdb_ingestexternalfileoptions_destroy(how);
+
     rocksdb_wait_for_compact(NULL, NULL, &err);
     CHECK(err != NULL);
     free(err);

@@ -128,6 +128,7 @@ mod tests {
             tombstones: 0,
             merges: 0,
             ranges_applied: SeqNo(0),
+            global_seqno: SeqNo(0),
             raw_bytes: 1,
             tail_bytes: 0,
             sketch: None,

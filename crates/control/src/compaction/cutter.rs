@@ -227,6 +227,7 @@ mod tests {
                 tombstones: 0,
                 merges: 0,
                 ranges_applied: SeqNo(0),
+                global_seqno: SeqNo(0),
                 raw_bytes: n,
                 tail_bytes: 0,
                 sketch: None,

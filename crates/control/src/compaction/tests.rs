@@ -24,6 +24,7 @@ fn table(id: u64, from: u64, to: u64, size_bytes: u64) -> Arc<TableMeta> {
         tombstones: 0,
         merges: 0,
         ranges_applied: SeqNo(0),
+        global_seqno: SeqNo(0),
         raw_bytes: size_bytes,
         tail_bytes: 0,
         sketch: None,

@@ -96,6 +96,8 @@ pub struct TableMeta {
     /// Nothing in it is deleted by a range tombstone of up to this sequence number: when it was
     /// written, those were applied.
     pub ranges_applied: SeqNo,
+    /// The sequence number of all its entries, which are stored with 0; 0: their own.
+    pub global_seqno: SeqNo,
     /// Bytes of user keys and values before compression.
     pub raw_bytes: u64,
     /// Bytes behind the data blocks (filter, index, properties, footer): what opening it reads. 0

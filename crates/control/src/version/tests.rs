@@ -22,6 +22,7 @@ fn table(id: u64, from: u32, to: u32, size_bytes: u64) -> Arc<TableMeta> {
         tombstones: 0,
         merges: 0,
         ranges_applied: SeqNo(0),
+        global_seqno: SeqNo(0),
         raw_bytes: size_bytes,
         tail_bytes: 0,
         sketch: None,

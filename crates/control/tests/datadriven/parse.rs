@@ -207,6 +207,7 @@ pub(crate) fn table(text: &str, next_id: &mut u64) -> Arc<TableMeta> {
         tombstones,
         merges,
         ranges_applied: SeqNo(0),
+        global_seqno: SeqNo(0),
         raw_bytes: size_bytes,
         tail_bytes: 0,
         sketch,

@@ -197,6 +197,7 @@ impl World {
             tombstones: entries.values().filter(|e| !e.1).count() as u64,
             merges: 0,
             ranges_applied: SeqNo(0),
+            global_seqno: SeqNo(0),
             raw_bytes: entries.len() as u64 * ENTRY_BYTES,
             tail_bytes: 0,
             sketch: None,

@@ -137,6 +137,25 @@ impl Db {
         self.core.drop_tables(&family.data, begin, end)
     }
 
+    /// Takes in files that an [`SstFileWriter`](crate::SstFileWriter) wrote, all or none. What is
+    /// in them is newer than all that was written before; of several files with a key in common the
+    /// later one wins. Writers go on meanwhile, but for a moment at the end.
+    ///
+    /// # Errors
+    /// `Io`, `Corruption` and `IncompatibleDirectory` of a file; `InvalidArgument` if it has
+    /// operands and the column family no merge operator; `TimedOut` if keys in its range are
+    /// written all the time; `Background`. Nothing was taken in then.
+    pub fn ingest<P: AsRef<std::path::Path>>(
+        &self,
+        family: &ColumnFamily,
+        paths: &[P],
+        options: &crate::IngestOptions,
+    ) -> Result<()> {
+        check_family(family)?;
+        let paths: Vec<_> = paths.iter().map(|path| path.as_ref().to_owned()).collect();
+        self.core.ingest(&family.data, &paths, options)
+    }
+
     /// Files of tables that are not needed any more stay until as many calls of
     /// [`Db::enable_file_deletions`], for somebody who copies them.
     pub fn disable_file_deletions(&self) {

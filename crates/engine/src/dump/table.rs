@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use sateen_control::{ColumnFamilyId, FileId, IoClass, ValueKind};
+use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo, ValueKind};
 
 use super::{open, posix, show};
 use crate::error::{CorruptionKind, Error, Result};
@@ -150,6 +150,7 @@ pub fn table_with(
             offset: entry.offset,
             length: entry.length,
             tail_bytes: 0,
+            global_seqno: SeqNo(0),
         };
         let table = Table::open(source, IoClass::Client)?;
         let directory = path.parent().unwrap_or(Path::new("."));

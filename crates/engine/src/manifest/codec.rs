@@ -47,6 +47,7 @@ const TAIL_BYTES: u64 = optional(1);
 const SKETCH: u64 = optional(2);
 const MERGES: u64 = required(3);
 const RANGES_APPLIED: u64 = optional(4);
+const GLOBAL_SEQNO: u64 = required(5);
 
 const WHOLE_FILE: u8 = 1;
 const SLICE: u8 = 2;
@@ -194,6 +195,7 @@ fn encode_added(added: &AddedTable, out: &mut Vec<u8>) {
         tombstones,
         merges,
         ranges_applied,
+        global_seqno,
         raw_bytes,
         tail_bytes,
         sketch,
@@ -205,7 +207,12 @@ fn encode_added(added: &AddedTable, out: &mut Vec<u8>) {
     for number in [*size_bytes, seqno_min.0, seqno_max.0, *entries, *tombstones, *raw_bytes] {
         put_varint(out, number);
     }
-    let fields = [(TAIL_BYTES, *tail_bytes), (MERGES, *merges), (RANGES_APPLIED, ranges_applied.0)];
+    let fields = [
+        (TAIL_BYTES, *tail_bytes),
+        (MERGES, *merges),
+        (RANGES_APPLIED, ranges_applied.0),
+        (GLOBAL_SEQNO, global_seqno.0),
+    ];
     for (tag, number) in fields {
         if number > 0 {
             let mut value = Vec::with_capacity(5);
@@ -365,13 +372,15 @@ fn decode_range(input: &mut &[u8]) -> Option<RangeTombstone> {
 fn decode_added(mut value: &[u8]) -> Result<AddedTable, EditError> {
     let (level, epoch, mut table) =
         take_added(&mut value).ok_or(EditError::Malformed("an added table"))?;
-    let (mut tail_bytes, mut sketch, mut merges, mut applied) = (None, None, None, None);
+    let (mut tail_bytes, mut sketch, mut merges) = (None, None, None);
+    let (mut applied, mut global) = (None, None);
     // Behind the fixed part may come fields that a newer version added.
     while !value.is_empty() {
         match take_field(&mut value)? {
             (TAIL_BYTES, value) => set(&mut tail_bytes, number(value))?,
             (MERGES, value) => set(&mut merges, number(value))?,
             (RANGES_APPLIED, value) => set(&mut applied, seqno(value))?,
+            (GLOBAL_SEQNO, value) => set(&mut global, seqno(value))?,
             (SKETCH, value) => set(&mut sketch, KeySketch::from_bytes(value))?,
             (tag, _) => skip_or_refuse(tag)?,
         }
@@ -379,6 +388,7 @@ fn decode_added(mut value: &[u8]) -> Result<AddedTable, EditError> {
     table.tail_bytes = tail_bytes.unwrap_or(0);
     table.merges = merges.unwrap_or(0);
     table.ranges_applied = applied.unwrap_or_default();
+    table.global_seqno = global.unwrap_or_default();
     table.sketch = sketch;
     if table.smallest > table.largest || table.seqno_min > table.seqno_max {
         return Err(EditError::Malformed("a table whose bounds are reversed"));
@@ -408,6 +418,7 @@ fn take_added(input: &mut &[u8]) -> Option<(u8, Epoch, TableMeta)> {
         tombstones: take_varint(input)?,
         merges: 0,
         ranges_applied: SeqNo(0),
+        global_seqno: SeqNo(0),
         raw_bytes: take_varint(input)?,
         tail_bytes: 0,
         sketch: None,

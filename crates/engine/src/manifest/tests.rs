@@ -70,6 +70,7 @@ fn table() -> impl Strategy<Value = Arc<TableMeta>> {
                     tombstones,
                     merges,
                     ranges_applied: SeqNo(ranges_applied),
+                    global_seqno: SeqNo(raw_bytes % 3),
                     raw_bytes,
                     tail_bytes,
                     sketch: (entries % 2 == 0).then(|| {

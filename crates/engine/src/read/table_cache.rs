@@ -232,6 +232,7 @@ impl TableCache {
             offset,
             length: meta.stored_bytes(),
             tail_bytes: meta.tail_bytes,
+            global_seqno: meta.global_seqno,
         };
         let table = Table::open(source, class)?;
         let table = table.with_values(self.options.vfs.as_ref(), &self.options.directory)?;

@@ -14,6 +14,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use sateen_control::SeqNo;
+
 use crate::error::CorruptionKind;
 use crate::key::{self, TRAILER_BYTES};
 
@@ -284,9 +286,17 @@ pub(crate) struct Cursor {
     key: Vec<u8>,
     value: Range<usize>,
     valid: bool,
+    /// Added to all trailers.
+    number: u64,
 }
 
 impl Cursor {
+    /// A cursor over entries that are stored with sequence number 0 and have this one, if it is not
+    /// 0 itself.
+    pub(crate) fn numbered(seqno: SeqNo) -> Cursor {
+        Cursor { number: seqno.0 << 8, ..Cursor::default() }
+    }
+
     /// Forgets the block.
     pub(crate) fn reset(&mut self) {
         self.valid = false;
@@ -393,6 +403,11 @@ impl Cursor {
         }
         self.key.truncate(entry.shared);
         self.key.extend_from_slice(entry.suffix_and_trailer);
+        if self.number != 0
+            && let Some(trailer) = self.key.last_chunk_mut::<TRAILER_BYTES>()
+        {
+            *trailer = (entry.trailer | self.number).to_le_bytes();
+        }
         let end = self.value.end.checked_add(entry.value_length)?;
         if end > parts.values.len() {
             return None;

@@ -128,6 +128,7 @@ impl TableSummary {
             tombstones: self.tombstones,
             merges: self.merges,
             ranges_applied: SeqNo(0),
+            global_seqno: SeqNo(0),
             raw_bytes: self.raw_bytes,
             tail_bytes: self.tail_bytes,
             sketch: self.sketch,

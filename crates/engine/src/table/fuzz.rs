@@ -152,6 +152,7 @@ fn walk(file: &Arc<dyn VfsFile>, table: TableId, offset: u64, length: u64) {
         offset,
         length,
         tail_bytes: 0,
+        global_seqno: SeqNo(0),
     };
     let Ok(table) = Table::open(source, IoClass::Client).map(Arc::new) else { return };
     let mut key = Vec::new();

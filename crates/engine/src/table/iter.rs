@@ -162,7 +162,7 @@ impl Table {
         let readahead = options.readahead_bytes.min(READAHEAD_BYTES_MAX);
         TableIter {
             table: self.clone(),
-            cursor: Cursor::default(),
+            cursor: Cursor::numbered(self.source().global_seqno),
             data: Data::None,
             block: 0,
             separates: self.separates_values(),

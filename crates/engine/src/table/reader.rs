@@ -44,6 +44,8 @@ pub(crate) struct TableSource {
     pub(crate) length: u64,
     /// How much of it is behind the data blocks; 0: to be guessed.
     pub(crate) tail_bytes: u64,
+    /// The sequence number of all its entries, which are stored with 0; 0: their own.
+    pub(crate) global_seqno: SeqNo,
 }
 
 /// A value and the block that it lies in.
@@ -241,6 +243,10 @@ impl Table {
         cache: Option<&BlockCache>,
         fill_cache: bool,
     ) -> Result<Option<(SeqNo, ValueKind, PinnedValue)>> {
+        let global = self.source.global_seqno;
+        if snapshot < global {
+            return Ok(None);
+        }
         let trailer = key::pack(snapshot, ValueKind::MAX);
         let mut at = self.index.find(user_key);
         while let Some(handle) = self.index.handle(at) {
@@ -255,7 +261,8 @@ impl Table {
                         let read = self.separated(&value, handle.offset, IoClass::Client)?;
                         value = PinnedValue { range: 0..read.len(), block: read.into() };
                     }
-                    return Ok(Some((SeqNo(trailer >> 8), kind, value)));
+                    // One of the two is 0.
+                    return Ok(Some((SeqNo(trailer >> 8 | global.0), kind, value)));
                 }
                 Found::Absent => return Ok(None),
                 // Versions of one key may continue in the next block.

@@ -64,6 +64,7 @@ pub(super) fn open(vfs: &MemVfs, summary: &TableSummary) -> Result<Arc<Table>> {
         offset: summary.offset,
         length: summary.size_bytes,
         tail_bytes: 0,
+        global_seqno: SeqNo(0),
     };
     Table::open(source, CLASS).map(Arc::new)
 }

@@ -87,6 +87,7 @@ fn direct_table() -> (Arc<Direct>, Arc<Table>, Entries) {
         offset: summary.offset,
         length: summary.size_bytes,
         tail_bytes: 0,
+        global_seqno: SeqNo(0),
     };
     (file, Arc::new(Table::open(source, CLASS).unwrap()), entries)
 }

@@ -10,6 +10,7 @@ mod crash;
 mod filter;
 mod full_disk;
 mod fuzz_corpus;
+mod ingest;
 mod kill;
 mod measure;
 mod memory;

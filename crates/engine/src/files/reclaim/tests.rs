@@ -76,6 +76,7 @@ fn meta(id: TableId, offset: u64, length: u64) -> TableMeta {
         tombstones: 0,
         merges: 0,
         ranges_applied: SeqNo(0),
+        global_seqno: SeqNo(0),
         raw_bytes: 1,
         tail_bytes: 0,
         sketch: None,

@@ -1,0 +1,179 @@
+//! Files of sorted entries: writing them, and taking them in. How they are taken in are options
+//! that are kept as they are set: [`Settings`].
+
+use std::ffi::{c_char, c_void};
+
+use sateen::{Error, IngestOptions, Options, SstFileWriter};
+
+use crate::abi::{ErrPtr, bytes, free, give, guard, missing, text};
+use crate::db::{of, rocksdb_t, the};
+use crate::families::rocksdb_column_family_handle_t;
+use crate::options::rocksdb_options_t;
+use crate::settings::{Setting, Settings};
+
+type Family = rocksdb_column_family_handle_t;
+
+/// A writer; it may write several files, one after the other.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_sstfilewriter_t {
+    options: sateen::Result<Options>,
+    open: Option<SstFileWriter>,
+    file_bytes: u64,
+}
+
+/// A writer with these options. What `env` says has no counterpart.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_sstfilewriter_create(
+    _env: *const c_void,
+    options: *const rocksdb_options_t,
+) -> *mut rocksdb_sstfilewriter_t {
+    // SAFETY: the contract of the crate.
+    let options = unsafe { options.as_ref() };
+    let options = options.map_or_else(|| Ok(Options::default()), rocksdb_options_t::checked);
+    give(rocksdb_sstfilewriter_t { options, open: None, file_bytes: 0 })
+}
+
+/// Frees it. A file that was not finished is left as it is, and is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_sstfilewriter_destroy(writer: *mut rocksdb_sstfilewriter_t) {
+    // SAFETY: the contract of the crate.
+    unsafe { free(writer) };
+}
+
+unsafe fn open<'a>(writer: *mut rocksdb_sstfilewriter_t) -> sateen::Result<&'a mut SstFileWriter> {
+    // SAFETY: the contract of the crate.
+    let writer = unsafe { writer.as_mut() }.ok_or_else(|| missing("the writer"))?;
+    let closed = || Error::InvalidArgument("the writer has no file open".into());
+    writer.open.as_mut().ok_or_else(closed)
+}
+
+/// Begins a file; one that is there is replaced.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_sstfilewriter_open(
+    writer: *mut rocksdb_sstfilewriter_t,
+    name: *const c_char,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        guard(errptr, (), || {
+            let writer = writer.as_mut().ok_or_else(|| missing("the writer"))?;
+            let options = writer.options.as_ref().map_err(Error::clone)?;
+            let path = text(name);
+            // What cannot be removed is told by who makes it.
+            let _was = std::fs::remove_file(&path);
+            writer.open = Some(SstFileWriter::create(path, options)?);
+            Ok(())
+        });
+    }
+}
+
+macro_rules! adds {
+    ($(
+        $(#[$doc:meta])*
+        $function:ident ($($argument:ident $length:ident)*) $method:ident;
+    )*) => { $(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function(
+            writer: *mut rocksdb_sstfilewriter_t,
+            $($argument: *const c_char, $length: usize,)*
+            errptr: ErrPtr,
+        ) {
+            // SAFETY: the contract of the crate.
+            unsafe {
+                guard(errptr, (), || open(writer)?.$method($(bytes($argument, $length)),*));
+            }
+        }
+    )* };
+}
+
+adds! {
+    /// Adds a value, as the newer name does.
+    rocksdb_sstfilewriter_add (key key_length value value_length) put;
+    /// Adds a value.
+    rocksdb_sstfilewriter_put (key key_length value value_length) put;
+    /// Adds an operand.
+    rocksdb_sstfilewriter_merge (key key_length operand operand_length) merge;
+    /// Adds a deletion.
+    rocksdb_sstfilewriter_delete (key key_length) delete;
+}
+
+/// Ends the file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_sstfilewriter_finish(
+    writer: *mut rocksdb_sstfilewriter_t,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        guard(errptr, (), || {
+            open(writer)?;
+            let Some(writer) = writer.as_mut() else { return Ok(()) };
+            if let Some(file) = writer.open.take() {
+                writer.file_bytes = file.finish()?.file_bytes;
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Bytes of the file that is written, or was last.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_sstfilewriter_file_size(
+    writer: *mut rocksdb_sstfilewriter_t,
+    size: *mut u64,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        if let (Some(writer), Some(size)) = (writer.as_ref(), size.as_mut()) {
+            *size = writer.open.as_ref().map_or(writer.file_bytes, SstFileWriter::file_bytes);
+        }
+    }
+}
+
+/// Takes files into the default column family.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_ingest_external_file(
+    db: *mut rocksdb_t,
+    files: *const *const c_char,
+    count: usize,
+    options: *const c_void,
+    errptr: ErrPtr,
+) {
+    let family = std::ptr::null_mut();
+    // SAFETY: the contract of the crate.
+    unsafe { rocksdb_ingest_external_file_cf(db, family, files, count, options, errptr) };
+}
+
+/// Takes files into a column family: all or none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_ingest_external_file_cf(
+    db: *mut rocksdb_t,
+    family: *mut Family,
+    files: *const *const c_char,
+    count: usize,
+    options: *const c_void,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        guard(errptr, (), || {
+            let db = the(db)?;
+            let set = |name, default| {
+                let settings = options.cast::<Settings>().as_ref();
+                settings.and_then(|it| bool::get(it, name)).unwrap_or(default)
+            };
+            if set("ingest_behind", false) {
+                let text = "ingest_behind: files are taken in above all else".to_owned();
+                return Err(Error::InvalidArgument(text));
+            }
+            let ingest = IngestOptions {
+                move_files: set("move_files", false),
+                allow_flush: set("allow_blocking_flush", true),
+            };
+            let paths: Vec<_> = (0..count).map(|nth| text(*files.add(nth))).collect();
+            db.ingest(&of(db, family), &paths, &ingest)
+        });
+    }
+}

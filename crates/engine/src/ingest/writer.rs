@@ -1,0 +1,177 @@
+//! Writes a file of sorted entries outside of any database, to be ingested into one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo, TableId, ValueKind};
+
+use crate::error::{Error, Result};
+use crate::files::CompactionFileWriter;
+use crate::key;
+use crate::options::{Compression, Options};
+use crate::table::{TableBuilder, TableBuilderOptions};
+use crate::vfs::{PosixVfs, Vfs};
+
+/// What stands for the database in files that belong to none.
+pub(super) const EXTERNAL_UID: u64 = u64::from_le_bytes(*b"external");
+/// The number of each of them.
+pub(super) const EXTERNAL_FILE: FileId = FileId(0);
+/// Their only table.
+const TABLE: TableId = TableId(1);
+
+/// What was written ([`SstFileWriter::finish`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SstFileInfo {
+    /// Where.
+    pub path: PathBuf,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// Entries, deletions included.
+    pub entries: u64,
+    /// The first key.
+    pub smallest: Vec<u8>,
+    /// The last key.
+    pub largest: Vec<u8>,
+}
+
+/// Writes a file that [`Db::ingest`](crate::Db::ingest) takes: entries in strictly ascending order
+/// of their keys.
+///
+/// ```
+/// use sateen::{Db, IngestOptions, Options, SstFileWriter};
+///
+/// # let directory = tempfile::tempdir().unwrap();
+/// let path = directory.path().join("new.sst");
+/// let mut writer = SstFileWriter::create(&path, &Options::default())?;
+/// writer.put("a", "1")?;
+/// writer.put("b", "2")?;
+/// writer.finish()?;
+///
+/// let db = Db::open(directory.path().join("db"), Options::default())?;
+/// db.ingest(&db.default_column_family(), &[path], &IngestOptions::default())?;
+/// assert_eq!(db.get("b")?.as_deref(), Some(&b"2"[..]));
+/// # Ok::<(), sateen::Error>(())
+/// ```
+pub struct SstFileWriter {
+    path: PathBuf,
+    vfs: Arc<dyn Vfs>,
+    file: CompactionFileWriter,
+    builder: TableBuilder,
+    internal: Vec<u8>,
+    smallest: Option<Vec<u8>>,
+    last: Vec<u8>,
+}
+
+impl SstFileWriter {
+    /// Begins the file `path`, which must not exist. Of the options those of blocks count.
+    ///
+    /// # Errors
+    /// `Io` if it exists or cannot be made.
+    pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<SstFileWriter> {
+        SstFileWriter::create_with(Arc::new(PosixVfs::new()), path, options)
+    }
+
+    /// [`SstFileWriter::create`] in a file system of the caller's.
+    ///
+    /// # Errors
+    /// As [`SstFileWriter::create`].
+    pub fn create_with(
+        vfs: Arc<dyn Vfs>,
+        path: impl AsRef<Path>,
+        options: &Options,
+    ) -> Result<SstFileWriter> {
+        let path = path.as_ref().to_owned();
+        let family = &options.column_family;
+        let table = TableBuilderOptions {
+            block_bytes: usize::try_from(family.block_bytes).unwrap_or(4096),
+            restart_interval: family.restart_interval,
+            filter_bits_per_key: 0,
+            compression: Compression::Lz4,
+            ..TableBuilderOptions::new(TABLE, ColumnFamilyId(0))
+        };
+        let builder = TableBuilder::new(table)?;
+        let class = IoClass::Client;
+        let file = CompactionFileWriter::create(
+            vfs.as_ref(),
+            &path,
+            EXTERNAL_FILE,
+            EXTERNAL_UID,
+            false,
+            class,
+        )?;
+        let (internal, last) = (Vec::new(), Vec::new());
+        Ok(SstFileWriter { path, vfs, file, builder, internal, smallest: None, last })
+    }
+
+    /// Adds a value.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the key does not come after the one before, or is too long; `Io`.
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.add(key.as_ref(), ValueKind::Put, value.as_ref())
+    }
+
+    /// Adds a deletion.
+    ///
+    /// # Errors
+    /// As [`SstFileWriter::put`].
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.add(key.as_ref(), ValueKind::Delete, &[])
+    }
+
+    /// Adds an operand for the merge operator of the column family that the file goes to.
+    ///
+    /// # Errors
+    /// As [`SstFileWriter::put`].
+    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.add(key.as_ref(), ValueKind::Merge, operand.as_ref())
+    }
+
+    /// Bytes that were written so far; what is in the buffer is not counted.
+    #[must_use]
+    pub fn file_bytes(&self) -> u64 {
+        self.file.bytes_written()
+    }
+
+    fn add(&mut self, user_key: &[u8], kind: ValueKind, value: &[u8]) -> Result<()> {
+        if self.smallest.is_none() {
+            self.smallest = Some(user_key.to_vec());
+        } else if *user_key <= *self.last {
+            let (key, last) = (user_key.escape_ascii(), self.last.escape_ascii());
+            let text = format!("keys must ascend: {key} comes after {last}");
+            return Err(Error::InvalidArgument(text));
+        }
+        self.internal.clear();
+        key::append(&mut self.internal, user_key, SeqNo(0), kind);
+        self.builder.add(&mut self.file, &self.internal, value)?;
+        self.last.clear();
+        self.last.extend_from_slice(user_key);
+        Ok(())
+    }
+
+    /// Ends the file and makes it durable.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if nothing was added; `Io`.
+    pub fn finish(mut self) -> Result<SstFileInfo> {
+        let Some(smallest) = self.smallest.take() else {
+            let text = format!("nothing was added to {}", self.path.display());
+            return Err(Error::InvalidArgument(text));
+        };
+        let summary = self.builder.finish(&mut self.file)?;
+        let file_bytes = self.file.finish()?;
+        if let Some(directory) = self.path.parent().filter(|path| !path.as_os_str().is_empty()) {
+            let synced = self.vfs.sync_dir(directory);
+            synced.map_err(|error| Error::io("sync directory", directory, error))?;
+        }
+        let entries = summary.entries;
+        Ok(SstFileInfo { path: self.path, file_bytes, entries, smallest, largest: self.last })
+    }
+}
+
+impl std::fmt::Debug for SstFileWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SstFileWriter").field("path", &self.path).finish_non_exhaustive()
+    }
+}
