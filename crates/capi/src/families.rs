@@ -49,26 +49,34 @@ impl Wanted {
         if read_only {
             return open_read_only(path, options);
         }
-        let exists = std::path::Path::new(path).join("CURRENT").exists();
-        let there = if exists { names(path)? } else { vec![] };
-        let left = there.iter().filter(|name| !self.names.contains(name));
-        let left: Vec<&str> = left.map(String::as_str).collect();
-        if !left.is_empty() {
-            let text = format!("column families not opened: {}", left.join(", "));
-            return Err(Error::InvalidArgument(text));
-        }
         let families: Vec<_> = own
             .filter(|(name, _)| *name != sateen::DEFAULT_COLUMN_FAMILY)
             .map(|(name, options)| (name.as_str(), options.column_family.clone()))
             .collect();
-        Db::open_with(Arc::new(PosixVfs::new()), path, options, &families)
+        let db = Db::open_with(Arc::new(PosixVfs::new()), path, options, &families)?;
+        let left = in_order(&db).into_iter().filter(|name| !self.names.contains(name));
+        let left: Vec<String> = left.collect();
+        if left.is_empty() {
+            return Ok(db);
+        }
+        db.close()?;
+        let text = format!("column families not opened: {}", left.join(", "));
+        Err(Error::InvalidArgument(text))
     }
+}
+
+/// The names of all column families in the order in which they were made.
+fn in_order(db: &Db) -> Vec<String> {
+    let families = db.column_families().into_iter();
+    let mut families: Vec<_> = families.filter_map(|name| db.column_family(&name)).collect();
+    families.sort_by_key(sateen::ColumnFamily::id);
+    families.iter().map(|family| family.name().to_owned()).collect()
 }
 
 /// The names of the column families of the database at `path`, which may be open.
 fn names(path: &str) -> sateen::Result<Vec<String>> {
     let options = sateen::Options { create_if_missing: false, ..sateen::Options::default() };
-    Ok(open_read_only(path, options)?.column_families())
+    Ok(in_order(&open_read_only(path, options)?))
 }
 
 /// Opens it for reading; what is not there cannot be read, which is not the arguments' fault.
