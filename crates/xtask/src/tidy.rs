@@ -21,6 +21,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/engine/src/memtable/skiplist/",
     "crates/engine/src/memtable/arena.rs",
     "crates/engine/src/memtable/models.rs",
+    "crates/capi/examples/boundary.rs",
     "crates/capi/src/",
     "crates/capi/tests/peers/",
     "crates/engine/src/vfs/posix.rs",
