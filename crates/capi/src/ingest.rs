@@ -1,5 +1,5 @@
 //! Files of sorted entries: writing them, and taking them in. How they are taken in are options
-//! that are kept as they are set: [`Settings`].
+//! that are kept as they are set, in `Settings`.
 
 use std::ffi::{c_char, c_void};
 
