@@ -12,6 +12,7 @@ use crate::batch::rocksdb_writebatch_t;
 use crate::calls::{rocksdb_readoptions_t, rocksdb_writeoptions_t};
 use crate::families::{open_read_only, rocksdb_column_family_handle_t};
 use crate::options::rocksdb_options_t;
+use crate::statistics::Statistics;
 
 type Family = rocksdb_column_family_handle_t;
 
@@ -19,6 +20,20 @@ type Family = rocksdb_column_family_handle_t;
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_t {
     pub(crate) db: Db,
+    statistics: Option<Statistics>,
+}
+
+impl rocksdb_t {
+    /// A database that was opened with `options`, whose statistics it counts in.
+    pub(crate) unsafe fn opened(db: Db, options: *const rocksdb_options_t) -> *mut rocksdb_t {
+        // SAFETY: the contract of the module.
+        let options = unsafe { options.as_ref() };
+        let statistics = options.and_then(|options| options.statistics().cloned());
+        if let Some(statistics) = &statistics {
+            statistics.opened(&db);
+        }
+        give(rocksdb_t { db, statistics })
+    }
 }
 
 /// The options at `options`, ready to open something with.
@@ -58,7 +73,7 @@ pub unsafe extern "C" fn rocksdb_open(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, null_mut(), || {
-            Ok(give(rocksdb_t { db: Db::open(text(path), checked(options)?)? }))
+            Ok(rocksdb_t::opened(Db::open(text(path), checked(options)?)?, options))
         })
     }
 }
@@ -74,7 +89,7 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, null_mut(), || {
-            Ok(give(rocksdb_t { db: open_read_only(&text(path), checked(options)?)? }))
+            Ok(rocksdb_t::opened(open_read_only(&text(path), checked(options)?)?, options))
         })
     }
 }
@@ -85,6 +100,9 @@ pub unsafe extern "C" fn rocksdb_close(db: *mut rocksdb_t) {
     // SAFETY: the contract of the module.
     unsafe {
         if let Some(db) = db.as_ref() {
+            if let Some(statistics) = &db.statistics {
+                quiet((), || statistics.closes(&db.db));
+            }
             let _nobody_to_tell = quiet(Ok(()), || db.db.close());
         }
         free(db);

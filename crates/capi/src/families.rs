@@ -110,7 +110,8 @@ pub(crate) unsafe fn open(
             unsafe { *handles.add(nth) = give(rocksdb_column_family_handle_t(family)) };
         }
     }
-    Ok(give(rocksdb_t { db }))
+    // SAFETY: the contract of the module.
+    Ok(unsafe { rocksdb_t::opened(db, options) })
 }
 
 /// Opens a database and handles of its column families, all of which must be named.

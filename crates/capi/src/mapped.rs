@@ -293,13 +293,14 @@ pub unsafe extern "C" fn rocksdb_options_set_compression_options(
     }
 }
 
-/// Latencies are measured.
+/// Databases that are opened with these options count there, also latencies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_enable_statistics(options: *mut rocksdb_options_t) {
     // SAFETY: the contract of the module.
     unsafe {
         change(options, |options| {
             options.0.statistics = StatisticsLevel::Latencies;
+            options.3.get_or_insert_default();
         });
     }
 }
@@ -356,6 +357,7 @@ pub unsafe extern "C" fn rocksdb_options_optimize_for_point_lookup(
     // SAFETY: the contract of the module.
     unsafe {
         change(options, |options| {
+            options.0.shared_block_cache = None;
             options.0.block_cache_bytes = cache_mib.saturating_mul(1 << 20).max(1);
             options.0.column_family.bloom_bits_per_key = 10;
             options.0.column_family.whole_key_filter = true;

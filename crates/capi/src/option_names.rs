@@ -55,6 +55,9 @@ impl rocksdb_options_t {
         for (name, value) in entries(list)? {
             for (name, value) in ours(&name, &value)? {
                 options.set(&name, &value)?;
+                if name == "block_cache_bytes" {
+                    options.shared_block_cache = None;
+                }
             }
         }
         self.0 = options;

@@ -9,17 +9,28 @@ use crate::abi::{ErrPtr, free, give, guard, missing, text};
 use crate::mapped::compression;
 use crate::merge::rocksdb_mergeoperator_t;
 use crate::settings::{Settings, keeps};
+use crate::statistics::Statistics;
 use crate::table_options::rocksdb_block_based_table_options_t;
 
-/// Options, all of a column family's among them, the first value that was refused, and
-/// what has no counterpart.
+/// Options, all of a column family's among them, the first value that was refused,
+/// what has no counterpart, and where it is counted.
 #[derive(Clone)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
-pub struct rocksdb_options_t(pub(crate) Options, pub(crate) Option<Error>, pub(crate) Settings);
+pub struct rocksdb_options_t(
+    pub(crate) Options,
+    pub(crate) Option<Error>,
+    pub(crate) Settings,
+    pub(crate) Option<Statistics>,
+);
 
 keeps!(rocksdb_options_t: 2);
 
 impl rocksdb_options_t {
+    /// What databases count that are opened with these, if they do.
+    pub(crate) fn statistics(&self) -> Option<&Statistics> {
+        self.3.as_ref()
+    }
+
     /// Options that a database can be opened with: limits that contradict each other are brought
     /// into order, as RocksDB does.
     pub(crate) fn checked(&self) -> sateen::Result<Options> {
@@ -60,7 +71,7 @@ pub(crate) unsafe fn change(
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_options_create() -> *mut rocksdb_options_t {
     let options = Options { create_if_missing: false, ..Options::default() };
-    give(rocksdb_options_t(options, None, Settings::default()))
+    give(rocksdb_options_t(options, None, Settings::default(), None))
 }
 
 /// Frees options. Databases that were opened with them go on.

@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_void};
 use crate::abi::{ErrPtr, Slice, free, give, quiet, set_error};
 use crate::settings::{Keeps, Setting, Settings};
 #[allow(unused_imports, reason = "handles that functions are missing of")]
-use crate::{calls::*, options::*, table_options::*};
+use crate::{calls::*, memory::*, options::*, table_options::*};
 
 /// Says at `errptr` that a function is not there.
 ///

@@ -1,18 +1,12 @@
-//! Block-based table options, filter policies and caches.
+//! Block-based table options and filter policies.
 
 use std::ffi::{c_double, c_int, c_uchar};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use sateen::Options;
 
 use crate::abi::{free, give};
+use crate::memory::rocksdb_cache_t;
 use crate::settings::{Settings, keeps};
-
-/// A block cache: so far a size, which each database that is opened with it takes for its own.
-#[expect(non_camel_case_types, reason = "RocksDB's name")]
-#[derive(Clone)]
-pub struct rocksdb_cache_t(Arc<AtomicU64>);
 
 /// Filters of so many bits for each key.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
@@ -42,11 +36,9 @@ impl rocksdb_block_based_table_options_t {
         family.restart_interval = self.restart_interval.unwrap_or(16).clamp(1, 65_535);
         family.whole_key_filter = self.whole_key_filter.unwrap_or(true);
         family.bloom_bits_per_key = self.filter_bits;
-        options.block_cache_bytes = match &self.cache {
-            _ if self.no_cache => 1,
-            Some(cache) => cache.0.load(Ordering::Relaxed).max(1),
-            None => 32 << 20,
-        };
+        options.block_cache_bytes = if self.no_cache { 1 } else { 32 << 20 };
+        let shared = self.cache.as_ref().filter(|_| !self.no_cache);
+        options.shared_block_cache = shared.map(|cache| cache.0.clone());
     }
 }
 
@@ -151,23 +143,19 @@ pub unsafe extern "C" fn rocksdb_filterpolicy_destroy(policy: *mut rocksdb_filte
     unsafe { free(policy) };
 }
 
-/// A cache of so many bytes.
+/// Filters as good as Bloom filters of so many bits for each key: Bloom filters.
 #[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_cache_create_lru(bytes: usize) -> *mut rocksdb_cache_t {
-    give(rocksdb_cache_t(Arc::new(AtomicU64::new(bytes as u64))))
+pub extern "C" fn rocksdb_filterpolicy_create_ribbon(
+    bloom_equivalent_bits_per_key: c_double,
+) -> *mut rocksdb_filterpolicy_t {
+    rocksdb_filterpolicy_create_bloom(bloom_equivalent_bits_per_key)
 }
 
-/// Frees the caller's hold of a cache.
+/// The same.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_cache_destroy(cache: *mut rocksdb_cache_t) {
-    // SAFETY: the contract of the module.
-    unsafe { free(cache) };
-}
-
-/// Bytes that the cache may hold.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_cache_get_capacity(cache: *const rocksdb_cache_t) -> usize {
-    // SAFETY: the contract of the module.
-    let bytes = unsafe { cache.as_ref() }.map_or(0, |cache| cache.0.load(Ordering::Relaxed));
-    usize::try_from(bytes).unwrap_or(usize::MAX)
+pub extern "C" fn rocksdb_filterpolicy_create_ribbon_hybrid(
+    bloom_equivalent_bits_per_key: c_double,
+    _bloom_before_level: c_int,
+) -> *mut rocksdb_filterpolicy_t {
+    rocksdb_filterpolicy_create_bloom(bloom_equivalent_bits_per_key)
 }

@@ -28,8 +28,8 @@ pub unsafe extern "C" fn rocksdb_open_with_ttl(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, std::ptr::null_mut(), || {
-            let options = with_ttl(checked(options)?, ttl);
-            Ok(give(rocksdb_t { db: Db::open(text(path), options)? }))
+            let db = Db::open(text(path), with_ttl(checked(options)?, ttl))?;
+            Ok(rocksdb_t::opened(db, options))
         })
     }
 }

@@ -61,6 +61,11 @@ fn options_by_function_and_by_name() {
 }
 
 #[test]
+fn statistics_and_memory() {
+    run("memory");
+}
+
+#[test]
 fn compactions_filter() {
     run("compaction");
 }

@@ -52,6 +52,7 @@ pub use options::{
     WalMode, WalRecovery, WriteController, WriteOptions,
 };
 pub use prefix::{PrefixExtractor, Prefixing};
+pub use read::block_cache::SharedBlockCache;
 pub use read::super_version::PinnedSlice;
 pub use repair::{RepairReport, repair, repair_with};
 pub use sateen_control::{ColumnFamilyId, ValueKind};

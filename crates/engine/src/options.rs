@@ -38,6 +38,7 @@ pub use self::define::OptionInfo;
 pub use self::regions::Regions;
 use crate::merge::Merging;
 use crate::prefix::Prefixing;
+use crate::read::block_cache::SharedBlockCache;
 use crate::ttl::WallClock;
 
 const KIB: u64 = 1 << 10;
@@ -198,6 +199,8 @@ option_struct! {
         column_family: ColumnFamilyOptions,
         /// What tells the time to column families with the option `ttl`.
         wall_clock: WallClock,
+        /// A block cache that other databases have, too; `block_cache_bytes` does not count then.
+        shared_block_cache: Option<SharedBlockCache>,
     }
 }
 

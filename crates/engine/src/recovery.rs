@@ -483,7 +483,10 @@ impl Opening {
             default_family,
             snapshots: Arc::new(SnapshotList::default()),
             tables: self.tables,
-            blocks: Arc::new(BlockCache::new(self.options.block_cache_bytes)),
+            blocks: Arc::new(match &self.options.shared_block_cache {
+                Some(shared) => BlockCache::part_of(shared.clone()),
+                None => BlockCache::new(self.options.block_cache_bytes),
+            }),
             reclaimer: self.reclaimer,
             driver: Driver::new(control),
             pool: Pool::default(),

@@ -144,13 +144,114 @@ impl Lifecycle<Key, Arc<[u8]>> for Pinned {
 
 type Blocks = Cache<Key, Arc<[u8]>, Bytes, BuildKeyHasher, Pinned>;
 
-/// A cache of data blocks, shared by all column families.
-pub(crate) struct BlockCache {
+/// A block cache for several databases: what one of them does not need the others have. Clones are
+/// the same cache. Its size is its own: `block_cache_bytes` and `memory_budget` of the databases
+/// do not change it.
+///
+/// ```
+/// use sateen::{Db, Options, SharedBlockCache};
+///
+/// # let directory = tempfile::tempdir().unwrap();
+/// let cache = SharedBlockCache::new(64 << 20);
+/// let options = Options { shared_block_cache: Some(cache.clone()), ..Options::default() };
+/// let users = Db::open(directory.path().join("users"), options.clone())?;
+/// let orders = Db::open(directory.path().join("orders"), options)?;
+/// assert_eq!(cache.capacity(), 64 << 20);
+/// # Ok::<(), sateen::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct SharedBlockCache(Arc<Shared>);
+
+struct Shared {
     cache: Blocks,
     pinned: Pinned,
     capacity: AtomicU64,
+    /// How many databases were opened with it.
+    databases: AtomicU64,
+}
+
+impl SharedBlockCache {
+    /// A cache of at most so many bytes, overhead included.
+    #[must_use]
+    pub fn new(capacity_bytes: u64) -> SharedBlockCache {
+        let shards = (capacity_bytes / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
+        let items = capacity_bytes / cost(BLOCK_BYTES_TYPICAL);
+        // All that is required is set, so the only failure of `build` cannot happen.
+        let options = OptionsBuilder::new()
+            .weight_capacity(capacity_bytes)
+            .estimated_items_capacity(usize::try_from(items).unwrap_or(usize::MAX).max(1))
+            .shards(usize::try_from(shards).unwrap_or(1))
+            .build()
+            .expect("capacity and estimate are set");
+        let pinned = Pinned::default();
+        SharedBlockCache(Arc::new(Shared {
+            cache: Cache::with_options(options, Bytes, BuildKeyHasher, pinned.clone()),
+            pinned,
+            capacity: AtomicU64::new(capacity_bytes),
+            databases: AtomicU64::new(0),
+        }))
+    }
+
+    /// Bytes in use, overhead included.
+    #[must_use]
+    pub fn usage_bytes(&self) -> u64 {
+        self.0.cache.weight()
+    }
+
+    /// Bytes that it may use.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.0.capacity.load(Ordering::Relaxed)
+    }
+
+    /// Changes how many bytes it may use; drops what no longer fits.
+    pub fn set_capacity(&self, bytes: u64) {
+        self.0.capacity.store(bytes, Ordering::Relaxed);
+        self.0.cache.set_capacity(bytes);
+    }
+
+    /// Bytes of blocks that readers hold and the cache no longer does.
+    #[must_use]
+    pub fn pinned_bytes(&self) -> u64 {
+        self.0.pinned.bytes()
+    }
+
+    /// How many blocks it has.
+    #[must_use]
+    pub fn blocks(&self) -> usize {
+        self.0.cache.len()
+    }
+}
+
+impl PartialEq for SharedBlockCache {
+    fn eq(&self, other: &SharedBlockCache) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl std::fmt::Debug for SharedBlockCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedBlockCache")
+            .field("capacity", &self.capacity())
+            .field("usage_bytes", &self.usage_bytes())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A database's cache of data blocks, shared by all column families: one of its own, or its part
+/// of one that others have, too.
+pub(crate) struct BlockCache {
+    shared: SharedBlockCache,
+    /// Added to the numbers of tables, which only within a database are different from each other:
+    /// tables have numbers below the lowest bit of it.
+    base: u64,
+    /// Others have it, too: nothing here says how large it is.
+    of_others: bool,
     counters: [Counters; COUNTERS],
 }
+
+/// Numbers of tables are below this power of two, which is more than a trillion.
+const TABLE_BITS: u32 = 40;
 
 impl std::fmt::Debug for BlockCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -164,28 +265,27 @@ impl std::fmt::Debug for BlockCache {
 impl BlockCache {
     /// A cache of at most `capacity` bytes, overhead included. With 0 it keeps nothing.
     pub(crate) fn new(capacity: u64) -> BlockCache {
-        let shards = (capacity / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
-        let items = capacity / cost(BLOCK_BYTES_TYPICAL);
-        // All that is required is set, so the only failure of `build` cannot happen.
-        let options = OptionsBuilder::new()
-            .weight_capacity(capacity)
-            .estimated_items_capacity(usize::try_from(items).unwrap_or(usize::MAX).max(1))
-            .shards(usize::try_from(shards).unwrap_or(1))
-            .build()
-            .expect("capacity and estimate are set");
-        let pinned = Pinned::default();
-        BlockCache {
-            cache: Cache::with_options(options, Bytes, BuildKeyHasher, pinned.clone()),
-            pinned,
-            capacity: AtomicU64::new(capacity),
-            counters: Default::default(),
-        }
+        let shared = SharedBlockCache::new(capacity);
+        BlockCache { shared, base: 0, of_others: false, counters: Default::default() }
+    }
+
+    /// The part of `shared` of a database that is opened with it now.
+    pub(crate) fn part_of(shared: SharedBlockCache) -> BlockCache {
+        // No two that are open have the same one, nor has one that was opened since.
+        let base = shared.0.databases.fetch_add(1, Ordering::Relaxed) << TABLE_BITS;
+        BlockCache { shared, base, of_others: true, counters: Default::default() }
+    }
+
+    #[inline]
+    fn key(&self, table: TableId, offset: u64) -> Key {
+        debug_assert!(table.0 >> TABLE_BITS == 0, "a table of that number");
+        Key { table: TableId(self.base ^ table.0), offset }
     }
 
     /// The block at `offset` of `table`, if it is here.
     #[inline]
     pub(crate) fn get(&self, table: TableId, offset: u64) -> Option<Arc<[u8]>> {
-        let found = self.cache.get(&Key { table, offset });
+        let found = self.shared.0.cache.get(&self.key(table, offset));
         let counters = self.counters();
         match found.is_some() {
             true => counters.hits.fetch_add(1, Ordering::Relaxed),
@@ -199,23 +299,24 @@ impl BlockCache {
 
     /// Keeps a block, for a while.
     pub(crate) fn insert(&self, table: TableId, offset: u64, block: Arc<[u8]>) {
-        self.cache.insert(Key { table, offset }, block);
+        self.shared.0.cache.insert(self.key(table, offset), block);
     }
 
     /// Bytes in use, overhead included.
     pub(crate) fn usage_bytes(&self) -> u64 {
-        self.cache.weight()
+        self.shared.usage_bytes()
     }
 
     /// Bytes that it may use.
     pub(crate) fn capacity(&self) -> u64 {
-        self.capacity.load(Ordering::Relaxed)
+        self.shared.capacity()
     }
 
-    /// Changes how much it may use; drops what no longer fits.
+    /// Changes how much it may use, if it is nobody else's; drops what no longer fits.
     pub(crate) fn set_capacity(&self, capacity: u64) {
-        self.capacity.store(capacity, Ordering::Relaxed);
-        self.cache.set_capacity(capacity);
+        if !self.of_others {
+            self.shared.set_capacity(capacity);
+        }
     }
 
     /// How many lookups found their block.
@@ -230,7 +331,7 @@ impl BlockCache {
 
     /// Bytes of blocks that readers hold and the cache no longer does.
     pub(crate) fn pinned_bytes(&self) -> u64 {
-        self.pinned.bytes()
+        self.shared.pinned_bytes()
     }
 
     /// The counters of the calling thread.
@@ -266,6 +367,24 @@ mod tests {
         assert!(cache.get(TableId(2), 4096).is_none());
         assert_eq!((cache.hits(), cache.misses()), (3, 1));
         assert_eq!(cache.usage_bytes(), cost(10) + cost(11) + cost(12));
+    }
+
+    #[test]
+    fn databases_that_share_a_cache_do_not_see_each_other() {
+        let shared = SharedBlockCache::new(1 << 20);
+        let (one, two) = (BlockCache::part_of(shared.clone()), BlockCache::part_of(shared.clone()));
+        one.insert(TableId(1), 0, block(10));
+        assert!(two.get(TableId(1), 0).is_none());
+        two.insert(TableId(1), 0, block(20));
+        assert_eq!(one.get(TableId(1), 0).unwrap().len(), 10);
+        assert_eq!(two.get(TableId(1), 0).unwrap().len(), 20);
+        assert_eq!((one.hits(), one.misses()), (1, 0));
+        assert_eq!((two.hits(), two.misses()), (1, 1));
+        assert_eq!(shared.usage_bytes(), cost(10) + cost(20));
+        one.set_capacity(1);
+        assert_eq!(two.capacity(), 1 << 20, "no database says how large it is");
+        shared.set_capacity(0);
+        assert_eq!(shared.usage_bytes(), 0);
     }
 
     #[test]

@@ -43,6 +43,8 @@ impl World {
             Kind::OptionsText => {
                 let options = self.db.options();
                 let mut read = Options::from_str_list(&options.to_text()).unwrap();
+                // What no text has: it is a thing that others have, too.
+                read.shared_block_cache = options.shared_block_cache.clone();
                 // No text says what a function does.
                 read.column_family.merge_operator = options.column_family.merge_operator.clone();
                 let filter = &options.column_family.compaction_filter;

@@ -309,6 +309,9 @@ fn random_shape(random: &mut Random) -> Options {
         _ => WalMode::Buffered,
     };
     options.block_cache_bytes = [1, 4 << 10, 1 << 20][random.below(3) as usize];
+    if random.below(4) == 0 {
+        options.shared_block_cache = Some(SHARED_CACHE.clone());
+    }
     options.manifest_bytes_max = [1, 2 << 10, 1 << 20][random.below(3) as usize];
     options.slice_bytes_max = 4096 << random.below(5);
     options.max_open_files = [16, 1000][random.below(2) as usize];
@@ -378,3 +381,7 @@ fn random_shape(random: &mut Random) -> Options {
     family.zstd_level = 1;
     options
 }
+
+/// A cache that worlds of all threads have, and each of them again after a restart.
+static SHARED_CACHE: std::sync::LazyLock<sateen::SharedBlockCache> =
+    std::sync::LazyLock::new(|| sateen::SharedBlockCache::new(256 << 10));
