@@ -20,6 +20,7 @@ pub mod batch;
 pub mod batch_parts;
 pub mod calls;
 pub mod compaction_filter;
+pub mod comparator;
 pub mod db;
 pub mod environment;
 pub mod families;

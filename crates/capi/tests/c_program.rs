@@ -79,6 +79,11 @@ fn command(program: &Path) -> Command {
 }
 
 #[test]
+fn keys_in_an_order_of_the_callers() {
+    run("comparator");
+}
+
+#[test]
 fn iterators_end_with_prefixes() {
     run("prefix");
 }

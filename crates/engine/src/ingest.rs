@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sateen_control::version::{AddedTable, TableMeta, VersionEdit};
-use sateen_control::{Event, FileId, IoClass, SeqNo, ValueKind};
+use sateen_control::{Comparator, Event, FileId, IoClass, SeqNo, UserKey, ValueKind};
 
 use writer::{EXTERNAL_FILE, EXTERNAL_UID};
 pub use writer::{SstFileInfo, SstFileWriter};
@@ -55,8 +55,8 @@ impl Default for IngestOptions {
 struct External {
     path: PathBuf,
     table: Arc<Table>,
-    smallest: Vec<u8>,
-    largest: Vec<u8>,
+    smallest: UserKey,
+    largest: UserKey,
 }
 
 impl External {
@@ -85,7 +85,7 @@ impl DbCore {
         options: &IngestOptions,
     ) -> Result<()> {
         self.check_writable("ingesting files")?;
-        let files = paths.iter().map(|path| self.open_external(path));
+        let files = paths.iter().map(|path| self.open_external(path, family.comparator()));
         let files: Vec<External> = files.collect::<Result<_>>()?;
         if files.is_empty() {
             return Ok(());
@@ -119,7 +119,7 @@ impl DbCore {
         Ok(())
     }
 
-    fn open_external(&self, path: &Path) -> Result<External> {
+    fn open_external(&self, path: &Path, comparator: &Comparator) -> Result<External> {
         let file = self.vfs.open(path, OpenOptions::READ);
         let file = file.map_err(|error| Error::io("open", path, error))?;
         let refused = |reason: String| Error::IncompatibleDirectory { path: path.into(), reason };
@@ -138,9 +138,11 @@ impl DbCore {
             length: entry.length,
             tail_bytes: 0,
             global_seqno: SeqNo(0),
+            comparator: Some(comparator.clone()),
         };
         let table = Arc::new(Table::open(source, IoClass::Flush)?);
-        let (smallest, largest) = (entry.smallest.clone(), entry.largest.clone());
+        let smallest = comparator.key(&entry.smallest);
+        let largest = comparator.key(&entry.largest);
         Ok(External { path: path.into(), table, smallest, largest })
     }
 
@@ -303,13 +305,13 @@ fn holds(tree: &ColumnFamilyData, file: &External) -> bool {
     let view = tree.pin_super_version();
     let has_entry = |memtable: &Arc<MemTable>| {
         let mut iter = memtable.iter();
-        let sought = iter.seek(&key::seek_key(&file.smallest, SeqNo::MAX));
-        sought.is_err() || iter.valid() && *key::user_key(iter.key()) <= *file.largest
+        let sought = iter.seek(&key::seek_key(file.smallest.bytes(), SeqNo::MAX));
+        sought.is_err() || iter.valid() && *key::user_key(iter.key()) <= file.largest
     };
     let has_range = |memtable: &Arc<MemTable>| {
         let ranges = memtable.ranges();
         ranges.is_some_and(|ranges| {
-            ranges.iter().any(|range| range.touches(&file.smallest, &file.largest))
+            ranges.iter().any(|range| range.touches(file.smallest.bytes(), file.largest.bytes()))
         })
     };
     let mut memtables = std::iter::once(&view.active).chain(&view.sealed);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo, TableId, ValueKind};
+use sateen_control::{ColumnFamilyId, Comparator, FileId, IoClass, SeqNo, TableId, ValueKind};
 
 use crate::error::{Error, Result};
 use crate::files::CompactionFileWriter;
@@ -58,6 +58,7 @@ pub struct SstFileWriter {
     vfs: Arc<dyn Vfs>,
     file: CompactionFileWriter,
     builder: TableBuilder,
+    comparator: Comparator,
     internal: Vec<u8>,
     smallest: Option<Vec<u8>>,
     last: Vec<u8>,
@@ -88,6 +89,7 @@ impl SstFileWriter {
             restart_interval: family.restart_interval,
             filter_bits_per_key: 0,
             compression: Compression::Lz4,
+            comparator: family.comparator.clone(),
             ..TableBuilderOptions::new(TABLE, ColumnFamilyId(0))
         };
         let builder = TableBuilder::new(table)?;
@@ -101,7 +103,8 @@ impl SstFileWriter {
             class,
         )?;
         let (internal, last) = (Vec::new(), Vec::new());
-        Ok(SstFileWriter { path, vfs, file, builder, internal, smallest: None, last })
+        let comparator = family.comparator.clone();
+        Ok(SstFileWriter { path, vfs, file, builder, comparator, internal, smallest: None, last })
     }
 
     /// Adds a value.
@@ -137,7 +140,7 @@ impl SstFileWriter {
     fn add(&mut self, user_key: &[u8], kind: ValueKind, value: &[u8]) -> Result<()> {
         if self.smallest.is_none() {
             self.smallest = Some(user_key.to_vec());
-        } else if *user_key <= *self.last {
+        } else if self.comparator.compare(user_key, &self.last).is_le() {
             let (key, last) = (user_key.escape_ascii(), self.last.escape_ascii());
             let text = format!("keys must ascend: {key} comes after {last}");
             return Err(Error::InvalidArgument(text));
