@@ -35,7 +35,7 @@ use crate::files::{
     CompactionFile, DirectoryEntry, FileName, manifest_file_name, table_file_name, wal_file_name,
 };
 use crate::manifest::version_set::{Counters, FamilyState, Replay, VersionSet};
-use crate::manifest::{ManifestReader, foreign, read_current};
+use crate::manifest::{ManifestReader, foreign, foreign_reason, read_current};
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::read::InternalIterator;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
@@ -105,7 +105,7 @@ pub fn repair_with(
     let listing = vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
     // Before the lock: its file has no business in a directory that is no database.
     let refused = match foreign(vfs.as_ref(), &directory, &listing) {
-        Some(what) => Some(format!("it is {what}")),
+        Some(what) => Some(foreign_reason(what, &directory)),
         None if holds_tables_or_manifests(&listing) => None,
         None => Some("there is nothing of a database here".to_owned()),
     };

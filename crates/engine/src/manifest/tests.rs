@@ -395,7 +395,12 @@ fn databases_of_others_are_named() {
     vfs.replace(&Path::new(DIRECTORY).join("IDENTITY"), b"whoever");
     let error = read_current(&vfs, Path::new(DIRECTORY)).unwrap_err();
     assert!(matches!(error, Error::IncompatibleDirectory { .. }));
-    assert!(error.to_string().contains("a RocksDB database"), "{error}");
+    let import = format!("a RocksDB database; `sateen db import rocksdb {DIRECTORY} NEW");
+    assert!(error.to_string().contains(&import), "{error}");
+    let reason = |what| foreign_reason(what, Path::new("old"));
+    assert!(reason("a LevelDB database").contains("`sateen db import leveldb old NEW"));
+    assert!(reason("a LevelDB or RocksDB database").contains("import rocksdb|leveldb old NEW"));
+    assert_eq!(reason("a Pebble database"), "it is a Pebble database");
 }
 
 proptest! {

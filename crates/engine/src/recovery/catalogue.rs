@@ -13,7 +13,9 @@ use crate::db::{DEFAULT_COLUMN_FAMILY, regions_of};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::{FileName, manifest_file_name};
 use crate::manifest::version_set::{Counters, FamilyState, FindComparator, Replay, fresh_version};
-use crate::manifest::{ManifestReader, TEMPORARY_CURRENT, read_current, recognise_foreign};
+use crate::manifest::{
+    ManifestReader, TEMPORARY_CURRENT, foreign_reason, read_current, recognise_foreign,
+};
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::vfs::{IoClass, OpenOptions, Vfs};
 use crate::wal::frame::{FILE_HEADER_BYTES, FileKind};
@@ -107,7 +109,7 @@ fn refuse_other_than_new(
     }
     let foreign = recognise_foreign(listing, None);
     if let Some(what) = foreign.filter(|_| !has_unfinished_manifest(vfs, directory, listing)) {
-        return refused(format!("it is {what}"));
+        return refused(foreign_reason(what, directory));
     }
     if !options.create_if_missing {
         return Err(missing(directory));
