@@ -22,6 +22,27 @@ impl Progress {
         Progress::new(what, total, template)
     }
 
+    /// Keys done of about `total`.
+    pub(crate) fn keys(what: &'static str, total: Option<u64>) -> Progress {
+        let template = match total {
+            Some(_) => "{msg} {wide_bar} {human_pos}/{human_len} keys {prefix} {per_sec} {eta}",
+            None => "{spinner} {msg} {human_pos} keys {prefix} {per_sec} {elapsed}",
+        };
+        Progress::new(what, total, template)
+    }
+
+    /// So many keys are done, with so many bytes. The total was an estimate: it is at least these.
+    pub(crate) fn at_keys(&self, keys: u64, bytes: u64) {
+        if self.0.is_hidden() {
+            return;
+        }
+        if self.0.length().is_some_and(|total| total < keys) {
+            self.0.set_length(keys);
+        }
+        self.0.set_prefix(indicatif::BinaryBytes(bytes).to_string());
+        self.0.set_position(keys);
+    }
+
     /// Work of unknown length.
     pub(crate) fn spinner(what: &str) -> Progress {
         let progress = Progress::new(what, None, "{spinner} {msg} {elapsed}");
