@@ -88,6 +88,11 @@ fn iterators_end_with_prefixes() {
     run("prefix");
 }
 
+#[test]
+fn a_database_of_rocksdb_is_not_touched() {
+    run("foreign");
+}
+
 /// The examples print what they are to show.
 #[test]
 fn the_examples_run() {
