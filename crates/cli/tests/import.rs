@@ -272,6 +272,16 @@ fn what_cannot_be_imported_or_made_is_refused() {
     let (code, text) = said(&no_library);
     assert!(code == 2 && text.contains("librocksdb.so: there is no such file"), "{text}");
 
+    fs::write(peer.at("no-library.so"), "text").unwrap();
+    let broken = Command::new(env!("CARGO_BIN_EXE_sateen"))
+        .current_dir(peer.folder.path())
+        .args(["db", "import", "rocksdb", "families", "new", "--library", "no-library.so"])
+        .output()
+        .unwrap();
+    let (code, text) = said(&broken);
+    assert!(code == 1 && text.contains("no-library.so: cannot be loaded: "), "{text}");
+    assert!(text.contains("header") || text.contains("too short"), "the reason: {text}");
+
     // One that is open elsewhere: by a program with RocksDB itself.
     let mut open = peer.open_elsewhere();
     peer.refused("open", "new", &[], 1, &["open: another program has it open"]);

@@ -36,6 +36,9 @@ pub(crate) fn explain(error: &str) -> &'static str {
                 named: --source-options merge_operator=uint64add. With another, compact the \
                 database completely in the program that has it: that leaves values";
     }
+    if error.contains("unsupported format_version") {
+        return "\nA newer version wrote it: name a library that is no older";
+    }
     if error.contains("compression") && (error.contains("not") || error.contains("unsupported")) {
         return "\nThe library was built without that compression: name one that has it";
     }
@@ -55,6 +58,9 @@ mod tests {
         assert!(explain(compression).contains("built without"));
         let merge = "Invalid argument: `merge_operator` must be set";
         assert!(explain(merge).contains("--source-options"));
+        let newer =
+            "Corruption: Corrupt or unsupported format_version: 7 in file /db/MANIFEST-000005";
+        assert!(explain(newer).contains("newer version"));
         assert_eq!(explain("IO error: No such file or directory"), "");
         assert_eq!(explain("Corruption: block checksum mismatch"), "");
     }

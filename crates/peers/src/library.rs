@@ -4,6 +4,7 @@
 //! it when the process ends.
 #![expect(unsafe_code, reason = "dlopen and the C functions behind it")]
 
+use std::error::Error as _;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::{Path, PathBuf};
 
@@ -57,7 +58,9 @@ impl Library {
         // SAFETY: the library's initializers run; the caller named it to be run.
         let library = unsafe { unix::Library::open(Some(whole), RTLD_NOW | RTLD_LOCAL) };
         let library = library.map_err(|error| {
-            Error::Failed(format!("{}: cannot be loaded: {error}", path.display()))
+            // What the linker says, such as the name of another library, is in the source.
+            let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            Error::Failed(format!("{}: cannot be loaded: {why}", path.display()))
         })?;
         Ok(Library { library: std::mem::ManuallyDrop::new(library), path: path.to_owned() })
     }

@@ -254,7 +254,7 @@ impl<'a> Place<'a> {
         let reading = &self.api.reading;
         // SAFETY: as the caller promises; the text ends in a zero.
         unsafe {
-            // RocksDB writes a log of messages even if it only reads.
+            // Wherever a version writes messages although it only reads: not there.
             (reading.options_set_db_log_dir)(options.handle, self.scratch.as_ptr());
             (reading.options_set_max_open_files)(options.handle, OPEN_FILES);
         }
