@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 const REDRAWS_PER_SECOND: u8 = 8;
 
@@ -25,8 +25,8 @@ impl Progress {
     /// Keys done of about `total`.
     pub(crate) fn keys(what: &'static str, total: Option<u64>) -> Progress {
         let template = match total {
-            Some(_) => "{msg} {wide_bar} {human_pos}/{human_len} keys {prefix} {per_sec} {eta}",
-            None => "{spinner} {msg} {human_pos} keys {prefix} {per_sec} {elapsed}",
+            Some(_) => "{msg} {wide_bar} {human_pos}/{human_len} keys {prefix} {eta}",
+            None => "{spinner} {msg} {human_pos} keys {prefix} {elapsed}",
         };
         Progress::new(what, total, template)
     }
@@ -39,7 +39,9 @@ impl Progress {
         if self.0.length().is_some_and(|total| total < keys) {
             self.0.set_length(keys);
         }
-        self.0.set_prefix(indicatif::BinaryBytes(bytes).to_string());
+        let rate = bytes as f64 / self.0.elapsed().as_secs_f64().max(1e-3);
+        let (bytes, rate) = (BinaryBytes(bytes), BinaryBytes(rate as u64));
+        self.0.set_prefix(format!("{bytes} {rate}/s"));
         self.0.set_position(keys);
     }
 

@@ -245,6 +245,14 @@ fn what_is_missing_is_named() {
     peer.refused("own-merge", "new", &[], 1, &merge);
     let order = ["own.Backwards", "order of their bytes"];
     peer.refused("own-order", "new", &[], 1, &order);
+    let logs = peer.at("logs-elsewhere.logs");
+    fs::create_dir(&logs).unwrap();
+    let expected = peer.make("logs-elsewhere", 100);
+    fs::rename(&logs, peer.at("moved")).unwrap();
+    peer.refused("logs-elsewhere", "new", &[], 1, &["--source-options wal_dir=DIRECTORY"]);
+    let moved = ["--source-options", "wal_dir=moved"];
+    peer.import("logs-elsewhere", "from-moved", &moved);
+    assert_same(&contents(&peer.at("from-moved"), &["default"]), &expected);
     let wrong = ["--source-options", "no_such_option=1"];
     peer.refused("own-merge", "new", &wrong, 2, &["no_such_option"]);
 }

@@ -36,6 +36,9 @@ pub(crate) fn explain(error: &str) -> &'static str {
                 named: --source-options merge_operator=uint64add. With another, compact the \
                 database completely in the program that has it: that leaves values";
     }
+    if error.contains("wal_dir not found") {
+        return "\nIts logs are elsewhere: say where, with --source-options wal_dir=DIRECTORY";
+    }
     if error.contains("unsupported format_version") {
         return "\nA newer version wrote it: name a library that is no older";
     }
@@ -61,6 +64,7 @@ mod tests {
         let newer =
             "Corruption: Corrupt or unsupported format_version: 7 in file /db/MANIFEST-000005";
         assert!(explain(newer).contains("newer version"));
+        assert!(explain("Invalid argument: wal_dir not found: logs").contains("wal_dir="));
         assert_eq!(explain("IO error: No such file or directory"), "");
         assert_eq!(explain("Corruption: block checksum mismatch"), "");
     }
