@@ -243,6 +243,10 @@ fn what_is_missing_is_named() {
     peer.make("own-order", 0);
     let merge = ["merge operands", "--source-options merge_operator="];
     peer.refused("own-merge", "new", &[], 1, &merge);
+    // The error says that a complete compaction helps.
+    let expected = peer.make("own-merge-compacted", 0);
+    peer.import("own-merge-compacted", "compacted", &["--verify"]);
+    assert_same(&contents(&peer.at("compacted"), &["default"]), &expected);
     let order = ["own.Backwards", "order of their bytes"];
     peer.refused("own-order", "new", &[], 1, &order);
     let logs = peer.at("logs-elsewhere.logs");

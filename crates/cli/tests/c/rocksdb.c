@@ -168,7 +168,7 @@ int main(int argc, char** argv) {
     open_database(directory);
     fill(0, keys, 3);
     quiet = 1;
-  } else if (!strcmp(kind, "adds") || !strcmp(kind, "own-merge")) {
+  } else if (!strcmp(kind, "adds") || !strncmp(kind, "own-merge", 9)) {
     if (kind[0] == 'a') {
       rocksdb_options_set_uint64add_merge_operator(options);
     } else {
@@ -184,6 +184,12 @@ int main(int argc, char** argv) {
       put(0, "other", 5, "value", 5);
     }
     check("merge");
+    if (!strcmp(kind, "own-merge-compacted")) {
+      rocksdb_compactoptions_t* all = rocksdb_compactoptions_create();
+      rocksdb_compactoptions_set_bottommost_level_compaction(all, 2);
+      rocksdb_compact_range_cf_opt(db, families[0], all, NULL, 0, NULL, 0);
+      rocksdb_compactoptions_destroy(all);
+    }
     rocksdb_writeoptions_destroy(write);
   } else if (!strcmp(kind, "own-order")) {
     rocksdb_options_set_comparator(
