@@ -92,7 +92,7 @@ pub(crate) fn run(import: &Import, json: bool, output: &mut dyn Write) -> Result
         settings: import.settings.clone(),
     };
     // What is wrong with them is to be known before anything is read.
-    store::options(&place)?;
+    workplace::check_logs(store::options(&place)?.wal_dir.as_deref())?;
     let lock = SourceLock::take(&import.from, import.peer.name())?;
     let source = open(import, &workplace)?;
     let work = Work { import, source: source.as_ref(), interrupted };

@@ -271,6 +271,12 @@ fn what_cannot_be_imported_or_made_is_refused() {
     peer.refused("families", "new", &["--set", "nonsense=1"], 2, &["nonsense"]);
     let small = ["--set", "value_bytes_max=1MiB"];
     peer.refused("families", "new", &small, 1, &["default", "3000000 bytes", "value_bytes_max"]);
+    // Logs of another database are safe from a new one.
+    fs::create_dir(peer.at("logs")).unwrap();
+    fs::write(peer.at("logs/000007.wal"), "a log").unwrap();
+    let logs = ["--set", "wal_dir=logs"];
+    peer.refused("families", "new", &logs, 1, &["logs/000007.wal is a log of another database"]);
+    assert_eq!(fs::read(peer.at("logs/000007.wal")).unwrap(), b"a log");
     fs::create_dir(peer.at("full")).unwrap();
     fs::write(peer.at("full/a-file"), "").unwrap();
     peer.refused("families", "full", &[], 1, &["full: is not empty"]);

@@ -105,6 +105,22 @@ fn is_mount_point(directory: &Path, metadata: &fs::Metadata) -> bool {
     above.is_ok_and(|above| above.dev() != metadata.dev() || above.ino() == metadata.ino())
 }
 
+/// Refuses a directory for logs that has some: a database that is made takes them for left over,
+/// and removes them.
+pub(super) fn check_logs(directory: Option<&Path>) -> Result<()> {
+    let entries = directory.map(fs::read_dir).into_iter().flatten();
+    let mut names = entries.flatten().flatten().map(|entry| entry.file_name());
+    match names.find(|name| name.to_string_lossy().ends_with(".wal")) {
+        None => Ok(()),
+        Some(name) => {
+            let place = directory.unwrap_or(Path::new("")).join(name);
+            let text = "is a log of another database, or of an import that did not end: name a \
+                        wal_dir of its own";
+            Err(Failure::failed(format!("{} {text}", place.display())))
+        }
+    }
+}
+
 /// Keeps writers out of a database of RocksDB or LevelDB while it is read. Theirs is a lock of
 /// `fcntl` on the file LOCK; readers of RocksDB do not ask for it.
 #[derive(Debug)]
