@@ -106,7 +106,7 @@ pub fn status(error: &Error) -> String {
         Error::WouldStall { .. } | Error::ManualCompactionPaused => "Result incomplete",
         Error::TimedOut(_) => "Operation timed out",
         Error::ReadOnly(_) | Error::NoMergeOperator(_) => "Not implemented",
-        Error::NoSavePoint => "NotFound",
+        Error::NoSavePoint | Error::NotInLog(_) => "NotFound",
         Error::Closed => "Shutdown in progress",
         Error::Background { cause, .. } => return status(cause),
         _ => "Invalid argument",

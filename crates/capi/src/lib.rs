@@ -27,6 +27,7 @@ pub mod families;
 pub mod ingest;
 pub mod iter;
 pub mod live_files;
+pub mod log;
 pub mod mapped;
 pub mod memory;
 pub mod merge;

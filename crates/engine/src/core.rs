@@ -32,6 +32,7 @@ use crate::snapshot::{Snapshot, SnapshotList};
 use crate::sync::lock;
 use crate::table::TableIterOptions;
 use crate::vfs::{MeteredVfs, Vfs, VfsLock};
+use crate::wal::KeptLogs;
 use crate::write::admission::Writer;
 use crate::write::{CommitPipeline, Logging, Payload};
 
@@ -60,6 +61,8 @@ pub(crate) struct DbCore {
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blocks: Arc<BlockCache>,
     pub(crate) reclaimer: Reclaimer,
+    /// Logs that only readers of the log need.
+    pub(crate) kept_logs: KeptLogs,
     pub(crate) driver: Driver,
     pub(crate) pool: Pool,
     pub(crate) health: HealthState,

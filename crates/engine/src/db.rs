@@ -238,6 +238,7 @@ impl Db {
             (VersionEdit { column_family: tree.id(), drop: true, ..VersionEdit::default() }, 0)
         };
         let edits = family.data.trees().map(drop).collect();
+        core.sync_kept_logs()?;
         let last_seqno = core.pipeline.visible_seqno();
         // First the record of it, then no more writes: should it fail, nothing that was written
         // meanwhile is missing. What is written between the two came before the drop.

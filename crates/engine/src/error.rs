@@ -106,6 +106,9 @@ pub enum Error {
     /// Operands cannot be merged in the column family of that name: its options have no operator.
     #[error("the column family {0} has no merge operator")]
     NoMergeOperator(String),
+    /// The log has no writes of a sequence number: they are not written yet, or not kept.
+    #[error("{0}")]
+    NotInLog(String),
     /// A batch has no save point to go back to.
     #[error("the batch has no save point")]
     NoSavePoint,

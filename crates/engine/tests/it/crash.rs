@@ -11,6 +11,7 @@ use crate::common::{
     Contents, Random, appended, appending, as_vfs, assert_sound, decided, deciding, is_decided,
     read_all, small, tiny,
 };
+use crate::updates::Replica;
 
 const MARK: &[u8] = b"~commit";
 const OTHER: &str = "other";
@@ -185,6 +186,9 @@ impl Run {
         assert_same(&settled(&family), &expected[0], what);
         assert_same(&settled(&other), &expected[1], what);
         assert_sound(&db);
+        if self.options.wal_ttl_seconds > 0 {
+            self.examine_log(&db, commits, what);
+        }
         for i in 0..10 {
             db.put(format!("after{i}"), "crash").unwrap();
         }
@@ -194,6 +198,31 @@ impl Run {
             assert!(db.get(format!("after{i}")).unwrap().is_some(), "{what}: lost after reopening");
         }
         assert_sound(&db);
+    }
+}
+
+impl Run {
+    /// The log has what survived from the first write on, and nothing else.
+    fn examine_log(&self, db: &Db, commits: usize, what: &str) {
+        let mut updates = db.updates_since(0).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let mut replica = Replica::new(&self.options, &[OTHER]);
+        let mut batches = 0;
+        while updates.valid() {
+            replica.take(&updates);
+            batches += 1;
+            updates.next();
+        }
+        updates.status().unwrap_or_else(|error| panic!("{what}: {error}"));
+        // What the database writes again by itself comes as a batch, too.
+        let again = self.options.column_family.memtable_hot_part > 0.0;
+        assert!(batches == commits || again && batches > commits, "{what}: {batches} batches");
+        let settled = |contents: Contents| -> Contents {
+            let decide =
+                |(key, value): (Vec<u8>, Vec<u8>)| Some((key.clone(), decided(&key, &value)?));
+            contents.into_iter().filter_map(decide).collect()
+        };
+        assert_same(&settled(replica.contents("default")), &self.states[commits][0], what);
+        assert_same(&settled(replica.contents(OTHER)), &self.states[commits][1], what);
     }
 }
 
@@ -344,6 +373,19 @@ fn compaction_filters() {
     for (seed, mut options) in [(20, tiny()), (21, small("triad-silk", 4 << 10))] {
         options.column_family.compaction_filter = Some(deciding());
         options.column_family.ttl = Some(std::time::Duration::from_secs(3600));
+        crash(seed, &options);
+    }
+}
+
+/// Logs that are kept for readers have what survived, whatever else became of it.
+#[test]
+fn kept_logs() {
+    for (seed, mut options) in [(30, tiny()), (32, small("triad", 4 << 10))] {
+        options.wal_ttl_seconds = 1_000_000;
+        if seed == 30 {
+            options.column_family.memtable_bytes = 1 << 10;
+            options.manifest_bytes_max = 1;
+        }
         crash(seed, &options);
     }
 }
