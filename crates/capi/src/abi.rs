@@ -105,7 +105,8 @@ pub fn status(error: &Error) -> String {
         }
         Error::WouldStall { .. } | Error::ManualCompactionPaused => "Result incomplete",
         Error::TimedOut(_) => "Operation timed out",
-        Error::ReadOnly(_) | Error::NoMergeOperator(_) => "Not implemented",
+        Error::ReadOnly(_) | Error::NoMergeOperator(_) | Error::NotSecondary => "Not implemented",
+        Error::Behind { .. } => "Operation failed. Try again.",
         Error::NoSavePoint | Error::NotInLog(_) => "NotFound",
         Error::Closed => "Shutdown in progress",
         Error::Background { cause, .. } => return status(cause),

@@ -35,6 +35,7 @@ pub mod option_names;
 pub mod options;
 pub mod prefix;
 pub mod reads;
+pub mod secondary;
 mod settings;
 pub mod statistics;
 mod stubs;

@@ -28,6 +28,7 @@ use crate::options::{
 use crate::read::block_cache::BlockCache;
 use crate::read::super_version::Lookup;
 use crate::read::table_cache::TableCache;
+use crate::secondary::Secondary;
 use crate::snapshot::{Snapshot, SnapshotList};
 use crate::sync::lock;
 use crate::table::TableIterOptions;
@@ -49,6 +50,8 @@ pub(crate) struct DbCore {
     pub(crate) vfs: Arc<MeteredVfs>,
     pub(crate) options: ArcSwap<Options>,
     pub(crate) read_only: bool,
+    /// What it follows another database with, if it does.
+    pub(crate) secondary: Option<Secondary>,
     pub(crate) pipeline: CommitPipeline,
     pub(crate) versions: VersionSet,
     pub(crate) families: ArcSwap<Families>,

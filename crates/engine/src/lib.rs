@@ -26,6 +26,7 @@ mod prefix;
 mod read;
 mod recovery;
 mod repair;
+mod secondary;
 mod snapshot;
 mod sync;
 mod table;

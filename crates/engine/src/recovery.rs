@@ -32,6 +32,7 @@ use crate::metrics::EngineMetrics;
 use crate::options::{ColumnFamilyOptions, Options, WalMode, WalRecovery, control};
 use crate::read::block_cache::BlockCache;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
+use crate::secondary::Secondary;
 use crate::snapshot::SnapshotList;
 use crate::timeline::Recorder;
 use crate::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock};
@@ -44,6 +45,9 @@ use catalogue::{Catalogue, look_first, missing, new_catalogue, no_catalogue, rea
 mod catalogue;
 mod families;
 mod kept;
+mod secondary;
+
+pub(crate) use secondary::open_secondary;
 
 const LOCK_FILE: &str = "LOCK";
 /// Bytes of a step of a flush during recovery: nobody waits behind it.
@@ -64,10 +68,7 @@ pub(crate) fn open(
     options: Options,
     family_options: &[(&str, ColumnFamilyOptions)],
 ) -> Result<Arc<DbCore>> {
-    options.validate()?;
-    for (_, options) in family_options {
-        options.validate()?;
-    }
+    prepare_options(&options, family_options)?;
     let vfs = Arc::new(MeteredVfs::new(vfs));
     prepare_directory(vfs.as_ref(), directory, &options)?;
     look_first(vfs.as_ref(), directory, &options)?;
@@ -137,6 +138,14 @@ pub(crate) fn open_read_only(
     opening.finish(None)
 }
 
+fn prepare_options(
+    options: &Options,
+    family_options: &[(&str, ColumnFamilyOptions)],
+) -> Result<()> {
+    options.validate()?;
+    family_options.iter().try_for_each(|(_, options)| options.validate())
+}
+
 fn prepare_directory(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<()> {
     let exists = vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))?;
     if !exists {
@@ -199,6 +208,7 @@ struct Opening {
     /// The logs that were there, and manifests and tables that nothing names.
     logs: Vec<LogNumber>,
     orphans: Vec<PathBuf>,
+    secondary: Option<Secondary>,
 }
 
 impl Opening {
@@ -268,6 +278,7 @@ impl Opening {
             replayed_to: None,
             logs: Vec::new(),
             orphans: Vec::new(),
+            secondary: None,
         })
     }
 
@@ -493,6 +504,7 @@ impl Opening {
             directory: self.directory,
             vfs: self.vfs,
             read_only: self.read_only,
+            secondary: self.secondary,
             pipeline,
             versions: self.versions,
             families: ArcSwap::from_pointee(families),

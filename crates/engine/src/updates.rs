@@ -108,6 +108,9 @@ impl Db {
 impl Updates {
     fn new(core: &Arc<DbCore>, seqno: SeqNo, from_oldest: bool) -> Result<Updates> {
         core.check_open()?;
+        if core.secondary.is_some() {
+            return Err(Error::ReadOnly("reading the log in a secondary"));
+        }
         if core.options.load().wal == WalMode::Off {
             let text = "the database has no log to read: wal=off".into();
             return Err(Error::InvalidArgument(text));

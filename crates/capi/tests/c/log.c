@@ -1,4 +1,4 @@
-/* Reading the log, from C. */
+/* Reading the log, and following a database, from C. */
 #include "rocksdb/c.h"
 
 #include <stdio.h>
@@ -79,6 +79,89 @@ static void options_of_the_log(void) {
     rocksdb_wal_readoptions_set_verify_checksums(read, 0);
     CHECK(rocksdb_wal_readoptions_get_verify_checksums(read) == 0);
     rocksdb_wal_readoptions_destroy(read);
+}
+
+static rocksdb_t* follow(const char* path) {
+    rocksdb_options_t* options = rocksdb_options_create();
+    rocksdb_t* secondary = rocksdb_open_as_secondary(options, path, "/unused", &err);
+    rocksdb_options_destroy(options);
+    return secondary;
+}
+
+/* A database that follows another one. */
+static void secondary(const char* path) {
+    CHECK(follow("/there/is/none") == NULL);
+    take_error("");
+    rocksdb_options_t* options = rocksdb_options_create();
+    rocksdb_options_set_create_if_missing(options, 1);
+    rocksdb_t* db = rocksdb_open(options, path, &err);
+    CHECK(db != NULL && err == NULL);
+    rocksdb_column_family_handle_t* family =
+        rocksdb_create_column_family(db, options, "other", &err);
+    CHECK(err == NULL);
+    rocksdb_writeoptions_t* wo = rocksdb_writeoptions_create();
+    rocksdb_readoptions_t* ro = rocksdb_readoptions_create();
+    put(db, "a", "1");
+    rocksdb_put_cf(db, wo, family, "a", 1, "other", 5, &err);
+    CHECK(err == NULL);
+
+    rocksdb_t* one = follow(path);
+    CHECK(one != NULL && err == NULL && has(one, "a", "1"));
+    const char* names[] = {"default", "other"};
+    const rocksdb_options_t* of_families[] = {options, options};
+    rocksdb_column_family_handle_t* handles[2] = {NULL, NULL};
+    rocksdb_t* two = rocksdb_open_as_secondary_column_families(options, path, NULL, 2, names,
+                                                               of_families, handles, &err);
+    CHECK(two != NULL && err == NULL && handles[0] != NULL && handles[1] != NULL);
+
+    put(db, "a", "2");
+    flush(db);
+    put(db, "b", "3");
+    rocksdb_delete_cf(db, wo, family, "a", 1, &err);
+    CHECK(err == NULL && has(one, "a", "1"));
+    rocksdb_try_catch_up_with_primary(one, &err);
+    CHECK(err == NULL && has(one, "a", "2") && has(one, "b", "3"));
+    size_t length = 0;
+    char* found = rocksdb_get_cf(two, ro, handles[1], "a", 1, &length, &err);
+    CHECK(err == NULL && found != NULL && length == 5);
+    rocksdb_free(found);
+    rocksdb_try_catch_up_with_primary(two, &err);
+    CHECK(err == NULL && has(two, "a", "2"));
+    CHECK(rocksdb_get_cf(two, ro, handles[1], "a", 1, &length, &err) == NULL && err == NULL);
+
+    rocksdb_put(one, wo, "c", 1, "4", 1, &err);
+    take_error("Not implemented: ");
+    CHECK(rocksdb_get_updates_since(one, 1, NULL, &err) == NULL);
+    take_error("Not implemented: ");
+    rocksdb_try_catch_up_with_primary(db, &err);
+    take_error("Not implemented: ");
+    rocksdb_try_catch_up_with_primary(NULL, &err);
+    take_error("Invalid argument: ");
+    const char* missing[] = {"none"};
+    CHECK(rocksdb_open_as_secondary_column_families(options, path, NULL, 1, missing, of_families,
+                                                    handles, &err) == NULL);
+    take_error("Invalid argument: ");
+
+    /* The primary goes and comes back. */
+    rocksdb_column_family_handle_destroy(family);
+    rocksdb_close(db);
+    const rocksdb_options_t* again[] = {options, options};
+    rocksdb_column_family_handle_t* reopened[2];
+    db = rocksdb_open_column_families(options, path, 2, names, again, reopened, &err);
+    CHECK(db != NULL && err == NULL);
+    put(db, "d", "5");
+    rocksdb_try_catch_up_with_primary(one, &err);
+    CHECK(err == NULL && has(one, "d", "5"));
+    for (int i = 0; i < 2; i++) {
+        rocksdb_column_family_handle_destroy(reopened[i]);
+        rocksdb_column_family_handle_destroy(handles[i]);
+    }
+    rocksdb_close(one);
+    rocksdb_close(two);
+    rocksdb_close(db);
+    rocksdb_readoptions_destroy(ro);
+    rocksdb_writeoptions_destroy(wo);
+    rocksdb_options_destroy(options);
 }
 
 int main(int count, char** arguments) {
@@ -177,6 +260,8 @@ int main(int count, char** arguments) {
     rocksdb_close(db);
     rocksdb_writeoptions_destroy(wo);
     rocksdb_options_destroy(options);
+    snprintf(other, sizeof other, "%s/followed", arguments[1]);
+    secondary(other);
     printf("all is well\n");
     return 0;
 }

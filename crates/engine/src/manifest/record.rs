@@ -160,6 +160,11 @@ impl ManifestReader {
         Ok(None)
     }
 
+    /// Goes on behind what was read, to the end of the manifest as it is now.
+    pub(crate) fn grow(&mut self) -> Result<()> {
+        self.records.grow()
+    }
+
     /// True if the record that was read last is part of the snapshot.
     pub(crate) fn in_snapshot(&self) -> bool {
         self.phase == Phase::Snapshot

@@ -13,6 +13,7 @@
 
 mod chain;
 pub(crate) mod coding;
+mod follow;
 pub(crate) mod frame;
 mod kept;
 pub(crate) mod reader;
@@ -30,6 +31,7 @@ use sateen_control::{LogNumber, SeqNo};
 #[cfg(test)]
 pub(crate) use chain::ChainEnd;
 pub(crate) use chain::WalChain;
+pub(crate) use follow::{Followed, LogFollower};
 pub(crate) use kept::{KeepLimits, Kept, KeptLog, KeptLogs, ReadableLog};
 pub(crate) use reader::{Tail, WalReader};
 pub(crate) use sync::WalSync;

@@ -217,6 +217,14 @@ impl RecordReader {
         self.file_bytes = end;
     }
 
+    /// Goes on behind the last record that was read, to the end of the file as it is now.
+    pub(crate) fn grow(&mut self) -> Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let end = file.len().map_err(|e| Error::io("read the length of", &self.path, e))?;
+        self.go_on(end);
+        Ok(())
+    }
+
     /// How the file ended, once [`RecordReader::next`] returned `None`.
     pub(crate) fn tail(&self) -> Option<Tail> {
         self.tail
@@ -476,6 +484,11 @@ impl WalReader {
     /// Goes on behind the last group that was read, as if the log ended at `end`.
     pub(crate) fn go_on(&mut self, end: u64) {
         self.records.go_on(end);
+    }
+
+    /// Goes on behind the last group that was read, to the end of the log as it is now.
+    pub(super) fn grow(&mut self) -> Result<()> {
+        self.records.grow()
     }
 
     /// Where the log before this one ended; `None` if this one has no record.

@@ -165,6 +165,11 @@ impl CommitPipeline {
         self.publisher.visible()
     }
 
+    /// Readers see up to `visible` from now on: what another database wrote.
+    pub(crate) fn show(&self, visible: SeqNo) {
+        self.publisher.show(visible);
+    }
+
     /// How many groups of writes were committed together.
     pub(crate) fn groups(&self) -> u64 {
         self.groups.load(Ordering::Relaxed)

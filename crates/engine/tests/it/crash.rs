@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sateen::vfs::{CrashChoice, MemVfs, Recording};
-use sateen::{Db, Options, ReadOptions, WalMode, WriteBatch, WriteOptions};
+use sateen::{Db, Error, Options, ReadOptions, WalMode, WriteBatch, WriteOptions};
 
 use crate::common::{
     Contents, Random, appended, appending, as_vfs, assert_sound, decided, deciding, is_decided,
@@ -158,6 +158,9 @@ impl Run {
     /// Opens what the crash left and holds it against what was promised.
     fn examine(&self, image: &MemVfs, at: usize, what: &str) {
         let (floor, ceiling) = self.bounds(at);
+        if self.options.wal_ttl_seconds > 0 {
+            self.examine_beside(image, ceiling, what);
+        }
         let db = Db::open_with(as_vfs(image), "/db", self.options.clone(), &[])
             .unwrap_or_else(|error| panic!("{what}: cannot be opened: {error}"));
         let Some(other) = db.column_family(OTHER) else {
@@ -202,6 +205,32 @@ impl Run {
 }
 
 impl Run {
+    /// A secondary of a primary that is not there any more shows some state that there was, or says
+    /// that it cannot.
+    fn examine_beside(&self, image: &MemVfs, ceiling: usize, what: &str) {
+        let opened = Db::open_secondary_with(as_vfs(image), "/db", self.options.clone(), &[]);
+        let db = match opened {
+            Ok(db) => db,
+            Err(error) => {
+                // A primary that was just made, or before its recovery.
+                assert!(!matches!(error, Error::Io { .. }), "{what}: {error}");
+                return;
+            }
+        };
+        let mark = db.get(MARK).unwrap();
+        let commits = mark.map_or(0, |text| String::from_utf8(text).unwrap().parse().unwrap());
+        assert!(commits <= ceiling, "{what}: {commits} commits beside, begun {ceiling}");
+        let latest = ReadOptions::default();
+        for (at, name) in ["default", OTHER].into_iter().enumerate() {
+            let family = db.column_family(name).unwrap();
+            let found = read_all(&db, &family, &latest).into_iter();
+            let decide =
+                |(key, value): (Vec<u8>, Vec<u8>)| Some((key.clone(), decided(&key, &value)?));
+            let found = found.filter_map(decide).collect();
+            assert_same(&found, &self.states[commits][at], &format!("{what}, beside"));
+        }
+    }
+
     /// The log has what survived from the first write on, and nothing else.
     fn examine_log(&self, db: &Db, commits: usize, what: &str) {
         let mut updates = db.updates_since(0).unwrap_or_else(|error| panic!("{what}: {error}"));

@@ -23,6 +23,7 @@ mod regions;
 mod repair;
 mod replay;
 mod resume;
+mod secondary;
 mod space;
 mod tables;
 mod ttl;

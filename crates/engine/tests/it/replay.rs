@@ -11,16 +11,24 @@ use crate::common::{Contents, Random, as_vfs, assert_sound, read_all, small, tin
 use crate::updates::{OTHER, Replica, keeping, open, settle};
 
 /// What the first column family and the other are after each write.
-struct Writer {
+pub(crate) struct Writer {
     db: Option<Db>,
     options: Options,
-    vfs: MemVfs,
-    random: Random,
-    states: BTreeMap<u64, [Contents; 2]>,
+    pub(crate) vfs: MemVfs,
+    pub(crate) random: Random,
+    pub(crate) states: BTreeMap<u64, [Contents; 2]>,
 }
 
 impl Writer {
-    fn db(&self) -> &Db {
+    pub(crate) fn new(seed: u64, options: Options) -> Writer {
+        let vfs = MemVfs::new();
+        let db = open(&vfs, &options);
+        db.create_column_family(OTHER, options.column_family.clone()).unwrap();
+        let states = BTreeMap::from([(0, Default::default())]);
+        Writer { db: Some(db), options, vfs, random: Random::new(seed), states }
+    }
+
+    pub(crate) fn db(&self) -> &Db {
         self.db.as_ref().unwrap()
     }
 
@@ -32,7 +40,7 @@ impl Writer {
         })
     }
 
-    fn write(&mut self) {
+    pub(crate) fn write(&mut self) {
         let db = self.db.clone().unwrap();
         let families = ["default", OTHER].map(|name| db.column_family(name).unwrap());
         let random = &mut self.random;
@@ -58,7 +66,7 @@ impl Writer {
         self.states.insert(db.latest_sequence_number(), self.contents());
     }
 
-    fn upkeep(&mut self) {
+    pub(crate) fn upkeep(&mut self) {
         let db = self.db.clone().unwrap();
         match self.random.below(12) {
             0 => db.flush_all().unwrap(),
@@ -91,7 +99,7 @@ impl Writer {
         }
     }
 
-    fn reopen(&mut self) {
+    pub(crate) fn reopen(&mut self) {
         if let Some(db) = self.db.take() {
             db.close().unwrap();
         }
@@ -105,12 +113,7 @@ impl Writer {
 /// after each batch.
 fn differential(seed: u64, options: Options, rounds: usize) {
     println!("seed {seed}");
-    let vfs = MemVfs::new();
-    let db = open(&vfs, &options);
-    db.create_column_family(OTHER, options.column_family.clone()).unwrap();
-    let states = BTreeMap::from([(0, Default::default())]);
-    let random = Random::new(seed);
-    let mut writer = Writer { db: Some(db), options: options.clone(), vfs, random, states };
+    let mut writer = Writer::new(seed, options.clone());
     let mut replica = Replica::new(&options, &[OTHER]);
     let mut updates: Option<Updates> = None;
     let mut batches = 0;

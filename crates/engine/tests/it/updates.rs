@@ -12,7 +12,7 @@ use sateen::{
     WriteOptions,
 };
 
-use crate::common::{Contents, appending, as_vfs, read_all, tiny};
+use crate::common::{Contents, Random, appending, as_vfs, read_all, tiny};
 
 pub(crate) const OTHER: &str = "other";
 
@@ -365,6 +365,55 @@ fn damage_is_told() {
     let mut updates = db.updates_since(1).unwrap();
     updates.next();
     assert!(updates.status().unwrap_err().is_corruption());
+}
+
+/// What a power loss leaves in tables it leaves in the logs, too, and the way to them: also where one
+/// column family alone would not need it.
+#[test]
+fn kept_logs_have_what_tables_have_after_a_power_loss() {
+    for seed in 0..2 {
+        let vfs = MemVfs::new();
+        let options = keeping(tiny());
+        let recording = vfs.record();
+        let db = open(&vfs, &options);
+        let mut random = Random::new(seed);
+        for number in 0..40_u64 {
+            db.merge(format!("key{}", random.below(9)), number.to_string()).unwrap();
+            db.put(format!("mark{number}"), vec![7; random.below(200) as usize]).unwrap();
+            match random.below(5) {
+                0 => db.flush().unwrap(),
+                1 => settle(&db),
+                _ => {}
+            }
+        }
+        let mut images = 0;
+        for at in 0..=recording.len() {
+            for choice in recording.choices_at(at, 2) {
+                let image = recording.image_at(at, choice);
+                // Twice: what a recovery left is recovered from, too.
+                for _ in 0..2 {
+                    let Ok(db) = Db::open_with(as_vfs(&image), "/db", options.clone(), &[]) else {
+                        panic!("seed {seed}, operation {at}, {choice:?}: cannot be opened");
+                    };
+                    let mut replica = Replica::new(&options, &[]);
+                    let mut updates = db.updates_since(0).unwrap();
+                    while updates.valid() {
+                        assert_eq!(updates.sequence_number(), replica.next);
+                        replica.take(&updates);
+                        updates.next();
+                    }
+                    updates.status().unwrap();
+                    let family = db.default_column_family();
+                    let stored = read_all(&db, &family, &ReadOptions::default());
+                    let replayed = replica.contents("default");
+                    assert!(replayed == stored, "seed {seed}, operation {at}, {choice:?}");
+                    assert_eq!(replica.next, db.latest_sequence_number() + 1);
+                }
+                images += 1;
+            }
+        }
+        println!("seed {seed}: {images} images");
+    }
 }
 
 /// A read-only database shows what was there when it was opened.
