@@ -1,11 +1,11 @@
 //! A database that follows one that somebody else has open for writing: it reads that one's
 //! manifest and logs, at open and when it is told to catch up, and changes nothing.
 //!
-//! What must stay true: what readers see is a prefix of the primary's commits, in all column families
-//! the same, or an error; it changes at one moment for all, when catching up has all that it needs.
-//! Each round reads the manifest first and the logs behind it, and it is the last one if the manifest
-//! has nothing new after that: so no log that was needed had gone, and nothing that the manifest
-//! alone knows is missing among what the logs have.
+//! What must stay true: what readers see is a prefix of the primary's commits, in all column
+//! families the same, or an error; it changes at one moment for all, when catching up has all that
+//! it needs. Each round reads the manifest first and the logs behind it, and it is the last one if
+//! the manifest has nothing new after that: so no log that was needed had gone, and nothing that
+//! the manifest alone knows is missing among what the logs have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ use crate::vfs::Vfs;
 use crate::wal::{Followed, LogFollower};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// So many times it is looked at a primary that does not hold still.
 const ROUNDS_MAX: u32 = 200;

@@ -20,6 +20,9 @@ use crate::ttl;
 use crate::wal::{Kept, ReadableLog, WalPosition, WalReader};
 use crate::write::batch::{WriteBatch, encode_entry};
 
+#[cfg(test)]
+mod tests;
+
 /// The batches of a database from some sequence number on: see [`Db::updates_since`].
 ///
 /// It keeps the logs that it has not read yet from being removed: drop it when it is not needed.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use sateen_control::SeqNo;
 
 use crate::db::Db;
+use crate::ingest::{IngestOptions, SstFileWriter};
 use crate::options::Options;
+use crate::sync::lock;
 use crate::vfs::{Fault, FaultRule, FaultVfs, IoClass, MemVfs, OpenOptions, Vfs, VfsOperation};
 use crate::wal::WalReader;
 use crate::wal::frame::{
@@ -15,7 +17,7 @@ use crate::wal::frame::{
 use crate::write::batch::WriteBatch;
 
 /// Appends a commit group to the log in use, behind the back of its writer.
-fn append(vfs: &MemVfs, db: &Db, batch: &WriteBatch) {
+pub(crate) fn append(vfs: &MemVfs, db: &Db, batch: &WriteBatch) {
     let (number, _) = db.core().pipeline.live_logs().pop().unwrap();
     let path = crate::wal::file_path(Path::new("/db"), number);
     let db_uid = db.core().versions.db_uid();
@@ -66,4 +68,32 @@ fn a_failed_write_that_was_seen_is_taken_back() {
     assert_eq!(secondary.get("b").unwrap().unwrap(), b"3");
     assert_eq!(SeqNo(secondary.latest_sequence_number()), SeqNo(2));
     assert!(!secondary.try_catch_up_with_primary().unwrap());
+}
+
+/// What the primary does between the look at its manifest and that at its logs is not missed.
+#[test]
+fn a_manifest_that_goes_on_is_looked_at_again() {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    let options = Options { background_threads: 0, ..Options::default() };
+    let db = Db::open_with(vfs.clone(), "/db", options.clone(), &[]).unwrap();
+    db.put("a", "1").unwrap();
+    let secondary = Db::open_secondary_with(vfs.clone(), "/db", options.clone(), &[]).unwrap();
+    let core = secondary.core();
+    let mut file = SstFileWriter::create_with(vfs, "/file", &options).unwrap();
+    file.put("a", "file").unwrap();
+    file.finish().unwrap();
+    {
+        let mut following = lock(&core.secondary.as_ref().unwrap().following);
+        assert!(!following.manifest.advance().unwrap());
+        let family = db.default_column_family();
+        db.ingest(&family, &["/file"], &IngestOptions::default()).unwrap();
+        db.put("b", "later than the file").unwrap();
+        assert!(!following.round(core).unwrap(), "the log has what is newer than the file");
+        assert!(following.round(core).unwrap());
+    }
+    assert_eq!(secondary.get("a").unwrap().unwrap(), b"1", "nothing is seen before all is there");
+    assert_eq!(secondary.get("b").unwrap(), None);
+    assert!(secondary.try_catch_up_with_primary().unwrap());
+    assert_eq!(secondary.get("a").unwrap().unwrap(), b"file");
+    assert!(secondary.get("b").unwrap().is_some());
 }

@@ -559,6 +559,13 @@ impl Stage {
         SeqNo(self.next_seqno - 1)
     }
 
+    /// Writes a group to the log that nobody sees, as it is before it is applied.
+    #[cfg(test)]
+    pub(crate) fn append_unseen(&mut self, batch: &WriteBatch) {
+        let wal = self.wal.as_mut().expect("there is a log");
+        wal.append(SeqNo(self.next_seqno), batch.count(), [batch.data()]).expect("it is alive");
+    }
+
     /// The number of the log in use.
     pub(crate) fn wal_number(&self) -> LogNumber {
         self.wal_number

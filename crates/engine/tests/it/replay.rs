@@ -1,5 +1,5 @@
-//! A second database that is written to as the log of the first one says is the first one, after each
-//! batch, whatever else happens to that.
+//! A second database that is written to as the log of the first one says is the first one, after
+//! each batch, whatever else happens to that.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
