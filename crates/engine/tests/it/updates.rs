@@ -428,7 +428,9 @@ fn a_power_loss_after_the_recovery_of_a_killed_process() {
     let db = Db::open_with(Arc::new(faulty.clone()), "/db", options.clone(), &[]).unwrap();
     db.put("a", "1").unwrap();
     db.put("b", "2").unwrap();
-    faulty.add(FaultRule::new(Fault::Io).class(IoClass::Wal).on(VfsOperation::Sync));
+    // A database that failed syncs nothing when it is closed, as if its process had been killed.
+    faulty.add(FaultRule::new(Fault::Io).class(IoClass::Wal).on(VfsOperation::Write));
+    db.put("c", "3").unwrap_err();
     db.close().unwrap_err();
     drop(db);
     let db = open(&vfs, &options);
