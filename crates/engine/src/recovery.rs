@@ -73,9 +73,7 @@ pub(crate) fn open(
     prepare_directory(vfs.as_ref(), directory, &options)?;
     look_first(vfs.as_ref(), directory, &options)?;
     let lock = take_lock(vfs.as_ref(), directory)?;
-    let comparators = |name: &str, recorded: &str| {
-        families::comparator_of(&options.column_family, family_options, name, recorded)
-    };
+    let comparators = families::comparators(&options, family_options);
     let existing = read_catalogue(vfs.as_ref(), directory, &comparators)?;
     let fresh = existing.is_none();
     let catalogue = match existing {
@@ -125,9 +123,7 @@ pub(crate) fn open_read_only(
         options.validate()?;
     }
     let vfs = Arc::new(MeteredVfs::new(vfs));
-    let comparators = |name: &str, recorded: &str| {
-        families::comparator_of(&options.column_family, family_options, name, recorded)
-    };
+    let comparators = families::comparators(&options, family_options);
     let Some(catalogue) = read_catalogue(vfs.as_ref(), directory, &comparators)? else {
         return Err(no_catalogue(vfs.as_ref(), directory));
     };

@@ -16,10 +16,10 @@ use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo, ValueKind};
 
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
-use crate::error::{CorruptionKind, Error, Result};
+use crate::error::{Error, Result};
 use crate::files::manifest_file_name;
 use crate::key;
-use crate::manifest::version_set::{Counters, FamilyState, next_family_state};
+use crate::manifest::version_set::{Counters, FamilyState, FindComparator, Replay};
 use crate::manifest::{ManifestReader, read_current};
 use crate::memtable::MemTable;
 use crate::options::ReadOptions;
@@ -66,13 +66,18 @@ pub(crate) struct ManifestFollower {
     number: u64,
     reader: ManifestReader,
     pub(crate) db_uid: u64,
-    pub(crate) families: Families,
+    replay: Replay,
+    comparators: FindComparator,
     pub(crate) shared_files: BTreeSet<FileId>,
 }
 
 impl ManifestFollower {
     /// Reads CURRENT and the manifest that it names. `None` if there is no CURRENT.
-    pub(crate) fn open(vfs: Arc<dyn Vfs>, directory: &Path) -> Result<Option<ManifestFollower>> {
+    pub(crate) fn open(
+        vfs: Arc<dyn Vfs>,
+        directory: &Path,
+        comparators: &FindComparator,
+    ) -> Result<Option<ManifestFollower>> {
         let Some(current) = read_current(vfs.as_ref(), directory)? else { return Ok(None) };
         let path = manifest_file_name(directory, FileId(current.manifest));
         let uid = Some(current.db_uid);
@@ -84,15 +89,22 @@ impl ManifestFollower {
             number: current.manifest,
             reader,
             db_uid: current.db_uid,
-            families: Families::new(),
+            replay: Replay::new(&path, comparators),
+            comparators: comparators.clone(),
             shared_files: BTreeSet::new(),
         };
         follower.read()?;
-        if !follower.families.contains_key(&ColumnFamilyId(0)) {
-            let kind = CorruptionKind::Inconsistent("the default column family is not there");
-            return Err(Error::corruption(&path, follower.reader.position(), kind));
-        }
         Ok(Some(follower))
+    }
+
+    /// The column families so far. One whose comparator is not known is as one that is not there.
+    pub(crate) fn families(&self) -> &Families {
+        self.replay.families()
+    }
+
+    /// An error if there is one whose comparator is not known.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.replay.check(self.reader.position())
     }
 
     fn path(&self) -> PathBuf {
@@ -101,7 +113,6 @@ impl ManifestFollower {
 
     /// Takes in the edits that have come since. Returns whether there were any.
     fn read(&mut self) -> Result<bool> {
-        let path = self.path();
         self.reader.grow()?;
         let (mut any, mut again) = (false, None);
         loop {
@@ -110,10 +121,7 @@ impl ManifestFollower {
                     any = true;
                     for edit in edits {
                         self.shared_files.extend(edit.shared_files.iter().copied());
-                        match next_family_state(&path, &self.families, &edit)? {
-                            Some(family) => self.families.insert(edit.column_family, family),
-                            None => self.families.remove(&edit.column_family),
-                        };
+                        self.replay.apply(edit)?;
                     }
                 }
                 Ok(None) => return Ok(any),
@@ -138,14 +146,14 @@ impl ManifestFollower {
         if current.manifest == self.number {
             return self.read();
         }
-        let next = ManifestFollower::open(self.vfs.clone(), &self.directory)?;
+        let next = ManifestFollower::open(self.vfs.clone(), &self.directory, &self.comparators)?;
         *self = next.ok_or(Error::NotSecondary)?;
         Ok(true)
     }
 
     /// Logs below this number are not needed.
     fn oldest_log(&self) -> LogNumber {
-        self.families.values().map(|family| family.version.log_number()).min().unwrap_or_default()
+        self.families().values().map(|family| family.version.log_number()).min().unwrap_or_default()
     }
 
     /// Whether there is more than was read.
@@ -163,9 +171,9 @@ impl ManifestFollower {
 
     /// The newest sequence number in tables.
     pub(crate) fn stored_seqno(&self) -> SeqNo {
-        let tables = self.families.values().flat_map(|family| family.version.tables());
+        let tables = self.families().values().flat_map(|family| family.version.tables());
         let newest = tables.map(|(_, _, table)| table.seqno_max).max().unwrap_or_default();
-        let stored = self.families.values().map(|family| family.stored).max().unwrap_or_default();
+        let stored = self.families().values().map(|family| family.stored).max().unwrap_or_default();
         newest.max(stored)
     }
 
@@ -274,7 +282,7 @@ impl Following {
     /// Reads the logs as far as they go, and then the manifest. Returns whether that had nothing
     /// new.
     fn round(&mut self, core: &DbCore) -> Result<bool> {
-        let families = &self.manifest.families;
+        let families = self.manifest.families();
         let decreased = |(id, shown): (&ColumnFamilyId, &FamilyState)| {
             families.get(id).is_some_and(|family| family.stored < shown.stored)
         };
@@ -286,7 +294,7 @@ impl Following {
         for data in core.families().values() {
             self.memtables.entry(data.id()).or_insert_with(|| data.active_memtable());
         }
-        let stored = |id: &ColumnFamilyId| self.manifest.families.get(id).map(|f| f.stored);
+        let stored = |id: &ColumnFamilyId| self.manifest.families().get(id).map(|f| f.stored);
         let (directory, oldest) = (core.wal_directory(), self.manifest.oldest_log());
         let (memtables, read_to, exchanged) =
             (&mut self.memtables, &mut self.read_to, &mut self.exchanged);
@@ -332,7 +340,7 @@ impl Following {
 
     /// Makes what was read what readers see. Returns whether it is anything new.
     fn show(&mut self, core: &DbCore, secondary: &Secondary) -> bool {
-        let families = &self.manifest.families;
+        let families = self.manifest.families();
         let same = |(id, family): (&ColumnFamilyId, &FamilyState)| {
             let shown = self.shown.get(id);
             shown.is_some_and(|shown| Arc::ptr_eq(&shown.version, &family.version))
@@ -408,7 +416,8 @@ fn part_of(
     }
     let ranges = memtable.ranges();
     for range in ranges.iter().flat_map(|ranges| ranges.iter()).filter(|range| keep(range.seqno)) {
-        part.insert(&range.begin, range.seqno, ValueKind::RangeDelete, &range.end);
+        let (begin, end) = (range.begin.bytes(), range.end.bytes());
+        part.insert(begin, range.seqno, ValueKind::RangeDelete, end);
     }
     Ok(part)
 }

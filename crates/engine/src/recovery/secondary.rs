@@ -7,6 +7,7 @@ use super::catalogue::{Catalogue, no_catalogue};
 use super::{Opening, prepare_options};
 use crate::core::DbCore;
 use crate::error::{Error, Result};
+use crate::manifest::version_set::FindComparator;
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::secondary::{ManifestFollower, Secondary};
 use crate::vfs::{MeteredVfs, Vfs};
@@ -25,11 +26,12 @@ pub(crate) fn open_secondary(
     let options = Options { create_missing_column_families: false, ..options };
     let vfs = Arc::new(MeteredVfs::new(vfs));
     let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
-    let manifest = find_manifest(&vfs, &directory)?;
+    let comparators = super::families::comparators(&options, family_options);
+    let manifest = find_manifest(&vfs, &directory, &comparators)?;
     let catalogue = Catalogue {
         db_uid: manifest.db_uid,
         counters: manifest.counters(),
-        families: manifest.families.clone(),
+        families: manifest.families().clone(),
         shared_files: manifest.shared_files.clone(),
         last_seqno: manifest.stored_seqno(),
     };
@@ -42,7 +44,11 @@ pub(crate) fn open_secondary(
     Ok(core)
 }
 
-fn find_manifest(vfs: &Arc<MeteredVfs>, directory: &Path) -> Result<ManifestFollower> {
+fn find_manifest(
+    vfs: &Arc<MeteredVfs>,
+    directory: &Path,
+    comparators: &FindComparator,
+) -> Result<ManifestFollower> {
     let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
     let exists = vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))?;
     if !exists {
@@ -50,7 +56,12 @@ fn find_manifest(vfs: &Arc<MeteredVfs>, directory: &Path) -> Result<ManifestFoll
     }
     let mut failed = None;
     for _ in 0..TRIES_MAX {
-        match ManifestFollower::open(dyn_vfs.clone(), directory) {
+        let opened = ManifestFollower::open(dyn_vfs.clone(), directory, comparators);
+        let opened = opened.and_then(|manifest| {
+            manifest.as_ref().map_or(Ok(()), ManifestFollower::check)?;
+            Ok(manifest)
+        });
+        match opened {
             Ok(Some(manifest)) => return Ok(manifest),
             Ok(None) => return Err(no_catalogue(vfs.as_ref(), directory)),
             // It may be gone for another one; the same twice is damage.
