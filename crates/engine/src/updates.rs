@@ -129,7 +129,9 @@ impl Updates {
         let mut kept = core.kept_logs.lock();
         let logs = logs(core, &kept);
         let begun = logs.iter().rposition(|log| log.begins <= wanted);
-        let Some(first) = begun.or((from_oldest && !logs.is_empty()).then_some(0)) else {
+        // A database that is not written to may have no log at all.
+        let any = from_oldest || visible == SeqNo(0);
+        let Some(first) = begun.or(any.then_some(0)) else {
             let oldest = logs.first().map_or(visible.0 + 1, |log| log.begins.0);
             let wanted = wanted.0;
             return Err(Error::NotInLog(format!(
@@ -250,7 +252,9 @@ impl Updates {
         let logs = logs(&self.core, &kept);
         let here = logs.iter().position(|log| log.number >= self.held);
         let here = here.and_then(|at| logs.get(at..)).unwrap_or_default();
-        let Some(current) = here.first() else { return Err(self.gap()) };
+        let Some(current) = here.first() else {
+            return if self.reader.is_none() { Ok(false) } else { Err(self.gap()) };
+        };
         let entered = self.reader.as_ref().map(WalReader::position);
         let is_current = current.number == self.held;
         if let Some(reader) = &mut self.reader {

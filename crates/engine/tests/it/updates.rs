@@ -455,4 +455,16 @@ fn a_read_only_database_reads_the_log() {
     db.put("c", "3").unwrap();
     updates.next();
     assert!(!updates.valid() && updates.status().is_ok());
+    // Nor is one without a log an error, but what is asked for may have been in one.
+    let vfs = MemVfs::new();
+    let db = open(&vfs, &tiny());
+    settle(&db);
+    let read_only = || Db::open_read_only_with(as_vfs(&vfs), "/db", tiny()).unwrap();
+    assert_eq!(since(&read_only(), 0), []);
+    db.put("a", "1").unwrap();
+    db.flush().unwrap();
+    settle(&db);
+    let reader = read_only();
+    refusal(&reader, 1);
+    assert_eq!(rest(&mut reader.updates_available_since(1).unwrap()), []);
 }
