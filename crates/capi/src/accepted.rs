@@ -1,7 +1,7 @@
 //! What is accepted and has no counterpart, where it takes more than an option of one value: places
-//! for files, reasons to compact, timestamps of keys; and options that are texts.
+//! for files, loggers, reasons to compact, timestamps of keys; and options that are texts.
 
-use std::ffi::{c_char, c_double};
+use std::ffi::{c_char, c_double, c_int, c_uint, c_void};
 use std::ptr::null;
 
 use crate::abi::{Slice, free, give};
@@ -26,6 +26,44 @@ pub extern "C" fn rocksdb_dbpath_create(
 pub unsafe extern "C" fn rocksdb_dbpath_destroy(path: *mut rocksdb_dbpath_t) {
     // SAFETY: the contract of the crate.
     unsafe { free(path) };
+}
+
+/// Where messages go: there are none.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_logger_t(());
+
+/// A logger that is never told anything.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_logger_create_stderr_logger(
+    _level: c_int,
+    _prefix: *const c_char,
+) -> *mut rocksdb_logger_t {
+    give(rocksdb_logger_t(()))
+}
+
+/// A logger that is never told anything: the function is not called.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_logger_create_callback_logger(
+    _level: c_int,
+    _told: Option<unsafe extern "C" fn(*mut c_void, c_uint, *mut c_char, usize)>,
+    _state: *mut c_void,
+) -> *mut rocksdb_logger_t {
+    give(rocksdb_logger_t(()))
+}
+
+/// Frees the caller's hold of it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_logger_destroy(logger: *mut rocksdb_logger_t) {
+    // SAFETY: the contract of the crate.
+    unsafe { free(logger) };
+}
+
+/// A logger as any other, to be freed. `rocksdb_options_set_info_log` accepts it without effect.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_options_get_info_log(
+    _options: *mut rocksdb_options_t,
+) -> *mut rocksdb_logger_t {
+    give(rocksdb_logger_t(()))
 }
 
 /// Accepted: what is deleted is compacted away by how much it is, not by where it stands together.
