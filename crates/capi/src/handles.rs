@@ -1,5 +1,5 @@
-//! Which handles C has: so that one that is freed twice, or by the function of another kind, is told
-//! and left alone.
+//! Which handles C has: so that one that is freed twice, or by the function of another kind, is
+//! told and left alone.
 //!
 //! What must stay true: nothing here has the address of a handle as it is, or tools that look for
 //! what nobody has any more would find it here.

@@ -5,8 +5,8 @@
 //! newer than all that was written and older than what comes, and join level 0 by one edit, all or
 //! none. From there they go down as other tables do: without being rewritten where nothing is.
 //!
-//! Ranges of keys that a file deletes become deletions of ranges of the database, each with a number
-//! of its own just below that of the file's tables: they spare what is in the file itself.
+//! Ranges of keys that a file deletes become deletions of ranges of the database, each with a
+//! number of its own just below that of the file's tables: they spare what is in the file itself.
 //!
 //! What must stay true: no memtable has anything in the range of a file when that joins: readers
 //! would take it for newer.
