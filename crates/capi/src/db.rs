@@ -92,7 +92,7 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, null_mut(), || {
-            Ok(rocksdb_t::opened(open_read_only(&text(path), checked(options)?)?, options))
+            Ok(rocksdb_t::opened(open_read_only(&text(path), checked(options)?, &[])?, options))
         })
     }
 }

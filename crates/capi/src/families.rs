@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
 use sateen::vfs::PosixVfs;
-use sateen::{ColumnFamily, Db, Error};
+use sateen::{ColumnFamily, ColumnFamilyOptions, Db, Error};
 
 use crate::abi::{ErrPtr, free, give, guard, malloc_copy, missing, text};
 use crate::db::{checked, rocksdb_t};
@@ -57,13 +57,13 @@ impl Wanted {
                 options.column_family = of_family.column_family.clone();
             }
         }
-        if read_only {
-            return open_read_only(path, options);
-        }
         let families: Vec<_> = own
             .filter(|(name, _)| *name != sateen::DEFAULT_COLUMN_FAMILY)
             .map(|(name, options)| (name.as_str(), options.column_family.clone()))
             .collect();
+        if read_only {
+            return open_read_only(path, options, &families);
+        }
         let db = Db::open_with(Arc::new(PosixVfs::new()), path, options, &families)?;
         let left = in_order(&db).into_iter().filter(|name| !self.names.contains(name));
         let left: Vec<String> = left.collect();
@@ -86,19 +86,22 @@ fn in_order(db: &Db) -> Vec<String> {
 
 /// The names of the column families of the database at `path`, which may be open.
 fn names(path: &str) -> sateen::Result<Vec<String>> {
-    let options = sateen::Options { create_if_missing: false, ..sateen::Options::default() };
-    Ok(in_order(&open_read_only(path, options)?))
+    Db::list_column_families(path)
 }
 
 /// Opens it for reading; what is not there cannot be read, which is not the arguments' fault.
-pub(crate) fn open_read_only(path: &str, options: sateen::Options) -> sateen::Result<Db> {
+pub(crate) fn open_read_only(
+    path: &str,
+    options: sateen::Options,
+    families: &[(&str, ColumnFamilyOptions)],
+) -> sateen::Result<Db> {
     let current = std::path::Path::new(path).join("CURRENT");
     std::fs::metadata(&current).map_err(|source| Error::Io {
         operation: "open",
         path: current,
         source: Arc::new(source),
     })?;
-    Db::open_read_only(path, options)
+    Db::open_read_only_families_with(Arc::new(PosixVfs::new()), path, options, families)
 }
 
 pub(crate) unsafe fn open(

@@ -30,7 +30,13 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_create(
     // SAFETY: the contract of the crate.
     let options = unsafe { options.as_ref() };
     let options = options.map_or_else(|| Ok(Options::default()), rocksdb_options_t::checked);
-    give(rocksdb_sstfilewriter_t { options, open: None, file_bytes: 0 })
+    give(rocksdb_sstfilewriter_t::with(options))
+}
+
+impl rocksdb_sstfilewriter_t {
+    pub(crate) fn with(options: sateen::Result<Options>) -> rocksdb_sstfilewriter_t {
+        rocksdb_sstfilewriter_t { options, open: None, file_bytes: 0 }
+    }
 }
 
 /// Frees it. A file that was not finished is left as it is, and is none.

@@ -22,6 +22,7 @@ mod batch_bytes;
 pub mod batch_parts;
 pub mod calls;
 pub mod compaction_filter;
+pub mod comparator;
 pub mod db;
 pub mod environment;
 pub mod families;

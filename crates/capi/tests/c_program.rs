@@ -89,8 +89,48 @@ fn command(program: &Path) -> Command {
 }
 
 #[test]
+fn keys_in_an_order_of_the_callers() {
+    run("comparator");
+}
+
+#[test]
 fn iterators_end_with_prefixes() {
     run("prefix");
+}
+
+#[test]
+fn a_database_of_rocksdb_is_not_touched() {
+    run("foreign");
+}
+
+/// The examples print what they are to show.
+#[test]
+fn the_examples_run() {
+    let said = |name: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join(name);
+        let source = here(&format!("examples/c/{name}.c"));
+        let text = std::fs::read_to_string(&source).unwrap();
+        let how = format!("cc {name}.c $(pkg-config --cflags --libs sateen_rocksdb) -o {name}");
+        assert!(text.contains(&how), "{name}.c says how it is built");
+        build(&["cc", "-std=c99"], &source, &program);
+        let output = command(&program).arg(directory.path().join("db")).output().unwrap();
+        let (out, err) = (output.stdout, String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{name}: {}: {err}", output.status);
+        String::from_utf8(out).unwrap()
+    };
+    let open = "walden: Thoreau, 1854\nwalden: not there\na second open: refused\n";
+    assert_eq!(said("open"), open);
+    assert_eq!(said("batch"), "writes: 3\naccount/1: -\naccount/2: 110\naccount/3: -\n");
+    let iterate = "now: melville/moby-dick=1851 melville/pierre=1852 melville/typee=1846\n\
+                   backwards: melville/typee=1846 melville/pierre=1852 melville/moby-dick=1851\n\
+                   before pierre: melville/typee=1846\n";
+    assert_eq!(said("iterate"), iterate);
+    let families = "default: -\nsessions: -\narchive: rescued\nthere are: default archive\n";
+    assert_eq!(said("families"), families);
+    assert_eq!(said("tail_latency"), "all: 20000\nslowed down to: 0\n");
+    let all = std::fs::read_dir(here("examples/c")).unwrap().count();
+    assert_eq!(all, 5, "an example that is not run");
 }
 
 /// Runs the program `name`, which says that all is well.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use sateen_bench::{BenchArgs, DemoArgs};
 
+use crate::import::Import;
 use crate::sim::SimArgs;
 use crate::text::{Encoding, Format};
 
@@ -179,6 +180,17 @@ A line that is no record ends the load with its number. Then the database holds 
 before it and none after. Ctrl-C ends it likewise, with 130. What a load wrote is durable when the
 command returns.")]
     Load(Load),
+    /// Make a database of one of RocksDB or LevelDB, through that store's own library
+    #[command(after_help = "\
+Examples:
+  sateen db import rocksdb old new --library /usr/lib/x86_64-linux-gnu/librocksdb.so
+  sateen db import rocksdb old new --library librocksdb.so --verify --set compression=zstd
+  sateen db import leveldb old new --library /usr/lib/x86_64-linux-gnu/libleveldb.so
+
+All column families are read, in order, and stored without a log. The source stays as it is. The
+target is there when all of it is there and durable, not before: an import that ends early leaves
+nothing under that name.")]
+    Import(Import),
     /// Print what the database knows about itself
     #[command(after_help = "\
 Examples:

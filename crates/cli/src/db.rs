@@ -17,6 +17,7 @@ use serde_json::json;
 
 use crate::args::{DbVerb, Family, Load, Place};
 use crate::failure::{Failure, Result};
+use crate::import;
 use crate::interrupt::{self, Interruptible};
 use crate::load::{LoadError, Loaded, Sink, load};
 use crate::progress::Progress;
@@ -57,6 +58,7 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
         }
         DbVerb::Scan(arguments) => scan::run(arguments, json, output),
         DbVerb::Load(arguments) => load_file(arguments, json, output),
+        DbVerb::Import(arguments) => import::run(arguments, json, output),
         DbVerb::Stats { place, prometheus } => {
             let db = store::open(place, Access::Read)?;
             stats(&db, *prometheus, json, output)

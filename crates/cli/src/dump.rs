@@ -316,7 +316,7 @@ fn edit_text(edit: &VersionEdit) -> String {
         lines.push(format!("create {}", text(name.as_bytes())));
     }
     if let Some(region) = &edit.region {
-        lines.push(format!("region of family {} from {}", region.of.0, text(&region.begin)));
+        lines.push(format!("region of family {} from {}", region.of.0, text(region.begin.bytes())));
     }
     if edit.drop {
         lines.push("drop".to_owned());
@@ -334,18 +334,23 @@ fn edit_text(edit: &VersionEdit) -> String {
             placement(&table.placement),
             table.size_bytes,
             table.entries,
-            text(&table.smallest),
-            text(&table.largest)
+            text(table.smallest.bytes()),
+            text(table.largest.bytes())
         ));
     }
     for RangeTombstone { begin, end, seqno } in &edit.range_tombstones {
-        lines.push(format!("delete {} to {} as of {}", text(begin), text(end), seqno.0));
+        lines.push(format!(
+            "delete {} to {} as of {}",
+            text(begin.bytes()),
+            text(end.bytes()),
+            seqno.0
+        ));
     }
     for seqno in &edit.retired_ranges {
         lines.push(format!("the deletion of a range as of {} is done", seqno.0));
     }
     for (level, key) in &edit.compact_pointers {
-        lines.push(format!("level {level} was compacted to {}", text(key)));
+        lines.push(format!("level {level} was compacted to {}", text(key.bytes())));
     }
     lines.extend(edit_numbers(edit).map(|(name, number)| format!("{name} {number}")));
     lines.extend(edit.shared_files.iter().map(|file| format!("file {} is shared", file.0)));
@@ -360,7 +365,7 @@ fn edit_json(edit: &VersionEdit) -> Value {
         object.insert("create".into(), name.as_str().into());
     }
     if let Some(region) = &edit.region {
-        let of = json!({ "column_family": region.of.0, "begin": text(&region.begin) });
+        let of = json!({ "column_family": region.of.0, "begin": text(region.begin.bytes()) });
         object.insert("region".into(), of);
     }
     if edit.drop {
@@ -396,16 +401,16 @@ fn edit_json(edit: &VersionEdit) -> Value {
         if let Some(values) = table.placement.values() {
             object.insert("values_file".into(), values.0.into());
         }
-        insert_bytes(&mut object, "smallest", &table.smallest);
-        insert_bytes(&mut object, "largest", &table.largest);
+        insert_bytes(&mut object, "smallest", table.smallest.bytes());
+        insert_bytes(&mut object, "largest", table.largest.bytes());
         Value::from(object)
     });
     object.insert("added".into(), added.collect());
     object.extend(edit_numbers(edit).map(|(name, number)| (name.to_owned(), number.into())));
     let ranges = edit.range_tombstones.iter().map(|range| {
         let mut object = Map::new();
-        insert_bytes(&mut object, "begin", &range.begin);
-        insert_bytes(&mut object, "end", &range.end);
+        insert_bytes(&mut object, "begin", range.begin.bytes());
+        insert_bytes(&mut object, "end", range.end.bytes());
         object.insert("seqno".into(), range.seqno.0.into());
         Value::from(object)
     });

@@ -5,6 +5,7 @@ mod args;
 mod db;
 mod dump;
 mod failure;
+mod import;
 mod interrupt;
 mod load;
 mod progress;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 const REDRAWS_PER_SECOND: u8 = 8;
 
@@ -20,6 +20,29 @@ impl Progress {
             None => "{spinner} {msg} {binary_bytes} {binary_bytes_per_sec} {elapsed}",
         };
         Progress::new(what, total, template)
+    }
+
+    /// Keys done of about `total`.
+    pub(crate) fn keys(what: &'static str, total: Option<u64>) -> Progress {
+        let template = match total {
+            Some(_) => "{msg} {wide_bar} {human_pos}/{human_len} keys {prefix} {eta}",
+            None => "{spinner} {msg} {human_pos} keys {prefix} {elapsed}",
+        };
+        Progress::new(what, total, template)
+    }
+
+    /// So many keys are done, with so many bytes. The total was an estimate: it is at least these.
+    pub(crate) fn at_keys(&self, keys: u64, bytes: u64) {
+        if self.0.is_hidden() {
+            return;
+        }
+        if self.0.length().is_some_and(|total| total < keys) {
+            self.0.set_length(keys);
+        }
+        let rate = bytes as f64 / self.0.elapsed().as_secs_f64().max(1e-3);
+        let (bytes, rate) = (BinaryBytes(bytes), BinaryBytes(rate as u64));
+        self.0.set_prefix(format!("{bytes} {rate}/s"));
+        self.0.set_position(keys);
     }
 
     /// Work of unknown length.

@@ -86,6 +86,12 @@ impl Limits {
         Limits { value_bytes_max: options.value_bytes_max }
     }
 
+    /// An empty batch that takes as much.
+    pub(crate) fn batch(self) -> WriteBatch {
+        let limit = usize::try_from(self.value_bytes_max).unwrap_or(usize::MAX);
+        WriteBatch::with_value_bytes_max(limit)
+    }
+
     /// Says what is too large.
     pub(crate) fn check(self, key: &[u8], value: &[u8]) -> std::result::Result<(), String> {
         if key.len() > KEY_BYTES_MAX {
@@ -111,9 +117,7 @@ pub(crate) struct Loader<'a> {
 impl<'a> Loader<'a> {
     pub(crate) fn new(db: &'a Db, family: &'a ColumnFamily) -> Loader<'a> {
         let limits = Limits::of(&db.options());
-        let limit = usize::try_from(limits.value_bytes_max).unwrap_or(usize::MAX);
-        let batch = WriteBatch::with_value_bytes_max(limit);
-        Loader { db, family, batch, limits }
+        Loader { db, family, batch: limits.batch(), limits }
     }
 }
 

@@ -20,7 +20,7 @@ const TABLES: u64 = 1_000_000;
 const MIB: u64 = 1 << 20;
 
 fn key(n: u64) -> UserKey {
-    format!("{n:016}").as_bytes().into()
+    UserKey::bytewise(format!("{n:016}").as_bytes())
 }
 
 fn table(id: u64, from: u64, to: u64) -> Arc<TableMeta> {
@@ -98,7 +98,7 @@ fn versions(c: &mut Criterion) {
         let run = version.level(6).sorted().unwrap();
         b.iter(|| {
             next = (next + 1) % keys.len();
-            run.find(black_box(&keys[next])).map(|table| table.id)
+            run.find(black_box(keys[next].bytes())).map(|table| table.id)
         });
     });
     group.finish();

@@ -15,6 +15,7 @@ pub mod options;
 mod scheduler;
 mod tuner;
 pub mod types;
+mod user_key;
 pub mod version;
 pub mod write_controller;
 

@@ -6,6 +6,7 @@ use std::ops::{Add, Sub};
 use std::time::Duration;
 
 use crate::arithmetic::nanoseconds;
+pub use crate::user_key::{Comparator, UserKey};
 
 /// Nanoseconds since an arbitrary start, on a clock that never runs backwards (format rule F10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -188,6 +189,3 @@ impl fmt::Display for IoClass {
         }
     }
 }
-
-/// A user key, shared and immutable.
-pub type UserKey = std::sync::Arc<[u8]>;

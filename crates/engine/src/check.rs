@@ -59,7 +59,7 @@ impl Db {
                 families.by_id(version.column_family()).map(|tree| bounds_of(&families, tree));
             for (_, _, table) in version.tables() {
                 if let Some((begin, end)) = bounds.as_ref()
-                    && (table.smallest < *begin
+                    && (begin.as_ref().is_some_and(|begin| table.smallest < *begin)
                         || end.as_ref().is_some_and(|end| table.largest >= *end))
                 {
                     let path = table_file_name(&core.directory, table.placement.file());
@@ -94,10 +94,16 @@ impl Db {
 }
 
 /// The keys that a tree may hold: from the first on, up to the second.
-fn bounds_of(families: &Families, tree: &Arc<ColumnFamilyData>) -> (UserKey, Option<UserKey>) {
-    let begin = tree.region().map_or_else(|| [].into(), |region| region.begin.clone());
+fn bounds_of(
+    families: &Families,
+    tree: &Arc<ColumnFamilyData>,
+) -> (Option<UserKey>, Option<UserKey>) {
+    let begin = tree.region().map(|region| region.begin.clone());
     let whole = families.by_id(tree.whole()).unwrap_or(tree);
-    let next = whole.region_begins().find(|next| **next > begin).cloned();
+    let next = whole
+        .region_begins()
+        .find(|next| begin.as_ref().is_none_or(|begin| *next > begin))
+        .cloned();
     (begin, next)
 }
 
@@ -118,10 +124,10 @@ fn check_table(core: &DbCore, meta: &Arc<TableMeta>, report: &mut CheckReport) -
     while iter.valid() {
         let internal = iter.key();
         let user_key = key::user_key(internal);
-        if entries == 0 && user_key != meta.smallest.as_ref() {
+        if entries == 0 && *user_key != meta.smallest {
             return Err(wrong("a table does not begin with its smallest key"));
         }
-        if entries > 0 && key::compare(&last, internal).is_ge() {
+        if entries > 0 && key::compare(meta.smallest.comparator(), &last, internal).is_ge() {
             return Err(Error::corruption(&path, 0, CorruptionKind::Order));
         }
         if !table.may_contain(hash_key(user_key)) {
@@ -146,7 +152,7 @@ fn check_table(core: &DbCore, meta: &Arc<TableMeta>, report: &mut CheckReport) -
     if counted != (meta.entries, meta.tombstones, meta.merges) {
         return Err(wrong("a table has not as many entries as the catalogue says"));
     }
-    if key::user_key(&last) != meta.largest.as_ref() {
+    if *key::user_key(&last) != meta.largest {
         return Err(wrong("a table does not end with its largest key"));
     }
     if seqno_min != meta.seqno_min || seqno_max != meta.seqno_max {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
 use sateen_control::version::{Region, Version};
-use sateen_control::{Admission, ColumnFamilyId, LogNumber, SeqNo, UserKey};
+use sateen_control::{Admission, ColumnFamilyId, Comparator, LogNumber, SeqNo, UserKey};
 
 use crate::memtable::{ArenaPool, MemTable};
 use crate::options::ColumnFamilyOptions;
@@ -54,6 +54,7 @@ pub(crate) struct ColumnFamilyData {
     /// anybody uses it; empty if it has none.
     regions: OnceLock<Vec<(UserKey, Arc<ColumnFamilyData>)>>,
     options: ArcSwap<ColumnFamilyOptions>,
+    comparator: Comparator,
     has_times: bool,
     memtable_bytes_max: AtomicUsize,
     super_version: ArcSwap<SuperVersion>,
@@ -78,7 +79,9 @@ impl ColumnFamilyData {
         pool: Arc<ArenaPool>,
     ) -> ColumnFamilyData {
         let memtable_bytes = usize::try_from(options.memtable_bytes).unwrap_or(usize::MAX);
-        let active = Arc::new(MemTable::new(memtable_bytes, Some(pool.clone())));
+        let comparator = version.comparator().clone();
+        let active = MemTable::new(memtable_bytes, Some(pool.clone()), &comparator);
+        let active = Arc::new(active);
         let super_version = SuperVersion::new(active, Vec::new(), version);
         ColumnFamilyData {
             id,
@@ -96,6 +99,7 @@ impl ColumnFamilyData {
                     budget: u64::MAX,
                 },
             }),
+            comparator,
             has_times: options.ttl.is_some(),
             options: ArcSwap::from_pointee(options),
             to_store: AtomicU64::new(0),
@@ -138,7 +142,7 @@ impl ColumnFamilyData {
         if regions.is_empty() {
             return self;
         }
-        let after = regions.partition_point(|(begin, _)| **begin <= *key);
+        let after = regions.partition_point(|(begin, _)| *begin <= *key);
         after.checked_sub(1).and_then(|at| regions.get(at)).map_or(self, |(_, data)| data)
     }
 
@@ -154,8 +158,8 @@ impl ColumnFamilyData {
         end: Option<&[u8]>,
     ) -> impl Iterator<Item = &Arc<ColumnFamilyData>> {
         let regions = self.regions();
-        let first = begin.map_or(0, |key| regions.partition_point(|(at, _)| **at <= *key));
-        let last = end.map_or(regions.len(), |key| regions.partition_point(|(at, _)| **at <= *key));
+        let first = begin.map_or(0, |key| regions.partition_point(|(at, _)| *at <= *key));
+        let last = end.map_or(regions.len(), |key| regions.partition_point(|(at, _)| *at <= *key));
         self.trees().take(last + 1).skip(first)
     }
 
@@ -171,6 +175,12 @@ impl ColumnFamilyData {
 
     pub(crate) fn options(&self) -> Arc<ColumnFamilyOptions> {
         self.options.load_full()
+    }
+
+    /// What its keys are compared by.
+    #[inline]
+    pub(crate) fn comparator(&self) -> &Comparator {
+        &self.comparator
     }
 
     /// Whether each value is stored with the time of its write.
@@ -271,7 +281,8 @@ impl ColumnFamilyData {
             memory.sizes.active = memory.sizes.next;
             self.sizes_changed(&memory.sizes);
         }
-        Arc::new(MemTable::new(self.memtable_bytes_max(), Some(self.pool.clone())))
+        let pool = Some(self.pool.clone());
+        Arc::new(MemTable::new(self.memtable_bytes_max(), pool, &self.comparator))
     }
 
     pub(crate) fn active_memtable(&self) -> Arc<MemTable> {

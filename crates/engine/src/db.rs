@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sateen_control::version::{Region, VersionEdit};
-use sateen_control::{ColumnFamilyId, Event, ValueKind};
+use sateen_control::{ColumnFamilyId, Comparator, Event, UserKey, ValueKind};
 
 use crate::background::state::Health;
 use crate::column_family::ColumnFamilyData;
@@ -128,8 +128,38 @@ impl Db {
         path: impl AsRef<Path>,
         options: Options,
     ) -> Result<Db> {
-        let core = recovery::open_read_only(vfs, path.as_ref(), options)?;
+        Db::open_read_only_families_with(vfs, path, options, &[])
+    }
+
+    /// The same, with options for the column families named in `families`.
+    ///
+    /// # Errors
+    /// As [`Db::open_with`].
+    pub fn open_read_only_families_with(
+        vfs: Arc<dyn Vfs>,
+        path: impl AsRef<Path>,
+        options: Options,
+        families: &[(&str, ColumnFamilyOptions)],
+    ) -> Result<Db> {
+        let core = recovery::open_read_only(vfs, path.as_ref(), options, families)?;
         Ok(Db { _closer: Arc::new(Closer(core.clone())), core })
+    }
+
+    /// The names of the column families of the database in `path`, which may be open, in the order
+    /// in which they were made. Needs none of their options.
+    ///
+    /// # Errors
+    /// `IncompatibleDirectory` if there is no database of ours, `Corruption`, `Io`.
+    pub fn list_column_families(path: impl AsRef<Path>) -> Result<Vec<String>> {
+        Db::list_column_families_with(&PosixVfs::new(), path)
+    }
+
+    /// [`Db::list_column_families`] in a file system of the caller's.
+    ///
+    /// # Errors
+    /// As [`Db::list_column_families`].
+    pub fn list_column_families_with(vfs: &dyn Vfs, path: impl AsRef<Path>) -> Result<Vec<String>> {
+        recovery::column_families(vfs, path.as_ref())
     }
 
     /// Closes the database: background work ends at its next step, the log is synced (without a
@@ -252,6 +282,7 @@ pub(crate) fn create_family(
         column_family: data.id(),
         create: Some(data.name().to_owned()),
         region: data.region().cloned(),
+        comparator: Some(options.comparator.clone()),
         style: Some(options.compaction_style.to_string()),
         log_number: Some(log),
         ..VersionEdit::default()
@@ -291,7 +322,7 @@ pub(crate) fn regions_of(
 ) -> Vec<(ColumnFamilyId, String, Region)> {
     let begins = options.regions.begins().iter();
     let region = |(nth, begin): (usize, &Vec<u8>)| {
-        let region = Region { of, begin: begin.as_slice().into() };
+        let region = Region { of, begin: UserKey::bytewise(begin.as_slice()) };
         (number(), format!("{name}, region {}", nth + 2), region)
     };
     begins.enumerate().map(region).collect()
@@ -311,8 +342,8 @@ fn check_merges(family: &ColumnFamilyData) -> Result<()> {
     Ok(())
 }
 
-fn check_range(begin: &[u8], end: &[u8]) -> Result<()> {
-    if end < begin {
+fn check_range(comparator: &Comparator, begin: &[u8], end: &[u8]) -> Result<()> {
+    if comparator.compare(end, begin).is_lt() {
         let (begin, end) = (begin.escape_ascii(), end.escape_ascii());
         let text = format!("the end {end} of a range to delete comes before its begin {begin}");
         return Err(Error::InvalidArgument(text));
@@ -485,7 +516,7 @@ impl Db {
                 check_merges(known)?;
             }
             if entry.kind == ValueKind::RangeDelete {
-                check_range(entry.key, entry.value)?;
+                check_range(known.comparator(), entry.key, entry.value)?;
                 in_place &= known.region_begins().len() == 0;
             }
             has_times |= known.has_times();

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use sateen_control::version::{AddedTable, Placement, TableMeta, VersionEdit};
-use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId};
+use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey};
 
 use crate::Options;
 use crate::error::{Error, Result};
@@ -143,8 +143,8 @@ fn edit_seeds() -> Vec<VersionEdit> {
             id: TableId(id),
             placement: Placement::Slice { file: FileId(7), offset: id * 4096, length: 4000 },
             size_bytes: 4000,
-            smallest: (&[b'a', 1][..]).into(),
-            largest: (&[b'b', 200][..]).into(),
+            smallest: UserKey::bytewise([b'a', 1]),
+            largest: UserKey::bytewise([b'b', 200]),
             seqno_min: SeqNo(1),
             seqno_max: SeqNo(1 << 40),
             entries: 100,

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sateen_control::version::{AddedTable, RangeTombstone, TableMeta, VersionEdit};
-use sateen_control::{Event, FileId, IoClass, SeqNo, UserKey, ValueKind};
+use sateen_control::{Comparator, Event, FileId, IoClass, SeqNo, UserKey, ValueKind};
 
 use writer::{ENTRIES, EXTERNAL_FILE, EXTERNAL_UID, RANGES};
 pub use writer::{SstFileInfo, SstFileWriter};
@@ -62,8 +62,8 @@ struct External {
     table: Option<Arc<Table>>,
     /// The ranges that it deletes.
     ranges: Vec<(UserKey, UserKey)>,
-    smallest: Vec<u8>,
-    largest: Vec<u8>,
+    smallest: UserKey,
+    largest: UserKey,
 }
 
 impl External {
@@ -110,7 +110,7 @@ impl DbCore {
         options: &IngestOptions,
     ) -> Result<()> {
         self.check_writable("ingesting files")?;
-        let files = paths.iter().map(|path| self.open_external(path));
+        let files = paths.iter().map(|path| self.open_external(path, family.comparator()));
         let files: Vec<External> = files.collect::<Result<_>>()?;
         if files.is_empty() {
             return Ok(());
@@ -146,7 +146,7 @@ impl DbCore {
         Ok(())
     }
 
-    fn open_external(&self, path: &Path) -> Result<External> {
+    fn open_external(&self, path: &Path, comparator: &Comparator) -> Result<External> {
         let file = self.vfs.open(path, OpenOptions::READ);
         let file = file.map_err(|error| Error::io("open", path, error))?;
         let refused = |reason: String| Error::IncompatibleDirectory { path: path.into(), reason };
@@ -168,17 +168,22 @@ impl DbCore {
                 length: entry.length,
                 tail_bytes: 0,
                 global_seqno: SeqNo(0),
+                comparator: Some(comparator.clone()),
             };
             Ok::<_, Error>(Arc::new(Table::open(source, IoClass::Flush)?))
         };
         let table = entries.map(open).transpose()?;
         let stored = ranges.map(open).transpose()?;
-        let ranges = stored.map_or_else(|| Ok(Vec::new()), |table| read_ranges(path, &table))?;
-        let keys = entries.iter().flat_map(|entry| [&*entry.smallest, &*entry.largest]);
-        let bounds = ranges.iter().flat_map(|(begin, end)| [&**begin, &**end]);
-        let all: Vec<&[u8]> = keys.chain(bounds).collect();
-        let smallest = all.iter().min().copied().unwrap_or_default().to_vec();
-        let largest = all.iter().max().copied().unwrap_or_default().to_vec();
+        let read = |table: &_| read_ranges(path, table, comparator);
+        let ranges = stored.as_ref().map_or_else(|| Ok(Vec::new()), read)?;
+        let keys = entries.iter().flat_map(|entry| [&entry.smallest, &entry.largest]);
+        let keys = keys.map(|key| comparator.key(key));
+        let bounds = ranges.iter().flat_map(|(begin, end)| [begin.clone(), end.clone()]);
+        let mut all: Vec<UserKey> = keys.chain(bounds).collect();
+        all.sort();
+        let (Some(smallest), Some(largest)) = (all.first().cloned(), all.pop()) else {
+            return Err(refused("it has nothing".into()));
+        };
         Ok(External { path: path.into(), table, ranges, smallest, largest })
     }
 
@@ -323,7 +328,11 @@ impl DbCore {
 }
 
 /// The ranges that `table` of the file at `path` has.
-fn read_ranges(path: &Path, table: &Arc<Table>) -> Result<Vec<(UserKey, UserKey)>> {
+fn read_ranges(
+    path: &Path,
+    table: &Arc<Table>,
+    comparator: &Comparator,
+) -> Result<Vec<(UserKey, UserKey)>> {
     let malformed = || {
         let kind = CorruptionKind::Malformed("a range that no SstFileWriter writes");
         Error::corruption(path, 0, kind)
@@ -334,11 +343,14 @@ fn read_ranges(path: &Path, table: &Arc<Table>) -> Result<Vec<(UserKey, UserKey)
     while iter.valid() {
         let (begin, end) = (key::user_key(iter.key()), iter.value());
         let is_range = key::kind(iter.key()) == Some(ValueKind::RangeDelete);
-        let is_after = ranges.last().is_none_or(|(_, last)| **last < *begin);
-        if !is_range || !is_after || begin >= end || end.len() > KEY_BYTES_MAX {
+        if !is_range || end.len() > KEY_BYTES_MAX {
             return Err(malformed());
         }
-        ranges.push((begin.into(), end.into()));
+        let (begin, end) = (comparator.key(begin), comparator.key(end));
+        if begin >= end || ranges.last().is_some_and(|(_, last)| *last >= begin) {
+            return Err(malformed());
+        }
+        ranges.push((begin, end));
         iter.next()?;
     }
     let all = ranges.len() as u64 == table.properties().entries;
@@ -377,13 +389,13 @@ fn holds(tree: &ColumnFamilyData, file: &External) -> bool {
     let view = tree.pin_super_version();
     let has_entry = |memtable: &Arc<MemTable>| {
         let mut iter = memtable.iter();
-        let sought = iter.seek(&key::seek_key(&file.smallest, SeqNo::MAX));
-        sought.is_err() || iter.valid() && *key::user_key(iter.key()) <= *file.largest
+        let sought = iter.seek(&key::seek_key(file.smallest.bytes(), SeqNo::MAX));
+        sought.is_err() || iter.valid() && *key::user_key(iter.key()) <= file.largest
     };
     let has_range = |memtable: &Arc<MemTable>| {
         let ranges = memtable.ranges();
         ranges.is_some_and(|ranges| {
-            ranges.iter().any(|range| range.touches(&file.smallest, &file.largest))
+            ranges.iter().any(|range| range.touches(file.smallest.bytes(), file.largest.bytes()))
         })
     };
     let mut memtables = std::iter::once(&view.active).chain(&view.sealed);

@@ -7,7 +7,7 @@ use sateen_control::{IoClass, SeqNo};
 
 use crate::column_family::ColumnFamilyData;
 use crate::core::{DbCore, reversed_bounds};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memtable::MemTableIter;
 use crate::metrics::{FiltersAsked, IterDone, Operation};
 use crate::options::ReadOptions;
@@ -62,7 +62,7 @@ impl OpenForRead {
                 children.push(Child::Run(iter.without(seen.clone())));
             }
         }
-        let merged = MergingIter::new(children);
+        let merged = MergingIter::new(children, pinned.version.comparator());
         match seen {
             Some(seen) => Tree::Covered(CoveredIter::new(merged, seen)),
             None => Tree::Whole(merged),
@@ -233,13 +233,21 @@ impl Iter {
     ) -> Result<Iter> {
         core.check_open()?;
         if let (Some(lower), Some(upper)) = (&options.lower_bound, &options.upper_bound)
-            && lower > upper
+            && family.comparator().compare(lower, upper).is_gt()
         {
             return Err(reversed_bounds(lower, upper));
         }
-        let bound = |key: &Option<Vec<u8>>| key.as_deref().map(Into::into);
+        let comparator = family.comparator();
+        let bound = |key: &Option<Vec<u8>>| key.as_deref().map(|key| comparator.key(key));
         let mut bounds = IterBounds::new(bound(&options.lower_bound), bound(&options.upper_bound));
         if let Some(prefix) = &options.prefix {
+            if !comparator.is_bytewise() {
+                return Err(Error::InvalidArgument(format!(
+                    "prefix: keys of the column family {} are compared by {}, not as bytes",
+                    family.name(),
+                    comparator.name()
+                )));
+            }
             bounds = bounds.with_prefix(prefix);
         }
         let (lower, upper) = (bounds.lower(), bounds.upper());
@@ -260,7 +268,8 @@ impl Iter {
         };
         let (prefix, wanted) = match family.options().prefix_extractor.clone() {
             Some(by) => {
-                let seek = PrefixSeek::new(by, bounds.clone(), options.prefix_same_as_start);
+                let same_as_start = options.prefix_same_as_start;
+                let seek = PrefixSeek::new(by, bounds.clone(), same_as_start, comparator);
                 (Some(seek.0), Some(seek.1))
             }
             None => (None, None),
@@ -281,7 +290,8 @@ impl Iter {
             let open = move |at: usize| open.tree(&pinned[at], &of_regions);
             (Source::Regions(RegionsIter::new(Box::new(open), begins)), None)
         };
-        let inner = DbIter::new(source, seqno, bounds, family.options().stored_merging());
+        let inner = DbIter::new(source, seqno, bounds, family.options().stored_merging())
+            .compared_by(comparator);
         let time_bytes = if family.has_times() { TIME_BYTES } else { 0 };
         Ok(Iter { inner, prefix, time_bytes, core: core.clone(), _pinned: pinned, steps: 0 })
     }

@@ -1,9 +1,9 @@
 //! Internal keys: a user key, then eight bytes that say when and what. Their order is the order of
-//! every memtable and table: user keys ascending as bytes, then newest first.
+//! every memtable and table: user keys as the column family's comparator says, then newest first.
 
 use std::cmp::Ordering;
 
-use sateen_control::{SeqNo, ValueKind};
+use sateen_control::{Comparator, SeqNo, ValueKind};
 
 /// Bytes of the trailer behind the user key.
 pub(crate) const TRAILER_BYTES: usize = 8;
@@ -54,8 +54,8 @@ pub(crate) fn seek_key(user_key: &[u8], seqno: SeqNo) -> Vec<u8> {
 
 /// The order of internal keys.
 #[inline]
-pub(crate) fn compare(a: &[u8], b: &[u8]) -> Ordering {
-    match user_key(a).cmp(user_key(b)) {
+pub(crate) fn compare(comparator: &Comparator, a: &[u8], b: &[u8]) -> Ordering {
+    match comparator.compare(user_key(a), user_key(b)) {
         Ordering::Equal => trailer(b).cmp(&trailer(a)),
         unequal => unequal,
     }

@@ -55,7 +55,7 @@ pub use prefix::{PrefixExtractor, Prefixing};
 pub use read::block_cache::SharedBlockCache;
 pub use read::super_version::PinnedSlice;
 pub use repair::{RepairReport, repair, repair_with};
-pub use sateen_control::{ColumnFamilyId, ValueKind};
+pub use sateen_control::{ColumnFamilyId, Comparator, ValueKind};
 pub use snapshot::Snapshot;
 pub use ttl::WallClock;
 pub use write::batch::{

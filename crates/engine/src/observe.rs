@@ -73,7 +73,7 @@ impl Db {
     /// About how many bytes of tables hold the keys from `begin` up to, not including, `end`.
     #[must_use]
     pub fn approximate_size(&self, family: &ColumnFamily, begin: &[u8], end: &[u8]) -> u64 {
-        if begin >= end {
+        if family.data.comparator().compare(begin, end).is_ge() {
             return 0;
         }
         let of_tree = |tree: &Arc<ColumnFamilyData>| {
@@ -247,8 +247,9 @@ impl DbCore {
 /// About what the current version of a column family takes: its tables' descriptions. Older ones
 /// share them.
 fn version_bytes(version: &Version) -> u64 {
-    let of =
-        |table: &TableMeta| size_of::<TableMeta>() + table.smallest.len() + table.largest.len();
+    let of = |table: &TableMeta| {
+        size_of::<TableMeta>() + table.smallest.bytes().len() + table.largest.bytes().len()
+    };
     version.tables().map(|(_, _, table)| of(table) as u64).sum()
 }
 
@@ -357,8 +358,8 @@ fn tables_text(family: &Arc<ColumnFamilyData>) -> String {
                 table.id.0,
                 table.size_bytes,
                 table.entries,
-                table.smallest.escape_ascii().to_string(),
-                table.largest.escape_ascii().to_string(),
+                table.smallest.bytes().escape_ascii().to_string(),
+                table.largest.bytes().escape_ascii().to_string(),
             ));
         }
     }

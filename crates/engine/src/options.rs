@@ -21,7 +21,9 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use self::choices::{PrefixText, WalUnit};
+use sateen_control::Comparator;
+
+use self::choices::{ComparatorText, PrefixText, WalUnit};
 use self::define::option_struct;
 use self::lookup::{bad_value, entries, find, fixed};
 use self::regions::RegionsText;
@@ -341,8 +343,10 @@ option_struct! {
         /// With guards: runs of a level that share keys from which on they go down together, or are
         /// merged where nothing is deeper. At least 2.
         guard_runs: u32 = 8, Count, mutable, none;
-        /// The order of keys. Reserved: `bytewise`.
-        comparator: String = "bytewise".to_owned(), Text, fixed, none;
+        /// What keys are compared by: their order. One of the caller's is set as
+        /// [`Comparator::custom`]; its name is recorded, and the column family opens with no other.
+        /// Prefix bounds and regions need `bytewise`.
+        comparator: Comparator = Comparator::BYTEWISE, ComparatorText, fixed, "comparator";
         /// How long a value lives, in whole seconds: compactions drop it some time after that, and
         /// until then it is read as ever. `0`: for ever. `none`: values are stored without the time
         /// of their write, which otherwise takes four bytes behind each; what was written one way

@@ -38,6 +38,7 @@ use crate::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock};
 use crate::wal::{Tail, WalChain, WalWriter};
 use crate::write::{CommitPipeline, PipelineStart};
 
+pub(crate) use catalogue::column_families;
 use catalogue::{Catalogue, look_first, missing, new_catalogue, no_catalogue, read_catalogue};
 
 mod catalogue;
@@ -70,7 +71,10 @@ pub(crate) fn open(
     prepare_directory(vfs.as_ref(), directory, &options)?;
     look_first(vfs.as_ref(), directory, &options)?;
     let lock = take_lock(vfs.as_ref(), directory)?;
-    let existing = read_catalogue(vfs.as_ref(), directory)?;
+    let comparators = |name: &str, recorded: &str| {
+        families::comparator_of(&options.column_family, family_options, name, recorded)
+    };
+    let existing = read_catalogue(vfs.as_ref(), directory, &comparators)?;
     let fresh = existing.is_none();
     let catalogue = match existing {
         Some(_) if options.error_if_exists => {
@@ -112,15 +116,22 @@ pub(crate) fn open_read_only(
     vfs: Arc<dyn Vfs>,
     directory: &Path,
     options: Options,
+    family_options: &[(&str, ColumnFamilyOptions)],
 ) -> Result<Arc<DbCore>> {
     options.validate()?;
+    for (_, options) in family_options {
+        options.validate()?;
+    }
     let vfs = Arc::new(MeteredVfs::new(vfs));
-    let Some(catalogue) = read_catalogue(vfs.as_ref(), directory)? else {
+    let comparators = |name: &str, recorded: &str| {
+        families::comparator_of(&options.column_family, family_options, name, recorded)
+    };
+    let Some(catalogue) = read_catalogue(vfs.as_ref(), directory, &comparators)? else {
         return Err(no_catalogue(vfs.as_ref(), directory));
     };
-    let mut opening = Opening::new(vfs, directory, options, catalogue, &[], true)?;
+    let mut opening = Opening::new(vfs, directory, options, catalogue, family_options, true)?;
     opening.check_files()?;
-    opening.attach_families(&[])?;
+    opening.attach_families(family_options)?;
     opening.replay()?;
     opening.finish(None)
 }

@@ -25,16 +25,18 @@ use std::sync::Arc;
 use sateen_control::version::{
     AddedTable, LEVELS_MAX, RemovedTable, TableMeta, Version, VersionEdit,
 };
-use sateen_control::{ColumnFamilyId, Epoch, FileId, IoClass, LogNumber, SeqNo, TableId};
+use sateen_control::{
+    ColumnFamilyId, Comparator, Epoch, FileId, IoClass, LogNumber, SeqNo, TableId,
+};
 
 use crate::background::output::{Output, OutputContext};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::{
     CompactionFile, DirectoryEntry, FileName, manifest_file_name, table_file_name, wal_file_name,
 };
-use crate::manifest::version_set::{Counters, FamilyState, VersionSet, next_family_state};
-use crate::manifest::{ManifestReader, foreign, read_current};
-use crate::options::Options;
+use crate::manifest::version_set::{Counters, FamilyState, Replay, VersionSet};
+use crate::manifest::{ManifestReader, foreign, foreign_reason, read_current};
+use crate::options::{ColumnFamilyOptions, Options};
 use crate::read::InternalIterator;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
 use crate::table::{Table, TableIterOptions};
@@ -103,7 +105,7 @@ pub fn repair_with(
     let listing = vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
     // Before the lock: its file has no business in a directory that is no database.
     let refused = match foreign(vfs.as_ref(), &directory, &listing) {
-        Some(what) => Some(format!("it is {what}")),
+        Some(what) => Some(foreign_reason(what, &directory)),
         None if holds_tables_or_manifests(&listing) => None,
         None => Some("there is nothing of a database here".to_owned()),
     };
@@ -127,7 +129,7 @@ pub fn repair_with(
         numbers_seen: 0,
     };
     repair.list()?;
-    let mut catalogue = match repair.believe_a_manifest() {
+    let mut catalogue = match repair.believe_a_manifest()? {
         Some(catalogue) => repair.without_lost_tables(catalogue)?,
         None => repair.salvage()?,
     };
@@ -181,22 +183,26 @@ impl Repair {
     }
 
     /// The newest manifest that can be read to its end.
-    fn believe_a_manifest(&mut self) -> Option<Catalogue> {
+    fn believe_a_manifest(&mut self) -> Result<Option<Catalogue>> {
         for number in self.manifests.clone().into_iter().rev() {
             let path = manifest_file_name(&self.directory, number);
             match self.read_manifest(&path, number) {
                 Ok(catalogue) => {
                     self.report.manifest = Some(path);
-                    return Some(catalogue);
+                    return Ok(Some(catalogue));
                 }
+                // Nothing is wrong with it: other options are wanted.
+                Err(error @ Error::InvalidArgument(_)) => return Err(error),
                 Err(error) => self.report.losses.push(error),
             }
         }
-        None
+        Ok(None)
     }
 
     fn read_manifest(&self, path: &Path, number: FileId) -> Result<Catalogue> {
         let mut reader = ManifestReader::open(self.vfs.as_ref(), path, number.0, None, 0)?;
+        let comparators = |name: &str, recorded: &str| self.comparator(name, recorded);
+        let mut replay = Replay::new(path, &comparators);
         let mut catalogue = Catalogue {
             db_uid: 0,
             families: BTreeMap::new(),
@@ -210,18 +216,49 @@ impl Repair {
                 catalogue.shared.extend(edit.shared_files.iter().copied());
                 let seqno = edit.last_seqno.unwrap_or_default();
                 catalogue.last_seqno = catalogue.last_seqno.max(seqno);
-                match next_family_state(path, &catalogue.families, &edit)? {
-                    Some(family) => catalogue.families.insert(edit.column_family, family),
-                    None => catalogue.families.remove(&edit.column_family),
-                };
+                replay.apply(edit)?;
             }
         }
         let truncated = || Error::corruption(path, reader.position(), CorruptionKind::Truncated);
         catalogue.db_uid = reader.db_uid().ok_or_else(truncated)?;
+        catalogue.families = replay.finish()?;
         if !catalogue.families.contains_key(&ColumnFamilyId(0)) {
             return Err(truncated());
         }
         Ok(catalogue)
+    }
+
+    /// What keys of the column family `name` are compared by, which is called `recorded`.
+    fn comparator(&self, name: &str, recorded: &str) -> Result<Comparator> {
+        let given = &self.options.column_family.comparator;
+        match recorded {
+            Comparator::BYTEWISE_NAME => Ok(Comparator::BYTEWISE),
+            recorded if recorded == given.name() => Ok(given.clone()),
+            recorded => Err(Error::InvalidArgument(format!(
+                "comparator={}: keys of the column family {name} are compared by {recorded}",
+                given.name()
+            ))),
+        }
+    }
+
+    /// What those of `tables` are compared by that can be read.
+    fn comparator_of_tables(
+        &self,
+        cache: &TableCache,
+        tables: &[(FileId, DirectoryEntry)],
+    ) -> Result<Comparator> {
+        let mut refused = None;
+        for (file, entry) in tables {
+            for comparator in [&Comparator::BYTEWISE, &self.options.column_family.comparator] {
+                let meta = Arc::new(meta_of(*file, entry, comparator));
+                match cache.get(&meta, IoClass::Client) {
+                    Ok(_) => return Ok(comparator.clone()),
+                    Err(error @ Error::InvalidArgument(_)) => refused = Some(error),
+                    Err(_) => break,
+                }
+            }
+        }
+        refused.map_or(Ok(Comparator::BYTEWISE), Err)
     }
 
     fn table_cache(&self, db_uid: u64) -> TableCache {
@@ -250,7 +287,8 @@ impl Repair {
                     continue;
                 };
                 self.report.losses.push(error);
-                let mut output = self.output(id, level, catalogue.db_uid);
+                let comparator = family.version.comparator();
+                let mut output = self.output(id, level, catalogue.db_uid, comparator);
                 if let Ok(table) = opened {
                     self.salvage_blocks(&table, &mut output, &catalogue.counters)?;
                 }
@@ -304,8 +342,16 @@ impl Repair {
     }
 
     /// What new tables of a column family's level are written with.
-    fn output(&self, family: ColumnFamilyId, level: u8, db_uid: u64) -> Output {
-        let family_options = Arc::new(self.options.column_family.clone());
+    fn output(
+        &self,
+        family: ColumnFamilyId,
+        level: u8,
+        db_uid: u64,
+        comparator: &Comparator,
+    ) -> Output {
+        let family_options = self.options.column_family.clone();
+        let comparator = comparator.clone();
+        let family_options = Arc::new(ColumnFamilyOptions { comparator, ..family_options });
         Output::new(OutputContext {
             vfs: self.vfs.clone(),
             directory: self.directory.clone(),
@@ -419,9 +465,10 @@ impl Repair {
     ) -> Result<Version> {
         tables.sort_by_key(|(file, _)| Reverse(*file));
         let cache = self.table_cache(catalogue.db_uid);
-        let mut sources = Sources::default();
+        let comparator = self.comparator_of_tables(&cache, &tables)?;
+        let mut sources = Sources::new(&comparator);
         for (file, entry) in &tables {
-            let meta = Arc::new(meta_of(*file, entry));
+            let meta = Arc::new(meta_of(*file, entry, &comparator));
             match cache.get(&meta, IoClass::Client) {
                 Ok(table) => {
                     let options = TableIterOptions::compaction(IoClass::Client, 64 << 10);
@@ -438,7 +485,7 @@ impl Repair {
         }
         let levels = self.options.column_family.levels;
         let level = u8::try_from(levels.saturating_sub(1)).unwrap_or(u8::MAX);
-        let mut output = self.output(id, level, catalogue.db_uid);
+        let mut output = self.output(id, level, catalogue.db_uid, &comparator);
         let mut newest = Newest::default();
         while let Some((source, internal, value)) = sources.newest() {
             if newest.keeps(internal) {
@@ -453,7 +500,7 @@ impl Repair {
         let added =
             written.into_iter().map(|table| AddedTable { level, epoch: Epoch(0), table }).collect();
         let edit = VersionEdit { column_family: id, added, ..VersionEdit::default() };
-        self.apply(&Version::new(id, LEVELS_MAX), &edit)
+        self.apply(&Version::new(id, LEVELS_MAX).with_comparator(comparator), &edit)
     }
 
     /// Makes the catalogue durable, then moves away what it does not name.
@@ -527,7 +574,7 @@ fn read_whole(table: &Arc<Table>) -> Result<()> {
     Ok(())
 }
 
-fn meta_of(file: FileId, entry: &DirectoryEntry) -> TableMeta {
+fn meta_of(file: FileId, entry: &DirectoryEntry, comparator: &Comparator) -> TableMeta {
     TableMeta {
         id: entry.table,
         placement: sateen_control::version::Placement::Slice {
@@ -536,8 +583,8 @@ fn meta_of(file: FileId, entry: &DirectoryEntry) -> TableMeta {
             length: entry.length,
         },
         size_bytes: entry.length,
-        smallest: entry.smallest.as_slice().into(),
-        largest: entry.largest.as_slice().into(),
+        smallest: comparator.key(&entry.smallest),
+        largest: comparator.key(&entry.largest),
         seqno_min: entry.seqno_min,
         seqno_max: entry.seqno_max,
         entries: entry.entries,

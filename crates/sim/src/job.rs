@@ -124,11 +124,11 @@ impl Job {
         };
         let Some(reached) = reached(&self.outputs, done.written / entry_bytes) else { return };
         let inputs = plan.rewrite.iter().flat_map(|input| &input.tables);
-        let mut behind: Vec<_> = inputs.map(|table| number(&table.largest) + 1).collect();
+        let mut behind: Vec<_> = inputs.map(|table| number(table.largest.bytes()) + 1).collect();
         behind.sort_unstable();
         let mut ends =
             std::iter::once(reached).chain(behind.into_iter().filter(|end| *end > reached));
-        let Some(next) = ends.find(|next| end.may_end_before(&key(*next))) else {
+        let Some(next) = ends.find(|next| end.may_end_before(key(*next).bytes())) else {
             return;
         };
         let kept = before(&self.outputs, next);

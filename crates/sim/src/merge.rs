@@ -17,7 +17,7 @@ const ASKED_PER_TABLE: u64 = 16;
 
 /// The key of a number.
 pub(crate) fn key(number: u64) -> UserKey {
-    number.to_be_bytes().as_slice().into()
+    UserKey::bytewise(number.to_be_bytes())
 }
 
 /// The number of a key; keys of other lengths do not occur.
@@ -42,7 +42,7 @@ struct Span {
 }
 
 fn span(table: &TableMeta) -> Span {
-    let (from, to) = (number(&table.smallest), number(&table.largest) + 1);
+    let (from, to) = (number(table.smallest.bytes()), number(table.largest.bytes()) + 1);
     Span { from, to, density: (table.entries as f64 / (to - from) as f64).min(1.0) }
 }
 
@@ -95,7 +95,7 @@ fn points(plan: &CompactionPlan, runs: &[Vec<Span>]) -> Vec<u64> {
     });
     let below = plan.below.iter().filter(|below| below.level == plan.output_level + 1);
     for (below, (lo, hi)) in below.flat_map(|below| hulls.iter().map(move |hull| (below, *hull))) {
-        for table in below.run.range(below.run.overlap(&key(lo), &key(hi))) {
+        for table in below.run.range(below.run.overlap(key(lo).bytes(), key(hi).bytes())) {
             let Span { from, to, .. } = span(table);
             points.extend([from, to].into_iter().filter(|point| (lo..hi).contains(point)));
         }
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn numbers_become_keys_and_back_in_order() {
         let numbers = [0, 1, 255, 256, 1 << 40, u64::MAX];
-        assert!(numbers.iter().all(|n| number(&key(*n)) == *n));
+        assert!(numbers.iter().all(|n| number(key(*n).bytes()) == *n));
         assert!(numbers.windows(2).all(|pair| key(pair[0]) < key(pair[1])));
     }
 

@@ -274,7 +274,7 @@ impl Simulation {
         let writes = taken.iter().map(|memtable| memtable.entries).sum();
         let (keys, entry_bytes) = (self.tree.keys, self.tree.entry_bytes);
         let table_bytes = self.config.policy.family.flush_file_size();
-        let starts: Vec<_> = stripes.iter().map(|key| number(key)).collect();
+        let starts: Vec<_> = stripes.iter().map(|key| number(key.bytes())).collect();
         let outputs = spread(keys, &starts, distinct(keys, writes), entry_bytes, table_bytes);
         self.start(id, Work::Flush(taken), 0, outputs)
     }
@@ -376,7 +376,7 @@ impl Simulation {
             Work::Compaction(plan) => {
                 let ends_before = job.ends_before.map(key);
                 let mut edit = match &ends_before {
-                    Some(next) => plan.edit_before(next),
+                    Some(next) => plan.edit_before(next.bytes()),
                     None => plan.edit(),
                 };
                 self.counts.partial += u64::from(ends_before.is_some());

@@ -174,7 +174,8 @@ impl Tree {
             )));
         }
         for (level, _, table) in self.version.tables() {
-            let fit = crate::merge::number(&table.largest) - crate::merge::number(&table.smallest);
+            let fit = crate::merge::number(table.largest.bytes())
+                - crate::merge::number(table.smallest.bytes());
             if table.entries == 0 || table.entries > fit + 1 {
                 return Err(Error::broken(format!("{} of level {level} is too full", table.id)));
             }

@@ -5,7 +5,6 @@
 //! unless asked otherwise, filters and indexes stay in memory outside of it, as is its default.
 #![expect(unsafe_code, reason = "calls to C functions")]
 
-mod ffi;
 mod stats;
 
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -16,7 +15,8 @@ use crate::store::{
     ClassBytes, Client, Compression, Counters, LevelSize, PeerCache, Store, StoreConfig, Wal,
 };
 use crate::{Error, Result};
-use ffi::{Api, Handle, Slice};
+use sateen_peers::rocksdb::Api;
+use sateen_peers::{Handle, Slice, bytes, chars};
 
 struct RocksDb {
     api: Api,
@@ -38,7 +38,10 @@ pub(crate) fn open(
     directory: &Path,
     config: &StoreConfig,
 ) -> Result<Box<dyn Store>> {
-    let api = ffi::load(library)?;
+    let api = Api::load(library).map_err(|error| match error {
+        sateen_peers::Error::Usage(text) => Error::Usage(format!("--peer {text}")),
+        sateen_peers::Error::Failed(text) => Error::Failed(text),
+    })?;
     let version = stats::version_of(library);
     let name = c_string(directory.to_string_lossy().as_bytes(), "the directory")?;
     // SAFETY: objects are made by their constructors, used once as their functions require, and
@@ -49,14 +52,14 @@ pub(crate) fn open(
             (bytes, PeerCache::HyperClock) if api.cache_create_hyper_clock.is_some() => {
                 api.cache_create_hyper_clock.map_or(std::ptr::null_mut(), |new| new(size(bytes), 0))
             }
-            (bytes, _) => (api.cache_create_lru)(size(bytes)),
+            (bytes, _) => (api.common.cache_create_lru)(size(bytes)),
         };
         let options = build_options(&api, config, cache)?;
         if let Some(rate) = config.peer_rate_limit {
             set_rate_limit(&api, options, rate)?;
         }
         let opened = call(&api, |error| (api.open)(options, name.as_ptr(), error));
-        (api.options_destroy)(options);
+        (api.common.options_destroy)(options);
         let db = opened
             .map_err(|error| Error::Failed(format!("RocksDB, {}: {error}", directory.display())))?;
         let default_family = (api.get_default_column_family_handle)(db);
@@ -72,7 +75,7 @@ unsafe fn build_options(api: &Api, config: &StoreConfig, cache: Handle) -> Resul
     let shared = config.shared();
     // SAFETY: every handle is fresh from its constructor and of the type its setter wants.
     unsafe {
-        let options = (api.options_create)();
+        let options = (api.common.options_create)();
         (api.options_set_create_if_missing)(options, 1);
         (api.options_set_write_buffer_size)(options, size(shared.memtable_bytes));
         (api.options_set_max_write_buffer_number)(options, int(shared.memtables));
@@ -101,12 +104,12 @@ unsafe fn build_options(api: &Api, config: &StoreConfig, cache: Handle) -> Resul
         let Some(text) = &config.peer_options else {
             return Ok(options);
         };
-        let parsed = (api.options_create)();
+        let parsed = (api.common.options_create)();
         let string = c_string(text.as_bytes(), "--peer-options")?;
         let result = call(api, |error| {
-            (api.get_options_from_string)(options, string.as_ptr(), parsed, error);
+            (api.common.get_options_from_string)(options, string.as_ptr(), parsed, error);
         });
-        (api.options_destroy)(options);
+        (api.common.options_destroy)(options);
         result.map_err(|error| Error::Usage(format!("--peer-options {text:?}: {error}")))?;
         Ok(parsed)
     }
@@ -154,7 +157,7 @@ impl RocksDb {
                 return None;
             }
             let copy = CStr::from_ptr(text).to_string_lossy().into_owned();
-            (self.api.free)(text.cast());
+            (self.api.common.free)(text.cast());
             Some(copy)
         }
     }
@@ -164,10 +167,10 @@ impl Drop for RocksDb {
     fn drop(&mut self) {
         // SAFETY: all clients borrow the store and are gone; each handle is destroyed once.
         unsafe {
-            (self.api.column_family_handle_destroy)(self.default_family);
-            (self.api.close)(self.db);
+            (self.api.common.column_family_handle_destroy)(self.default_family);
+            (self.api.common.close)(self.db);
             if !self.cache.is_null() {
-                (self.api.cache_destroy)(self.cache);
+                (self.api.common.cache_destroy)(self.cache);
             }
         }
     }
@@ -186,7 +189,7 @@ impl Store for RocksDb {
             (self.api.writeoptions_set_sync)(write, u8::from(self.wal == Wal::Sync));
             Box::new(RocksClient {
                 store: self,
-                read: (self.api.readoptions_create)(),
+                read: (self.api.common.readoptions_create)(),
                 write,
                 batch: (self.api.writebatch_create)(),
                 spare: Vec::new(),
@@ -289,7 +292,7 @@ impl Drop for RocksClient<'_> {
     fn drop(&mut self) {
         // SAFETY: each was made by its constructor and is destroyed once.
         unsafe {
-            (self.store.api.readoptions_destroy)(self.read);
+            (self.store.api.common.readoptions_destroy)(self.read);
             (self.store.api.writeoptions_destroy)(self.write);
             (self.store.api.writebatch_destroy)(self.batch);
         }
@@ -457,51 +460,21 @@ impl Client for RocksClient<'_> {
 /// `f` is sound and leaves in the place null or a text to be freed with `free` of `api`.
 #[inline]
 unsafe fn call<T>(api: &Api, f: impl FnOnce(*mut *mut c_char) -> T) -> Result<T> {
-    let mut error: *mut c_char = std::ptr::null_mut();
-    let value = f(&mut error);
-    if error.is_null() {
-        return Ok(value);
-    }
     // SAFETY: as the caller promises.
-    unsafe { take_error(api, error) }.map(|()| value)
+    unsafe { sateen_peers::call(api.common.free, f) }.map_err(Error::Failed)
 }
 
 /// The error that a text stands for, and releases the text.
 ///
 /// # Safety
 /// `error` is null or a NUL-terminated text of RocksDB's, which is not used again.
-#[cold]
 unsafe fn take_error(api: &Api, error: *mut c_char) -> Result<()> {
-    if error.is_null() {
-        return Ok(());
-    }
     // SAFETY: as the caller promises.
-    let text = unsafe { CStr::from_ptr(error) }.to_string_lossy().into_owned();
-    // SAFETY: as the caller promises.
-    unsafe { (api.free)(error.cast()) };
-    Err(Error::Failed(text))
-}
-
-#[inline]
-fn chars(slice: &[u8]) -> *const c_char {
-    slice.as_ptr().cast()
-}
-
-/// The bytes that a pointer and length of RocksDB's name.
-///
-/// # Safety
-/// The pointer is null or names `length` readable bytes that do not change for `'a`.
-#[inline]
-unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
-    if data.is_null() || length == 0 {
-        return &[];
-    }
-    // SAFETY: as the caller promises.
-    unsafe { std::slice::from_raw_parts(data.cast(), length) }
+    unsafe { sateen_peers::take_error(api.common.free, error) }.map_err(Error::Failed)
 }
 
 fn c_string(text: &[u8], what: &str) -> Result<CString> {
-    CString::new(text).map_err(|_| Error::Usage(format!("{what} must not contain a zero byte")))
+    sateen_peers::c_string(text, what).map_err(|error| Error::Usage(error.to_string()))
 }
 
 fn size(bytes: u64) -> usize {

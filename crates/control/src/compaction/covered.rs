@@ -22,7 +22,7 @@ impl CoveredTables {
         for (level, run) in runs.flat_map(|(n, level)| level.runs().iter().map(move |r| (n, r))) {
             let mut next = 0;
             for fragment in ranges.fragments() {
-                let mut ranks = run.overlap(&fragment.begin, &fragment.end);
+                let mut ranks = run.overlap(fragment.begin.bytes(), fragment.end.bytes());
                 ranks.start = ranks.start.max(next);
                 next = next.max(ranks.end);
                 for table in run.range(ranks.start..ranks.end.max(ranks.start)) {
@@ -79,7 +79,7 @@ impl CoveredTables {
     ) -> Option<CompactionPlan> {
         let mut spans: Vec<Span<'_>> = Vec::new();
         for (.., smallest, id) in tables {
-            let Some((rank, _)) = run.locate(smallest, *id) else { continue };
+            let Some((rank, _)) = run.locate(smallest.bytes(), *id) else { continue };
             let span = Span { level, run, ranks: rank..rank + 1 };
             if !context.may_take([&span], level) {
                 continue;
@@ -120,8 +120,8 @@ mod tests {
             id: TableId(id),
             placement: Placement::WholeFile(FileId(id)),
             size_bytes: 1,
-            smallest: smallest.as_bytes().into(),
-            largest: largest.as_bytes().into(),
+            smallest: UserKey::bytewise(smallest.as_bytes()),
+            largest: UserKey::bytewise(largest.as_bytes()),
             seqno_min: SeqNo(0),
             seqno_max: SeqNo(seqno_max),
             entries: 1,
@@ -139,8 +139,8 @@ mod tests {
     #[test]
     fn only_what_is_covered_for_all_readers_goes() {
         let range = |begin: &str, end: &str, seqno| RangeTombstone {
-            begin: begin.as_bytes().into(),
-            end: end.as_bytes().into(),
+            begin: UserKey::bytewise(begin.as_bytes()),
+            end: UserKey::bytewise(end.as_bytes()),
             seqno: SeqNo(seqno),
         };
         let edit = VersionEdit {

@@ -126,7 +126,7 @@ impl OutputCutter {
     #[inline]
     fn pass_breaks(&mut self, user_key: &[u8]) -> bool {
         let mut passed = false;
-        while self.breaks.pop_if(|key| key.as_ref() <= user_key).is_some() {
+        while self.breaks.pop_if(|key| *key <= *user_key).is_some() {
             passed = true;
         }
         passed
@@ -178,12 +178,12 @@ impl OutputCutter {
         let mut crossed = Crossed::default();
         let mut steps = 0;
         while let Some(table) = &self.current {
-            if !self.inside && table.smallest.as_ref() <= user_key {
+            if !self.inside && table.smallest <= *user_key {
                 self.inside = true;
                 crossed.boundaries += 1;
                 crossed.bytes += table.size_bytes;
             }
-            if user_key <= table.largest.as_ref() {
+            if *user_key <= table.largest {
                 break;
             }
             self.inside = false;
@@ -209,7 +209,7 @@ mod tests {
     use crate::version::Placement;
 
     fn key(n: u64) -> UserKey {
-        n.to_be_bytes().as_slice().into()
+        UserKey::bytewise(n.to_be_bytes())
     }
 
     /// Tables of the keys 10 to 15, 20 to 25 and so on, of 1, 2, 3 … bytes.
@@ -253,10 +253,10 @@ mod tests {
         let (mut direct, mut slow) = (cutter(), cutter());
         let (mut at, mut last) = (0, 0);
         while at < 10_100 {
-            let one = direct.advance(&key(at));
+            let one = direct.advance(key(at).bytes());
             let mut all = Crossed::default();
             for between in last..=at {
-                let crossed = slow.advance(&key(between));
+                let crossed = slow.advance(key(between).bytes());
                 all.boundaries += crossed.boundaries;
                 all.bytes += crossed.bytes;
             }
@@ -267,7 +267,7 @@ mod tests {
             at += step;
             step = 1 + (seed >> 33) % if seed % 3 == 0 { 2000 } else { 30 };
         }
-        direct.advance(&key(20_000));
+        direct.advance(key(20_000).bytes());
         assert_eq!((direct.rank, direct.inside), (1000, false), "behind the last");
     }
 }

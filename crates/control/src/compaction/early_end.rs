@@ -27,15 +27,15 @@ impl EarlyEnd {
     /// Whether the compaction may end before `user_key`, if that is the first user key that it has
     /// not written. Keys must not descend from call to call.
     pub fn may_end_before(&mut self, user_key: &[u8]) -> bool {
-        while self.below.get(self.at).is_some_and(|table| *table.largest < *user_key) {
+        while self.below.get(self.at).is_some_and(|table| table.largest < *user_key) {
             self.at += 1;
         }
-        self.above.as_ref().is_some_and(|largest| **largest < *user_key)
-            && self.below.get(self.at).is_none_or(|table| *table.smallest >= *user_key)
+        self.above.as_ref().is_some_and(|largest| *largest < *user_key)
+            && self.below.get(self.at).is_none_or(|table| table.smallest >= *user_key)
             && !self
                 .merging
                 .iter()
-                .any(|table| *table.smallest < *user_key && *table.largest >= *user_key)
+                .any(|table| table.smallest < *user_key && table.largest >= *user_key)
     }
 }
 
@@ -68,7 +68,7 @@ impl CompactionPlan {
         let mut edit = self.edit();
         let stays = |id| {
             let mut rewritten = self.rewrite.iter().flat_map(|input| &input.tables);
-            rewritten.any(|table| table.id == id && *table.largest >= *next)
+            rewritten.any(|table| table.id == id && table.largest >= *next)
         };
         edit.removed.retain(|removed| !stays(removed.id));
         edit.compact_pointers.clear();

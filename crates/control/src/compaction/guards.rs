@@ -139,7 +139,7 @@ fn down(context: &PickContext<'_>, group: &Group<'_>) -> Option<CompactionPlan> 
     if !context.may_take(&group.spans, next) {
         return None;
     }
-    let newer = |run: &&Run| !run.overlap(bounds.0, bounds.1).is_empty();
+    let newer = |run: &&Run| !run.overlap(bounds.0.bytes(), bounds.1.bytes()).is_empty();
     let above = context.version.level(next).runs().iter().find(newer);
     let epoch = above.map_or(Epoch(0), |newest| Epoch(newest.epoch().0 + 1));
     let reason = match level {
@@ -217,9 +217,12 @@ pub(super) fn split(context: &PickContext<'_>, level: u8, bounds: Bounds<'_>) ->
         (0u8..).zip(context.version.levels()).filter(|(number, _)| *number >= level.max(1));
     let tables = levels
         .flat_map(|(_, level)| level.runs())
-        .flat_map(|run| run.overlapping(bounds.0, bounds.1));
-    let guards: BTreeSet<_> =
-        tables.map(|table| &table.smallest).filter(|key| is_guard(key, bits)).cloned().collect();
+        .flat_map(|run| run.overlapping(bounds.0.bytes(), bounds.1.bytes()));
+    let guards: BTreeSet<_> = tables
+        .map(|table| &table.smallest)
+        .filter(|key| is_guard(key.bytes(), bits))
+        .cloned()
+        .collect();
     OutputSplit::AtGuards {
         guards: guards.into_iter().collect(),
         bits,

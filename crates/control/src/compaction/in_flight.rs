@@ -22,8 +22,7 @@ struct Claim {
 impl Claim {
     /// Whether its outputs will be in `level` within `lo..=hi`.
     fn writes(&self, level: u8, lo: &[u8], hi: &[u8]) -> bool {
-        let meets =
-            |(smallest, largest): &(UserKey, UserKey)| **smallest <= *hi && *lo <= **largest;
+        let meets = |(smallest, largest): &(UserKey, UserKey)| *smallest <= *hi && *lo <= *largest;
         self.output_level == level && self.ranges.iter().any(meets)
     }
 
@@ -94,7 +93,7 @@ impl InFlight {
         let writer = ranges
             .iter()
             .filter(|_| level > 0)
-            .find_map(|r| self.writer(plan.cf, level, &r.0, &r.1));
+            .find_map(|r| self.writer(plan.cf, level, r.0.bytes(), r.1.bytes()));
         if let Some(job) = writer {
             return Err(ClaimError::Range { job, level });
         }

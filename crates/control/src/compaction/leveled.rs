@@ -76,7 +76,7 @@ impl CompactionPicker for LeveledPicker {
         let bounds = union(bounds, below.as_ref().and_then(Span::bounds));
         let tables: Vec<_> =
             inputs.iter().chain(&below).flat_map(Span::tables).map(|table| table.id).collect();
-        context.in_flight.holders(context.cf(), &tables, (base, bounds.0, bounds.1))
+        context.in_flight.holders(context.cf(), &tables, (base, bounds.0.bytes(), bounds.1.bytes()))
     }
 }
 
@@ -190,7 +190,7 @@ fn uses_cursor(context: &PickContext<'_>, run: &Run) -> bool {
 fn window_start(context: &PickContext<'_>, level: u8, run: &Run) -> usize {
     let start = match context.version.compact_pointer(level) {
         Some(pointer) if uses_cursor(context, run) => {
-            let at = run.lower_bound(pointer);
+            let at = run.lower_bound(pointer.bytes());
             at + usize::from(run.get(at).is_some_and(|table| table.largest == *pointer))
         }
         _ => 0,

@@ -135,7 +135,7 @@ impl ManualCompaction {
     fn is_lowest(&self, version: &Version) -> bool {
         let deeper = version.levels().get(usize::from(self.level) + 1..).unwrap_or_default();
         !deeper.iter().flat_map(|level| level.runs()).any(|run| {
-            let from = self.begin.as_ref().map_or(0, |begin| run.lower_bound(begin));
+            let from = self.begin.as_ref().map_or(0, |begin| run.lower_bound(begin.bytes()));
             run.get(from).is_some_and(|table| self.begins_inside(table))
         })
     }
@@ -154,7 +154,7 @@ impl ManualCompaction {
             .runs()
             .iter()
             .flat_map(|run| {
-                let from = self.begin.as_ref().map_or(0, |begin| run.lower_bound(begin));
+                let from = self.begin.as_ref().map_or(0, |begin| run.lower_bound(begin.bytes()));
                 run.range(from..run.len()).take_while(|table| self.begins_inside(table))
             })
             .map(|table| (&table.smallest, &table.largest))
@@ -277,9 +277,9 @@ impl ManualCompaction {
 
     /// The rank of the first table of the range behind the cursor.
     fn first_rank(&self, run: &crate::version::Run) -> usize {
-        let begin = self.begin.as_ref().map_or(0, |begin| run.lower_bound(begin));
+        let begin = self.begin.as_ref().map_or(0, |begin| run.lower_bound(begin.bytes()));
         let behind = self.cursor.as_ref().map_or(0, |cursor| {
-            let at = run.lower_bound(cursor);
+            let at = run.lower_bound(cursor.bytes());
             // A table that only begins before the cursor is new: it may hold what lies behind it.
             at + usize::from(run.get(at).is_some_and(|table| table.largest == *cursor))
         });

@@ -155,7 +155,11 @@ fn closure<'a, I: Iterator<Item = (u8, &'a Run)>>(
 ) -> Vec<Span<'a>> {
     loop {
         let spans: Vec<Span<'a>> = runs()
-            .map(|(level, run)| Span { level, run, ranks: run.overlap(bounds.0, bounds.1) })
+            .map(|(level, run)| Span {
+                level,
+                run,
+                ranks: run.overlap(bounds.0.bytes(), bounds.1.bytes()),
+            })
             .filter(|span| !span.ranks.is_empty())
             .collect();
         let wider = union(bounds, hull(&spans));
@@ -180,7 +184,7 @@ impl<'a> PickContext<'a> {
     /// The tables of a sorted level that share keys with `bounds`, if any.
     fn overlap(&self, level: u8, bounds: Bounds<'_>) -> Option<Span<'a>> {
         let run = self.version.level(level).sorted()?;
-        let ranks = run.overlap(bounds.0, bounds.1);
+        let ranks = run.overlap(bounds.0.bytes(), bounds.1.bytes());
         (!ranks.is_empty()).then_some(Span { level, run, ranks })
     }
 
@@ -190,7 +194,7 @@ impl<'a> PickContext<'a> {
 
     /// Whether outputs of the range may go to `level`: nobody else writes there.
     fn may_write(&self, level: u8, bounds: Bounds<'_>) -> bool {
-        self.in_flight.writer(self.cf(), level, bounds.0, bounds.1).is_none()
+        self.in_flight.writer(self.cf(), level, bounds.0.bytes(), bounds.1.bytes()).is_none()
     }
 
     /// Whether a compaction may take `spans` and write into `level` all over their hull: none of
@@ -291,7 +295,7 @@ impl<'a> PickContext<'a> {
             .flat_map(|level| self.version.level(level).runs().iter().map(move |run| (level, run)));
         older
             .chain(deeper)
-            .map(|(level, run)| (level, run, run.overlap(bounds.0, bounds.1)))
+            .map(|(level, run)| (level, run, run.overlap(bounds.0.bytes(), bounds.1.bytes())))
             .filter(|(.., overlap)| !overlap.is_empty())
             .map(|(level, run, overlap)| Below { level, run: run.clone(), overlap })
             .collect()

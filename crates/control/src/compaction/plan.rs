@@ -266,7 +266,7 @@ impl fmt::Display for CompactionPlan {
         }
         if !self.breaks.is_empty() {
             let keys: Vec<_> =
-                self.breaks.iter().map(|key| key.escape_ascii().to_string()).collect();
+                self.breaks.iter().map(|key| key.bytes().escape_ascii().to_string()).collect();
             write!(f, " breaks=[{}]", keys.join(" "))?;
         }
         if let OutputSplit::AtGuards { guards, .. } = &self.split {
@@ -294,11 +294,11 @@ impl KeysBelow {
             if table.is_none() {
                 *table = run.get(*at).cloned();
             }
-            while table.as_ref().is_some_and(|table| table.largest.as_ref() < user_key) {
+            while table.as_ref().is_some_and(|table| table.largest < *user_key) {
                 *at += 1;
                 *table = run.get(*at).cloned();
             }
-            table.as_ref().is_some_and(|table| table.smallest.as_ref() <= user_key)
+            table.as_ref().is_some_and(|table| table.smallest <= *user_key)
         })
     }
 }

@@ -215,7 +215,8 @@ fn keeps_all(version: &Version, options: &CfOptions, targets: &LevelTargets, lev
 /// Whether `table` of `level` overlaps so little for its size that it is good to go down.
 fn is_good(version: &Version, options: &CfOptions, level: u8, table: &TableMeta) -> bool {
     let below = version.level(level + 1).sorted();
-    let overlap = below.map_or(0, |run| run.bytes_in(run.overlap(&table.smallest, &table.largest)));
+    let overlap = below
+        .map_or(0, |run| run.bytes_in(run.overlap(table.smallest.bytes(), table.largest.bytes())));
     options.is_good_overlap(table.size_bytes, overlap)
 }
 

@@ -94,7 +94,7 @@ impl SparseTables {
     fn keep_those_of(&mut self, version: &Version) {
         self.0.retain(|(level, smallest, id)| {
             let runs = version.level(*level).runs();
-            runs.iter().any(|run| run.locate(smallest, *id).is_some())
+            runs.iter().any(|run| run.locate(smallest.bytes(), *id).is_some())
         });
     }
 
@@ -114,7 +114,7 @@ impl SparseTables {
         let mut spans: Vec<Span<'_>> = Vec::new();
         // In the order of their keys, as the version gave them.
         for (_, smallest, id) in self.0.iter().filter(|table| table.0 == level) {
-            let Some((rank, table)) = run.locate(smallest, *id) else { continue };
+            let Some((rank, table)) = run.locate(smallest.bytes(), *id) else { continue };
             let span = Span { level, run, ranks: rank..rank + 1 };
             if !context.may_take([&span], level) {
                 continue;

@@ -70,7 +70,7 @@ pub(super) fn ranks(
 ) -> std::ops::Range<usize> {
     let begins_at = |key: Option<&UserKey>, otherwise: usize| {
         let Some(key) = key else { return otherwise };
-        let at = run.lower_bound(key);
+        let at = run.lower_bound(key.bytes());
         at + usize::from(run.get(at).is_some_and(|table| table.smallest < *key))
     };
     let start = begins_at(from, 0);

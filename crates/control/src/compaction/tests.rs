@@ -8,7 +8,7 @@ use crate::types::{FileId, JobId, SeqNo, TableId};
 use crate::version::{AddedTable, Placement, VersionEdit};
 
 fn key(n: u64) -> UserKey {
-    n.to_be_bytes().as_slice().into()
+    UserKey::bytewise(n.to_be_bytes())
 }
 
 fn table(id: u64, from: u64, to: u64, size_bytes: u64) -> Arc<TableMeta> {
@@ -73,7 +73,7 @@ fn cuts(plan: &CompactionPlan, keys: impl IntoIterator<Item = u64>) -> Vec<u64> 
     let mut bytes = 0;
     let mut cuts = Vec::new();
     for n in keys {
-        if cutter.cut_before(&key(n), bytes) {
+        if cutter.cut_before(key(n).bytes(), bytes) {
             assert!(bytes > 0, "an empty table was cut");
             bytes = 0;
         }
@@ -163,7 +163,7 @@ fn what_is_below_is_known_key_by_key() {
     let plan = plan(vec![table(1, 0, 99, 1)], grandparents, by_size(1, 1, true));
     assert!(!plan.is_bottommost());
     let mut below = plan.keys_below();
-    let found: Vec<_> = (0..40).filter(|n| below.may_contain(&key(*n))).collect();
+    let found: Vec<_> = (0..40).filter(|n| below.may_contain(key(*n).bytes())).collect();
     assert_eq!(found, (5..=10).chain(20..=30).collect::<Vec<_>>());
 }
 
@@ -227,7 +227,7 @@ fn a_job_does_not_end_early_within_operands() {
             tables: vec![table(3, 0, 12, 100), table(4, 20, 40, 100)],
         });
         let mut end = plan.early_end().unwrap();
-        (6..=41).filter(|n| end.may_end_before(&key(*n))).collect::<Vec<_>>()
+        (6..=41).filter(|n| end.may_end_before(key(*n).bytes())).collect::<Vec<_>>()
     };
     assert_eq!(with(0), [13, 14, 15, 16, 17, 18, 19, 20, 41]);
     assert_eq!(with(1), [41]);

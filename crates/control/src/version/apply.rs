@@ -43,6 +43,11 @@ pub enum EditError {
         /// The table.
         table: TableId,
     },
+    /// A table's keys are compared by something else than those of its column family.
+    Comparator {
+        /// The table.
+        table: TableId,
+    },
     /// A table's smallest key is above its largest.
     Bounds {
         /// The table.
@@ -91,6 +96,9 @@ impl fmt::Display for EditError {
             EditError::Missing { level, epoch, table } => {
                 write!(f, "table {table} is not in level {level}, run {epoch}")
             }
+            EditError::Comparator { table } => {
+                write!(f, "table {table}: its keys are compared by something else")
+            }
             EditError::Bounds { table } => {
                 write!(f, "table {table}: smallest key above largest key")
             }
@@ -124,6 +132,9 @@ impl Version {
         next.number += 1;
         if let Some(style) = &edit.style {
             next.style = Some(style.clone());
+        }
+        if let Some(comparator) = &edit.comparator {
+            next.comparator = comparator.clone();
         }
         next.remove_tables(edit)?;
         next.add_tables(edit)?;
@@ -169,7 +180,7 @@ impl Version {
                 table: removed.id,
             };
             let Ok(at) = level.position(removed.epoch) else { return Err(missing) };
-            let Some(table) = level.runs[at].remove(&removed.smallest, removed.id) else {
+            let Some(table) = level.runs[at].remove(removed.smallest.bytes(), removed.id) else {
                 return Err(missing);
             };
             level.bytes -= table.size_bytes;
@@ -193,6 +204,9 @@ impl Version {
                 return Err(EditError::Epoch { level: number, epoch });
             }
             for a in group {
+                if *a.table.smallest.comparator() != self.comparator {
+                    return Err(EditError::Comparator { table: a.table.id });
+                }
                 if a.table.smallest > a.table.largest {
                     return Err(EditError::Bounds { table: a.table.id });
                 }

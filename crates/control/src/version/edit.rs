@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{RangeTombstone, TableMeta};
-use crate::types::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey};
+use crate::types::{ColumnFamilyId, Comparator, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey};
 
 /// A table that joins a level.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +52,8 @@ pub struct VersionEdit {
     pub region: Option<Region>,
     /// The column family is dropped.
     pub drop: bool,
+    /// What its keys are compared by, if not as bytes. Set together with `create`.
+    pub comparator: Option<Comparator>,
     /// The compaction style's name, recorded when the column family is made or converted.
     pub style: Option<String>,
     /// Tables that leave; applied before `added`.
@@ -82,4 +84,23 @@ pub struct VersionEdit {
     pub next_column_family: Option<ColumnFamilyId>,
     /// Files whose bytes are shared with a checkpoint: never punched (format rule F7).
     pub shared_files: Vec<FileId>,
+}
+
+impl VersionEdit {
+    /// Makes `comparator` what its keys are compared by: whoever reads an edit from a file knows
+    /// the name alone.
+    pub fn compare_by(&mut self, comparator: &Comparator) {
+        let change = |key: &mut UserKey| *key = comparator.key(key.bytes());
+        self.removed.iter_mut().for_each(|removed| change(&mut removed.smallest));
+        for added in &mut self.added {
+            let table = Arc::make_mut(&mut added.table);
+            change(&mut table.smallest);
+            change(&mut table.largest);
+        }
+        for range in &mut self.range_tombstones {
+            change(&mut range.begin);
+            change(&mut range.end);
+        }
+        self.compact_pointers.iter_mut().for_each(|(_, key)| change(key));
+    }
 }

@@ -22,7 +22,7 @@ pub use run::Run;
 pub use table_meta::{Placement, TableMeta};
 pub use tree::Tables;
 
-use crate::types::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey};
+use crate::types::{ColumnFamilyId, Comparator, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey};
 
 /// Most levels a version can have.
 pub const LEVELS_MAX: usize = 16;
@@ -93,6 +93,7 @@ pub struct Version {
     compact_pointers: Vec<Option<UserKey>>,
     log_number: LogNumber,
     style: Option<String>,
+    comparator: Comparator,
     shared_files: Arc<BTreeSet<FileId>>,
     table_id_max: TableId,
     range_tombstones: Arc<RangeTombstones>,
@@ -110,6 +111,7 @@ impl Version {
             compact_pointers: vec![None; levels],
             log_number: LogNumber(0),
             style: None,
+            comparator: Comparator::BYTEWISE,
             shared_files: Arc::default(),
             table_id_max: TableId(0),
             range_tombstones: Arc::default(),
@@ -120,6 +122,19 @@ impl Version {
     #[must_use]
     pub fn with_style(self, style: String) -> Version {
         Version { style: Some(style), ..self }
+    }
+
+    /// The same, which is empty, with what its keys will be compared by.
+    #[must_use]
+    pub fn with_comparator(self, comparator: Comparator) -> Version {
+        Version { comparator, ..self }
+    }
+
+    /// What its keys are compared by.
+    #[must_use]
+    #[inline]
+    pub fn comparator(&self) -> &Comparator {
+        &self.comparator
     }
 
     /// Whose tables these are.
@@ -202,7 +217,7 @@ impl Version {
         let is_done = |one: &&RangeTombstone| {
             let mut runs = self.levels.iter().flat_map(|level| level.runs());
             !runs.any(|run| {
-                let tables = run.range(run.overlap(&one.begin, &one.end));
+                let tables = run.range(run.overlap(one.begin.bytes(), one.end.bytes()));
                 tables.into_iter().any(|table| one.is_needed_for(table))
             })
         };

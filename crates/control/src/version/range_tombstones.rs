@@ -108,14 +108,14 @@ impl RangeTombstones {
     /// The first fragment that ends behind `key`.
     #[must_use]
     pub fn first_behind(&self, key: &[u8]) -> usize {
-        self.fragments.partition_point(|fragment| *fragment.end <= *key)
+        self.fragments.partition_point(|fragment| fragment.end <= *key)
     }
 
     /// The newest tombstone over `key` that a reader at `as_of` sees: what is older is deleted.
     #[must_use]
     pub fn over(&self, key: &[u8], as_of: SeqNo) -> Option<SeqNo> {
         let fragment = self.fragments.get(self.first_behind(key))?;
-        if *fragment.begin <= *key { fragment.newest(as_of) } else { None }
+        if fragment.begin <= *key { fragment.newest(as_of) } else { None }
     }
 
     /// Whether a reader at `as_of` sees nothing of what is from `smallest` to `largest` and no
@@ -125,13 +125,13 @@ impl RangeTombstones {
         let mut reached = smallest;
         for fragment in self.fragments.get(self.first_behind(smallest)..).unwrap_or_default() {
             let hidden = fragment.newest(as_of).is_some_and(|newest| newest > seqno);
-            if *fragment.begin > *reached || !hidden {
+            if fragment.begin > *reached || !hidden {
                 return false;
             }
-            if *fragment.end > *largest {
+            if fragment.end > *largest {
                 return true;
             }
-            reached = &fragment.end;
+            reached = fragment.end.bytes();
         }
         false
     }
@@ -139,7 +139,7 @@ impl RangeTombstones {
     /// [`RangeTombstones::hide`] for a table.
     #[must_use]
     pub fn hide_table(&self, table: &TableMeta, as_of: SeqNo) -> bool {
-        self.hide(&table.smallest, &table.largest, table.seqno_max, as_of)
+        self.hide(table.smallest.bytes(), table.largest.bytes(), table.seqno_max, as_of)
     }
 
     /// Those that another one makes needless: newer, over all of their range, and seen by whoever
@@ -152,7 +152,7 @@ impl RangeTombstones {
         };
         let is_superseded = |one: &&RangeTombstone| {
             let mut reached = &one.begin;
-            let from = self.first_behind(&one.begin);
+            let from = self.first_behind(one.begin.bytes());
             for fragment in self.fragments.get(from..).unwrap_or_default() {
                 let newer = fragment.oldest_above(one.seqno);
                 if !newer.is_some_and(|newer| same_readers(one.seqno, newer)) {
@@ -173,7 +173,7 @@ impl RangeTombstone {
     /// Whether it covers any key from `smallest` to `largest`.
     #[must_use]
     pub fn touches(&self, smallest: &[u8], largest: &[u8]) -> bool {
-        *self.begin <= *largest && *smallest < *self.end
+        self.begin <= *largest && *smallest < self.end
     }
 
     /// Whether `table` may have something that it deletes.
@@ -181,7 +181,7 @@ impl RangeTombstone {
     pub fn is_needed_for(&self, table: &TableMeta) -> bool {
         table.seqno_min < self.seqno
             && table.ranges_applied < self.seqno
-            && self.touches(&table.smallest, &table.largest)
+            && self.touches(table.smallest.bytes(), table.largest.bytes())
     }
 }
 
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     fn tombstone(begin: &str, end: &str, seqno: u64) -> RangeTombstone {
-        let key = |text: &str| text.as_bytes().into();
+        let key = |text: &str| UserKey::bytewise(text.as_bytes());
         RangeTombstone { begin: key(begin), end: key(end), seqno: SeqNo(seqno) }
     }
 

@@ -77,7 +77,7 @@ impl Run {
     #[must_use]
     #[inline]
     pub fn find(&self, user_key: &[u8]) -> Option<&Arc<TableMeta>> {
-        self.tree.seek(user_key).filter(|table| table.smallest.as_ref() <= user_key)
+        self.tree.seek(user_key).filter(|table| table.smallest <= *user_key)
     }
 
     /// All tables in key order.
@@ -98,7 +98,7 @@ impl Run {
         let from = self.lower_bound(lo);
         let mut to = self.lower_bound(hi);
         // Tables before rank `to` end below `hi`; the one at `to` may still begin at or below it.
-        if self.get(to).is_some_and(|table| table.smallest.as_ref() <= hi) {
+        if self.get(to).is_some_and(|table| table.smallest <= *hi) {
             to += 1;
         }
         from..to.max(from)
@@ -127,12 +127,13 @@ impl Run {
     pub fn locate(&self, smallest: &[u8], id: TableId) -> Option<(usize, &Arc<TableMeta>)> {
         let index = self.lower_bound(smallest);
         let table = self.get(index)?;
-        (table.id == id && table.smallest.as_ref() == smallest).then_some((index, table))
+        (table.id == id && table.smallest == *smallest).then_some((index, table))
     }
 
     /// Adds `table`; gives back the table whose range it touches and adds nothing if there is one.
     pub(super) fn insert(&mut self, table: &Arc<TableMeta>) -> Result<(), Arc<TableMeta>> {
-        if let Some(other) = self.overlapping(&table.smallest, &table.largest).next() {
+        if let Some(other) = self.overlapping(table.smallest.bytes(), table.largest.bytes()).next()
+        {
             return Err(other.clone());
         }
         self.tree.insert(table.clone());

@@ -6,7 +6,7 @@ use super::*;
 use crate::types::SeqNo;
 
 fn key(n: u32) -> UserKey {
-    n.to_be_bytes().as_slice().into()
+    UserKey::bytewise(n.to_be_bytes())
 }
 
 fn table(id: u64, from: u32, to: u32, size_bytes: u64) -> Arc<TableMeta> {
@@ -79,16 +79,16 @@ fn same(run: &Run, model: &[Arc<TableMeta>], probes: impl Iterator<Item = u32>) 
     assert_eq!(run.get(model.len()), None);
     for probe in probes {
         let at = model.partition_point(|t| t.largest < key(probe));
-        assert_eq!(run.lower_bound(&key(probe)), at);
+        assert_eq!(run.lower_bound(key(probe).bytes()), at);
         let inside = model.get(at).filter(|t| t.smallest <= key(probe));
-        assert_eq!(run.find(&key(probe)), inside);
+        assert_eq!(run.find(key(probe).bytes()), inside);
         let hi = key(probe + probe % 97);
         let touched: Vec<_> =
             model.iter().filter(|t| t.largest >= key(probe) && t.smallest <= hi).collect();
-        assert_eq!(run.overlapping(&key(probe), &hi).collect::<Vec<_>>(), touched);
+        assert_eq!(run.overlapping(key(probe).bytes(), hi.bytes()).collect::<Vec<_>>(), touched);
         let bytes = touched.iter().map(|t| t.size_bytes).sum::<u64>();
-        assert_eq!(run.bytes_in(run.overlap(&key(probe), &hi)), bytes);
-        assert_eq!(run.overlapping(&key(probe), &hi).len(), touched.len());
+        assert_eq!(run.bytes_in(run.overlap(key(probe).bytes(), hi.bytes())), bytes);
+        assert_eq!(run.overlapping(key(probe).bytes(), hi.bytes()).len(), touched.len());
     }
 }
 
@@ -113,8 +113,8 @@ proptest! {
                 }
                 Op::Remove { nth } if !model.is_empty() => {
                     let gone = model.remove(nth % model.len());
-                    assert_eq!(run.remove(&gone.smallest, gone.id), Some(gone.clone()));
-                    assert_eq!(run.remove(&gone.smallest, gone.id), None);
+                    assert_eq!(run.remove(gone.smallest.bytes(), gone.id), Some(gone.clone()));
+                    assert_eq!(run.remove(gone.smallest.bytes(), gone.id), None);
                 }
                 Op::Remove { .. } => {}
             }
@@ -264,4 +264,22 @@ fn a_table_moves_and_an_empty_run_goes() {
     // A log number never goes back.
     let back = VersionEdit { log_number: Some(LogNumber(3)), ..VersionEdit::default() };
     assert_eq!(next.apply(&back).unwrap().log_number(), LogNumber(7));
+}
+
+#[test]
+fn an_edit_is_applied_in_the_order_of_the_column_family() {
+    let reverse = Comparator::reverse_bytewise();
+    let version = Version::new(ColumnFamilyId(0), 3).with_comparator(reverse.clone());
+    let tables = [(1, 9, 7), (2, 5, 2)].map(|(id, from, to)| added(1, 0, table(id, from, to, 1)));
+    let mut edit = edit(Vec::new(), tables.to_vec());
+    let refused = version.apply(&edit).unwrap_err();
+    assert_eq!(refused, EditError::Comparator { table: TableId(1) });
+    edit.compare_by(&reverse);
+    let version = version.apply(&edit).unwrap();
+    version.validate().unwrap();
+    let run = &version.level(1).runs()[0];
+    let ids: Vec<_> = run.iter().map(|table| table.id.0).collect();
+    assert_eq!(ids, [1, 2]);
+    assert_eq!(run.find(key(3).bytes()).map(|table| table.id.0), Some(2));
+    assert_eq!(run.find(key(6).bytes()), None);
 }

@@ -212,10 +212,10 @@ impl Tree {
         loop {
             match node.as_ref() {
                 Node::Leaf(tables) => {
-                    return before + tables.partition_point(|table| table.largest.as_ref() < key);
+                    return before + tables.partition_point(|table| table.largest < *key);
                 }
                 Node::Inner(children) => {
-                    let at = children.partition_point(|child| child.largest.as_ref() < key);
+                    let at = children.partition_point(|child| child.largest < *key);
                     before += children[..at].iter().map(|child| child.tables).sum::<usize>();
                     match children.get(at) {
                         Some(child) => node = &child.node,
@@ -233,11 +233,10 @@ impl Tree {
         loop {
             match node.as_ref() {
                 Node::Leaf(tables) => {
-                    return tables
-                        .get(tables.partition_point(|table| table.largest.as_ref() < key));
+                    return tables.get(tables.partition_point(|table| table.largest < *key));
                 }
                 Node::Inner(children) => {
-                    let at = children.partition_point(|child| child.largest.as_ref() < key);
+                    let at = children.partition_point(|child| child.largest < *key);
                     node = &children.get(at)?.node;
                 }
             }

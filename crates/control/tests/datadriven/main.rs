@@ -17,7 +17,7 @@ use sateen_control::options::BottommostLevelCompaction;
 use sateen_control::version::{AddedTable, RemovedTable};
 use sateen_control::{
     Action, CfOptions, ColumnFamilyId, ControlOptions, ControlPlane, Epoch, Event, FileId, Instant,
-    JobId, JobResult, RequestId, Version, VersionEdit,
+    JobId, JobResult, RequestId, UserKey, Version, VersionEdit,
 };
 
 mod load;
@@ -188,7 +188,8 @@ impl World {
         for text in input {
             if let Some(rest) = text.strip_prefix("pointer L") {
                 let (level, key) = rest.split_once(' ').unwrap();
-                edit.compact_pointers.push((level.parse().unwrap(), key.as_bytes().into()));
+                edit.compact_pointers
+                    .push((level.parse().unwrap(), UserKey::bytewise(key.as_bytes())));
                 continue;
             }
             let (place, tables) = text.split_once(':').expect("L1: tables");
@@ -252,7 +253,7 @@ impl World {
         let (version, options) = self.only();
         let base = LevelTargets::new(version, options).base_level;
         self.stripes = stripes(&self.stripes, version, base, options.level0_stripe_bytes);
-        let starts = self.stripes.iter().map(|key| String::from_utf8_lossy(key));
+        let starts = self.stripes.iter().map(|key| String::from_utf8_lossy(key.bytes()));
         format!("begin at {}\n", starts.collect::<Vec<_>>().join(" "))
     }
 
@@ -283,7 +284,7 @@ impl World {
         };
         let mut out = format!("{plan}\n");
         if let Some((level, key)) = &plan.compact_pointer {
-            writeln!(out, "pointer L{level} {}", String::from_utf8_lossy(key)).unwrap();
+            writeln!(out, "pointer L{level} {}", String::from_utf8_lossy(key.bytes())).unwrap();
         }
         if claim {
             self.last_job += 1;
@@ -350,7 +351,7 @@ fn event(line: &Line<'_>) -> Event {
     let cf = ColumnFamilyId(line.number("cf") as u32);
     let job = || JobId(id(line.word(1)));
     let request = || RequestId(id(line.word(1)));
-    let key = |name| line.values.get(name).map(|key: &&str| key.as_bytes().into());
+    let key = |name| line.values.get(name).map(|key: &&str| UserKey::bytewise(key.as_bytes()));
     match line.word(0) {
         "memtables" => Event::MemtablesChanged {
             cf,

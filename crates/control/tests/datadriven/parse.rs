@@ -8,7 +8,7 @@ use sateen_control::options::{
     AdmissionPolicy, CompactionPri, CompressionCode, DebtLimit, Preemption, RateLimiterMode,
 };
 use sateen_control::version::{KeySketch, Placement};
-use sateen_control::{CfOptions, ControlOptions, FileId, SeqNo, TableId, TableMeta};
+use sateen_control::{CfOptions, ControlOptions, FileId, SeqNo, TableId, TableMeta, UserKey};
 
 /// The words of a command line: plain ones, and `key=value`.
 pub(crate) struct Line<'a> {
@@ -199,8 +199,8 @@ pub(crate) fn table(text: &str, next_id: &mut u64) -> Arc<TableMeta> {
             None => Placement::WholeFile(FileId(id)),
         },
         size_bytes,
-        smallest: smallest.as_bytes().into(),
-        largest: largest.as_bytes().into(),
+        smallest: UserKey::bytewise(smallest.as_bytes()),
+        largest: UserKey::bytewise(largest.as_bytes()),
         seqno_min: SeqNo(seqno),
         seqno_max: SeqNo(seqno),
         entries: 100,

@@ -14,7 +14,7 @@ impl World {
             assert!(!input.tables.is_empty());
             let run = version.level(input.level).run(input.epoch).expect("a run of the version");
             for table in &input.tables {
-                assert!(run.locate(&table.smallest, table.id).is_some(), "{plan}");
+                assert!(run.locate(table.smallest.bytes(), table.id).is_some(), "{plan}");
             }
         }
         let ranges = plan.ranges();
@@ -67,7 +67,7 @@ impl World {
             for n in 0..2 * KEYS + 200 {
                 let key = key(n);
                 let runs = family.version.levels().iter().flat_map(|level| level.runs());
-                let mut tables = runs.filter_map(|run| run.find(&key));
+                let mut tables = runs.filter_map(|run| run.find(key.bytes()));
                 let entry = tables.find_map(|t| self.tables[&t.id].get(&n));
                 if let Some((seqno, true)) = entry {
                     found.insert(n, *seqno);
@@ -76,7 +76,7 @@ impl World {
             assert_eq!(found, family.truth, "in {cf}:\n{}", family.version);
             for (_, _, table) in family.version.tables() {
                 let entries = &self.tables[&table.id];
-                assert_eq!(number(&table.smallest), *entries.keys().next().unwrap());
+                assert_eq!(number(table.smallest.bytes()), *entries.keys().next().unwrap());
             }
         }
     }

@@ -29,7 +29,7 @@ const ENTRY_BYTES: u64 = 100;
 type Entries = BTreeMap<u64, (u64, bool)>;
 
 fn key(n: u64) -> UserKey {
-    n.to_be_bytes().as_slice().into()
+    UserKey::bytewise(n.to_be_bytes())
 }
 
 fn number(key: &[u8]) -> u64 {
@@ -223,7 +223,7 @@ impl World {
         // Flushes may cut their run into several tables.
         let cut = 10 + self.random.below(100) as usize;
         let mut added = Vec::new();
-        let stripe = |n: u64| stripes.partition_point(|start| **start <= *key(n));
+        let stripe = |n: u64| stripes.partition_point(|start| *start <= key(n));
         let entries: Vec<_> = merged.into_iter().collect();
         let stripes = entries.chunk_by(|a, b| stripe(a.0) == stripe(b.0));
         for chunk in stripes.flat_map(|entries| entries.chunks(cut)) {
@@ -244,7 +244,7 @@ impl World {
             }
         }
         let mut below = plan.keys_below();
-        merged.retain(|n, entry| entry.1 || below.may_contain(&key(*n)));
+        merged.retain(|n, entry| entry.1 || below.may_contain(key(*n).bytes()));
         let mut cutter = plan.output_cutter();
         let mut outputs = vec![Entries::new()];
         let mut edit = plan.edit();
@@ -252,15 +252,15 @@ impl World {
         for (n, entry) in merged {
             let has_written = !outputs[0].is_empty();
             if let Some(end) = &mut early_end
-                && end.may_end_before(&key(n))
+                && end.may_end_before(key(n).bytes())
                 && has_written
             {
-                edit = plan.edit_before(&key(n));
+                edit = plan.edit_before(key(n).bytes());
                 self.seen.ended_early += 1;
                 break;
             }
             let bytes = outputs.last().unwrap().len() as u64 * ENTRY_BYTES;
-            if cutter.cut_before(&key(n), bytes) {
+            if cutter.cut_before(key(n).bytes(), bytes) {
                 outputs.push(Entries::new());
             }
             outputs.last_mut().unwrap().insert(n, entry);

@@ -203,7 +203,9 @@ impl DbCore {
             // Held while the table is opened: what is reclaimed must not be opened any more.
             let version = family.super_version().version.clone();
             let run = version.level(open.level).run(open.epoch);
-            if run.is_some_and(|run| run.locate(&open.table.smallest, open.table.id).is_some()) {
+            if run
+                .is_some_and(|run| run.locate(open.table.smallest.bytes(), open.table.id).is_some())
+            {
                 // What is wrong with it is told to whoever reads it.
                 let _opened = self.tables.get(&open.table, IoClass::Deep(open.level));
             }

@@ -28,7 +28,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sateen_control::version::RangeTombstones;
-use sateen_control::{SeqNo, ValueKind};
+use sateen_control::{Comparator, SeqNo, ValueKind};
 
 use crate::compaction_filter::{ActiveFilter, Decision};
 use crate::error::{Error, Result};
@@ -42,6 +42,7 @@ use crate::read::merging_iter::MergingIter;
 use covering::Covering;
 
 mod covering;
+mod operands;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -88,6 +89,7 @@ enum Shown {
 pub(crate) struct CompactionIter<I, B> {
     input: I,
     bounds: IterBounds,
+    comparator: Comparator,
     bottommost: B,
     /// Ascending; the last is the visible seqno.
     snapshots: Vec<SeqNo>,
@@ -144,6 +146,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         CompactionIter {
             input,
             bounds,
+            comparator: Comparator::BYTEWISE,
             bottommost,
             snapshots,
             resume: Resume::Examine,
@@ -166,6 +169,12 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
             failed: None,
             stats: CompactionStats::default(),
         }
+    }
+
+    /// Keys are compared by `comparator`.
+    pub(crate) fn compared_by(mut self, comparator: &Comparator) -> CompactionIter<I, B> {
+        self.comparator = comparator.clone();
+        self
     }
 
     /// Operands are merged by `merging`.
@@ -370,98 +379,6 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         filter.operand(seqno, key::user_key(&self.key), self.input.value())
     }
 
-    /// The operands in hand and the entry under the cursor, of `trailer`, which is the next one and
-    /// has not been counted. If they do not go on with it, or become a value on top of it, what is
-    /// to be given out before it is looked at: the first of that.
-    #[cold]
-    fn end_operands(&mut self, trailer: u64, says: Visible) -> Option<Pulled> {
-        let same_key = key::user_key(&self.key) == key::user_key(self.input.key());
-        let newest = self.trailers.first().copied().unwrap_or_default();
-        let stratum = self.stratum(SeqNo(newest >> 8));
-        if !same_key {
-            return self.settle_operands();
-        }
-        if stratum != self.stratum(SeqNo(trailer >> 8)) {
-            // What they change is seen without them, too.
-            return self.hand_out_operands();
-        }
-        let existing = match says {
-            // One more, or out of order.
-            Visible::Operand => return None,
-            _ if trailer >= self.last_trailer => return None,
-            Visible::Value => Some(self.input.value()),
-            Visible::Deleted => None,
-        };
-        let user_key = key::user_key(&self.key);
-        let operands = self.operands.in_order();
-        let merged = self.merging.as_ref().and_then(|by| by.full(user_key, existing, &operands));
-        let Some(value) = merged else { return self.hand_out_operands() };
-        // It hides what it is made of, and what is older.
-        self.hiding_stratum = Some(stratum);
-        self.hand_out_value(value, stratum)
-    }
-
-    /// Nothing older of the current user key is in the input: the operands in hand become a value
-    /// if nothing is below either. Returns the first of what is given out for them.
-    #[cold]
-    fn settle_operands(&mut self) -> Option<Pulled> {
-        let newest = *self.trailers.first()?;
-        let merged = if self.ask_bottommost() {
-            let operands = self.operands.in_order();
-            let merging = self.merging.as_ref();
-            merging.and_then(|by| by.full(key::user_key(&self.key), None, &operands))
-        } else {
-            None
-        };
-        match merged {
-            Some(value) => self.hand_out_value(value, self.stratum(SeqNo(newest >> 8))),
-            None => self.hand_out_operands(),
-        }
-    }
-
-    /// Gives out `value` instead of the operands in hand.
-    fn hand_out_value(&mut self, value: Vec<u8>, stratum: usize) -> Option<Pulled> {
-        let newest = SeqNo(self.trailers.first()? >> 8);
-        self.stats.puts_dropped += self.trailers.len() as u64 - 1;
-        let seqno = if stratum == 0 && self.may_be_zeroed() {
-            self.stats.seqnos_zeroed += 1;
-            SeqNo(0)
-        } else {
-            newest
-        };
-        self.ready.push_back((key::pack(seqno, ValueKind::Put), value));
-        self.hand_out()
-    }
-
-    /// Gives out the operands in hand, as one if they can be one.
-    fn hand_out_operands(&mut self) -> Option<Pulled> {
-        let operands = self.operands.in_order();
-        let user_key = key::user_key(&self.key);
-        match self.merging.as_ref().and_then(|by| by.partial(user_key, &operands)) {
-            Some(one) => {
-                self.stats.puts_dropped += self.trailers.len() as u64 - 1;
-                self.ready.push_back((*self.trailers.first()?, one));
-            }
-            None => {
-                let newest_first = operands.iter().rev().map(|operand| operand.to_vec());
-                let entries = self.trailers.iter().copied().zip(newest_first);
-                self.ready.extend(entries);
-            }
-        }
-        self.hand_out()
-    }
-
-    /// Forgets the operands in hand and gives out the first of what is ready.
-    fn hand_out(&mut self) -> Option<Pulled> {
-        self.operands.clear();
-        self.trailers.clear();
-        if let Some(pending) = self.pending_delete.take() {
-            self.ready.push_front((pending, Vec::new()));
-        }
-        let (trailer, value) = self.ready.pop_front()?;
-        Some(self.emit_made(trailer, value))
-    }
-
     /// Makes the user key under the cursor the current one, and checks the order of the input.
     /// False if the very entry was there before: a compaction that ended early leaves copies of
     /// what it wrote in the level above.
@@ -469,7 +386,8 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
     fn enter_key(&mut self, trailer: u64) -> Result<bool> {
         let user_key = key::user_key(self.input.key());
         let current = key::user_key(&self.key);
-        match if self.has_key { current.cmp(user_key) } else { Ordering::Less } {
+        match if self.has_key { self.comparator.compare(current, user_key) } else { Ordering::Less }
+        {
             Ordering::Equal if trailer < self.last_trailer => self.is_newest = false,
             Ordering::Equal if trailer == self.last_trailer => return Ok(false),
             Ordering::Less => {

@@ -43,7 +43,7 @@ impl SortedRun for InputRun {
         self.0.get(index)
     }
     fn lower_bound(&self, user_key: &[u8]) -> usize {
-        self.0.partition_point(|table| table.largest.as_ref() < user_key)
+        self.0.partition_point(|table| table.largest < *user_key)
     }
 }
 
@@ -128,11 +128,12 @@ impl CompactionJob {
         output.applies_ranges(ranges.newest(oldest_reader).unwrap_or_default());
         let input = (!runs.is_empty()).then(|| {
             CompactionIter::new(
-                MergingIter::new(runs),
+                MergingIter::new(runs, family.comparator()),
                 IterBounds::all(),
                 context.snapshots,
                 bottommost,
             )
+            .compared_by(family.comparator())
             .with_merging(family.options().stored_merging())
             .with_ranges(&ranges)
         });

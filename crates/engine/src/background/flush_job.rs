@@ -133,9 +133,10 @@ impl FlushJob {
         }
         let snapshots = self.snapshots.clone();
         let nothing_is_bottommost: fn(&[u8]) -> bool = |_| false;
-        let merged = MergingIter::new(iters);
+        let merged = MergingIter::new(iters, self.family.comparator());
         let mut input =
             CompactionIter::new(merged, IterBounds::all(), snapshots, nothing_is_bottommost)
+                .compared_by(self.family.comparator())
                 .with_merging(self.family.options().stored_merging())
                 .with_ranges(&self.ranges);
         input.start()?;

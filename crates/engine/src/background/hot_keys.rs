@@ -11,7 +11,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use sateen_control::{UserKey, ValueKind};
+use sateen_control::{Comparator, UserKey, ValueKind};
 
 use super::flush_job::FlushJob;
 use crate::column_family::Sealed;
@@ -46,15 +46,15 @@ impl DbCore {
             reason = "a part of a size, which is far below 2^53"
         )]
         let bytes_max = (job.input_bytes() as f64 * part) as u64;
-        let kept = Arc::new(MemTable::new(0, None));
-        let found = hot_keys(job.sealed(), bytes_max);
+        let kept = Arc::new(MemTable::new(0, None, job.family.comparator()));
+        let found = hot_keys(job.sealed(), bytes_max, job.family.comparator());
         for keys in found.unwrap_or_default().chunks(KEYS_AT_A_TIME) {
             let Ok(written) = self.pipeline.write_again(&job.family, job.last_seqno(), keys) else {
                 break;
             };
             for (place, seqno) in written {
                 if let Some(key) = keys.get(place) {
-                    kept.insert(key, seqno, ValueKind::Put, &[]);
+                    kept.insert(key.bytes(), seqno, ValueKind::Put, &[]);
                 }
             }
         }
@@ -66,20 +66,20 @@ impl DbCore {
 
 /// The keys of `memtables` with the most entries, in their order; all together of no more than
 /// `bytes_max`. None that was deleted last.
-fn hot_keys(memtables: &[Sealed], bytes_max: u64) -> Result<Vec<UserKey>> {
+fn hot_keys(memtables: &[Sealed], bytes_max: u64, comparator: &Comparator) -> Result<Vec<UserKey>> {
     struct Hot {
         entries: u32,
         bytes: u64,
         key: UserKey,
     }
-    let mut input =
-        MergingIter::new(memtables.iter().map(|sealed| sealed.memtable.iter()).collect());
+    let children = memtables.iter().map(|sealed| sealed.memtable.iter()).collect();
+    let mut input = MergingIter::new(children, comparator);
     let mut hot: Vec<Hot> = Vec::new();
     // The key under the cursor, its entries so far, and its bytes; 0 if it was deleted last.
     let mut current: (Vec<u8>, u32, u64) = (Vec::new(), 0, 0);
     let mut take = |(key, entries, bytes): &(Vec<u8>, u32, u64)| {
         if *entries >= ENTRIES_MIN && *bytes > 0 {
-            hot.push(Hot { entries: *entries, bytes: *bytes, key: key.as_slice().into() });
+            hot.push(Hot { entries: *entries, bytes: *bytes, key: comparator.key(key) });
         }
     };
     input.seek_to_first()?;

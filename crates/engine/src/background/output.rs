@@ -152,6 +152,7 @@ impl Output {
                 0
             },
             whole_keys,
+            comparator: context.family_options.comparator.clone(),
             prefixing,
             compression: context.compression,
             compression_level: context.family_options.zstd_level,

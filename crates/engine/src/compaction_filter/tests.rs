@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
-use sateen_control::ValueKind;
+use sateen_control::{Comparator, ValueKind};
 
 use super::*;
 use crate::background::compaction_iter::{CompactionIter, Pulled};
@@ -30,7 +30,7 @@ fn entries_of(history: &[(Vec<u8>, ValueKind)]) -> Vec<Entry> {
         let value = if kind.has_value() { format!("{seqno}").into_bytes() } else { vec![] };
         entries.push((internal(key, seqno, *kind), value));
     }
-    entries.sort_by(|a, b| key::compare(&a.0, &b.0));
+    entries.sort_by(|a, b| key::compare(&Comparator::BYTEWISE, &a.0, &b.0));
     entries
 }
 
@@ -169,7 +169,8 @@ proptest! {
         let asked = Arc::default();
         let filter = ByDigit { operands, asked: Arc::clone(&asked) };
         let output = compact(&input, &snapshots, newest, &below, filter);
-        prop_assert!(output.is_sorted_by(|a, b| key::compare(&a.0, &b.0).is_lt()));
+        let order = |a: &[u8], b: &[u8]| key::compare(&Comparator::BYTEWISE, a, b);
+        prop_assert!(output.is_sorted_by(|a, b| order(&a.0, &b.0).is_lt()));
         prop_assert!(asked.lock().unwrap().is_sorted_by(|a, b| a < b), "once a key, ascending");
 
         let decided = filtered(&input, newest.unwrap_or(0), visible, operands);

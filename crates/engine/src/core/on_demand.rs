@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use sateen_control::{ColumnFamilyId, Event, Instant, SeqNo, UserKey};
+use sateen_control::{ColumnFamilyId, Event, Instant, SeqNo};
 
 use super::{DbCore, reversed_bounds};
 use crate::column_family::ColumnFamilyData;
@@ -75,7 +75,7 @@ impl DbCore {
         options: &CompactRangeOptions,
     ) -> Result<()> {
         if let (Some(begin), Some(end)) = (begin, end)
-            && begin > end
+            && family.comparator().compare(begin, end).is_gt()
         {
             return Err(reversed_bounds(begin, end));
         }
@@ -88,8 +88,10 @@ impl DbCore {
         // A filter is to be asked about all of it, and that is what it is done for.
         let filters = family.options().filters();
         let bottommost = control::bottommost(options.rewrite_last_level || filters);
+        let comparator = family.comparator();
         let request = |cf| {
-            let (begin, end) = (begin.map(UserKey::from), end.map(UserKey::from));
+            let key = |key: Option<&[u8]>| key.map(|key| comparator.key(key));
+            let (begin, end) = (key(begin), key(end));
             self.driver.request(self.now(), options.wait, |request| Event::CompactRange {
                 request,
                 cf,
@@ -151,7 +153,7 @@ impl DbCore {
         end: Option<&[u8]>,
     ) -> Result<()> {
         if let (Some(begin), Some(end)) = (begin, end)
-            && begin > end
+            && family.comparator().compare(begin, end).is_gt()
         {
             return Err(reversed_bounds(begin, end));
         }
@@ -159,7 +161,8 @@ impl DbCore {
         let request = |tree: &Arc<ColumnFamilyData>| {
             let version = tree.super_version().version.clone();
             self.driver.report(self.now(), Event::VersionInstalled { version });
-            let (begin, end) = (begin.map(UserKey::from), end.map(UserKey::from));
+            let key = |key: Option<&[u8]>| key.map(|key| tree.comparator().key(key));
+            let (begin, end) = (key(begin), key(end));
             let cf = tree.id();
             self.driver.request(self.now(), true, |request| Event::DropTables {
                 request,

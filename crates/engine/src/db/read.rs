@@ -74,7 +74,8 @@ impl Db {
         let checked = core.check_open().and_then(|()| check_family(family));
         // In key order neighbours share blocks; the answers go back to where they were asked for.
         let mut order: Vec<usize> = (0..keys.len()).collect();
-        order.sort_unstable_by(|a, b| keys[*a].as_ref().cmp(keys[*b].as_ref()));
+        let comparator = family.data.comparator();
+        order.sort_unstable_by(|a, b| comparator.compare(keys[*a].as_ref(), keys[*b].as_ref()));
         // Of several trees one after the other is no moment that they share: what is seen is of a
         // moment before.
         let several = options.snapshot.is_none() && family.data.region_begins().len() > 0;

@@ -151,6 +151,7 @@ pub fn table_with(
             length: entry.length,
             tail_bytes: 0,
             global_seqno: SeqNo(0),
+            comparator: None,
         };
         let table = Table::open(source, IoClass::Client)?;
         let directory = path.parent().unwrap_or(Path::new("."));

@@ -5,7 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo, TableId, ValueKind};
+use sateen_control::{
+    ColumnFamilyId, Comparator, FileId, IoClass, SeqNo, TableId, UserKey, ValueKind,
+};
 
 use crate::error::{Error, Result};
 use crate::files::CompactionFileWriter;
@@ -66,10 +68,11 @@ pub struct SstFileWriter {
     vfs: Arc<dyn Vfs>,
     file: CompactionFileWriter,
     builder: TableBuilder,
+    comparator: Comparator,
     internal: Vec<u8>,
     smallest: Option<Vec<u8>>,
     last: Vec<u8>,
-    ranges: Vec<(Vec<u8>, Vec<u8>)>,
+    ranges: Vec<(UserKey, UserKey)>,
     options: TableBuilderOptions,
 }
 
@@ -98,6 +101,7 @@ impl SstFileWriter {
             restart_interval: family.restart_interval,
             filter_bits_per_key: 0,
             compression: Compression::Lz4,
+            comparator: family.comparator.clone(),
             ..TableBuilderOptions::new(ENTRIES, ColumnFamilyId(0))
         };
         let builder = TableBuilder::new(table.clone())?;
@@ -115,6 +119,7 @@ impl SstFileWriter {
             vfs,
             file,
             builder,
+            comparator: family.comparator.clone(),
             internal: Vec::new(),
             smallest: None,
             last: Vec::new(),
@@ -155,15 +160,16 @@ impl SstFileWriter {
     /// `InvalidArgument` if `end` comes before `begin`, or a key is too long.
     pub fn delete_range(&mut self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
         let (begin, end) = (begin.as_ref(), end.as_ref());
-        if begin > end {
+        let order = self.comparator.compare(begin, end);
+        if order.is_gt() {
             return Err(crate::core::reversed_bounds(begin, end));
         }
         if let Some(long) = [begin, end].into_iter().find(|key| key.len() > KEY_BYTES_MAX) {
             let text = format!("a key of {} bytes: the limit is {KEY_BYTES_MAX}", long.len());
             return Err(Error::InvalidArgument(text));
         }
-        if begin < end {
-            self.ranges.push((begin.to_vec(), end.to_vec()));
+        if order.is_lt() {
+            self.ranges.push((self.comparator.key(begin), self.comparator.key(end)));
         }
         Ok(())
     }
@@ -177,7 +183,7 @@ impl SstFileWriter {
     fn add(&mut self, user_key: &[u8], kind: ValueKind, value: &[u8]) -> Result<()> {
         if self.smallest.is_none() {
             self.smallest = Some(user_key.to_vec());
-        } else if *user_key <= *self.last {
+        } else if self.comparator.compare(user_key, &self.last).is_le() {
             let (key, last) = (user_key.escape_ascii(), self.last.escape_ascii());
             let text = format!("keys must ascend: {key} comes after {last}");
             return Err(Error::InvalidArgument(text));
@@ -196,8 +202,9 @@ impl SstFileWriter {
     /// `InvalidArgument` if nothing was added; `Io`.
     pub fn finish(mut self) -> Result<SstFileInfo> {
         let ranges = united(std::mem::take(&mut self.ranges));
-        let begins = self.smallest.iter().chain(ranges.first().map(|(begin, _)| begin));
-        let Some(smallest) = begins.min().cloned() else {
+        let first = self.smallest.as_ref().map(|key| self.comparator.key(key));
+        let begins = first.into_iter().chain(ranges.first().map(|(begin, _)| begin.clone()));
+        let Some(smallest) = begins.min() else {
             let text = format!("nothing was added to {}", self.path.display());
             return Err(Error::InvalidArgument(text));
         };
@@ -209,8 +216,9 @@ impl SstFileWriter {
             let mut builder = TableBuilder::new(table)?;
             for (begin, end) in &ranges {
                 self.internal.clear();
-                key::append(&mut self.internal, begin, SeqNo(0), ValueKind::RangeDelete);
-                builder.add(&mut self.file, &self.internal, end)?;
+                let kind = ValueKind::RangeDelete;
+                key::append(&mut self.internal, begin.bytes(), SeqNo(0), kind);
+                builder.add(&mut self.file, &self.internal, end.bytes())?;
             }
             builder.finish(&mut self.file)?;
         }
@@ -219,26 +227,30 @@ impl SstFileWriter {
             let synced = self.vfs.sync_dir(directory);
             synced.map_err(|error| Error::io("sync directory", directory, error))?;
         }
-        let last = has_entries.then_some(self.last);
+        let last = has_entries.then(|| self.comparator.key(&self.last));
         let largest = last.into_iter().chain(ranges.last().map(|(_, end)| end.clone())).max();
         Ok(SstFileInfo {
             path: self.path,
             file_bytes,
             entries,
             ranges: ranges.len() as u64,
-            smallest,
-            largest: largest.unwrap_or_default(),
+            smallest: smallest.bytes().to_vec(),
+            largest: largest.map_or_else(Vec::new, |key| key.bytes().to_vec()),
         })
     }
 }
 
 /// The same ranges, in order, those that overlap or touch as one.
-fn united(mut ranges: Vec<(Vec<u8>, Vec<u8>)>) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn united(mut ranges: Vec<(UserKey, UserKey)>) -> Vec<(UserKey, UserKey)> {
     ranges.sort();
-    let mut united: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    let mut united: Vec<(UserKey, UserKey)> = Vec::new();
     for (begin, end) in ranges {
         match united.last_mut() {
-            Some((_, last)) if begin <= *last => *last = end.max(std::mem::take(last)),
+            Some((_, last)) if begin <= *last => {
+                if end > *last {
+                    *last = end;
+                }
+            }
             _ => united.push((begin, end)),
         }
     }

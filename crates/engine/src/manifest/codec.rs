@@ -11,7 +11,9 @@ use std::sync::Arc;
 use sateen_control::version::{
     AddedTable, KeySketch, Placement, RangeTombstone, Region, RemovedTable, TableMeta, VersionEdit,
 };
-use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey};
+use sateen_control::{
+    ColumnFamilyId, Comparator, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey,
+};
 
 use crate::wal::coding::{put_slice, put_varint, take_slice, take_u8, take_varint};
 
@@ -41,6 +43,7 @@ const FLUSHED_SEQNO: u64 = required(15);
 const REGION: u64 = required(16);
 const RANGE_TOMBSTONE: u64 = required(17);
 const RETIRED_RANGE: u64 = required(18);
+const COMPARATOR: u64 = required(21);
 
 /// Fields behind the fixed part of an added table: what a reader can do without is optional.
 const TAIL_BYTES: u64 = optional(1);
@@ -69,6 +72,7 @@ pub(crate) fn encode_edit(edit: &VersionEdit, out: &mut Vec<u8>) {
         create,
         region,
         drop,
+        comparator,
         style,
         removed,
         added,
@@ -90,12 +94,15 @@ pub(crate) fn encode_edit(edit: &VersionEdit, out: &mut Vec<u8>) {
     if let Some(region) = region {
         fields.field(REGION, |out| {
             put_varint(out, region.of.0.into());
-            out.extend_from_slice(&region.begin);
+            out.extend_from_slice(region.begin.bytes());
         });
     }
     if *drop {
         fields.field(DROP, |_| {});
     }
+    // Without one keys are compared as bytes.
+    let custom = comparator.as_ref().filter(|comparator| !comparator.is_bytewise());
+    fields.text(COMPARATOR, custom.map(Comparator::name));
     fields.text(STYLE, style.as_deref());
     for table in removed {
         fields.field(REMOVED, |out| encode_removed(table, out));
@@ -112,7 +119,7 @@ pub(crate) fn encode_edit(edit: &VersionEdit, out: &mut Vec<u8>) {
     for (level, key) in compact_pointers {
         fields.field(COMPACT_POINTER, |out| {
             out.push(*level);
-            out.extend_from_slice(key);
+            out.extend_from_slice(key.bytes());
         });
     }
     fields.number(LOG_NUMBER, log_number.map(|n| n.0));
@@ -169,14 +176,14 @@ fn encode_removed(table: &RemovedTable, out: &mut Vec<u8>) {
     out.push(*level);
     put_varint(out, epoch.0);
     put_varint(out, id.0);
-    out.extend_from_slice(smallest);
+    out.extend_from_slice(smallest.bytes());
 }
 
 fn encode_range(tombstone: &RangeTombstone, out: &mut Vec<u8>) {
     let RangeTombstone { begin, end, seqno } = tombstone;
     put_varint(out, seqno.0);
-    put_slice(out, begin);
-    out.extend_from_slice(end);
+    put_slice(out, begin.bytes());
+    out.extend_from_slice(end.bytes());
 }
 
 fn encode_added(added: &AddedTable, out: &mut Vec<u8>) {
@@ -202,8 +209,8 @@ fn encode_added(added: &AddedTable, out: &mut Vec<u8>) {
     } = &**table;
     put_varint(out, id.0);
     encode_placement(placement, out);
-    put_slice(out, smallest);
-    put_slice(out, largest);
+    put_slice(out, smallest.bytes());
+    put_slice(out, largest.bytes());
     for number in [*size_bytes, seqno_min.0, seqno_max.0, *entries, *tombstones, *raw_bytes] {
         put_varint(out, number);
     }
@@ -272,6 +279,8 @@ fn decode_edit(mut input: &[u8]) -> Result<VersionEdit, EditError> {
                 return Err(EditError::Malformed("a drop of another size"));
             }
             DROP => edit.drop = true,
+            // Whoever knows what has this name makes it so.
+            COMPARATOR => set(&mut edit.comparator, text(value).map(unknown_comparator))?,
             STYLE => set(&mut edit.style, text(value))?,
             REMOVED => edit.removed.push(whole("a removed table", value, decode_removed)?),
             ADDED => edit.added.push(decode_added(value)?),
@@ -339,8 +348,13 @@ fn text(value: &[u8]) -> Option<String> {
     std::str::from_utf8(value).ok().map(str::to_owned)
 }
 
+/// A comparator of which the name alone is known.
+fn unknown_comparator(name: String) -> Comparator {
+    Comparator::custom(name, |a, b| a.cmp(b))
+}
+
 fn rest(input: &mut &[u8]) -> UserKey {
-    std::mem::take(input).into()
+    UserKey::bytewise(std::mem::take(input))
 }
 
 /// Reads all of `value` with `read`.
@@ -364,9 +378,9 @@ fn decode_removed(input: &mut &[u8]) -> Option<RemovedTable> {
 
 fn decode_range(input: &mut &[u8]) -> Option<RangeTombstone> {
     let seqno = SeqNo(take_varint(input)?);
-    let begin = take_slice(input)?.into();
+    let begin = UserKey::bytewise(take_slice(input)?);
     let tombstone = RangeTombstone { begin, end: rest(input), seqno };
-    (seqno <= SeqNo::MAX && tombstone.begin < tombstone.end).then_some(tombstone)
+    (seqno <= SeqNo::MAX).then_some(tombstone)
 }
 
 fn decode_added(mut value: &[u8]) -> Result<AddedTable, EditError> {
@@ -390,8 +404,9 @@ fn decode_added(mut value: &[u8]) -> Result<AddedTable, EditError> {
     table.ranges_applied = applied.unwrap_or_default();
     table.global_seqno = global.unwrap_or_default();
     table.sketch = sketch;
-    if table.smallest > table.largest || table.seqno_min > table.seqno_max {
-        return Err(EditError::Malformed("a table whose bounds are reversed"));
+    // The order of keys is looked at where it is known.
+    if table.seqno_min > table.seqno_max {
+        return Err(EditError::Malformed("a table whose sequence numbers are reversed"));
     }
     if table.seqno_max > SeqNo::MAX {
         return Err(EditError::Malformed("a table of an impossible sequence number"));
@@ -404,8 +419,8 @@ fn take_added(input: &mut &[u8]) -> Option<(u8, Epoch, TableMeta)> {
     let epoch = Epoch(take_varint(input)?);
     let id = TableId(take_varint(input)?);
     let placement = take_placement(input)?;
-    let smallest = take_slice(input)?.into();
-    let largest = take_slice(input)?.into();
+    let smallest = UserKey::bytewise(take_slice(input)?);
+    let largest = UserKey::bytewise(take_slice(input)?);
     let table = TableMeta {
         id,
         placement,

@@ -78,8 +78,8 @@ pub(crate) fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Cur
     }
     let listing = vfs.list(directory).map_err(|e| Error::io("list", directory, e))?;
     if let Some(what) = recognise_foreign(&listing, Some(&bytes)) {
-        let path = directory.to_owned();
-        return Err(Error::IncompatibleDirectory { path, reason: format!("it is {what}") });
+        let reason = foreign_reason(what, directory);
+        return Err(Error::IncompatibleDirectory { path: directory.to_owned(), reason });
     }
     let first_line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     if first_line.starts_with(b"sateen ") && first_line != FIRST_LINE.as_bytes() {
@@ -98,6 +98,21 @@ pub(crate) fn foreign(
 ) -> Option<&'static str> {
     let bytes = checked_text::read(vfs, &directory.join(NAME)).ok()?;
     recognise_foreign(listing, Some(&bytes))
+}
+
+/// Why `directory` cannot be opened, which [`recognise_foreign`] says is `what`, and what can be
+/// done about it.
+pub(crate) fn foreign_reason(what: &str, directory: &Path) -> String {
+    let peer = match (what.contains("RocksDB"), what.contains("LevelDB")) {
+        (true, false) => "rocksdb",
+        (false, true) => "leveldb",
+        (true, true) => "rocksdb|leveldb",
+        (false, false) => return format!("it is {what}"),
+    };
+    let from = directory.display();
+    format!(
+        "it is {what}; `sateen db import {peer} {from} NEW --library FILE` makes one of ours of it"
+    )
 }
 
 /// Which other program's database a directory is, by its file names and what its CURRENT says.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sateen_control::version::{AddedTable, LEVELS_MAX, Region, Version, VersionEdit};
-use sateen_control::{ColumnFamilyId, SeqNo};
+use sateen_control::{ColumnFamilyId, Comparator, SeqNo};
 
 use crate::column_family::ColumnFamilyData;
 use crate::error::{CorruptionKind, Error, Result};
@@ -34,6 +34,7 @@ pub(super) fn snapshot_edits(id: ColumnFamilyId, family: &FamilyState) -> Vec<Ve
         column_family: id,
         create: Some(family.name.clone()),
         region: family.region.clone(),
+        comparator: Some(family.version.comparator().clone()),
         style: family.version.style().map(str::to_owned),
         log_number: Some(family.version.log_number()),
         flushed_seqno: Some(family.stored),
@@ -53,6 +54,60 @@ pub(super) fn snapshot_edits(id: ColumnFamilyId, family: &FamilyState) -> Vec<Ve
         edits.push(VersionEdit { column_family: id, added, ..VersionEdit::default() });
     }
     edits
+}
+
+/// What is known of comparators where a manifest has their names: that of the column family of
+/// this name whose keys are compared by what has the second name.
+pub(crate) type FindComparator<'a> = &'a dyn Fn(&str, &str) -> Result<Comparator>;
+
+/// Column families as the edits of a manifest make them.
+pub(crate) struct Replay<'a> {
+    path: &'a Path,
+    comparators: FindComparator<'a>,
+    families: BTreeMap<ColumnFamilyId, FamilyState>,
+    /// Those whose comparator is not known, and why that is an error if they are not dropped.
+    refused: BTreeMap<ColumnFamilyId, Error>,
+}
+
+impl<'a> Replay<'a> {
+    /// Of the manifest `path`.
+    pub(crate) fn new(path: &'a Path, comparators: FindComparator<'a>) -> Replay<'a> {
+        Replay { path, comparators, families: BTreeMap::new(), refused: BTreeMap::new() }
+    }
+
+    /// The next edit.
+    pub(crate) fn apply(&mut self, mut edit: VersionEdit) -> Result<()> {
+        let id = edit.column_family;
+        if let Some(name) = &edit.create {
+            let recorded = edit.comparator.as_ref().unwrap_or(&Comparator::BYTEWISE);
+            match (self.comparators)(name, recorded.name()) {
+                Ok(comparator) => edit.comparator = Some(comparator),
+                Err(error) => drop(self.refused.insert(id, error)),
+            }
+        }
+        if self.refused.contains_key(&id) {
+            if edit.drop {
+                self.refused.remove(&id);
+            }
+            return Ok(());
+        }
+        let known = self.families.get(&id).map(|family| family.version.comparator());
+        if let Some(comparator) = known.or(edit.comparator.as_ref()).cloned()
+            && !comparator.is_bytewise()
+        {
+            edit.compare_by(&comparator);
+        }
+        match next_family_state(self.path, &self.families, &edit)? {
+            Some(family) => self.families.insert(id, family),
+            None => self.families.remove(&id),
+        };
+        Ok(())
+    }
+
+    /// The column families that are there in the end.
+    pub(crate) fn finish(mut self) -> Result<BTreeMap<ColumnFamilyId, FamilyState>> {
+        self.refused.pop_first().map_or(Ok(self.families), |(_, error)| Err(error))
+    }
 }
 
 /// The state of the family of `edit` after it; None if it is dropped. Recovery replays with it what

@@ -20,7 +20,8 @@ use std::path::Path;
 
 pub(crate) use codec::{decode_edits, encode_edit};
 pub(crate) use current::{
-    Current, TEMPORARY_CURRENT, foreign, read_current, recognise_foreign, write_current,
+    Current, TEMPORARY_CURRENT, foreign, foreign_reason, read_current, recognise_foreign,
+    write_current,
 };
 pub(crate) use record::{ManifestReader, ManifestWriter};
 

@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use sateen_control::version::{
     AddedTable, KeySketch, Placement, RangeTombstone, Region, RemovedTable, TableMeta, VersionEdit,
 };
-use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId};
+use sateen_control::{
+    ColumnFamilyId, Comparator, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey,
+};
 
 use super::codec::EditError;
 use super::*;
@@ -24,8 +26,8 @@ fn path(number: u64) -> PathBuf {
     crate::files::manifest_file_name(Path::new(DIRECTORY), FileId(number))
 }
 
-fn bytes() -> impl Strategy<Value = Arc<[u8]>> {
-    prop::collection::vec(any::<u8>(), 0..40).prop_map(Arc::from)
+fn bytes() -> impl Strategy<Value = UserKey> {
+    prop::collection::vec(any::<u8>(), 0..40).prop_map(UserKey::bytewise)
 }
 
 fn placement() -> impl Strategy<Value = Placement> {
@@ -97,12 +99,14 @@ prop_compose! {
         region in prop::option::of((any::<u32>(), bytes())),
         ranges in prop::collection::vec((bytes(), bytes(), 0..=SeqNo::MAX.0), 0..3),
         retired in prop::collection::vec(0..=SeqNo::MAX.0, 0..3),
+        comparator in prop::option::of("[a-z.]{1,9}"),
     ) -> VersionEdit {
         VersionEdit {
             column_family: ColumnFamilyId(column_family),
             create,
             region: region.map(|(of, begin)| Region { of: ColumnFamilyId(of), begin }),
             drop,
+            comparator: comparator.map(|name| Comparator::custom(name, |a, b| a.cmp(b))),
             style,
             removed: removed
                 .into_iter()
@@ -391,7 +395,12 @@ fn databases_of_others_are_named() {
     vfs.replace(&Path::new(DIRECTORY).join("IDENTITY"), b"whoever");
     let error = read_current(&vfs, Path::new(DIRECTORY)).unwrap_err();
     assert!(matches!(error, Error::IncompatibleDirectory { .. }));
-    assert!(error.to_string().contains("a RocksDB database"), "{error}");
+    let import = format!("a RocksDB database; `sateen db import rocksdb {DIRECTORY} NEW");
+    assert!(error.to_string().contains(&import), "{error}");
+    let reason = |what| foreign_reason(what, Path::new("old"));
+    assert!(reason("a LevelDB database").contains("`sateen db import leveldb old NEW"));
+    assert!(reason("a LevelDB or RocksDB database").contains("import rocksdb|leveldb old NEW"));
+    assert_eq!(reason("a Pebble database"), "it is a Pebble database");
 }
 
 proptest! {

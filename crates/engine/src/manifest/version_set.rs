@@ -14,7 +14,7 @@ use sateen_control::compaction::levels_to_lift;
 use sateen_control::version::{TableMeta, Version, VersionEdit};
 use sateen_control::{CfOptions, ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId};
 
-pub(crate) use super::family_state::{FamilyState, next_family_state};
+pub(crate) use super::family_state::{FamilyState, FindComparator, Replay};
 use super::family_state::{next_without_done_ranges, snapshot_edits};
 use super::{Current, ManifestWriter, write_current};
 use crate::column_family::ColumnFamilyData;
@@ -484,7 +484,9 @@ impl VersionSet {
 
 /// The first version of a column family with these options.
 pub(crate) fn fresh_version(id: ColumnFamilyId, options: &ColumnFamilyOptions) -> Version {
-    Version::new(id, options.levels as usize).with_style(options.compaction_style.to_string())
+    Version::new(id, options.levels as usize)
+        .with_style(options.compaction_style.to_string())
+        .with_comparator(options.comparator.clone())
 }
 
 /// Tells the reclaimer which tables are new and which are gone.
@@ -500,7 +502,7 @@ fn settle_accounts(edit: &VersionEdit, before: Option<&FamilyState>, reclaimer: 
     }
     for gone in edit.removed.iter().filter(|gone| !added.contains(&gone.id)) {
         let run = before.version.level(gone.level).run(gone.epoch);
-        let found = run.and_then(|run| run.locate(&gone.smallest, gone.id));
+        let found = run.and_then(|run| run.locate(gone.smallest.bytes(), gone.id));
         retired.extend(found.map(|(_, table)| table.clone()));
     }
     reclaimer.retire(retired.into_iter());

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use sateen_control::{SeqNo, ValueKind};
+use sateen_control::{Comparator, SeqNo, ValueKind};
 
 use super::{ArenaPool, MemTable};
 use crate::read::InternalIterator;
@@ -94,7 +94,7 @@ fn measure(shape: &Shape, pool: Option<Arc<ArenaPool>>) {
         (vec![], vec![], vec![], vec![], vec![]);
     let (mut overhead, mut reserved) = (0.0, 0);
     for _ in 0..ROUNDS {
-        let memtable = Arc::new(MemTable::new(MEMTABLE_BYTES, pool.clone()));
+        let memtable = Arc::new(MemTable::new(MEMTABLE_BYTES, pool.clone(), &Comparator::BYTEWISE));
         inserts.push(fill(&memtable, shape, entries));
         reserved = memtable.memory_bytes();
         overhead = (reserved - memtable.data_bytes()) as f64 / entries as f64;

@@ -21,11 +21,11 @@ use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
 
 use sateen_control::version::{RangeTombstone, RangeTombstones};
-use sateen_control::{SeqNo, ValueKind};
+use sateen_control::{Comparator, SeqNo, ValueKind};
 
 pub(crate) use self::arena::ArenaPool;
 use self::ranges::Ranges;
-use self::skiplist::{Cursor, Finger, SkipList, Target};
+use self::skiplist::{Cursor, Finger, SkipList};
 use crate::error::Result;
 use crate::key::pack;
 use crate::read::InternalIterator;
@@ -50,10 +50,14 @@ pub(crate) type MemTableIter = Cursor<Arc<MemTable>>;
 
 impl MemTable {
     /// An empty memtable that expects to be filled to about `capacity_bytes`, with memory from
-    /// `pool` where that has any.
-    pub(crate) fn new(capacity_bytes: usize, pool: Option<Arc<ArenaPool>>) -> MemTable {
+    /// `pool` where that has any. Its keys are compared by `comparator`.
+    pub(crate) fn new(
+        capacity_bytes: usize,
+        pool: Option<Arc<ArenaPool>>,
+        comparator: &Comparator,
+    ) -> MemTable {
         MemTable {
-            list: SkipList::new(capacity_bytes, pool),
+            list: SkipList::new(capacity_bytes, pool, comparator.clone()),
             tombstones: AtomicUsize::new(0),
             ranges: OnceLock::new(),
         }
@@ -68,12 +72,13 @@ impl MemTable {
         if matches!(kind, ValueKind::Delete | ValueKind::SingleDelete | ValueKind::RangeDelete) {
             self.tombstones.fetch_add(1, Ordering::Relaxed);
             if kind == ValueKind::RangeDelete {
-                let (begin, end) = (user_key.into(), value.into());
+                let comparator = self.list.comparator();
+                let (begin, end) = (comparator.key(user_key), comparator.key(value));
                 let ranges = self.ranges.get_or_init(Box::default);
                 return ranges.insert(RangeTombstone { begin, end, seqno });
             }
         }
-        let target = Target::new(user_key, pack(seqno, kind));
+        let target = self.list.target(user_key, pack(seqno, kind));
         FINGER.with_borrow_mut(|finger| self.list.insert(&target, value, finger));
     }
 
@@ -84,7 +89,7 @@ impl MemTable {
         user_key: &[u8],
         snapshot: SeqNo,
     ) -> Option<(SeqNo, ValueKind, &[u8])> {
-        let entry = self.list.get(&Target::new(user_key, pack(snapshot, ValueKind::MAX)))?;
+        let entry = self.list.get(&self.list.target(user_key, pack(snapshot, ValueKind::MAX)))?;
         let [kind, ..] = entry.trailer().to_le_bytes();
         let kind = ValueKind::from_byte(kind).expect("`insert` packed a kind");
         Some((SeqNo(entry.trailer() >> 8), kind, entry.value()))
@@ -175,12 +180,12 @@ impl InternalIterator for MemTableIter {
 
     #[inline]
     fn seek(&mut self, target: &[u8]) -> Result<()> {
-        self.move_to(&Target::internal(target));
+        self.move_to(target);
         Ok(())
     }
 
     fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
-        self.move_to_last_by(&Target::internal(target));
+        self.move_to_last_by(target);
         Ok(())
     }
 

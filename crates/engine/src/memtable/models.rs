@@ -12,15 +12,15 @@ use loom::thread;
 use super::arena::Arena;
 use super::skiplist::{Cursor, Finger, SkipList, Target};
 use crate::key::{self, pack};
-use sateen_control::{SeqNo, ValueKind};
+use sateen_control::{Comparator, SeqNo, ValueKind};
 
 fn put(list: &SkipList, finger: &mut Finger, user_key: &[u8], seqno: u64) {
-    let target = Target::new(user_key, pack(SeqNo(seqno), ValueKind::Put));
+    let target = Target::new(&Comparator::BYTEWISE, user_key, pack(SeqNo(seqno), ValueKind::Put));
     list.insert(&target, user_key, finger);
 }
 
 fn has(list: &SkipList, user_key: &[u8]) -> bool {
-    let target = Target::new(user_key, pack(SeqNo::MAX, ValueKind::MAX));
+    let target = Target::new(&Comparator::BYTEWISE, user_key, pack(SeqNo::MAX, ValueKind::MAX));
     list.get(&target).is_some_and(|entry| entry.value() == user_key)
 }
 
@@ -32,7 +32,7 @@ fn model(preemptions_max: usize, check: impl Fn() + Sync + Send + 'static) {
 }
 
 fn new_list() -> Arc<SkipList> {
-    Arc::new(SkipList::new(1 << 10, None))
+    Arc::new(SkipList::new(1 << 10, None, Comparator::BYTEWISE))
 }
 
 /// The user keys in order, after checks of both directions.

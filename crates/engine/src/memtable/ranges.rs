@@ -28,7 +28,9 @@ struct State {
 
 impl Ranges {
     pub(super) fn insert(&self, tombstone: RangeTombstone) {
-        let bytes = 2 * size_of::<RangeTombstone>() + tombstone.begin.len() + tombstone.end.len();
+        let bytes = 2 * size_of::<RangeTombstone>()
+            + tombstone.begin.bytes().len()
+            + tombstone.end.bytes().len();
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let state = self.state.load();
@@ -47,7 +49,7 @@ impl Ranges {
     pub(super) fn over(&self, user_key: &[u8], as_of: SeqNo) -> Option<SeqNo> {
         let state = self.state.load();
         let covers = |one: &&RangeTombstone| {
-            one.seqno <= as_of && *one.begin <= *user_key && *user_key < *one.end
+            one.seqno <= as_of && one.begin <= *user_key && *user_key < one.end
         };
         let recent = state.recent.iter().filter(covers).map(|one| one.seqno).max();
         recent.max(state.ordered.over(user_key, as_of))

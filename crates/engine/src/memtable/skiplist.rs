@@ -19,6 +19,8 @@
 //! - All of a node is written before it is linked on level 0 (release), and is read only by those
 //!   who came over a link (acquire).
 //!
+//! - Where keys are not compared as bytes, all codes are equal, and keys are always read.
+//!
 //! The models: `RUSTFLAGS="--cfg loom" cargo test -p sateen --release loom`.
 
 #![expect(unsafe_code, reason = "nodes are laid out by hand in arena memory")]
@@ -34,9 +36,11 @@ use std::sync::Arc;
 // Not loom's, whose atomics cannot be static: ids order nothing.
 use std::sync::atomic::AtomicU64 as IdCounter;
 
+use sateen_control::Comparator;
+
 pub(super) use self::cursor::Cursor;
-pub(super) use self::node::{Entry, Target};
-use self::node::{HEIGHT_MAX, Head, Link, Node, Place, Word};
+pub(super) use self::node::Target;
+use self::node::{Entry, HEIGHT_MAX, Head, Link, Node, Place, Word};
 use super::arena::{Arena, ArenaPool};
 use super::code::Code;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -78,6 +82,7 @@ pub(crate) struct SkipList {
     /// Levels in use: a hint where to start, never too high by more than what is being inserted.
     height: AtomicUsize,
     arena: Arena,
+    comparator: Comparator,
     /// Last and in a line of its own: every insert writes it.
     counts: Counts,
 }
@@ -109,7 +114,11 @@ impl Finger {
 
 impl SkipList {
     /// An empty list that expects to hold about `capacity_bytes`.
-    pub(super) fn new(capacity_bytes: usize, pool: Option<Arc<ArenaPool>>) -> SkipList {
+    pub(super) fn new(
+        capacity_bytes: usize,
+        pool: Option<Arc<ArenaPool>>,
+        comparator: Comparator,
+    ) -> SkipList {
         let head =
             Box::new(Head { higher: std::array::from_fn(|_| Link::new()), link: Link::new() });
         SkipList {
@@ -117,8 +126,20 @@ impl SkipList {
             head: NonNull::from(Box::leak(head)),
             height: AtomicUsize::new(1),
             arena: Arena::new(capacity_bytes, pool),
+            comparator,
             counts: Counts { entries: AtomicUsize::new(0) },
         }
+    }
+
+    /// What its user keys are compared by.
+    pub(super) fn comparator(&self) -> &Comparator {
+        &self.comparator
+    }
+
+    /// What is searched for here: an internal key, in its parts.
+    #[inline]
+    pub(super) fn target<'k>(&'k self, user_key: &'k [u8], trailer: u64) -> Target<'k> {
+        Target::new(&self.comparator, user_key, trailer)
     }
 
     /// Entries, counted just before they can be seen.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use sateen_control::{SeqNo, ValueKind};
+use sateen_control::{Comparator, SeqNo, ValueKind};
 
 use super::arena::CHUNK_BYTES;
 use super::code::{Code, PREFIX_BYTES, Prefix};
@@ -69,7 +69,7 @@ fn model_key(internal: &[u8]) -> ModelKey {
 }
 
 fn table(capacity_bytes: usize) -> Arc<MemTable> {
-    Arc::new(MemTable::new(capacity_bytes, None))
+    Arc::new(MemTable::new(capacity_bytes, None, &Comparator::BYTEWISE))
 }
 
 /// What the cursor stands on.
@@ -217,7 +217,8 @@ fn holds_the_empty_key_and_the_empty_value() {
 fn holds_the_largest_keys_and_values() {
     let pool = Arc::new(ArenaPool::new(CHUNK_BYTES));
     for capacity_bytes in [1 << 10, 64 << 20] {
-        let memtable = Arc::new(MemTable::new(capacity_bytes, Some(Arc::clone(&pool))));
+        let memtable =
+            Arc::new(MemTable::new(capacity_bytes, Some(Arc::clone(&pool)), &Comparator::BYTEWISE));
         let value = vec![0xab; if cfg!(miri) { 3 << 20 } else { 64 << 20 }];
         let long = |last: u8| {
             let mut key = vec![b'k'; (64 << 10) - 1];
@@ -265,7 +266,7 @@ fn reserves_little_more_than_it_uses() {
     memtable.insert(b"key", SeqNo(1), ValueKind::Put, &[0; 1000]);
     assert!(memtable.memory_bytes() < 64 << 10, "a small one costs little");
     let pool = Arc::new(ArenaPool::new(0));
-    let memtable = Arc::new(MemTable::new(64 << 20, Some(pool)));
+    let memtable = Arc::new(MemTable::new(64 << 20, Some(pool), &Comparator::BYTEWISE));
     let mut seqno = 0_u64;
     while memtable.used_bytes() < steps(64 << 20) {
         seqno += 1;
@@ -280,7 +281,7 @@ fn reserves_little_more_than_it_uses() {
 fn the_pool_keeps_what_it_may() {
     let pool = Arc::new(ArenaPool::new(2 * CHUNK_BYTES + 1));
     let fill = || {
-        let memtable = MemTable::new(64 << 20, Some(Arc::clone(&pool)));
+        let memtable = MemTable::new(64 << 20, Some(Arc::clone(&pool)), &Comparator::BYTEWISE);
         for seqno in 1..=12 {
             memtable.insert(b"key", SeqNo(seqno), ValueKind::Put, &vec![1; CHUNK_BYTES / 20]);
         }
@@ -385,7 +386,7 @@ fn read_meanwhile(
         if direction == 0 { iter.seek_to_first() } else { iter.seek_to_last() }.unwrap();
         while iter.valid() {
             if let Some(before) = &before {
-                let order = key::compare(before, iter.key());
+                let order = key::compare(&Comparator::BYTEWISE, before, iter.key());
                 assert_eq!(order.is_lt(), direction == 0);
                 assert!(order.is_ne());
             }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use sateen_control::Comparator;
+
 use super::define::named_enum;
 use super::text::{Named, Span, Unit};
 use crate::prefix::Prefixing;
@@ -156,5 +158,26 @@ impl Unit<Option<Prefixing>> for PrefixText {
 
     fn print(value: &Option<Prefixing>) -> String {
         value.as_ref().map_or("none".to_owned(), Prefixing::to_string)
+    }
+}
+
+/// The option `comparator` as text.
+pub(super) struct ComparatorText;
+
+impl Unit<Comparator> for ComparatorText {
+    const ACCEPTS: &'static str = "bytewise or reverse-bytewise; others are set by their functions";
+
+    fn read(text: &str) -> Option<Comparator> {
+        match text {
+            Comparator::BYTEWISE_NAME | "leveldb.BytewiseComparator" => Some(Comparator::BYTEWISE),
+            Comparator::REVERSE_BYTEWISE_NAME | "rocksdb.ReverseBytewiseComparator" => {
+                Some(Comparator::reverse_bytewise())
+            }
+            _ => None,
+        }
+    }
+
+    fn print(value: &Comparator) -> String {
+        value.name().to_owned()
     }
 }

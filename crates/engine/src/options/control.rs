@@ -160,7 +160,8 @@ fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
         target_file_size_base: options.table_bytes,
         level0_file_size: options.flush_table_bytes,
         level0_stripe_bytes: options.level0_stripe_bytes,
-        cut_at_gaps: options.cut_tables_at_gaps,
+        // How far apart keys are is known of bytes alone.
+        cut_at_gaps: options.cut_tables_at_gaps && options.comparator.is_bytewise(),
         target_file_size_multiplier: u64::from(options.table_multiplier),
         max_compaction_bytes: options.compaction_bytes_max,
         max_grandparent_overlap_bytes: options.grandparent_bytes_max,

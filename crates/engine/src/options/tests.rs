@@ -222,7 +222,6 @@ fn contradictions_are_refused_by_name() {
         ("tuner_interval=0", "tuner_interval is 0"),
         ("tuner_slots_max=2000", "tuner_slots_max is 2000"),
         ("tuner_debt_bytes=0", "tuner_debt_bytes is 0"),
-        ("comparator=reverse", "comparator is reverse"),
         ("ttl=1500ms", "ttl is 1500ms"),
     ] {
         let text = message(Options::from_str_list(list).unwrap().validate());

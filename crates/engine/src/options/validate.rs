@@ -1,6 +1,8 @@
 //! Which option values are possible, and which contradict each other. Each refusal names the
 //! option, its value and what it must be.
 
+use sateen_control::Comparator;
+
 use super::{ColumnFamilyOptions, Compression, GIB, MIB, Options, WalMode};
 use crate::error::{Error, Result};
 
@@ -153,8 +155,28 @@ pub(super) fn column_family(options: &ColumnFamilyOptions) -> Result<()> {
         "none or lz4: zstd is not part of this build",
     )?;
     check("zstd_level", (1..=22).contains(&options.zstd_level), "1 to 22")?;
-    check("comparator", options.comparator == "bytewise", "bytewise: there is no other yet")?;
+    comparator(options)?;
     check("ttl", options.ttl.is_none_or(|ttl| ttl.subsec_nanos() == 0), "a number of whole seconds")
+}
+
+fn comparator(options: &ColumnFamilyOptions) -> Result<()> {
+    let comparator = &options.comparator;
+    if comparator.is_bytewise() {
+        return Ok(());
+    }
+    if matches!(comparator.name(), "" | Comparator::BYTEWISE_NAME) {
+        return contradiction(&format!(
+            "a comparator of the user's may not be called {:?}",
+            comparator.name()
+        ));
+    }
+    if options.regions.count() > 1 {
+        return contradiction(&format!(
+            "regions are parts of the order of bytes; the comparator is {}",
+            comparator.name()
+        ));
+    }
+    Ok(())
 }
 
 fn require(value: Result<String>, name: &str, fine: bool, must: &str) -> Result<()> {

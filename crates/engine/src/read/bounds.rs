@@ -4,7 +4,7 @@
 //! What must stay true: `lower` is inclusive, `upper` exclusive, and both are user keys. Reversed
 //! or empty bounds are no error here: nothing lies between them.
 
-use sateen_control::UserKey;
+use sateen_control::{Comparator, UserKey};
 
 /// The first eight bytes of a user key as a number, zeros behind a shorter one.
 ///
@@ -21,15 +21,22 @@ pub(crate) fn key_prefix(user_key: &[u8]) -> u64 {
     u64::from_be_bytes(padded)
 }
 
-/// The smallest key that is greater than every key with this prefix; `None` if there is none (the
-/// prefix is empty or all 0xff).
-pub(crate) fn prefix_successor(prefix: &[u8]) -> Option<UserKey> {
+/// [`key_prefix`] where keys are compared as bytes; where they are not, that of all keys is the
+/// same.
+#[inline]
+pub(crate) fn ordered_prefix(comparator: &Comparator, user_key: &[u8]) -> u64 {
+    if comparator.is_bytewise() { key_prefix(user_key) } else { 0 }
+}
+
+/// The smallest key that is greater, as bytes, than every key with this prefix; `None` if there is
+/// none (the prefix is empty or all 0xff).
+pub(crate) fn prefix_successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&byte| byte != u8::MAX)?;
     let mut successor = prefix.get(..=last)?.to_vec();
     if let Some(byte) = successor.last_mut() {
         *byte += 1;
     }
-    Some(successor.into())
+    Some(successor)
 }
 
 /// A bound with its prefix at hand.
@@ -41,14 +48,14 @@ struct Bound {
 
 impl Bound {
     fn new(key: UserKey) -> Bound {
-        Bound { prefix: key_prefix(&key), key }
+        Bound { prefix: ordered_prefix(key.comparator(), key.bytes()), key }
     }
 
     /// True if `user_key` lies before the bound.
     #[inline]
     fn is_after(&self, user_key: &[u8]) -> bool {
-        let prefix = key_prefix(user_key);
-        if prefix == self.prefix { *user_key < *self.key } else { prefix < self.prefix }
+        let prefix = ordered_prefix(self.key.comparator(), user_key);
+        if prefix == self.prefix { *user_key < self.key } else { prefix < self.prefix }
     }
 }
 
@@ -70,13 +77,13 @@ impl IterBounds {
         IterBounds { lower: lower.map(Bound::new), upper: upper.map(Bound::new) }
     }
 
-    /// The part of these bounds in which all keys begin with `prefix`.
+    /// The part of these bounds in which all keys begin with `prefix`; keys are compared as bytes.
     pub(crate) fn with_prefix(self, prefix: &[u8]) -> IterBounds {
         let lower = match self.lower {
-            Some(lower) if *lower.key >= *prefix => lower,
-            _ => Bound::new(prefix.into()),
+            Some(lower) if lower.key >= *prefix => lower,
+            _ => Bound::new(UserKey::bytewise(prefix)),
         };
-        let upper = match (self.upper, prefix_successor(prefix)) {
+        let upper = match (self.upper, prefix_successor(prefix).map(UserKey::bytewise)) {
             (Some(upper), Some(end)) if upper.key <= end => Some(upper),
             (upper, None) => upper,
             (_, Some(end)) => Some(Bound::new(end)),
@@ -87,13 +94,13 @@ impl IterBounds {
     /// The inclusive lower bound.
     #[inline]
     pub(crate) fn lower(&self) -> Option<&[u8]> {
-        self.lower.as_ref().map(|bound| &*bound.key)
+        self.lower.as_ref().map(|bound| bound.key.bytes())
     }
 
     /// The exclusive upper bound.
     #[inline]
     pub(crate) fn upper(&self) -> Option<&[u8]> {
-        self.upper.as_ref().map(|bound| &*bound.key)
+        self.upper.as_ref().map(|bound| bound.key.bytes())
     }
 
     /// True if `user_key` lies before the lower bound.
@@ -147,7 +154,8 @@ mod tests {
 
     #[test]
     fn a_prefix_narrows_bounds_and_never_widens_them() {
-        let bounds = IterBounds::new(Some(b"abc"[..].into()), Some(b"abx"[..].into()));
+        let bounds =
+            IterBounds::new(Some(UserKey::bytewise(*b"abc")), Some(UserKey::bytewise(*b"abx")));
         let narrow = bounds.clone().with_prefix(b"ab");
         assert_eq!((narrow.lower(), narrow.upper()), (Some(&b"abc"[..]), Some(&b"abx"[..])));
         let narrow = bounds.with_prefix(b"abd");
@@ -158,7 +166,8 @@ mod tests {
 
     #[test]
     fn lower_is_inclusive_and_upper_exclusive() {
-        let bounds = IterBounds::new(Some(b"b"[..].into()), Some(b"d"[..].into()));
+        let bounds =
+            IterBounds::new(Some(UserKey::bytewise(*b"b")), Some(UserKey::bytewise(*b"d")));
         assert!(bounds.is_below(b"a") && !bounds.is_below(b"b") && !bounds.is_below(b"b\0"));
         assert!(!bounds.is_above(b"c\xff") && bounds.is_above(b"d") && bounds.is_above(b"d\0"));
     }

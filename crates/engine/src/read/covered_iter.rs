@@ -41,12 +41,12 @@ impl<I: InternalIterator> CoveredIter<I> {
         let internal = self.iter.key();
         let user_key = key::user_key(internal);
         let fragments = self.seen.ranges.fragments();
-        let ends_behind = |at: usize| fragments.get(at).is_none_or(|f| *user_key < *f.end);
+        let ends_behind = |at: usize| fragments.get(at).is_none_or(|f| *user_key < f.end);
         let is_first = self.at == 0 || !ends_behind(self.at - 1);
         if !is_first || !ends_behind(self.at) {
             self.at = self.seen.ranges.first_behind(user_key);
         }
-        let fragment = fragments.get(self.at).filter(|fragment| *fragment.begin <= *user_key)?;
+        let fragment = fragments.get(self.at).filter(|fragment| fragment.begin <= *user_key)?;
         let newest = fragment.newest(self.seen.as_of)?;
         (key::seqno(internal) < newest).then_some((fragment, newest))
     }
@@ -58,7 +58,7 @@ impl<I: InternalIterator> CoveredIter<I> {
             skipped += 1;
             if skipped % SEQUENTIAL_SKIP_MAX == 0 {
                 let end = fragment.end.clone();
-                set_target(&mut self.target, &end);
+                set_target(&mut self.target, end.bytes());
                 if self.iter.leap(&self.target, newest)? {
                     continue;
                 }
@@ -75,7 +75,7 @@ impl<I: InternalIterator> CoveredIter<I> {
             skipped += 1;
             if skipped % SEQUENTIAL_SKIP_MAX == 0 {
                 let begin = fragment.begin.clone();
-                set_target(&mut self.target, &begin);
+                set_target(&mut self.target, begin.bytes());
                 if self.iter.leap_back(&self.target, newest)? {
                     continue;
                 }

@@ -10,7 +10,7 @@
 //! - an error makes the iterator invalid and stays in `status` until the next seek: the end of the
 //!   data and a failure are never the same answer.
 
-use sateen_control::{SeqNo, ValueKind};
+use sateen_control::{Comparator, SeqNo, ValueKind};
 
 use super::InternalIterator;
 use super::bounds::IterBounds;
@@ -46,6 +46,7 @@ pub(crate) struct DbIter<I> {
     iter: I,
     snapshot: SeqNo,
     bounds: IterBounds,
+    comparator: Comparator,
     direction: Direction,
     valid: bool,
     /// Reverse only: the internal cursor stands on the current entry, `value` is not used.
@@ -74,6 +75,7 @@ impl<I: InternalIterator> DbIter<I> {
             iter,
             snapshot,
             bounds,
+            comparator: Comparator::BYTEWISE,
             direction: Direction::Forward,
             valid: false,
             on_entry: false,
@@ -85,6 +87,18 @@ impl<I: InternalIterator> DbIter<I> {
             seek_key: Vec::new(),
             stats: DbIterStats::default(),
         }
+    }
+
+    /// The same over keys that `comparator` compares.
+    pub(crate) fn compared_by(mut self, comparator: &Comparator) -> DbIter<I> {
+        self.comparator = comparator.clone();
+        self
+    }
+
+    /// Whether the cursor stands at `saved_key` or behind it.
+    #[inline]
+    fn is_at_or_behind_saved(&self) -> bool {
+        self.comparator.compare(key::user_key(self.iter.key()), &self.saved_key).is_ge()
     }
 
     /// True if the iterator stands on a key.
@@ -462,7 +476,7 @@ impl<I: InternalIterator> DbIter<I> {
     fn skip_back(&mut self) -> Result<()> {
         self.on_entry = false;
         let mut skipped = 0;
-        while self.iter.valid() && *key::user_key(self.iter.key()) >= *self.saved_key {
+        while self.iter.valid() && self.is_at_or_behind_saved() {
             if skipped == SEQUENTIAL_SKIP_MAX {
                 self.stats.reseeks += 1;
                 set_key(&mut self.seek_key, &self.saved_key, SeqNo::MAX, ValueKind::MAX);

@@ -118,10 +118,10 @@ impl<R: SortedRun, O: OpenTable> LevelIter<R, O> {
     fn first_from(&mut self, mut index: usize) -> Result<()> {
         self.placed = false;
         while let Some(meta) = self.run.get(index).cloned() {
-            if self.bounds.is_above(&meta.smallest) {
+            if self.bounds.is_above(meta.smallest.bytes()) {
                 break;
             }
-            if self.bounds.is_below(&meta.largest) {
+            if self.bounds.is_below(meta.largest.bytes()) {
                 return self.seek_to_first();
             }
             match self.look(&meta, false)? {
@@ -148,10 +148,10 @@ impl<R: SortedRun, O: OpenTable> LevelIter<R, O> {
         self.placed = false;
         for index in (0..end).rev() {
             let Some(meta) = self.run.get(index).cloned() else { break };
-            if self.bounds.is_below(&meta.largest) {
+            if self.bounds.is_below(meta.largest.bytes()) {
                 break;
             }
-            if self.bounds.is_above(&meta.smallest) {
+            if self.bounds.is_above(meta.smallest.bytes()) {
                 return self.seek_to_last();
             }
             match self.look(&meta, true)? {
@@ -191,7 +191,7 @@ impl<R: SortedRun, O: OpenTable> InternalIterator for LevelIter<R, O> {
             return self.last_before(self.run.len());
         };
         let border = self.run.lower_bound(upper);
-        let inside = self.run.get(border).is_some_and(|meta| *meta.smallest < *upper);
+        let inside = self.run.get(border).is_some_and(|meta| meta.smallest < *upper);
         self.last_before(border + usize::from(inside))
     }
 
@@ -200,7 +200,8 @@ impl<R: SortedRun, O: OpenTable> InternalIterator for LevelIter<R, O> {
         let user_key = key::user_key(target);
         let index = self.run.lower_bound(user_key);
         let Some(meta) = self.run.get(index).cloned() else { return Ok(()) };
-        if self.bounds.is_above(&meta.smallest) || self.bounds.is_below(&meta.largest) {
+        if self.bounds.is_above(meta.smallest.bytes()) || self.bounds.is_below(meta.largest.bytes())
+        {
             return self.first_from(index);
         }
         match self.look(&meta, false)? {
@@ -225,10 +226,11 @@ impl<R: SortedRun, O: OpenTable> InternalIterator for LevelIter<R, O> {
         let Some(meta) = self.run.get(index).cloned() else {
             return self.last_before(self.run.len());
         };
-        if *meta.smallest > *user_key {
+        if meta.smallest > *user_key {
             return self.last_before(index);
         }
-        if self.bounds.is_above(&meta.smallest) || self.bounds.is_below(&meta.largest) {
+        if self.bounds.is_above(meta.smallest.bytes()) || self.bounds.is_below(meta.largest.bytes())
+        {
             return self.last_before(index + 1);
         }
         match self.look(&meta, true)? {
@@ -274,7 +276,7 @@ impl<R: SortedRun, O: OpenTable> InternalIterator for LevelIter<R, O> {
 
     fn leap(&mut self, target: &[u8], newer_than: SeqNo) -> Result<bool> {
         let Some(table) = self.older_table(newer_than) else { return Ok(false) };
-        if key::user_key(target) > &*table.largest {
+        if *key::user_key(target) > table.largest {
             self.first_from(self.open_index() + 1)?;
         } else {
             self.seek(target)?;
@@ -284,7 +286,7 @@ impl<R: SortedRun, O: OpenTable> InternalIterator for LevelIter<R, O> {
 
     fn leap_back(&mut self, target: &[u8], newer_than: SeqNo) -> Result<bool> {
         let Some(table) = self.older_table(newer_than) else { return Ok(false) };
-        if key::user_key(target) < &*table.smallest {
+        if *key::user_key(target) < table.smallest {
             self.last_before(self.open_index())?;
         } else {
             self.seek_for_prev(target)?;

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use sateen_control::{SeqNo, ValueKind};
+use sateen_control::{Comparator, SeqNo, UserKey, ValueKind};
 
 use super::InternalIterator;
 use super::bounds::IterBounds;
@@ -40,11 +40,15 @@ impl InternalIterator for Flat {
         Ok(())
     }
     fn seek(&mut self, target: &[u8]) -> Result<()> {
-        self.at = self.keys.partition_point(|key| key::compare(key, target).is_lt());
+        self.at = self
+            .keys
+            .partition_point(|key| key::compare(&Comparator::BYTEWISE, key, target).is_lt());
         Ok(())
     }
     fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
-        let end = self.keys.partition_point(|key| key::compare(key, target).is_le());
+        let end = self
+            .keys
+            .partition_point(|key| key::compare(&Comparator::BYTEWISE, key, target).is_le());
         self.at = end.wrapping_sub(1);
         Ok(())
     }
@@ -116,7 +120,8 @@ fn walk<I: InternalIterator>(iter: &mut I, backwards: bool) -> u64 {
 fn measure_an_entry() {
     for (count, run) in [(1, 1), (2, 1), (4, 1), (10, 1), (2, 100), (10, 100)] {
         for shared in [0, 8] {
-            let mut iter = MergingIter::new(children(count, run, shared, false));
+            let mut iter =
+                MergingIter::new(children(count, run, shared, false), &Comparator::BYTEWISE);
             let forward = fastest(|| walk(&mut iter, false));
             let reverse = fastest(|| walk(&mut iter, true));
             println!(
@@ -127,8 +132,8 @@ fn measure_an_entry() {
     }
     for (name, count, zero) in [("seqnos", 2, false), ("zero seqnos", 2, true)] {
         for (bounds_name, upper) in [("no bounds", None), ("upper bound", Some([0xff; 16]))] {
-            let bounds = IterBounds::new(None, upper.map(|upper| upper.as_slice().into()));
-            let merge = MergingIter::new(children(count, 100, 0, zero));
+            let bounds = IterBounds::new(None, upper.map(UserKey::bytewise));
+            let merge = MergingIter::new(children(count, 100, 0, zero), &Comparator::BYTEWISE);
             let mut iter = DbIter::new(merge, SeqNo::MAX, bounds, None);
             let forward = fastest(|| {
                 let mut seen = 0;
@@ -159,7 +164,7 @@ fn measure_an_entry() {
     for bottommost in [false, true] {
         let mut best = f64::INFINITY;
         for _ in 0..ROUNDS {
-            let merge = MergingIter::new(children(2, 100, 0, false));
+            let merge = MergingIter::new(children(2, 100, 0, false), &Comparator::BYTEWISE);
             let snapshots = vec![SeqNo::MAX];
             let mut iter =
                 CompactionIter::new(merge, IterBounds::all(), snapshots, |_: &[u8]| bottommost);

@@ -12,10 +12,10 @@
 
 use std::cmp::Ordering;
 
-use sateen_control::SeqNo;
+use sateen_control::{Comparator, SeqNo};
 
 use super::InternalIterator;
-use super::bounds::key_prefix;
+use super::bounds::ordered_prefix;
 use crate::error::Result;
 use crate::key;
 
@@ -25,7 +25,7 @@ mod tests;
 /// A child that stands on an entry.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// [`key_prefix`] of the entry's user key; stale in a heap of one, where nobody looks.
+    /// [`ordered_prefix`] of the entry's user key; stale in a heap of one, where nobody looks.
     prefix: u64,
     /// The child's index.
     child: usize,
@@ -43,13 +43,21 @@ pub(crate) struct MergingIter<I> {
     reverse: bool,
     /// The current key while the other children are turned round.
     turning_key: Vec<u8>,
+    comparator: Comparator,
 }
 
 impl<I: InternalIterator> MergingIter<I> {
-    /// A merge of `children`, newest data first. Not valid until the first seek.
-    pub(crate) fn new(children: Vec<I>) -> MergingIter<I> {
-        let heap = Vec::with_capacity(children.len());
-        MergingIter { children, heap, runner_up: 0, reverse: false, turning_key: Vec::new() }
+    /// A merge of `children`, newest data first, compared by `comparator`. Not valid until the
+    /// first seek.
+    pub(crate) fn new(children: Vec<I>, comparator: &Comparator) -> MergingIter<I> {
+        MergingIter {
+            heap: Vec::with_capacity(children.len()),
+            children,
+            runner_up: 0,
+            reverse: false,
+            turning_key: Vec::new(),
+            comparator: comparator.clone(),
+        }
     }
 
     /// Brings every child into position with `place` and makes the heap of those that have one.
@@ -84,7 +92,7 @@ impl<I: InternalIterator> MergingIter<I> {
         self.runner_up = 0;
         for (index, child) in self.children.iter().enumerate() {
             if child.valid() {
-                let prefix = key_prefix(key::user_key(child.key()));
+                let prefix = ordered_prefix(&self.comparator, key::user_key(child.key()));
                 self.heap.push(Slot { prefix, child: index });
             }
         }
@@ -104,7 +112,11 @@ impl<I: InternalIterator> MergingIter<I> {
 
     /// The rare part of [`Self::precedes`], forwards: the whole keys decide.
     fn precedes_by_key(&self, a: Slot, b: Slot) -> bool {
-        match key::compare(self.children[a.child].key(), self.children[b.child].key()) {
+        match key::compare(
+            &self.comparator,
+            self.children[a.child].key(),
+            self.children[b.child].key(),
+        ) {
             Ordering::Less => true,
             Ordering::Equal => a.child < b.child,
             Ordering::Greater => false,
@@ -187,7 +199,7 @@ impl<I: InternalIterator> MergingIter<I> {
         if !child.valid() {
             self.remove_top::<REVERSED>();
         } else if self.heap.len() > 1 {
-            let prefix = key_prefix(key::user_key(child.key()));
+            let prefix = ordered_prefix(&self.comparator, key::user_key(child.key()));
             self.replace_top::<REVERSED>(Slot { prefix, child: top.child });
         }
         Ok(())
@@ -199,7 +211,7 @@ impl<I: InternalIterator> MergingIter<I> {
         let mut leapt = false;
         for at in 0..self.heap.len() {
             let child = &mut self.children[self.heap[at].child];
-            if key::compare(child.key(), target) != near {
+            if key::compare(&self.comparator, child.key(), target) != near {
                 continue;
             }
             let moved = if REVERSED {

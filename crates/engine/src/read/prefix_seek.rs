@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
+use sateen_control::Comparator;
 use sateen_control::version::TableMeta;
 
 use super::bounds::IterBounds;
@@ -28,12 +29,12 @@ impl Wanted {
 
     /// Whether a table, and all behind it, comes after the prefix.
     pub(crate) fn is_before(&self, table: &TableMeta) -> bool {
-        *table.smallest > *self.prefix && !table.smallest.starts_with(&self.prefix)
+        table.smallest > *self.prefix && !table.smallest.bytes().starts_with(&self.prefix)
     }
 
     /// Whether a table, and all before it, comes before the prefix.
     pub(crate) fn is_behind(&self, table: &TableMeta) -> bool {
-        *table.largest < *self.prefix
+        table.largest < *self.prefix
     }
 }
 
@@ -51,6 +52,8 @@ pub(crate) struct PrefixSeek {
     start: Option<Vec<u8>>,
     /// Whether the bounds keep the iterator at what is wanted, forwards and backwards.
     stays: (bool, bool),
+    /// Otherwise keys of a prefix need not stand together, and no table is passed by.
+    bytewise: bool,
 }
 
 impl PrefixSeek {
@@ -58,6 +61,7 @@ impl PrefixSeek {
         prefixing: Prefixing,
         bounds: IterBounds,
         same_as_start: bool,
+        comparator: &Comparator,
     ) -> (PrefixSeek, SharedWanted) {
         let wanted = SharedWanted::default();
         let seek = PrefixSeek {
@@ -67,6 +71,7 @@ impl PrefixSeek {
             same_as_start,
             start: None,
             stays: (false, false),
+            bytewise: comparator.is_bytewise(),
         };
         (seek, wanted)
     }
@@ -132,7 +137,7 @@ impl PrefixSeek {
 
     fn want(&mut self, prefix: Option<Vec<u8>>) {
         let prefixing = &self.prefixing;
-        let wanted = prefix.map(|prefix| {
+        let wanted = prefix.filter(|_| self.bytewise).map(|prefix| {
             let hash = hash_key(&prefix);
             Arc::new(Wanted { prefixing: prefixing.clone(), prefix, hash })
         });

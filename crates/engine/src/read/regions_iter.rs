@@ -38,7 +38,7 @@ impl<I: InternalIterator> RegionsIter<I> {
 
     fn region_of(&self, target: &[u8]) -> usize {
         let user_key = key::user_key(target);
-        self.begins.partition_point(|begin| **begin <= *user_key)
+        self.begins.partition_point(|begin| *begin <= *user_key)
     }
 
     /// Where a region ended, on to the first entry of those behind it.

@@ -231,7 +231,7 @@ impl SuperVersion {
         let mut runs = self.version.levels().iter().flat_map(|level| level.runs());
         Ok(runs.any(|run| {
             let meta = run.get(run.lower_bound(user_key));
-            let meta = meta.filter(|meta| *meta.smallest <= *user_key && meta.seqno_max >= floor);
+            let meta = meta.filter(|meta| meta.smallest <= *user_key && meta.seqno_max >= floor);
             meta.is_some_and(|meta| {
                 let open = lookup.tables.get_open(meta.id);
                 open.and_then(|table| table.filter_says(hash)) != Some(false)
@@ -321,7 +321,7 @@ impl SuperVersion {
         for level in self.version.levels() {
             for run in level.runs() {
                 let Some(meta) = run.get(run.lower_bound(user_key)) else { continue };
-                if meta.smallest.as_ref() > user_key || meta.seqno_max < floor {
+                if meta.smallest > *user_key || meta.seqno_max < floor {
                     continue;
                 }
                 let table = lookup.tables.get(meta, IoClass::Client)?;

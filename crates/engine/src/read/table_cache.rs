@@ -233,6 +233,7 @@ impl TableCache {
             length: meta.stored_bytes(),
             tail_bytes: meta.tail_bytes,
             global_seqno: meta.global_seqno,
+            comparator: Some(meta.smallest.comparator().clone()),
         };
         let table = Table::open(source, class)?;
         let table = table.with_values(self.options.vfs.as_ref(), &self.options.directory)?;

@@ -47,7 +47,7 @@ fn cache(vfs: &MemVfs, open_files_max: usize, memory_bytes_max: u64) -> TableCac
 
 fn check(cache: &TableCache, meta: &TableMeta) {
     let table = cache.get(meta, CLASS).unwrap();
-    let user = &*meta.smallest;
+    let user = meta.smallest.bytes();
     let found = table.get(user, SeqNo::MAX, hash_key(user), None, false).unwrap().unwrap();
     assert_eq!((table.id(), &*found.2), (meta.id, user));
 }
@@ -132,7 +132,7 @@ fn an_evicted_table_serves_those_who_hold_it() {
     let cache = cache(&vfs, 1, u64::MAX);
     let held = cache.get(&metas[0], CLASS).unwrap();
     cache.evict_file(FileId(1));
-    let user = &*metas[0].smallest;
+    let user = metas[0].smallest.bytes();
     assert!(held.get(user, SeqNo::MAX, hash_key(user), None, false).unwrap().is_some());
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use sateen_control::{SeqNo, ValueKind};
+use sateen_control::{Comparator, SeqNo, ValueKind};
 
 use super::InternalIterator;
 use crate::error::{Error, Result};
@@ -70,7 +70,7 @@ impl VecIter {
 
     pub(crate) fn with_fault(entries: Entries, fault: Fault) -> VecIter {
         assert!(
-            entries.is_sorted_by(|a, b| key::compare(&a.0, &b.0).is_lt()),
+            entries.is_sorted_by(|a, b| key::compare(&Comparator::BYTEWISE, &a.0, &b.0).is_lt()),
             "the entries of a child are strictly ascending"
         );
         VecIter { entries, position: None, fault }
@@ -99,11 +99,16 @@ impl InternalIterator for VecIter {
     }
 
     fn seek(&mut self, target: &[u8]) -> Result<()> {
-        self.place(Some(self.entries.partition_point(|e| key::compare(&e.0, target).is_lt())))
+        self.place(Some(
+            self.entries
+                .partition_point(|e| key::compare(&Comparator::BYTEWISE, &e.0, target).is_lt()),
+        ))
     }
 
     fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
-        let after = self.entries.partition_point(|e| key::compare(&e.0, target).is_le());
+        let after = self
+            .entries
+            .partition_point(|e| key::compare(&Comparator::BYTEWISE, &e.0, target).is_le());
         self.place(after.checked_sub(1))
     }
 

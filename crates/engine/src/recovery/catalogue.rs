@@ -12,8 +12,10 @@ use sateen_control::{ColumnFamilyId, FileId, SeqNo};
 use crate::db::{DEFAULT_COLUMN_FAMILY, regions_of};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::{FileName, manifest_file_name};
-use crate::manifest::version_set::{Counters, FamilyState, fresh_version, next_family_state};
-use crate::manifest::{ManifestReader, TEMPORARY_CURRENT, read_current, recognise_foreign};
+use crate::manifest::version_set::{Counters, FamilyState, FindComparator, Replay, fresh_version};
+use crate::manifest::{
+    ManifestReader, TEMPORARY_CURRENT, foreign_reason, read_current, recognise_foreign,
+};
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::vfs::{IoClass, OpenOptions, Vfs};
 use crate::wal::frame::{FILE_HEADER_BYTES, FileKind};
@@ -107,7 +109,7 @@ fn refuse_other_than_new(
     }
     let foreign = recognise_foreign(listing, None);
     if let Some(what) = foreign.filter(|_| !has_unfinished_manifest(vfs, directory, listing)) {
-        return refused(format!("it is {what}"));
+        return refused(foreign_reason(what, directory));
     }
     if !options.create_if_missing {
         return Err(missing(directory));
@@ -149,7 +151,11 @@ fn random_uid() -> u64 {
 }
 
 /// Reads CURRENT and the manifest that it names. None if there is no CURRENT.
-pub(super) fn read_catalogue(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Catalogue>> {
+pub(super) fn read_catalogue(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    comparators: FindComparator<'_>,
+) -> Result<Option<Catalogue>> {
     let exists = vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))?;
     if !exists {
         return Err(missing(directory));
@@ -160,7 +166,7 @@ pub(super) fn read_catalogue(vfs: &dyn Vfs, directory: &Path) -> Result<Option<C
         ManifestReader::open(vfs, &path, current.manifest, Some(current.db_uid), current.synced)?;
     let counters = Counters::default();
     counters.file_seen(current.manifest);
-    let mut families = BTreeMap::new();
+    let mut replay = Replay::new(&path, comparators);
     let mut shared_files = BTreeSet::new();
     let mut last_seqno = SeqNo(0);
     while let Some(edits) = reader.next()? {
@@ -168,17 +174,37 @@ pub(super) fn read_catalogue(vfs: &dyn Vfs, directory: &Path) -> Result<Option<C
             counters.absorb(&edit);
             last_seqno = last_seqno.max(edit.last_seqno.unwrap_or_default());
             shared_files.extend(edit.shared_files.iter().copied());
-            match next_family_state(&path, &families, &edit)? {
-                Some(family) => families.insert(edit.column_family, family),
-                None => families.remove(&edit.column_family),
-            };
+            replay.apply(edit)?;
         }
     }
+    let families = replay.finish()?;
     if !families.contains_key(&ColumnFamilyId(0)) {
         let kind = CorruptionKind::Inconsistent("the default column family is not there");
         return Err(Error::corruption(&path, reader.position(), kind));
     }
     Ok(Some(Catalogue { db_uid: current.db_uid, counters, families, shared_files, last_seqno }))
+}
+
+/// The names of the column families in the order in which they were made, whatever their options.
+pub(crate) fn column_families(vfs: &dyn Vfs, directory: &Path) -> Result<Vec<String>> {
+    let Some(current) = read_current(vfs, directory)? else {
+        return Err(no_catalogue(vfs, directory));
+    };
+    let path = manifest_file_name(directory, FileId(current.manifest));
+    let mut reader =
+        ManifestReader::open(vfs, &path, current.manifest, Some(current.db_uid), current.synced)?;
+    let mut names = BTreeMap::new();
+    while let Some(edits) = reader.next()? {
+        for edit in edits {
+            let id = edit.column_family;
+            if edit.drop {
+                names.remove(&id);
+            } else if let (Some(name), None) = (edit.create, edit.region) {
+                names.insert(id, name);
+            }
+        }
+    }
+    Ok(names.into_values().collect())
 }
 
 pub(super) fn missing(directory: &Path) -> Error {

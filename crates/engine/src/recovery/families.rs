@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sateen_control::ColumnFamilyId;
 use sateen_control::version::Version;
+use sateen_control::{ColumnFamilyId, Comparator};
 
 use super::Opening;
 use crate::column_family::ColumnFamilyData;
+use crate::db::DEFAULT_COLUMN_FAMILY;
 use crate::error::{CorruptionKind, Error, Result};
 use crate::manifest::version_set::FamilyState;
 use crate::options::{ColumnFamilyOptions, CompactionStyle, Regions, control};
@@ -35,7 +36,11 @@ impl Opening {
                 check_regions(&whole.name, options, &begins)?;
             }
             check_style(&whole.name, options, &state.version)?;
-            let options = ColumnFamilyOptions { regions: Regions::at(begins)?, ..options.clone() };
+            let options = ColumnFamilyOptions {
+                regions: Regions::at(begins)?,
+                comparator: state.version.comparator().clone(),
+                ..options.clone()
+            };
             let told = control::column_family(&self.options, &options);
             let version = self.versions.resize(*id, &told)?;
             let version = version.unwrap_or_else(|| state.version.clone());
@@ -55,6 +60,29 @@ impl Opening {
     }
 }
 
+/// The comparator of the column family `name`, whose keys were compared by what is called
+/// `recorded`. Those that have no options of their own have the comparator of others only if it is
+/// theirs.
+pub(super) fn comparator_of(
+    options: &ColumnFamilyOptions,
+    family_options: &[(&str, ColumnFamilyOptions)],
+    name: &str,
+    recorded: &str,
+) -> Result<Comparator> {
+    let own = family_options.iter().find(|(family, _)| *family == name);
+    let wanted = &own.map_or(options, |(_, options)| options).comparator;
+    if wanted.name() == recorded {
+        return Ok(wanted.clone());
+    }
+    if own.is_none() && name != DEFAULT_COLUMN_FAMILY && recorded == Comparator::BYTEWISE_NAME {
+        return Ok(Comparator::BYTEWISE);
+    }
+    Err(Error::InvalidArgument(format!(
+        "comparator={}: keys of the column family {name} are compared by {recorded}",
+        wanted.name()
+    )))
+}
+
 /// The keys at which the regions of a column family begin, ascending.
 fn region_begins(
     families: &BTreeMap<ColumnFamilyId, FamilyState>,
@@ -62,7 +90,7 @@ fn region_begins(
 ) -> Vec<Vec<u8>> {
     let regions = families.values().filter_map(|family| family.region.as_ref());
     let own = regions.filter(|region| region.of == of);
-    let mut begins: Vec<_> = own.map(|region| region.begin.to_vec()).collect();
+    let mut begins: Vec<_> = own.map(|region| region.begin.bytes().to_vec()).collect();
     begins.sort_unstable();
     begins
 }

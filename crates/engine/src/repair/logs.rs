@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sateen_control::version::{AddedTable, LEVELS_MAX, Version, VersionEdit};
-use sateen_control::{ColumnFamilyId, LogNumber, SeqNo, ValueKind};
+use sateen_control::{ColumnFamilyId, Comparator, LogNumber, SeqNo, UserKey, ValueKind};
 
 use super::{Catalogue, Repair, recovered_name};
 use crate::error::{CorruptionKind, Error, Result};
@@ -19,7 +19,7 @@ use crate::wal::reader::WalRecord;
 use crate::wal::{WalChain, WalReader, WalWriter};
 
 /// Of each key the newest entry that is no operand, and the operands since; oldest first.
-type Entries = BTreeMap<Vec<u8>, Vec<(SeqNo, ValueKind, Vec<u8>)>>;
+type Entries = BTreeMap<UserKey, Vec<(SeqNo, ValueKind, Vec<u8>)>>;
 type Found = BTreeMap<ColumnFamilyId, Entries>;
 
 impl Repair {
@@ -112,7 +112,8 @@ impl Repair {
 
     fn take(&self, catalogue: &Catalogue, record: &WalRecord<'_>, found: &mut Found) -> Result<()> {
         record.for_each_entry(&self.wal_directory(), |seqno, entry| {
-            let stored = match catalogue.families.get(&entry.column_family) {
+            let known = catalogue.families.get(&entry.column_family);
+            let stored = match known {
                 Some(family) => family.stored,
                 // Dropped, if that is known; or all of it is in the logs.
                 None if self.report.manifest.is_some() => SeqNo::MAX,
@@ -120,13 +121,20 @@ impl Repair {
             };
             if seqno > stored {
                 let family = found.entry(entry.column_family).or_default();
-                let entries = family.entry(entry.key.to_vec()).or_default();
+                let comparator = self.comparator_of_family(known);
+                let entries = family.entry(comparator.key(entry.key)).or_default();
                 if entry.kind != ValueKind::Merge {
                     entries.clear();
                 }
                 entries.push((seqno, entry.kind, entry.value.to_vec()));
             }
         })
+    }
+
+    /// What keys of a column family are compared by; of one that is only in the logs, what the
+    /// options say.
+    fn comparator_of_family<'a>(&'a self, known: Option<&'a FamilyState>) -> &'a Comparator {
+        known.map_or(&self.options.column_family.comparator, |family| family.version.comparator())
     }
 
     fn store(&mut self, catalogue: &mut Catalogue, mut found: Found) -> Result<()> {
@@ -137,7 +145,9 @@ impl Repair {
                 catalogue
                     .counters
                     .absorb(&VersionEdit { next_column_family, ..VersionEdit::default() });
-                let version = Arc::new(Version::new(*id, LEVELS_MAX));
+                let comparator = self.comparator_of_family(None).clone();
+                let version = Version::new(*id, LEVELS_MAX).with_comparator(comparator);
+                let version = Arc::new(version);
                 let name = recovered_name(*id);
                 place.insert(FamilyState {
                     name,
@@ -153,12 +163,13 @@ impl Repair {
         for (id, family) in &mut catalogue.families {
             let entries = found.remove(id).unwrap_or_default();
             let epoch = catalogue.counters.epoch();
-            let mut output = self.output(*id, 0, catalogue.db_uid);
+            let comparator = family.version.comparator();
+            let mut output = self.output(*id, 0, catalogue.db_uid, comparator);
             for (user_key, entries) in entries {
                 for (seqno, kind, value) in entries.into_iter().rev() {
                     family.stored = family.stored.max(seqno);
                     internal.clear();
-                    key::append(&mut internal, &user_key, seqno, kind);
+                    key::append(&mut internal, user_key.bytes(), seqno, kind);
                     self.add(&mut output, &catalogue.counters, &internal, &value)?;
                 }
             }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use sateen_control::SeqNo;
+use sateen_control::{Comparator, SeqNo, UserKey};
 
 use crate::error::Result;
 use crate::key;
@@ -12,16 +12,21 @@ use crate::read::db_iter::Visible;
 use crate::table::TableIter;
 
 /// A user key, its seqno, the newest first, and the source.
-type Place = Reverse<(Vec<u8>, Reverse<SeqNo>, usize)>;
+type Place = Reverse<(UserKey, Reverse<SeqNo>, usize)>;
 
 /// Tables being merged, those of younger files first.
-#[derive(Default)]
 pub(super) struct Sources {
+    comparator: Comparator,
     heap: BinaryHeap<Place>,
     iters: Vec<TableIter>,
 }
 
 impl Sources {
+    pub(super) fn new(comparator: &Comparator) -> Sources {
+        let comparator = comparator.clone();
+        Sources { comparator, heap: BinaryHeap::new(), iters: Vec::new() }
+    }
+
     pub(super) fn add(&mut self, iter: TableIter) {
         self.iters.push(iter);
         self.place(self.iters.len() - 1);
@@ -30,7 +35,8 @@ impl Sources {
     fn place(&mut self, source: usize) {
         let iter = &self.iters[source];
         if iter.valid() {
-            let (key, seqno) = (key::user_key(iter.key()).to_vec(), key::seqno(iter.key()));
+            let key = self.comparator.key(key::user_key(iter.key()));
+            let seqno = key::seqno(iter.key());
             self.heap.push(Reverse((key, Reverse(seqno), source)));
         }
     }

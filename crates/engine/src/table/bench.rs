@@ -158,7 +158,7 @@ fn reads(what: &str, built: &Built) {
     let mut state = 7;
     let n = 1_000_000.min(built.entries * 4);
     let find = |user: &[u8]| {
-        let at = built.metas.partition_point(|meta| *meta.largest < *user);
+        let at = built.metas.partition_point(|meta| meta.largest < *user);
         &built.metas[at]
     };
     let memory: u64 =

@@ -14,7 +14,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use sateen_control::SeqNo;
+use sateen_control::{Comparator, SeqNo};
 
 use crate::error::CorruptionKind;
 use crate::key::{self, TRAILER_BYTES};
@@ -174,13 +174,18 @@ impl<'a> Parts<'a> {
 
     /// The last restart whose key is before (`user_key`, `trailer`); 0 if none is.
     #[inline]
-    fn search_restart(&self, user_key: &[u8], trailer: u64) -> Option<usize> {
+    fn search_restart(
+        &self,
+        comparator: &Comparator,
+        user_key: &[u8],
+        trailer: u64,
+    ) -> Option<usize> {
         let (mut low, mut high) = (0, self.listed());
         while low < high {
             let middle = (low + high).div_ceil(2);
             let (at, _) = self.restart(middle)?;
             let entry = self.entry(at)?;
-            let before = match entry.suffix.cmp(user_key) {
+            let before = match comparator.compare(entry.suffix, user_key) {
                 Ordering::Less => true,
                 Ordering::Equal => entry.trailer > trailer,
                 Ordering::Greater => false,
@@ -230,14 +235,22 @@ pub(crate) enum Found {
 
 /// Searches `block` for the first entry of `user_key` whose trailer is at most `trailer`.
 #[inline]
-pub(crate) fn get(block: &[u8], user_key: &[u8], trailer: u64) -> Result<Found, CorruptionKind> {
+pub(crate) fn get(
+    comparator: &Comparator,
+    block: &[u8],
+    user_key: &[u8],
+    trailer: u64,
+) -> Result<Found, CorruptionKind> {
+    if !comparator.is_bytewise() {
+        return get_by(comparator, block, user_key, trailer);
+    }
     let parts = Parts::of(block).ok_or(BAD_TAIL)?;
     get_in(parts, user_key, trailer).ok_or(BAD_ENTRY)
 }
 
 #[inline]
 fn get_in(parts: Parts<'_>, user_key: &[u8], trailer: u64) -> Option<Found> {
-    let restart = parts.search_restart(user_key, trailer)?;
+    let restart = parts.search_restart(&Comparator::BYTEWISE, user_key, trailer)?;
     let (start, mut value_at) = parts.restart(restart)?;
     // From the next restart on, where `shared` says nothing, entries are at or behind the target.
     let to_next = match restart < parts.listed() {
@@ -274,6 +287,27 @@ fn get_in(parts: Parts<'_>, user_key: &[u8], trailer: u64) -> Option<Found> {
         keys = entry.rest;
     }
     Some(Found::End)
+}
+
+/// [`get`] where what keys share says nothing about their order.
+#[cold]
+fn get_by(
+    comparator: &Comparator,
+    block: &[u8],
+    user_key: &[u8],
+    trailer: u64,
+) -> Result<Found, CorruptionKind> {
+    let mut target = user_key.to_vec();
+    target.extend_from_slice(&trailer.to_le_bytes());
+    let mut cursor = Cursor::default();
+    cursor.seek(comparator, block, &target)?;
+    if !cursor.valid() {
+        return Ok(Found::End);
+    }
+    if key::user_key(cursor.key()) != user_key {
+        return Ok(Found::Absent);
+    }
+    Ok(Found::Entry(key::trailer(cursor.key()), cursor.value()))
 }
 
 /// A position in a block that the caller holds and passes in: the same block each time, until
@@ -329,12 +363,17 @@ impl Cursor {
     }
 
     /// Moves to the first entry at or after `target`, an internal key.
-    pub(crate) fn seek(&mut self, block: &[u8], target: &[u8]) -> Result<(), CorruptionKind> {
+    pub(crate) fn seek(
+        &mut self,
+        comparator: &Comparator,
+        block: &[u8],
+        target: &[u8],
+    ) -> Result<(), CorruptionKind> {
         let parts = Parts::of(block).ok_or(BAD_TAIL)?;
-        let restart =
-            parts.search_restart(key::user_key(target), key::trailer(target)).ok_or(BAD_ENTRY)?;
+        let (user_key, trailer) = (key::user_key(target), key::trailer(target));
+        let restart = parts.search_restart(comparator, user_key, trailer).ok_or(BAD_ENTRY)?;
         self.at_restart(block, restart)?;
-        while self.valid && key::compare(&self.key, target) == Ordering::Less {
+        while self.valid && key::compare(comparator, &self.key, target) == Ordering::Less {
             self.next(block)?;
         }
         Ok(())

@@ -7,7 +7,7 @@ use crate::options::Compression;
 use std::cmp::Ordering;
 
 use sateen_control::{
-    ColumnFamilyId, FileId, SeqNo, TableId, UserKey, ValueKind,
+    ColumnFamilyId, Comparator, FileId, SeqNo, TableId, UserKey, ValueKind,
     version::{KeySketch, Placement, TableMeta},
 };
 
@@ -20,8 +20,8 @@ use super::block::BlockBuilder;
 use super::compression::Compressor;
 use super::filter;
 use super::format::{
-    BLOCK_TRAILER_BYTES, BlockHandle, Footer, PREFIXES_ONLY, SEPARATED_VALUES, Seed, shared_prefix,
-    to_usize,
+    BLOCK_TRAILER_BYTES, BlockHandle, CUSTOM_ORDER, Footer, PREFIXES_ONLY, SEPARATED_VALUES, Seed,
+    shared_prefix, to_usize,
 };
 use super::index::{self, IndexBuilder};
 use super::properties::Properties;
@@ -50,6 +50,8 @@ pub(crate) struct TableBuilderOptions {
     pub(crate) filter_bits_per_key: u32,
     /// Whether the filter has whole keys.
     pub(crate) whole_keys: bool,
+    /// What its keys are compared by.
+    pub(crate) comparator: Comparator,
     /// The filter has these prefixes, too.
     pub(crate) prefixing: Option<Prefixing>,
     pub(crate) compression: Compression,
@@ -73,6 +75,7 @@ impl TableBuilderOptions {
             restart_interval: 16,
             filter_bits_per_key: 10,
             whole_keys: true,
+            comparator: Comparator::BYTEWISE,
             prefixing: None,
             compression: Compression::None,
             compression_level: 3,
@@ -220,10 +223,10 @@ impl TableBuilder {
             self.new_key(user_key, 0);
         } else {
             shared = shared_prefix(&self.last_key, user_key);
-            match self.last_key.get(shared).cmp(&user_key.get(shared)) {
+            match self.order(shared, user_key) {
                 Ordering::Less => {
                     if self.block_is_full(internal_key.len() + value.len()) {
-                        index::separator(&self.last_key, user_key, &mut self.separator);
+                        self.separate(user_key);
                         self.write_block(file)?;
                     }
                     self.new_key(user_key, shared);
@@ -258,6 +261,26 @@ impl TableBuilder {
         self.merges += u64::from(is_merge);
         self.tombstones += u64::from(kind != ValueKind::Put as u8 && !is_merge);
         Ok(())
+    }
+
+    /// The order of the last user key and `user_key`, which share `shared` bytes.
+    #[inline]
+    fn order(&self, shared: usize, user_key: &[u8]) -> Ordering {
+        let comparator = &self.options.comparator;
+        if comparator.is_bytewise() {
+            self.last_key.get(shared).cmp(&user_key.get(shared))
+        } else {
+            comparator.compare(&self.last_key, user_key)
+        }
+    }
+
+    /// Finds the separator of a block that ends before `user_key`.
+    fn separate(&mut self, user_key: &[u8]) {
+        if self.options.comparator.is_bytewise() {
+            index::separator(&self.last_key, user_key, &mut self.separator);
+        } else {
+            self.separator.clone_from(&self.last_key);
+        }
     }
 
     /// How long the table would be if it were finished now; within a few percent without
@@ -298,7 +321,7 @@ impl TableBuilder {
             filter = self.write(file, seed, &mut block, Compression::None)?;
         }
         block.clear();
-        self.index.encode(&mut block);
+        self.index.encode(&self.options.comparator, &mut block);
         let method = self.compressor.compress(&block, &mut self.compressed);
         if method.is_some() {
             std::mem::swap(&mut block, &mut self.compressed);
@@ -311,6 +334,9 @@ impl TableBuilder {
         let mut features = if self.options.values.is_some() { SEPARATED_VALUES } else { 0 };
         if !self.options.whole_keys && !filter.is_absent() {
             features |= PREFIXES_ONLY;
+        }
+        if !self.options.comparator.is_bytewise() {
+            features |= CUSTOM_ORDER;
         }
         let footer = Footer { table, data_end, index, filter, properties, features };
         file.append(&footer.encode(seed, self.written))?;
@@ -347,8 +373,8 @@ impl TableBuilder {
             offset,
             size_bytes,
             separated_bytes: std::mem::take(&mut self.separated_bytes),
-            smallest: entry.smallest.into(),
-            largest: entry.largest.into(),
+            smallest: UserKey::new(entry.smallest, &self.options.comparator),
+            largest: UserKey::new(entry.largest, &self.options.comparator),
             seqno_min: entry.seqno_min,
             seqno_max: entry.seqno_max,
             entries: entry.entries,
@@ -379,6 +405,10 @@ impl TableBuilder {
             smallest: self.smallest.clone(),
             largest: self.last_key.clone(),
             values: self.options.values,
+            comparator: match &self.options.comparator {
+                bytewise if bytewise.is_bytewise() => String::new(),
+                custom => custom.name().to_owned(),
+            },
             prefixes: self.options.prefixing.as_ref().map_or(String::new(), Prefixing::to_string),
         }
     }

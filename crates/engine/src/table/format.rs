@@ -21,7 +21,10 @@ pub(crate) const SEPARATED_VALUES: u32 = 1;
 /// Another: the filter has no whole keys, but only prefixes.
 pub(crate) const PREFIXES_ONLY: u32 = 4;
 /// All of these.
-pub(crate) const KNOWN_FEATURES: u32 = SEPARATED_VALUES | PREFIXES_ONLY;
+/// Keys are in the order of a comparator that the properties name, not in that of bytes.
+pub(crate) const CUSTOM_ORDER: u32 = 16;
+
+pub(crate) const KNOWN_FEATURES: u32 = SEPARATED_VALUES | PREFIXES_ONLY | CUSTOM_ORDER;
 /// No block's payload is longer, compressed or not: one value of 1 GiB, one key, and change.
 pub(crate) const BLOCK_BYTES_MAX: usize = (1 << 30) + (1 << 27);
 

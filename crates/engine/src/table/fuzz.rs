@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo, TableId};
+use sateen_control::{ColumnFamilyId, Comparator, FileId, IoClass, SeqNo, TableId};
 
 use crate::files::CompactionFile;
 use crate::read::InternalIterator;
@@ -22,8 +22,8 @@ const TABLE: TableId = TableId(1);
 /// Walks the payload of a data block.
 pub fn block(bytes: &[u8]) {
     let target = bytes.get(..bytes.len().min(24)).unwrap_or_default();
-    drop(block::get(bytes, target, u64::MAX));
-    drop(block::get(bytes, b"", 0));
+    drop(block::get(&Comparator::BYTEWISE, bytes, target, u64::MAX));
+    drop(block::get(&Comparator::BYTEWISE, bytes, b"", 0));
     let mut cursor = Cursor::default();
     let mut internal = target.to_vec();
     internal.extend_from_slice(&[0xff; 8]);
@@ -42,7 +42,7 @@ pub fn block(bytes: &[u8]) {
             }
         }
     }
-    let _ = cursor.seek(bytes, &internal);
+    let _ = cursor.seek(&Comparator::BYTEWISE, bytes, &internal);
 }
 
 /// Decodes a filter and asks it.
@@ -153,6 +153,7 @@ fn walk(file: &Arc<dyn VfsFile>, table: TableId, offset: u64, length: u64) {
         length,
         tail_bytes: 0,
         global_seqno: SeqNo(0),
+        comparator: Some(Comparator::BYTEWISE),
     };
     let Ok(table) = Table::open(source, IoClass::Client).map(Arc::new) else { return };
     let mut key = Vec::new();

@@ -3,9 +3,12 @@
 //! other without gaps, so that a length each says where they are.
 //!
 //! In memory the bytes that all separators share are set aside, the next eight of each stand as one
-//! number in an array for binary search, and the whole remainders in another for the ties.
+//! number in an array for binary search, and the whole remainders in another for the ties. Where a
+//! comparator decides, separators are last keys of blocks, compared whole.
 
 use std::cmp::Ordering;
+
+use sateen_control::Comparator;
 
 use crate::error::CorruptionKind;
 
@@ -47,8 +50,8 @@ impl IndexBuilder {
         self.separators.len() + self.blocks.len() * 4 + 16
     }
 
-    /// Appends the encoded index to `out`.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+    /// Appends the encoded index of a table whose keys are compared by `comparator` to `out`.
+    pub(crate) fn encode(&self, comparator: &Comparator, out: &mut Vec<u8>) {
         let mut start = 0;
         let mut separators = self.blocks.iter().map(|&(end, payload)| {
             let separator = &self.separators[start..end];
@@ -58,7 +61,9 @@ impl IndexBuilder {
         let first = separators.next();
         let last_start = self.blocks.len().checked_sub(2).map_or(0, |i| self.blocks[i].0);
         let last = &self.separators[last_start..];
-        let shared = first.map_or(0, |(separator, _)| shared_prefix(separator, last));
+        // What the first and the last share all do, if they are in the order of bytes.
+        let ends = first.filter(|_| comparator.is_bytewise());
+        let shared = ends.map_or(0, |(separator, _)| shared_prefix(separator, last));
         out.extend_from_slice(&u32::try_from(self.blocks.len()).unwrap_or(0).to_le_bytes());
         push_varint(out, u32::try_from(shared).unwrap_or(0));
         out.extend_from_slice(&last[..shared]);
@@ -98,8 +103,13 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Reads an index's block; the blocks that it names must fill the table up to `data_end`.
-    pub(crate) fn decode(payload: &[u8], data_end: u64) -> Result<Index, CorruptionKind> {
+    /// Reads an index's block; the blocks that it names must fill the table up to `data_end`. Where
+    /// keys are not `bytewise`, their order is not looked at.
+    pub(crate) fn decode(
+        payload: &[u8],
+        data_end: u64,
+        bytewise: bool,
+    ) -> Result<Index, CorruptionKind> {
         let mut decoder = Decoder(payload);
         let blocks = decoder.u32().ok_or(CorruptionKind::Truncated)?;
         let common = decoder.slice().ok_or(CorruptionKind::Truncated)?;
@@ -117,7 +127,7 @@ impl Index {
         for i in 0..blocks {
             let tail = decoder.slice().ok_or(CorruptionKind::Truncated)?;
             let bytes = decoder.varint().ok_or(CorruptionKind::Truncated)?;
-            if i > 0 && tail < last {
+            if i > 0 && bytewise && tail < last {
                 return Err(CorruptionKind::Order);
             }
             last = tail;
@@ -160,7 +170,10 @@ impl Index {
     /// The first block whose separator is at or after `user_key`: the only one that can begin its
     /// entries. As many as there are blocks if the key is behind all.
     #[inline]
-    pub(crate) fn find(&self, user_key: &[u8]) -> usize {
+    pub(crate) fn find(&self, comparator: &Comparator, user_key: &[u8]) -> usize {
+        if !comparator.is_bytewise() {
+            return self.find_by(comparator, user_key);
+        }
         let Some(rest) = user_key.strip_prefix(&*self.common) else {
             return if user_key < &*self.common { 0 } else { self.blocks() };
         };
@@ -189,6 +202,20 @@ impl Index {
             + size_of_val(&*self.tail_ends)
             + self.tails.len()
             + ends
+    }
+
+    #[cold]
+    fn find_by(&self, comparator: &Comparator, user_key: &[u8]) -> usize {
+        let (mut low, mut high) = (0, self.blocks());
+        while low < high {
+            let middle = low.midpoint(high);
+            let separator = [&*self.common, self.tail(middle).unwrap_or_default()].concat();
+            match comparator.compare(&separator, user_key) {
+                Ordering::Less => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        low
     }
 
     fn find_among_equals(&self, first: usize, wanted: u64, rest: &[u8]) -> usize {
@@ -252,10 +279,10 @@ mod tests {
             builder.add(separator, u32::try_from(i).unwrap() + 1);
         }
         let mut payload = Vec::new();
-        builder.encode(&mut payload);
+        builder.encode(&Comparator::BYTEWISE, &mut payload);
         assert!(payload.len() <= builder.size_bytes() + separators.len() * 8);
         let n = separators.len() as u64;
-        Index::decode(&payload, n * (n + 1) / 2 + n * 9).unwrap()
+        Index::decode(&payload, n * (n + 1) / 2 + n * 9, true).unwrap()
     }
 
     #[test]
@@ -278,7 +305,11 @@ mod tests {
             }
             for key in asked {
                 let expected = separators.partition_point(|s| **s < *key);
-                assert_eq!(index.find(&key), expected, "{key:?} in {separators:?}");
+                assert_eq!(
+                    index.find(&Comparator::BYTEWISE, &key),
+                    expected,
+                    "{key:?} in {separators:?}"
+                );
                 for (i, separator) in separators.iter().enumerate() {
                     assert_eq!(index.is_separator(i, &key), **separator == *key);
                 }
@@ -294,15 +325,15 @@ mod tests {
         builder.add(b"abc", 10);
         builder.add(b"abd", 20);
         let mut payload = Vec::new();
-        builder.encode(&mut payload);
-        assert!(Index::decode(&payload, 48).is_ok());
-        assert!(Index::decode(&payload, 47).is_err());
-        assert!(Index::decode(&payload, 49).is_err());
+        builder.encode(&Comparator::BYTEWISE, &mut payload);
+        assert!(Index::decode(&payload, 48, true).is_ok());
+        assert!(Index::decode(&payload, 47, true).is_err());
+        assert!(Index::decode(&payload, 49, true).is_err());
         for length in 0..payload.len() {
-            assert!(Index::decode(&payload[..length], 48).is_err());
+            assert!(Index::decode(&payload[..length], 48, true).is_err());
         }
         let lie = [u32::MAX.to_le_bytes().as_slice(), &payload[4..]].concat();
-        assert!(Index::decode(&lie, 48).is_err());
+        assert!(Index::decode(&lie, 48, true).is_err());
     }
 
     #[test]

@@ -402,9 +402,10 @@ impl InternalIterator for TableIter {
 
     fn seek(&mut self, target: &[u8]) -> Result<()> {
         let user_key = key::user_key(target);
-        let mut block = self.table.index.find(user_key);
+        let mut block = self.table.index.find(self.table.comparator(), user_key);
         while self.load(block)? {
-            self.on_block(|cursor, block| cursor.seek(block, target))?;
+            let table = self.table.clone();
+            self.on_block(|cursor, block| cursor.seek(table.comparator(), block, target))?;
             // Only where versions of the key go on does the next block have some before the target.
             if self.cursor.valid() || !self.table.index.is_separator(block, user_key) {
                 return self.skip_forward();
@@ -419,7 +420,7 @@ impl InternalIterator for TableIter {
         if !self.valid() {
             return self.seek_to_last();
         }
-        if key::compare(self.key(), target) == Ordering::Greater {
+        if key::compare(self.table.comparator(), self.key(), target) == Ordering::Greater {
             return self.prev();
         }
         Ok(())

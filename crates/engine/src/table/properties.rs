@@ -8,6 +8,8 @@ use crate::error::CorruptionKind;
 
 use super::format::{Decoder, to_usize};
 
+/// The number of [`Properties::comparator`].
+const COMPARATOR: u16 = 100;
 /// The number of [`Properties::values`].
 const VALUES: u16 = 103;
 /// The number of [`Properties::merges`].
@@ -15,8 +17,7 @@ const MERGES: u16 = 104;
 /// The number of [`Properties::prefixes`].
 const PREFIXES: u16 = 105;
 
-/// The properties of a table. Numbers 100 and above are left to later versions: the comparator's
-/// name (100) and expiry (101) are spoken for.
+/// The properties of a table. Number 101 is spoken for: expiry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Properties {
     pub(crate) table: TableId,
@@ -43,6 +44,8 @@ pub(crate) struct Properties {
     pub(crate) values: Option<FileId>,
     /// By what the prefixes of its filter were extracted; empty if it has none.
     pub(crate) prefixes: String,
+    /// The name of what its keys are compared by; empty if as bytes.
+    pub(crate) comparator: String,
 }
 
 impl Properties {
@@ -67,6 +70,9 @@ impl Properties {
         }
         push(out, 13, &self.smallest);
         push(out, 14, &self.largest);
+        if !self.comparator.is_empty() {
+            push(out, COMPARATOR, self.comparator.as_bytes());
+        }
         if self.merges > 0 {
             push(out, MERGES, &self.merges.to_le_bytes());
         }
@@ -90,7 +96,8 @@ impl Properties {
 
     /// Bytes of memory behind it.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.smallest.len() + self.largest.len() + self.prefixes.len()
+        let names = self.prefixes.len() + self.comparator.len();
+        self.smallest.len() + self.largest.len() + names
     }
 
     fn property(&mut self, decoder: &mut Decoder<'_>) -> Option<()> {
@@ -113,6 +120,7 @@ impl Properties {
             12 => self.block_bytes = u32::try_from(number()?).ok()?,
             13 => self.smallest = bytes.to_vec(),
             14 => self.largest = bytes.to_vec(),
+            COMPARATOR => self.comparator = String::from_utf8(bytes.to_vec()).ok()?,
             MERGES => self.merges = number()?,
             PREFIXES => self.prefixes = String::from_utf8(bytes.to_vec()).ok()?,
             VALUES => self.values = Some(FileId(number()?)),
@@ -152,11 +160,12 @@ mod tests {
             largest: vec![0xff; 300],
             values: Some(FileId(9)),
             prefixes: "fixed:8".to_owned(),
+            comparator: "reverse".to_owned(),
         };
         let mut payload = Vec::new();
         push(&mut payload, 999, b"from a later version");
         properties.encode(&mut payload);
-        push(&mut payload, 100, b"");
+        push(&mut payload, 998, b"");
         assert_eq!(Properties::decode(&payload), Ok(properties));
         assert!(Properties::decode(&payload[..payload.len() - 1]).is_err());
         assert!(Properties::decode(&[1, 0, 4, 0, 0, 0, 1, 2, 3, 4]).is_err());

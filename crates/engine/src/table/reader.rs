@@ -7,7 +7,7 @@ use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
 
-use sateen_control::{FileId, IoClass, SeqNo, TableId, ValueKind};
+use sateen_control::{Comparator, FileId, IoClass, SeqNo, TableId, ValueKind};
 
 use crate::error::{CorruptionKind, Error, Result};
 use crate::key;
@@ -20,8 +20,8 @@ use super::block::{self, Found};
 use super::compression::Decompressor;
 use super::filter::Filter;
 use super::format::{
-    BLOCK_TRAILER_BYTES, BlockHandle, FOOTER_BYTES, FORMAT_VERSION, Footer, FooterError,
-    PREFIXES_ONLY, SEPARATED_VALUES, Seed,
+    BLOCK_TRAILER_BYTES, BlockHandle, CUSTOM_ORDER, FOOTER_BYTES, FORMAT_VERSION, Footer,
+    FooterError, PREFIXES_ONLY, SEPARATED_VALUES, Seed,
 };
 use super::index::Index;
 use super::properties::Properties;
@@ -46,6 +46,8 @@ pub(crate) struct TableSource {
     pub(crate) tail_bytes: u64,
     /// The sequence number of all its entries, which are stored with 0; 0: their own.
     pub(crate) global_seqno: SeqNo,
+    /// What its keys are compared by; None: whatever it is, for who only goes from end to end.
+    pub(crate) comparator: Option<Comparator>,
 }
 
 /// A value and the block that it lies in.
@@ -82,6 +84,7 @@ impl AsRef<[u8]> for PinnedValue {
 #[derive(Debug)]
 pub(crate) struct Table {
     source: TableSource,
+    comparator: Comparator,
     pub(super) seed: Seed,
     pub(super) index: Index,
     filter: Option<Filter>,
@@ -131,9 +134,10 @@ impl Table {
                 .and_then(|payload| decode(payload.of(stored, &decompressed)))
                 .map_err(|kind| source.corruption(handle.offset, kind))
         };
+        let bytewise = footer.features & CUSTOM_ORDER == 0;
         let mut index = Index::default();
         block(footer.index, &mut |payload| {
-            index = Index::decode(payload, footer.data_end)?;
+            index = Index::decode(payload, footer.data_end, bytewise)?;
             Ok(())
         })?;
         let mut filter = None;
@@ -152,11 +156,22 @@ impl Table {
             let kind = CorruptionKind::Inconsistent("footer and properties, of separated values");
             return corrupt(footer_at, kind);
         }
+        if bytewise != properties.comparator.is_empty() {
+            let kind = CorruptionKind::Inconsistent("footer and properties, of the order of keys");
+            return corrupt(footer_at, kind);
+        }
+        let comparator = comparator_of(&source, &properties)?;
         let mut prefixes = None;
         if footer.features & PREFIXES_ONLY != 0 {
             prefixes = filter.take();
         }
-        Ok(Table { seed, index, filter, prefixes, properties, source, values: None })
+        Ok(Table { seed, index, filter, prefixes, properties, source, comparator, values: None })
+    }
+
+    /// What its keys are compared by.
+    #[inline]
+    pub(super) fn comparator(&self) -> &Comparator {
+        &self.comparator
     }
 
     /// Opens what the table needs besides, in the directory of its file.
@@ -248,11 +263,12 @@ impl Table {
             return Ok(None);
         }
         let trailer = key::pack(snapshot, ValueKind::MAX);
-        let mut at = self.index.find(user_key);
+        let comparator = &self.comparator;
+        let mut at = self.index.find(comparator, user_key);
         while let Some(handle) = self.index.handle(at) {
             let block = self.block(handle, cache, fill_cache)?;
             let corrupt = |kind| self.source.corruption(handle.offset, kind);
-            match block::get(&block, user_key, trailer).map_err(corrupt)? {
+            match block::get(comparator, &block, user_key, trailer).map_err(corrupt)? {
                 Found::Entry(trailer, range) => {
                     let kind = ValueKind::from_byte(trailer.to_le_bytes()[0])
                         .ok_or_else(|| corrupt(CorruptionKind::Malformed("kind of an entry")))?;
@@ -411,6 +427,25 @@ impl TableSource {
                 ),
             },
         }
+    }
+}
+
+/// What the keys of a table are compared by, which is what it was written with.
+fn comparator_of(source: &TableSource, properties: &Properties) -> Result<Comparator> {
+    let written = match properties.comparator.as_str() {
+        "" => Comparator::BYTEWISE_NAME,
+        name => name,
+    };
+    match &source.comparator {
+        Some(comparator) if comparator.name() == written => Ok(comparator.clone()),
+        Some(other) => Err(Error::InvalidArgument(format!(
+            "comparator {}: {} was written with {written}",
+            other.name(),
+            source.path.display()
+        ))),
+        None if properties.comparator.is_empty() => Ok(Comparator::BYTEWISE),
+        // Nobody will ask it.
+        None => Ok(Comparator::custom(written, |a, b| a.cmp(b))),
     }
 }
 

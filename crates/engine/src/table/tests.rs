@@ -65,6 +65,7 @@ pub(super) fn open(vfs: &MemVfs, summary: &TableSummary) -> Result<Arc<Table>> {
         length: summary.size_bytes,
         tail_bytes: 0,
         global_seqno: SeqNo(0),
+        comparator: None,
     };
     Table::open(source, CLASS).map(Arc::new)
 }
@@ -264,8 +265,8 @@ proptest! {
             prop_assert_eq!(summary.tombstones, entries.iter().filter(deleted).count() as u64);
             prop_assert_eq!(summary.seqno_min, seqnos.clone().min().unwrap());
             prop_assert_eq!(summary.seqno_max, seqnos.max().unwrap());
-            prop_assert_eq!(&*summary.smallest, key::user_key(&entries[0].0));
-            prop_assert_eq!(&*summary.largest, key::user_key(&entries.last().unwrap().0));
+            prop_assert_eq!(summary.smallest.bytes(), key::user_key(&entries[0].0));
+            prop_assert_eq!(summary.largest.bytes(), key::user_key(&entries.last().unwrap().0));
             let raw: usize = entries.iter().map(|(key, value)| key.len() - 8 + value.len()).sum();
             prop_assert_eq!(summary.raw_bytes, raw as u64);
             prop_assert_eq!(summary.offset % 4096, 0);
@@ -273,8 +274,8 @@ proptest! {
             prop_assert_eq!((entry.length, entry.entries), (summary.size_bytes, summary.entries));
             prop_assert_eq!(entry.level, options.level);
             prop_assert_eq!(entry.column_family, options.column_family);
-            prop_assert_eq!(&*entry.smallest, &*summary.smallest);
-            prop_assert_eq!(&*entry.largest, &*summary.largest);
+            prop_assert_eq!(&*entry.smallest, summary.smallest.bytes());
+            prop_assert_eq!(&*entry.largest, summary.largest.bytes());
             let table = open(&vfs, summary).unwrap();
             let properties = table.properties();
             prop_assert_eq!((properties.table, properties.entries), (summary.id, summary.entries));

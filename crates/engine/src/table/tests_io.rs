@@ -88,6 +88,7 @@ fn direct_table() -> (Arc<Direct>, Arc<Table>, Entries) {
         length: summary.size_bytes,
         tail_bytes: 0,
         global_seqno: SeqNo(0),
+        comparator: None,
     };
     (file, Arc::new(Table::open(source, CLASS).unwrap()), entries)
 }

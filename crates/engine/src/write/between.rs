@@ -27,15 +27,16 @@ impl CommitPipeline {
             let mut batch = WriteBatch::with_value_bytes_max(usize::MAX);
             let mut written = Vec::with_capacity(keys.len());
             for (place, key) in keys.iter().enumerate() {
-                let newest = memtables().find_map(|memtable| memtable.get(key, SeqNo::MAX));
+                let newest = memtables().find_map(|memtable| memtable.get(key.bytes(), SeqNo::MAX));
                 // Nobody shall see again what was deleted with its range.
-                let range =
-                    memtables().filter_map(|memtable| memtable.range_over(key, SeqNo::MAX)).max();
+                let range = memtables()
+                    .filter_map(|memtable| memtable.range_over(key.bytes(), SeqNo::MAX))
+                    .max();
                 if let Some((seqno, ValueKind::Put, value)) = newest
                     && seqno <= stored
                     && range.is_none_or(|range| range < seqno)
                 {
-                    batch.put_cf_id(family.id(), key, value)?;
+                    batch.put_cf_id(family.id(), key.bytes(), value)?;
                     let written_before = written.len() as u64;
                     written.push((place, SeqNo(stage.next_seqno + written_before)));
                 }

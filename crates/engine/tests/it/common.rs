@@ -84,7 +84,7 @@ pub(crate) fn decided(key: &[u8], value: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-fn deciding_about(key: &[u8], value: &[u8]) -> Decision {
+pub(crate) fn deciding_about(key: &[u8], value: &[u8]) -> Decision {
     match value.split_first() {
         Some((first, _)) if is_decided(key) && first % 3 == 0 => Decision::Remove,
         Some((first, rest)) if is_decided(key) && first % 3 == 1 => {

@@ -4,6 +4,7 @@
 mod bad_input;
 mod basics;
 mod common;
+mod comparator;
 mod concurrency;
 mod corrupt;
 mod crash;

@@ -6,6 +6,7 @@
 //! from `sets::FIXED` on a random one), `SATEEN_META_OPS=<n>` changes the number of operations.
 
 mod act;
+mod keys;
 mod look;
 mod model;
 mod ops;
@@ -155,7 +156,10 @@ fn fixed_sets(first: usize, stride: usize, faults: bool) {
 
 fn random_sets(first: usize, count: usize, faults: bool) {
     for number in first..first + count {
-        let options = sets::random(&mut Random::new(number as u64));
+        let mut options = sets::random(&mut Random::new(number as u64));
+        if number % 5 == 4 {
+            keys::mirror(&mut options);
+        }
         let set = sets::FIXED + number;
         examine("a random set", &options, 5000 + number as u64, set, 800, faults);
     }

@@ -20,11 +20,11 @@ impl Covering {
     /// The oldest tombstone over `user_key` that is newer than `seqno`. Keys must not descend.
     pub(super) fn above(&mut self, user_key: &[u8], seqno: SeqNo) -> Option<SeqNo> {
         let fragments = self.ranges.fragments();
-        while fragments.get(self.at).is_some_and(|fragment| *fragment.end <= *user_key) {
+        while fragments.get(self.at).is_some_and(|fragment| fragment.end <= *user_key) {
             self.at += 1;
         }
         let fragment = fragments.get(self.at)?;
-        if *fragment.begin <= *user_key { fragment.oldest_above(seqno) } else { None }
+        if fragment.begin <= *user_key { fragment.oldest_above(seqno) } else { None }
     }
 
     /// Whether any tombstone covers `user_key`.

@@ -10,6 +10,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use sateen_control::version::RangeTombstone;
 
+use sateen_control::UserKey;
+
 use super::*;
 use crate::merge::MergeOperator;
 use crate::read::vec_iter::{Fault, VecIter, appending, internal};
@@ -25,7 +27,7 @@ fn ranges_of(history: &[Write]) -> Arc<RangeTombstones> {
     let tombstone = |((key, _), seqno): (&Write, u64)| {
         let mut end = key.clone();
         end.extend([1, 1]);
-        let (begin, end) = (key.as_slice().into(), end.into());
+        let (begin, end) = (UserKey::bytewise(key.as_slice()), UserKey::bytewise(end));
         RangeTombstone { begin, end, seqno: SeqNo(seqno) }
     };
     Arc::new(RangeTombstones::new(ranges.map(tombstone).collect()))
@@ -78,7 +80,7 @@ fn entries_of(history: &[Write]) -> Vec<Entry> {
         let value = if kind.has_value() { value_of(seqno) } else { vec![] };
         entries.push((internal(key, seqno, *kind), value));
     }
-    entries.sort_by(|a, b| key::compare(&a.0, &b.0));
+    entries.sort_by(|a, b| key::compare(&Comparator::BYTEWISE, &a.0, &b.0));
     entries
 }
 
@@ -199,7 +201,8 @@ proptest! {
         let outcome = compacted.unwrap();
         let output = &outcome.entries;
         check_stats(&input, &outcome);
-        prop_assert!(output.is_sorted_by(|a, b| key::compare(&a.0, &b.0).is_lt()));
+        let order = |a: &[u8], b: &[u8]| key::compare(&Comparator::BYTEWISE, a, b);
+        prop_assert!(output.is_sorted_by(|a, b| order(&a.0, &b.0).is_lt()));
         prop_assert!(outcome.asked.is_sorted_by(|a, b| a < b), "asked once a key, ascending");
 
         let keys: BTreeSet<&[u8]> = input.iter().map(|(k, _)| key::user_key(k)).collect();
@@ -294,7 +297,7 @@ fn check_nothing_superfluous(output: &[Entry], snapshots: &[u64], below: &BTreeS
 fn bounds_restrict_the_input() {
     let input: Vec<Entry> =
         (0_u8..9).map(|n| (internal(&[n], 1 + u64::from(n), ValueKind::Put), vec![n])).collect();
-    let bounds = IterBounds::new(Some([3][..].into()), Some([6][..].into()));
+    let bounds = IterBounds::new(Some(UserKey::bytewise([3])), Some(UserKey::bytewise([6])));
     let iter = VecIter::new(Arc::new(input));
     let mut iter = CompactionIter::new(iter, bounds, vec![SeqNo(9)], |_: &[u8]| false);
     iter.start().unwrap();

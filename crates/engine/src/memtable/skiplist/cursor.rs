@@ -67,9 +67,11 @@ impl<O: Owner> Cursor<O> {
     }
 
     #[inline]
-    pub(in crate::memtable) fn move_to(&mut self, target: &Target<'_>) {
+    pub(in crate::memtable) fn move_to(&mut self, internal: &[u8]) {
         self.path.list = 0;
-        self.node = self.owner.list().seek(target).map(|entry| entry.node);
+        let list = self.owner.list();
+        let target = Target::internal(list.comparator(), internal);
+        self.node = list.seek(&target).map(|entry| entry.node);
     }
 
     /// Moves on by one; stays invalid if it is.
@@ -94,8 +96,9 @@ impl<O: Owner> Cursor<O> {
         self.node = list.entry_at(at).map(|entry| entry.node);
     }
 
-    pub(in crate::memtable) fn move_to_last_by(&mut self, target: &Target<'_>) {
+    pub(in crate::memtable) fn move_to_last_by(&mut self, internal: &[u8]) {
         let list = self.owner.list();
+        let target = &Target::internal(list.comparator(), internal);
         self.path.start(list);
         let places = &mut self.path.places;
         let (Position { mut at, .. }, _) =
@@ -114,7 +117,7 @@ impl<O: Owner> Cursor<O> {
     pub(in crate::memtable) fn move_back(&mut self) {
         let Some(entry) = self.node.map(|node| Entry { node, list: PhantomData }) else { return };
         let list = self.owner.list();
-        let target = Target::internal(entry.key());
+        let target = Target::internal(list.comparator(), entry.key());
         let places = &mut self.path.places;
         // On the levels below this one the path stands on the entry itself.
         let level = places.iter().position(|place| !ptr::eq(*place, entry.place().link.as_ptr()));

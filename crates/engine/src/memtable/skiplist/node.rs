@@ -10,6 +10,8 @@ use std::mem;
 use std::ptr::{self, NonNull};
 use std::slice;
 
+use sateen_control::Comparator;
+
 use super::SkipList;
 use crate::key::TRAILER_BYTES;
 use crate::memtable::arena::{ADDRESS_BITS, Arena, Space};
@@ -77,19 +79,31 @@ pub(in crate::memtable) struct Entry<'a> {
 pub(in crate::memtable) struct Target<'k> {
     pub(super) user_key: &'k [u8],
     trailer: u64,
+    /// Of nothing where keys are not compared as bytes: then the codes of all keys are equal.
     pub(super) prefix: Prefix,
+    /// None: as bytes.
+    comparator: Option<&'k Comparator>,
 }
 
 impl<'k> Target<'k> {
     #[inline]
-    pub(in crate::memtable) fn new(user_key: &'k [u8], trailer: u64) -> Target<'k> {
-        Target { user_key, trailer, prefix: Prefix::new(user_key) }
+    pub(in crate::memtable) fn new(
+        comparator: &'k Comparator,
+        user_key: &'k [u8],
+        trailer: u64,
+    ) -> Target<'k> {
+        if comparator.is_bytewise() {
+            let prefix = Prefix::new(user_key);
+            return Target { user_key, trailer, prefix, comparator: None };
+        }
+        let prefix = Prefix::new(&[]);
+        Target { user_key, trailer, prefix, comparator: Some(comparator) }
     }
 
     /// Of an internal key.
     #[inline]
-    pub(in crate::memtable) fn internal(key: &'k [u8]) -> Target<'k> {
-        Target::new(crate::key::user_key(key), crate::key::trailer(key))
+    pub(in crate::memtable) fn internal(comparator: &'k Comparator, key: &'k [u8]) -> Target<'k> {
+        Target::new(comparator, crate::key::user_key(key), crate::key::trailer(key))
     }
 }
 
@@ -233,6 +247,9 @@ impl<'a> Entry<'a> {
     /// (a number beyond the prefix if they do not).
     #[inline]
     pub(super) fn compare(self, target: &Target<'_>) -> (Order, usize) {
+        if let Some(comparator) = target.comparator {
+            return (self.compare_by(comparator, target), PREFIX_BYTES * 8);
+        }
         let len = (self.header().user_key_len as usize).max(target.user_key.len());
         for index in 0..len.min(PREFIX_BYTES).div_ceil(8) {
             let (own, other) = (self.prefix_word(index), target.prefix.word(index));
@@ -248,6 +265,12 @@ impl<'a> Entry<'a> {
         };
         // Among equal user keys the newest first.
         (order.then_with(|| target.trailer.cmp(&self.trailer())), PREFIX_BYTES * 8)
+    }
+
+    #[cold]
+    fn compare_by(self, comparator: &Comparator, target: &Target<'_>) -> Order {
+        let order = comparator.compare(self.user_key(), target.user_key);
+        order.then_with(|| target.trailer.cmp(&self.trailer()))
     }
 
     /// The code of this entry's key relative to `target`, which is before it.

@@ -74,7 +74,7 @@ fn any_move() -> impl Strategy<Value = Move> {
 }
 
 fn any_bounds() -> impl Strategy<Value = IterBounds> {
-    let bound = || proptest::option::of(any_key().prop_map(UserKey::from));
+    let bound = || proptest::option::of(any_key().prop_map(UserKey::bytewise));
     (bound(), bound(), proptest::option::weighted(0.3, any_key())).prop_map(|(l, u, prefix)| {
         let bounds = IterBounds::new(l, u);
         match prefix {
@@ -122,7 +122,7 @@ fn build(
         }
     }
     let children = lists.into_iter().map(|mut list| {
-        list.sort_by(|a, b| key::compare(&a.0, &b.0));
+        list.sort_by(|a, b| key::compare(&Comparator::BYTEWISE, &a.0, &b.0));
         VecIter::with_fault(Arc::new(list), fault.clone())
     });
     (children.collect(), model)
@@ -177,7 +177,7 @@ proptest! {
         if let Some(moves) = fail_after {
             fault.after(moves);
         }
-        let children = MergingIter::new(children);
+        let children = MergingIter::new(children, &Comparator::BYTEWISE);
         let mut iter = DbIter::new(children, SeqNo(snapshot), bounds, Some(appending()));
         let (mut at, mut failed) = (None, false);
         for (index, step) in moves.iter().enumerate() {

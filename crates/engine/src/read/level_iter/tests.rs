@@ -6,7 +6,7 @@ use std::rc::Rc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sateen_control::version::Placement;
-use sateen_control::{FileId, SeqNo, TableId, UserKey, ValueKind};
+use sateen_control::{Comparator, FileId, SeqNo, TableId, UserKey, ValueKind};
 
 use super::*;
 use crate::read::vec_iter::{Entries, Fault, VecIter, internal};
@@ -30,8 +30,8 @@ impl TestRun {
                 id: TableId(index as u64),
                 placement: Placement::WholeFile(FileId(index as u64)),
                 size_bytes: 1,
-                smallest: UserKey::from(keys[0].0.as_slice()),
-                largest: UserKey::from(keys[keys.len() - 1].0.as_slice()),
+                smallest: UserKey::bytewise(keys[0].0.as_slice()),
+                largest: UserKey::bytewise(keys[keys.len() - 1].0.as_slice()),
                 seqno_min: SeqNo(1),
                 seqno_max: SeqNo(9),
                 entries: entries.len() as u64,
@@ -59,7 +59,7 @@ impl SortedRun for TestRun {
     }
 
     fn lower_bound(&self, user_key: &[u8]) -> usize {
-        self.0.partition_point(|(meta, _)| *meta.largest < *user_key)
+        self.0.partition_point(|(meta, _)| meta.largest < *user_key)
     }
 }
 
@@ -115,8 +115,9 @@ fn any_tables() -> impl Strategy<Value = Vec<Vec<(Vec<u8>, u64)>>> {
 }
 
 fn any_bounds() -> impl Strategy<Value = IterBounds> {
-    (proptest::option::of(any_key()), proptest::option::of(any_key()))
-        .prop_map(|(lower, upper)| IterBounds::new(lower.map(Into::into), upper.map(Into::into)))
+    (proptest::option::of(any_key()), proptest::option::of(any_key())).prop_map(|(lower, upper)| {
+        IterBounds::new(lower.map(UserKey::bytewise), upper.map(UserKey::bytewise))
+    })
 }
 
 fn apply<O: OpenTable>(iter: &mut LevelIter<TestRun, O>, step: &Move) -> Result<()> {
@@ -135,10 +136,12 @@ fn model_move(all: &[(Vec<u8>, Vec<u8>)], at: Option<usize>, step: &Move) -> Opt
     let position = match step {
         Move::First => Some(0),
         Move::Last => all.len().checked_sub(1),
-        Move::Seek(t) => Some(all.partition_point(|e| key::compare(&e.0, t).is_lt())),
-        Move::SeekForPrev(t) => {
-            all.partition_point(|e| key::compare(&e.0, t).is_le()).checked_sub(1)
+        Move::Seek(t) => {
+            Some(all.partition_point(|e| key::compare(&Comparator::BYTEWISE, &e.0, t).is_lt()))
         }
+        Move::SeekForPrev(t) => all
+            .partition_point(|e| key::compare(&Comparator::BYTEWISE, &e.0, t).is_le())
+            .checked_sub(1),
         Move::Next => at.map(|at| at + 1),
         Move::Prev => at.and_then(|at| at.checked_sub(1)),
     };
@@ -147,8 +150,9 @@ fn model_move(all: &[(Vec<u8>, Vec<u8>)], at: Option<usize>, step: &Move) -> Opt
 
 /// The tables of `run` that reach into `bounds`.
 fn inside(run: &TestRun, bounds: &IterBounds) -> Vec<usize> {
-    let reaches =
-        |meta: &TableMeta| !bounds.is_below(&meta.largest) && !bounds.is_above(&meta.smallest);
+    let reaches = |meta: &TableMeta| {
+        !bounds.is_below(meta.largest.bytes()) && !bounds.is_above(meta.smallest.bytes())
+    };
     (0..run.len()).filter(|&index| reaches(&run.0[index].0)).collect()
 }
 

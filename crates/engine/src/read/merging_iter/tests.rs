@@ -46,7 +46,7 @@ fn merged(children: &[Vec<Vec<u8>>]) -> Vec<(Vec<u8>, Vec<u8>)> {
     for (index, child) in children.iter().enumerate() {
         all.extend(child.iter().map(|key| (key.clone(), vec![index as u8])));
     }
-    all.sort_by(|a, b| key::compare(&a.0, &b.0).then(a.1.cmp(&b.1)));
+    all.sort_by(|a, b| key::compare(&Comparator::BYTEWISE, &a.0, &b.0).then(a.1.cmp(&b.1)));
     all
 }
 
@@ -59,16 +59,19 @@ fn children_of(lists: &[Vec<Vec<u8>>], fault: &Fault) -> Vec<VecIter> {
 }
 
 fn sorted(mut list: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
-    list.sort_by(|a, b| key::compare(a, b));
+    list.sort_by(|a, b| key::compare(&Comparator::BYTEWISE, a, b));
     list.dedup();
     list
 }
 
 /// Where `step` leads from `at` in `all`.
 fn model_move(all: &[(Vec<u8>, Vec<u8>)], at: Option<usize>, step: &Move) -> Option<usize> {
-    let first_from =
-        |target: &[u8]| all.partition_point(|entry| key::compare(&entry.0, target).is_lt());
-    let end_of = |target: &[u8]| all.partition_point(|e| key::compare(&e.0, target).is_le());
+    let first_from = |target: &[u8]| {
+        all.partition_point(|entry| key::compare(&Comparator::BYTEWISE, &entry.0, target).is_lt())
+    };
+    let end_of = |target: &[u8]| {
+        all.partition_point(|e| key::compare(&Comparator::BYTEWISE, &e.0, target).is_le())
+    };
     let position = match step {
         Move::First => Some(0),
         Move::Last => all.len().checked_sub(1),
@@ -103,7 +106,8 @@ proptest! {
         moves in vec(any_move(), 1..60),
     ) {
         let all = merged(&lists);
-        let mut iter = MergingIter::new(children_of(&lists, &Fault::default()));
+        let children = children_of(&lists, &Fault::default());
+        let mut iter = MergingIter::new(children, &Comparator::BYTEWISE);
         prop_assert!(!iter.valid());
         let mut at = None;
         for (index, step) in moves.iter().enumerate() {
@@ -128,7 +132,7 @@ proptest! {
         let all = merged(&lists);
         let fault = Fault::default();
         fault.after(fail_after);
-        let mut iter = MergingIter::new(children_of(&lists, &fault));
+        let mut iter = MergingIter::new(children_of(&lists, &fault), &Comparator::BYTEWISE);
         let mut at = None;
         for step in &moves {
             let armed = fault.is_armed();

@@ -2,10 +2,10 @@
 
 use sateen::vfs::CrashChoice;
 use sateen::{
-    CompactRangeOptions, Db, Error, FlushOptions, Iter, Options, ReadOptions, WriteBatch,
-    WriteOptions,
+    CompactRangeOptions, Error, FlushOptions, Options, ReadOptions, WriteBatch, WriteOptions,
 };
 
+use super::keys::{Db, Iter, mirror};
 use super::model::{Value, settled};
 use super::ops::{self, Kind, Op};
 use super::sets;
@@ -308,6 +308,9 @@ impl World {
 
     fn other_options(&self, random: &mut Random) -> Options {
         let mut options = sets::random(random);
+        if !self.options.column_family.comparator.is_bytewise() {
+            mirror(&mut options);
+        }
         options.wal_dir = self.options.wal_dir.clone();
         // What was written with times is read with them.
         options.column_family.ttl = self.options.column_family.ttl;
@@ -434,7 +437,8 @@ impl World {
         }
         let vfs = vfs_of(&self.mem, None);
         let before = self.mem.fingerprint();
-        let reader = Db::open_read_only_with(vfs, PATH, self.options.clone()).unwrap();
+        let reader = sateen::Db::open_read_only_with(vfs, PATH, self.options.clone()).unwrap();
+        let reader = Db::from(reader);
         let mut found = std::collections::BTreeMap::new();
         for name in reader.column_families() {
             let family = reader.column_family(&name).unwrap();
@@ -479,7 +483,7 @@ impl World {
         let (path, views) = &self.checkpoints[slot];
         let mut options = self.options.clone();
         options.wal_dir = None;
-        let copy = open_arranged(vfs.clone(), path, &options, &[]);
+        let copy = Db::from(open_arranged(vfs.clone(), path, &options, &[]));
         assert_eq!(copy.column_families(), views.keys().cloned().collect::<Vec<_>>());
         for (name, expected) in views {
             let family = copy.column_family(name).unwrap();

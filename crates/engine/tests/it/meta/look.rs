@@ -42,7 +42,12 @@ impl World {
             }
             Kind::OptionsText => {
                 let options = self.db.options();
-                let mut read = Options::from_str_list(&options.to_text()).unwrap();
+                // No text says what a comparator does.
+                let comparator = &options.column_family.comparator;
+                let named = format!("comparator = {}\n", comparator.name());
+                let text = options.to_text().replace(&named, "comparator = bytewise\n");
+                let mut read = Options::from_str_list(&text).unwrap();
+                read.column_family.comparator = comparator.clone();
                 // What no text has: it is a thing that others have, too.
                 read.shared_block_cache = options.shared_block_cache.clone();
                 // No text says what a function does.

@@ -7,10 +7,11 @@ use sateen::{
     WalRecovery, WriteController,
 };
 
+use super::keys::mirror;
 use crate::common::{Random, appending, appending_late, deciding, small, tiny};
 
 /// How many fixed sets there are.
-pub(crate) const FIXED: usize = 57;
+pub(crate) const FIXED: usize = 64;
 
 /// The fixed set of that number, with its name.
 #[expect(clippy::too_many_lines, reason = "a table, easiest read in one piece")]
@@ -260,6 +261,12 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
             options.column_family.level0_overlap_runs_max = 3;
             "triad-silk"
         }
+        57 => "tiny, mirrored",
+        58..64 => {
+            let name = ["sateen", "vlsm", "bolt", "triad", "pebblesdb", "rocksdb"][number - 58];
+            options = small(name, 4 << 10);
+            name
+        }
         _ => {
             options = Options { background_threads: 0, ..Options::default() };
             "defaults"
@@ -272,6 +279,9 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
         options.column_family.prefix_extractor = Some(Prefixing::fixed(6));
     }
     options.column_family.ttl = (number % 7 == 2).then(|| Duration::from_secs(3600));
+    if number >= 57 {
+        mirror(&mut options);
+    }
     (name, options)
 }
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use sateen::vfs::{CrashChoice, FaultVfs, MemVfs, Vfs, VfsOperation};
 use sateen::{
-    ColumnFamily, ColumnFamilyOptions, Db, Error, Iter, Options, ReadOptions, Result, Snapshot,
-    WalMode, WriteOptions,
+    ColumnFamily, ColumnFamilyOptions, Error, Options, ReadOptions, Result, Snapshot, WalMode,
+    WriteOptions,
 };
 
+use super::keys::{Db, Iter};
 use super::model::{Change, Model, Value, View, What, settled};
 use super::ops;
 use crate::common::{Random, open_arranged};
@@ -52,7 +53,7 @@ impl World {
         let mem = MemVfs::new();
         let faults = with_faults.then(|| FaultVfs::new(Arc::new(mem.clone())));
         let vfs = vfs_of(&mem, faults.as_ref());
-        let db = Db::open_with(vfs, PATH, options.clone(), &[]).unwrap();
+        let db = Db::from(sateen::Db::open_with(vfs, PATH, options.clone(), &[]).unwrap());
         let mut model = Model::default();
         model.add_family(0, "default", &options.column_family.regions);
         let live = vec![db.default_column_family()];
@@ -235,7 +236,7 @@ impl World {
         // Half of them have options of their own, which are the same.
         let families: Vec<_> =
             families.iter().step_by(2).map(|(name, options)| (&**name, options.clone())).collect();
-        self.db = open_arranged(vfs, PATH, &self.options, &families);
+        self.db = open_arranged(vfs, PATH, &self.options, &families).into();
         self.tainted = false;
     }
 
@@ -275,7 +276,7 @@ impl World {
         // The last handle goes: what it would say of the close is not heard.
         let mem = MemVfs::new();
         let placeholder = Options { background_threads: 0, ..Options::default() };
-        self.db = Db::open_with(Arc::new(mem), PATH, placeholder, &[]).unwrap();
+        self.db = sateen::Db::open_with(Arc::new(mem), PATH, placeholder, &[]).unwrap().into();
         self.live.clear();
         self.clear_faults();
         if closed || !self.doubt {
@@ -405,7 +406,7 @@ impl World {
         // The one in use, one made in advance, and one that the newest flush has just left.
         assert!(logs.len() <= 3, "logs that nothing needs: {logs:?}");
         let options = self.options.clone();
-        let reader = Db::open_read_only_with(vfs, PATH, options).unwrap();
+        let reader = sateen::Db::open_read_only_with(vfs, PATH, options).unwrap();
         let report = reader.check(&mut |_, _| {}).unwrap();
         assert!(report.problems.is_empty(), "{:#?}", report.problems);
         assert!(report.orphans.is_empty(), "files that nothing names: {:?}", report.orphans);

@@ -1,0 +1,125 @@
+//! Comparators: the order of keys, written in C.
+
+use std::cmp::Ordering;
+use std::ffi::{c_char, c_int, c_void};
+
+use sateen::{Comparator, Options};
+
+use crate::abi::{free, give, quiet, text};
+use crate::ingest::rocksdb_sstfilewriter_t;
+use crate::options::{change, rocksdb_options_t};
+
+type Compare =
+    unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int;
+
+/// RocksDB's names for the orders that the engine has itself.
+const BYTEWISE: &str = "leveldb.BytewiseComparator";
+const REVERSE_BYTEWISE: &str = "rocksdb.ReverseBytewiseComparator";
+
+/// A comparator's function and what it is called with.
+struct Callbacks {
+    state: *mut c_void,
+    destructor: Option<unsafe extern "C" fn(*mut c_void)>,
+    compare: Compare,
+}
+
+// SAFETY: RocksDB's contract, which who wrote them knows: they are called from any thread.
+unsafe impl Send for Callbacks {}
+// SAFETY: and from several at once.
+unsafe impl Sync for Callbacks {}
+
+impl Drop for Callbacks {
+    fn drop(&mut self) {
+        if let Some(destructor) = self.destructor {
+            // SAFETY: given with this state, and called once.
+            unsafe { destructor(self.state) };
+        }
+    }
+}
+
+impl Callbacks {
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        let (data_a, data_b) = (a.as_ptr().cast(), b.as_ptr().cast());
+        // SAFETY: what RocksDB calls it with: keys that live as long as the call.
+        let order = unsafe { (self.compare)(self.state, data_a, a.len(), data_b, b.len()) };
+        order.cmp(&0)
+    }
+}
+
+/// A comparator. Databases and options that have it keep what it is made of alive.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_comparator_t {
+    comparator: Comparator,
+    /// Where the engine has an order of that name itself: what was given is kept all the same.
+    _unused: Option<Callbacks>,
+}
+
+/// Makes a comparator of functions; null without a function that compares.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_comparator_create(
+    state: *mut c_void,
+    destructor: Option<unsafe extern "C" fn(*mut c_void)>,
+    compare: Option<Compare>,
+    name: Option<unsafe extern "C" fn(*mut c_void) -> *const c_char>,
+) -> *mut rocksdb_comparator_t {
+    let Some(compare) = compare else { return std::ptr::null_mut() };
+    // SAFETY: given with this state; a name ends with a zero.
+    let name = name.map_or_else(String::new, |name| unsafe { text(name(state)) });
+    let callbacks = Callbacks { state, destructor, compare };
+    quiet(std::ptr::null_mut(), || {
+        let known = match name.as_str() {
+            BYTEWISE => Some(Comparator::BYTEWISE),
+            REVERSE_BYTEWISE => Some(Comparator::reverse_bytewise()),
+            _ => None,
+        };
+        give(match known {
+            Some(comparator) => rocksdb_comparator_t { comparator, _unused: Some(callbacks) },
+            None => {
+                let compare = move |a: &[u8], b: &[u8]| callbacks.compare(a, b);
+                let comparator = Comparator::custom(name, compare);
+                rocksdb_comparator_t { comparator, _unused: None }
+            }
+        })
+    })
+}
+
+/// Frees a comparator; who has it goes on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_comparator_destroy(comparator: *mut rocksdb_comparator_t) {
+    // SAFETY: the contract of the crate.
+    unsafe { free(comparator) };
+}
+
+/// What keys are compared by. The caller frees its comparator.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_set_comparator(
+    options: *mut rocksdb_options_t,
+    comparator: *mut rocksdb_comparator_t,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        if let Some(comparator) = comparator.as_ref() {
+            let comparator = comparator.comparator.clone();
+            change(options, |options| options.0.column_family.comparator = comparator);
+        }
+    }
+}
+
+/// A writer of files for column families with this comparator.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_sstfilewriter_create_with_comparator(
+    _env: *const c_void,
+    options: *const rocksdb_options_t,
+    comparator: *const rocksdb_comparator_t,
+) -> *mut rocksdb_sstfilewriter_t {
+    // SAFETY: the contract of the crate.
+    let (options, comparator) = unsafe { (options.as_ref(), comparator.as_ref()) };
+    let options = options.map_or_else(|| Ok(Options::default()), rocksdb_options_t::checked);
+    let options = options.map(|mut options| {
+        if let Some(comparator) = comparator {
+            options.column_family.comparator = comparator.comparator.clone();
+        }
+        options
+    });
+    quiet(std::ptr::null_mut(), || give(rocksdb_sstfilewriter_t::with(options)))
+}

@@ -1,0 +1,280 @@
+//! `db import`: another store's database, read through its own library, as a new database.
+//!
+//! What must stay true: the target is not there until all of it is there and durable. It is built
+//! in a [`Workplace`] beside its place, checked, and then renamed.
+
+mod workplace;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use clap::{Args, ValueEnum};
+use sateen::{ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, ReadOptions, WriteOptions};
+use sateen_peers::{LevelDb, RocksDb, Source};
+use serde_json::json;
+
+use crate::args::Place;
+use crate::failure::{Failure, Result};
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::store::{self, Access, Limits};
+use workplace::{SourceLock, Workplace};
+
+/// A batch is committed when its keys and values are about this large.
+const BATCH_BYTES: u64 = 1 << 20;
+/// How often, in keys, progress is told and the user's wish to stop is looked for.
+const LOOK_KEYS: u64 = 1024;
+
+/// Whose database is imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Peer {
+    Rocksdb,
+    Leveldb,
+}
+
+impl Peer {
+    fn name(self) -> &'static str {
+        match self {
+            Peer::Rocksdb => "RocksDB",
+            Peer::Leveldb => "LevelDB",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// Whose database it is
+    #[arg(value_enum)]
+    peer: Peer,
+    /// The directory of the database that is read; nobody may have it open for writing
+    from: PathBuf,
+    /// The directory of the database that is made
+    to: PathBuf,
+    /// The shared library to read it with, such as librocksdb.so or libleveldb.so
+    #[arg(long, value_name = "FILE")]
+    library: PathBuf,
+    /// Options to read it with, in RocksDB's words, over those it was written with
+    #[arg(long, value_name = "OPTIONS", default_value = "", hide_default_value = true)]
+    source_options: String,
+    /// Compare all keys and values once more when they are stored
+    #[arg(long)]
+    verify: bool,
+    /// Start from the options of a profile, such as rocksdb or leveldb
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Make it with an option set, as block_bytes=16KiB; may be repeated
+    #[arg(long = "set", value_name = "OPTION=VALUE")]
+    settings: Vec<String>,
+}
+
+/// What of a column family was imported.
+#[derive(Debug, Default)]
+struct Imported {
+    family: String,
+    keys: u64,
+    bytes: u64,
+}
+
+pub(crate) fn run(import: &Import, json: bool, output: &mut dyn Write) -> Result<()> {
+    let interrupted = interrupt::watch()?;
+    let began = Instant::now();
+    if import.peer == Peer::Leveldb && !import.source_options.is_empty() {
+        let text = "--source-options: LevelDB keeps nothing that options would be needed for";
+        return Err(Failure::usage(text));
+    }
+    let workplace = Workplace::begin(&import.to)?;
+    let place = Place {
+        db: workplace.database(),
+        profile: import.profile.clone(),
+        settings: import.settings.clone(),
+    };
+    // What is wrong with them is to be known before anything is read.
+    workplace::check_logs(store::options(&place)?.wal_dir.as_deref())?;
+    let lock = SourceLock::take(&import.from, import.peer.name())?;
+    let source = open(import, &workplace)?;
+    let work = Work { import, source: source.as_ref(), interrupted };
+    let imported = work.copy(&place)?;
+    work.check(&place, &imported)?;
+    drop(source);
+    drop(lock);
+    workplace.publish()?;
+    let seconds = began.elapsed().as_secs_f64();
+    report(import, &imported, seconds, json, output)
+}
+
+fn open(import: &Import, workplace: &Workplace) -> Result<Box<dyn Source>> {
+    let spinner = Progress::spinner("opening");
+    let (library, from, scratch) = (&import.library, &import.from, workplace.scratch());
+    let source: Box<dyn Source> = match import.peer {
+        Peer::Rocksdb => Box::new(RocksDb::open(library, from, &scratch, &import.source_options)?),
+        Peer::Leveldb => Box::new(LevelDb::open(library, from, &scratch)?),
+    };
+    drop(spinner);
+    Ok(source)
+}
+
+impl From<sateen_peers::Error> for Failure {
+    fn from(error: sateen_peers::Error) -> Failure {
+        match error {
+            sateen_peers::Error::Usage(text) => Failure::usage(text),
+            sateen_peers::Error::Failed(text) => Failure::failed(text),
+        }
+    }
+}
+
+struct Work<'a> {
+    import: &'a Import,
+    source: &'a dyn Source,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Work<'_> {
+    /// Copies all column families, and makes them durable.
+    fn copy(&self, place: &Place) -> Result<Vec<Imported>> {
+        let db = store::open(place, Access::Create)?;
+        let mut imported = Vec::new();
+        for (number, name) in self.source.families().iter().enumerate() {
+            let family = if name == DEFAULT_COLUMN_FAMILY {
+                db.default_column_family()
+            } else {
+                db.create_column_family(name, db.options().column_family)?
+            };
+            imported.push(self.copy_family(&db, &family, number)?);
+        }
+        let _spinner = Progress::spinner("storing");
+        db.flush_all()?;
+        db.close()?;
+        Ok(imported)
+    }
+
+    fn copy_family(&self, db: &Db, family: &ColumnFamily, number: usize) -> Result<Imported> {
+        let limits = Limits::of(&db.options());
+        let options = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+        let mut batch = limits.batch();
+        let mut batch_bytes = 0;
+        let mut done = Imported { family: family.name().to_owned(), ..Imported::default() };
+        let progress = Progress::keys("importing", self.source.keys_estimated(number));
+        let mut cursor = self.source.cursor(number)?;
+        while let Some((key, value)) = cursor.entry() {
+            limits.check(key, value).map_err(|what| self.failed(family.name(), &what))?;
+            batch.put_cf(family, key, value)?;
+            let bytes = (key.len() + value.len()) as u64;
+            batch_bytes += bytes;
+            done.keys += 1;
+            done.bytes += bytes;
+            if batch_bytes >= BATCH_BYTES {
+                db.write(&batch, &options)?;
+                batch.clear();
+                batch_bytes = 0;
+            }
+            self.look(&done, &progress)?;
+            cursor.advance();
+        }
+        cursor.status().map_err(|error| self.failed(family.name(), &error.to_string()))?;
+        db.write(&batch, &options)?;
+        Ok(done)
+    }
+
+    /// Checks what was stored: how many keys there are, and if the user wants it each of them.
+    fn check(&self, place: &Place, imported: &[Imported]) -> Result<()> {
+        let db = store::open(place, Access::Read)?;
+        for (number, expected) in imported.iter().enumerate() {
+            let name = &expected.family;
+            let family = db.column_family(name).ok_or_else(|| self.failed(name, "is missing"))?;
+            let tables = db.live_tables_cf(&family);
+            let stored: u64 = tables.iter().map(|table| table.entries).sum();
+            if stored != expected.keys {
+                let text = format!("{} keys were read, but {stored} are stored", expected.keys);
+                return Err(self.failed(name, &text));
+            }
+            if self.import.verify {
+                self.compare(&db, &family, number, expected.keys)?;
+            }
+        }
+        Ok(db.close()?)
+    }
+
+    /// Compares all keys and values of a column family with those of the source.
+    fn compare(&self, db: &Db, family: &ColumnFamily, number: usize, keys: u64) -> Result<()> {
+        let options = ReadOptions { fill_cache: false, ..ReadOptions::default() };
+        let mut stored = db.iter_cf(family, &options)?;
+        let progress = Progress::keys("comparing", Some(keys));
+        let mut done = Imported::default();
+        let mut cursor = self.source.cursor(number)?;
+        stored.seek_to_first();
+        loop {
+            let here = stored.valid().then(|| (stored.key(), stored.value()));
+            let there = cursor.entry();
+            if here != there {
+                stored.status()?;
+                cursor.status()?;
+                let key = here.or(there).map(|(key, _)| key.escape_ascii().to_string());
+                let text = format!("differs at the key {}", key.unwrap_or_default());
+                return Err(self.failed(family.name(), &text));
+            }
+            let Some((key, value)) = there else { break };
+            done.keys += 1;
+            done.bytes += (key.len() + value.len()) as u64;
+            self.look(&done, &progress)?;
+            cursor.advance();
+            stored.next();
+        }
+        stored.status()?;
+        Ok(cursor.status()?)
+    }
+
+    /// Tells progress now and then, and ends if the user wants it.
+    fn look(&self, done: &Imported, progress: &Progress) -> Result<()> {
+        if !done.keys.is_multiple_of(LOOK_KEYS) {
+            return Ok(());
+        }
+        progress.at_keys(done.keys, done.bytes);
+        if self.interrupted.load(Ordering::Relaxed) {
+            let to = self.import.to.display();
+            let text = format!("interrupted: {to} was not made; begin anew with the same command");
+            return Err(Failure::interrupted(text));
+        }
+        Ok(())
+    }
+
+    fn failed(&self, family: &str, what: &str) -> Failure {
+        Failure::failed(format!("{}, column family {family}: {what}", self.import.from.display()))
+    }
+}
+
+fn report(
+    import: &Import,
+    imported: &[Imported],
+    seconds: f64,
+    json: bool,
+    output: &mut dyn Write,
+) -> Result<()> {
+    let keys: u64 = imported.iter().map(|family| family.keys).sum();
+    let bytes: u64 = imported.iter().map(|family| family.bytes).sum();
+    if json {
+        let family = |family: &Imported| {
+            let Imported { family, keys, bytes } = family;
+            json!({ "name": family, "keys": keys, "bytes": bytes })
+        };
+        let families: Vec<_> = imported.iter().map(family).collect();
+        let summary = json!({
+            "column_families": families, "keys": keys, "bytes": bytes, "seconds": seconds,
+            "verified": import.verify,
+        });
+        return Ok(writeln!(output, "{summary}")?);
+    }
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    if imported.len() > 1 {
+        for family in imported {
+            let Imported { family, keys, bytes } = family;
+            writeln!(output, "{family}: {keys} keys, {:.1} MiB", mib(*bytes))?;
+        }
+    }
+    let how = if import.verify { ", all compared" } else { "" };
+    let (rate, mib) = (mib(bytes) / seconds.max(1e-9), mib(bytes));
+    let text = format!("imported {keys} keys, {mib:.1} MiB, in {seconds:.1} s ({rate:.1} MiB/s)");
+    Ok(writeln!(output, "{text}{how}")?)
+}

@@ -1,0 +1,165 @@
+//! Where an import works: a directory beside the target, with the database in the making and what
+//! the other store's library writes for itself. It becomes the target by one rename, or nothing.
+//!
+//! What must stay true: only what [`Workplace::begin`] made is removed.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::io::Errno;
+
+use crate::failure::{Failure, Result};
+
+/// The name of the workplace of `x` is `x.importing`.
+const SUFFIX: &str = ".importing";
+
+/// The directory of an import; gone when this is dropped.
+#[derive(Debug)]
+pub(super) struct Workplace {
+    target: PathBuf,
+    directory: PathBuf,
+}
+
+impl Workplace {
+    /// Makes a place to build the database `target` in: that must not be there, or be an empty
+    /// directory.
+    pub(super) fn begin(target: &Path) -> Result<Workplace> {
+        check_target(target)?;
+        let Some(name) = target.file_name() else {
+            return Err(Failure::usage(format!("{}: names no directory", target.display())));
+        };
+        let mut beside = name.to_owned();
+        beside.push(SUFFIX);
+        let directory = target.with_file_name(beside);
+        match fs::create_dir(&directory) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let text = "is what an import left that did not end, or one is under way: if none \
+                            is, remove it and import again";
+                return Err(Failure::failed(format!("{} {text}", directory.display())));
+            }
+            Err(error) => return Err(Failure::file(&directory, &error)),
+        }
+        let workplace = Workplace { target: target.to_owned(), directory };
+        let scratch = workplace.scratch();
+        fs::create_dir(&scratch).map_err(|error| Failure::file(&scratch, &error))?;
+        Ok(workplace)
+    }
+
+    /// Where the database is made.
+    pub(super) fn database(&self) -> PathBuf {
+        self.directory.join("database")
+    }
+
+    /// Where the other store's library may write.
+    pub(super) fn scratch(&self) -> PathBuf {
+        self.directory.join("scratch")
+    }
+
+    /// Makes the database the target, durably.
+    pub(super) fn publish(self) -> Result<()> {
+        let failed = |error| Failure::file(&self.target, &error);
+        // An empty directory gives way.
+        fs::rename(self.database(), &self.target).map_err(failed)?;
+        let above = self.target.parent().filter(|above| !above.as_os_str().is_empty());
+        let above = above.unwrap_or(Path::new("."));
+        File::open(above)
+            .and_then(|directory| directory.sync_all())
+            .map_err(|error| Failure::file(above, &error))
+    }
+}
+
+impl Drop for Workplace {
+    fn drop(&mut self) {
+        // What stays is named by the next import.
+        let _stays = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Refuses a target that has anything, or that a rename could not replace.
+fn check_target(target: &Path) -> Result<()> {
+    let metadata = match fs::symlink_metadata(target) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Failure::file(target, &error)),
+    };
+    let refused = |what: &str| Err(Failure::failed(format!("{}: {what}", target.display())));
+    if !metadata.is_dir() {
+        return refused("is there and no directory: name one that is not there");
+    }
+    let mut entries = fs::read_dir(target).map_err(|error| Failure::file(target, &error))?;
+    if entries.next().is_some() {
+        return refused("is not empty: name a directory that is not there");
+    }
+    if is_mount_point(target, &metadata) {
+        return refused("is a mount point: name a directory in it");
+    }
+    Ok(())
+}
+
+fn is_mount_point(directory: &Path, metadata: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let above = fs::metadata(directory.join(".."));
+    above.is_ok_and(|above| above.dev() != metadata.dev() || above.ino() == metadata.ino())
+}
+
+/// Refuses a directory for logs that has some: a database that is made takes them for left over,
+/// and removes them.
+pub(super) fn check_logs(directory: Option<&Path>) -> Result<()> {
+    let entries = directory.map(fs::read_dir).into_iter().flatten();
+    let mut names = entries.flatten().flatten().map(|entry| entry.file_name());
+    match names.find(|name| name.to_string_lossy().ends_with(".wal")) {
+        None => Ok(()),
+        Some(name) => {
+            let place = directory.unwrap_or(Path::new("")).join(name);
+            let text = "is a log of another database, or of an import that did not end: name a \
+                        wal_dir of its own";
+            Err(Failure::failed(format!("{} {text}", place.display())))
+        }
+    }
+}
+
+/// Keeps writers out of a database of RocksDB or LevelDB while it is read. Theirs is a lock of
+/// `fcntl` on the file LOCK; readers of RocksDB do not ask for it.
+#[derive(Debug)]
+pub(super) struct SourceLock {
+    _held: Option<File>,
+}
+
+impl SourceLock {
+    /// Takes it in `directory`, which has to be a database of `peer`. Where there is no file LOCK,
+    /// or locks cannot be had, as on some network file systems, there is nothing to hold.
+    pub(super) fn take(directory: &Path, peer: &str) -> Result<SourceLock> {
+        let named = |error| Failure::file(directory, &error);
+        if !fs::metadata(directory).map_err(named)?.is_dir() {
+            let text = format!("{}: a file, not a directory", directory.display());
+            return Err(Failure::failed(text));
+        }
+        match fs::read(directory.join("CURRENT")) {
+            Ok(text) if text.starts_with(b"MANIFEST-") => {}
+            Ok(_) => {
+                let text = "it has a CURRENT that another program wrote";
+                let text = format!("{}: no database of {peer}: {text}", directory.display());
+                return Err(Failure::failed(text));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let text = "it has no file CURRENT";
+                let text = format!("{}: no database of {peer}: {text}", directory.display());
+                return Err(Failure::failed(text));
+            }
+            Err(error) => return Err(Failure::file(&directory.join("CURRENT"), &error)),
+        }
+        let Ok(file) = File::open(directory.join("LOCK")) else {
+            return Ok(SourceLock { _held: None });
+        };
+        match fcntl_lock(&file, FlockOperation::NonBlockingLockShared) {
+            Err(Errno::AGAIN | Errno::ACCESS) => {
+                let text = "another program has it open: close it there first";
+                Err(Failure::failed(format!("{}: {text}", directory.display())))
+            }
+            Ok(()) | Err(_) => Ok(SourceLock { _held: Some(file) }),
+        }
+    }
+}

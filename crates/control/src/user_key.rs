@@ -1,0 +1,229 @@
+//! User keys and what they are compared by. A key knows the comparator of its column family, so
+//! that whoever compares keys compares them rightly without knowing of it.
+//!
+//! What must stay true: keys that are compared with each other have the same comparator, and two
+//! keys are equal only if their bytes are.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+type Compare = dyn Fn(&[u8], &[u8]) -> Ordering + Send + Sync;
+
+struct Custom {
+    name: String,
+    compare: Box<Compare>,
+}
+
+/// The order of a column family's keys, by which they are stored and iterated: that of their bytes,
+/// or one that the user knows. It has a name, which a database remembers. RocksDB: `Comparator`.
+///
+/// What two comparators of the same name say must be the same, today and whenever the database is
+/// opened again.
+#[derive(Clone, Default)]
+pub struct Comparator(Option<Arc<Custom>>);
+
+impl Comparator {
+    /// The order of bytes, compared as unsigned numbers; a key is before those that it begins.
+    pub const BYTEWISE: Comparator = Comparator(None);
+
+    /// The name of [`Comparator::BYTEWISE`].
+    pub const BYTEWISE_NAME: &str = "bytewise";
+
+    /// The name of [`Comparator::reverse_bytewise`].
+    pub const REVERSE_BYTEWISE_NAME: &str = "reverse-bytewise";
+
+    /// The order that `compare` says, which must be total and may not panic. Keys that it takes for
+    /// equal although their bytes differ are different keys, in the order of their bytes.
+    #[must_use]
+    pub fn custom(
+        name: impl Into<String>,
+        compare: impl Fn(&[u8], &[u8]) -> Ordering + Send + Sync + 'static,
+    ) -> Comparator {
+        Comparator(Some(Arc::new(Custom { name: name.into(), compare: Box::new(compare) })))
+    }
+
+    /// The order of bytes, from the last to the first. RocksDB: `ReverseBytewiseComparator`.
+    #[must_use]
+    pub fn reverse_bytewise() -> Comparator {
+        Comparator::custom(Comparator::REVERSE_BYTEWISE_NAME, |a, b| b.cmp(a))
+    }
+
+    /// Whether it is the order of bytes.
+    #[must_use]
+    #[inline]
+    pub fn is_bytewise(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.0.as_ref().map_or(Comparator::BYTEWISE_NAME, |custom| &custom.name)
+    }
+
+    /// Compares two user keys.
+    #[must_use]
+    #[inline]
+    pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match &self.0 {
+            None => a.cmp(b),
+            Some(custom) => custom.compare(a, b),
+        }
+    }
+
+    /// The key of these bytes.
+    #[must_use]
+    pub fn key(&self, bytes: &[u8]) -> UserKey {
+        UserKey::new(bytes, self)
+    }
+}
+
+/// Equal are those of the same name.
+impl PartialEq for Comparator {
+    fn eq(&self, other: &Comparator) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a.name == b.name,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Comparator {}
+
+impl Custom {
+    #[cold]
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        (self.compare)(a, b).then_with(|| a.cmp(b))
+    }
+}
+
+impl fmt::Debug for Comparator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Comparator({})", self.name())
+    }
+}
+
+/// A user key, shared and immutable. It is compared by the comparator of its column family, with
+/// other keys and with bytes; it has no `Deref`, for bytes have an order of their own.
+#[derive(Clone)]
+pub struct UserKey {
+    bytes: Arc<[u8]>,
+    comparator: Comparator,
+}
+
+impl UserKey {
+    /// The key of these bytes, compared by `comparator`.
+    #[must_use]
+    pub fn new(bytes: impl Into<Arc<[u8]>>, comparator: &Comparator) -> UserKey {
+        UserKey { bytes: bytes.into(), comparator: comparator.clone() }
+    }
+
+    /// The key of these bytes in their own order.
+    #[must_use]
+    pub fn bytewise(bytes: impl Into<Arc<[u8]>>) -> UserKey {
+        UserKey { bytes: bytes.into(), comparator: Comparator::BYTEWISE }
+    }
+
+    /// The key's bytes.
+    #[must_use]
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What it is compared by.
+    #[must_use]
+    #[inline]
+    pub fn comparator(&self) -> &Comparator {
+        &self.comparator
+    }
+}
+
+impl fmt::Debug for UserKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.bytes.fmt(f)
+    }
+}
+
+impl Hash for UserKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bytes.hash(state);
+    }
+}
+
+impl PartialEq for UserKey {
+    #[inline]
+    fn eq(&self, other: &UserKey) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for UserKey {}
+
+impl PartialOrd for UserKey {
+    #[inline]
+    fn partial_cmp(&self, other: &UserKey) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for UserKey {
+    #[inline]
+    fn cmp(&self, other: &UserKey) -> Ordering {
+        debug_assert_eq!(self.comparator, other.comparator);
+        self.comparator.compare(&self.bytes, &other.bytes)
+    }
+}
+
+impl PartialEq<[u8]> for UserKey {
+    #[inline]
+    fn eq(&self, other: &[u8]) -> bool {
+        *self.bytes == *other
+    }
+}
+
+impl PartialOrd<[u8]> for UserKey {
+    #[inline]
+    fn partial_cmp(&self, other: &[u8]) -> Option<Ordering> {
+        Some(self.comparator.compare(&self.bytes, other))
+    }
+}
+
+impl PartialEq<UserKey> for [u8] {
+    #[inline]
+    fn eq(&self, other: &UserKey) -> bool {
+        *self == *other.bytes
+    }
+}
+
+impl PartialOrd<UserKey> for [u8] {
+    #[inline]
+    fn partial_cmp(&self, other: &UserKey) -> Option<Ordering> {
+        Some(other.comparator.compare(self, &other.bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_compared_by_its_order_with_keys_and_with_bytes() {
+        let reverse = Comparator::custom("reverse", |a, b| b.cmp(a));
+        let (a, b) = (reverse.key(b"a"), reverse.key(b"b"));
+        assert!(b < a && b < *b"a".as_slice() && *b"b".as_slice() < a);
+        assert!(UserKey::bytewise(*b"a") < UserKey::bytewise(*b"b"));
+        assert!(UserKey::bytewise(*b"a") < *b"b".as_slice());
+    }
+
+    #[test]
+    fn keys_of_different_bytes_are_never_equal() {
+        let lengths = Comparator::custom("lengths", |a, b| a.len().cmp(&b.len()));
+        let (a, b) = (lengths.key(b"a"), lengths.key(b"b"));
+        assert!(a < b && a != b && a == lengths.key(b"a"));
+        assert_eq!(lengths.compare(b"b", b"a"), Ordering::Greater);
+    }
+}

@@ -1,0 +1,120 @@
+//! A LevelDB database, to be read.
+//!
+//! LevelDB cannot open for reading only: it replays the log into a table, and begins a manifest.
+//! So it is given a directory of its own, in which tables are links to those that are there (they
+//! never change) and the rest, which is small, is copied.
+#![expect(unsafe_code, reason = "calls to C functions")]
+
+use std::ffi::c_char;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crate::error::explain;
+use crate::library::{ErrorSlot, Free, Handle, New, SetFlag, c_string, call, functions};
+use crate::source::{Cursor, DEFAULT_FAMILY, Iterating, Source};
+use crate::{Error, Library, Result};
+
+functions! {
+    struct Api {
+        required {
+            options_create: New,
+            options_destroy: Free,
+            options_set_paranoid_checks: SetFlag,
+            open: unsafe extern "C" fn(Handle, *const c_char, ErrorSlot) -> Handle,
+            close: Free,
+            create_iterator: unsafe extern "C" fn(Handle, Handle) -> Handle,
+            readoptions_create: New,
+            readoptions_destroy: Free,
+            readoptions_set_fill_cache: SetFlag,
+            readoptions_set_verify_checksums: SetFlag,
+        }
+        optional {}
+    }
+}
+
+/// A LevelDB database that is open. Its directory is not written to.
+pub struct LevelDb {
+    api: Api,
+    iterating: Iterating,
+    db: Handle,
+    families: [String; 1],
+}
+
+impl LevelDb {
+    /// Opens the database in `directory` with the LevelDB of `library`, which may do as it likes
+    /// in the directory `scratch`: that must be empty and stay for as long as the database is open.
+    ///
+    /// # Errors
+    /// `Usage` if there is no such library; `Failed` with what LevelDB or the file system says.
+    pub fn open(library: &Path, directory: &Path, scratch: &Path) -> Result<LevelDb> {
+        let library = Library::open(library)?;
+        let api = Api::resolve(&library, "LevelDB", "leveldb_")?;
+        let iterating = Iterating::resolve(&library, "LevelDB", "leveldb_")?;
+        mirror(directory, scratch)?;
+        let path = c_string(scratch.as_os_str().as_encoded_bytes(), "the directory's name")?;
+        // SAFETY: the options are fresh and freed once, the path ends in a zero.
+        let opened = unsafe {
+            let options = (api.options_create)();
+            // Without it damaged records of the log are passed over in silence.
+            (api.options_set_paranoid_checks)(options, 1);
+            let opened = call(iterating.free, |error| (api.open)(options, path.as_ptr(), error));
+            (api.options_destroy)(options);
+            opened
+        };
+        let db = opened.map_err(|error| {
+            Error::Failed(format!("LevelDB, {}: {error}{}", directory.display(), explain(&error)))
+        })?;
+        Ok(LevelDb { api, iterating, db, families: [DEFAULT_FAMILY.to_owned()] })
+    }
+}
+
+impl Source for LevelDb {
+    fn families(&self) -> &[String] {
+        &self.families
+    }
+
+    fn keys_estimated(&self, _: usize) -> Option<u64> {
+        None
+    }
+
+    fn cursor(&self, _: usize) -> Result<Cursor<'_>> {
+        // SAFETY: the database is open for as long as `self` is borrowed.
+        unsafe {
+            let options = (self.api.readoptions_create)();
+            (self.api.readoptions_set_fill_cache)(options, 0);
+            (self.api.readoptions_set_verify_checksums)(options, 1);
+            let iterator = (self.api.create_iterator)(self.db, options);
+            let freed = (options, self.api.readoptions_destroy);
+            Ok(Cursor::new(&self.iterating, iterator, freed))
+        }
+    }
+}
+
+impl Drop for LevelDb {
+    fn drop(&mut self) {
+        // SAFETY: all cursors borrow the database and are gone; it is closed once.
+        unsafe { (self.api.close)(self.db) };
+    }
+}
+
+/// Fills `copy` with what LevelDB needs of `directory`.
+fn mirror(directory: &Path, copy: &Path) -> Result<()> {
+    let failed = |path: &Path, error| Error::Failed(format!("copying {}: {error}", path.display()));
+    let whole = directory.canonicalize().map_err(|error| failed(directory, error))?;
+    let entries = fs::read_dir(&whole).map_err(|error| failed(&whole, error))?;
+    for entry in entries {
+        let path = entry.map_err(|error| failed(&whole, error))?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        let to = copy.join(name);
+        let done = if name.ends_with(".ldb") || name.ends_with(".sst") {
+            symlink(&path, &to)
+        } else if name == "CURRENT" || name.starts_with("MANIFEST-") || name.ends_with(".log") {
+            fs::copy(&path, &to).map(drop)
+        } else {
+            Ok(())
+        };
+        done.map_err(|error| failed(&path, error))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,220 @@
+//! RocksDB's C functions: those that reading a database takes, and those that measuring takes.
+#![expect(unsafe_code, reason = "finding functions by their names")]
+#![expect(non_snake_case, reason = "fields have the names of C functions")]
+
+use std::ffi::{c_char, c_int, c_uchar};
+use std::ops::Deref;
+use std::path::Path;
+
+use crate::library::{ErrorSlot, New, SetFlag, SetHandle, SetInt, SetSize, functions};
+use crate::{Free, Handle, Library, Result, Slice};
+
+const WHAT: &str = "RocksDB";
+const PREFIX: &str = "rocksdb_";
+
+/// The type of `get_into_buffer`: database, options, key, buffer, value's length, found, error.
+type GetIntoBuffer = unsafe extern "C" fn(
+    Handle,
+    Handle,
+    *const c_char,
+    usize,
+    *mut c_char,
+    usize,
+    *mut usize,
+    *mut c_uchar,
+    ErrorSlot,
+) -> c_uchar;
+/// The type of `batched_multi_get_cf`.
+type BatchedMultiGet = unsafe extern "C" fn(
+    Handle,
+    Handle,
+    Handle,
+    usize,
+    *const *const c_char,
+    *const usize,
+    *mut Handle,
+    *mut *mut c_char,
+    c_uchar,
+);
+/// The type of `load_latest_options`: directory, environment, whether unknown options are passed
+/// over, cache; options, number, names and options of column families; error.
+type LoadLatestOptions = unsafe extern "C" fn(
+    *const c_char,
+    Handle,
+    bool,
+    Handle,
+    *mut Handle,
+    *mut usize,
+    *mut *mut *mut c_char,
+    *mut *mut Handle,
+    ErrorSlot,
+);
+/// The type of `open_for_read_only_column_families`: options, directory, number, names and options
+/// of column families, their handles, whether logs are an error, error.
+type OpenReadOnly = unsafe extern "C" fn(
+    Handle,
+    *const c_char,
+    c_int,
+    *const *const c_char,
+    *const Handle,
+    *mut Handle,
+    c_uchar,
+    ErrorSlot,
+) -> Handle;
+
+functions! {
+    /// What everything with a database takes.
+    pub struct Common {
+        required {
+            options_create: New,
+            options_destroy: Free,
+            get_options_from_string:
+                unsafe extern "C" fn(Handle, *const c_char, Handle, ErrorSlot),
+            cache_create_lru: unsafe extern "C" fn(usize) -> Handle,
+            cache_destroy: Free,
+            close: Free,
+            column_family_handle_destroy: Free,
+            free: Free,
+            readoptions_create: New,
+            readoptions_destroy: Free,
+        }
+        optional {}
+    }
+}
+
+functions! {
+    /// What reading a database takes, beyond [`Common`] and an iterator's.
+    pub(crate) struct Reading {
+        required {
+            list_column_families:
+                unsafe extern "C" fn(Handle, *const c_char, *mut usize, ErrorSlot)
+                    -> *mut *mut c_char,
+            list_column_families_destroy: unsafe extern "C" fn(*mut *mut c_char, usize),
+            open_for_read_only_column_families: OpenReadOnly,
+            create_iterator_cf: unsafe extern "C" fn(Handle, Handle, Handle) -> Handle,
+            options_set_db_log_dir: unsafe extern "C" fn(Handle, *const c_char),
+            options_set_max_open_files: SetInt,
+            readoptions_set_fill_cache: SetFlag,
+            readoptions_set_readahead_size: SetSize,
+            readoptions_set_total_order_seek: SetFlag,
+        }
+        optional {
+            property_int_cf:
+                unsafe extern "C" fn(Handle, Handle, *const c_char, *mut u64) -> c_int,
+            create_default_env: New,
+            env_destroy: Free,
+            load_latest_options: LoadLatestOptions,
+            load_latest_options_destroy:
+                unsafe extern "C" fn(Handle, *mut *mut c_char, *mut Handle, usize),
+        }
+    }
+}
+
+functions! {
+    /// What the benchmark calls, beyond [`Common`].
+    pub struct Calls {
+        required {
+            options_set_create_if_missing: SetFlag,
+            options_set_write_buffer_size: SetSize,
+            options_set_max_write_buffer_number: SetInt,
+            options_set_max_background_jobs: SetInt,
+            options_set_compression: SetInt,
+            options_set_use_direct_reads: SetFlag,
+            options_set_use_direct_io_for_flush_and_compaction: SetFlag,
+            options_set_block_based_table_factory: SetHandle,
+            block_based_options_create: New,
+            block_based_options_destroy: Free,
+            block_based_options_set_filter_policy: SetHandle,
+            block_based_options_set_block_cache: SetHandle,
+            block_based_options_set_no_block_cache: SetFlag,
+            filterpolicy_create_bloom_full: unsafe extern "C" fn(f64) -> Handle,
+            cache_get_usage: unsafe extern "C" fn(Handle) -> usize,
+            open: unsafe extern "C" fn(Handle, *const c_char, ErrorSlot) -> Handle,
+            put: unsafe extern "C" fn(
+                Handle, Handle, *const c_char, usize, *const c_char, usize, ErrorSlot),
+            delete: unsafe extern "C" fn(Handle, Handle, *const c_char, usize, ErrorSlot),
+            get_pinned: unsafe extern "C" fn(
+                Handle, Handle, *const c_char, usize, ErrorSlot) -> Handle,
+            pinnableslice_value: unsafe extern "C" fn(Handle, *mut usize) -> *const c_char,
+            pinnableslice_destroy: Free,
+            get_default_column_family_handle: unsafe extern "C" fn(Handle) -> Handle,
+            batched_multi_get_cf: BatchedMultiGet,
+            create_iterator: unsafe extern "C" fn(Handle, Handle) -> Handle,
+            iter_seek: unsafe extern "C" fn(Handle, *const c_char, usize),
+            iter_next: Free,
+            iter_valid: unsafe extern "C" fn(Handle) -> c_uchar,
+            iter_key: unsafe extern "C" fn(Handle, *mut usize) -> *const c_char,
+            iter_value: unsafe extern "C" fn(Handle, *mut usize) -> *const c_char,
+            iter_get_error: unsafe extern "C" fn(Handle, ErrorSlot),
+            iter_destroy: Free,
+            write: unsafe extern "C" fn(Handle, Handle, Handle, ErrorSlot),
+            writebatch_create: New,
+            writebatch_destroy: Free,
+            writebatch_clear: Free,
+            writebatch_put: unsafe extern "C" fn(
+                Handle, *const c_char, usize, *const c_char, usize),
+            writebatch_delete: unsafe extern "C" fn(Handle, *const c_char, usize),
+            flushoptions_create: New,
+            flushoptions_destroy: Free,
+            flushoptions_set_wait: SetFlag,
+            flush: unsafe extern "C" fn(Handle, Handle, ErrorSlot),
+            property_value: unsafe extern "C" fn(Handle, *const c_char) -> *mut c_char,
+            property_int: unsafe extern "C" fn(Handle, *const c_char, *mut u64) -> c_int,
+            writeoptions_create: New,
+            writeoptions_destroy: Free,
+            writeoptions_disable_WAL: SetInt,
+            writeoptions_set_sync: SetFlag,
+        }
+        optional {
+            cache_create_hyper_clock: unsafe extern "C" fn(usize, usize) -> Handle,
+            get_into_buffer: GetIntoBuffer,
+            ratelimiter_create_auto_tuned: unsafe extern "C" fn(i64, i64, i32) -> Handle,
+            ratelimiter_destroy: Free,
+            options_set_ratelimiter: SetHandle,
+            iter_key_slice: unsafe extern "C" fn(Handle) -> Slice,
+            iter_value_slice: unsafe extern "C" fn(Handle) -> Slice,
+            wait_for_compact: unsafe extern "C" fn(Handle, Handle, ErrorSlot),
+            wait_for_compact_options_create: New,
+            wait_for_compact_options_destroy: Free,
+        }
+    }
+}
+
+impl Common {
+    pub(crate) fn load(library: &Library) -> Result<Common> {
+        Common::resolve(library, WHAT, PREFIX)
+    }
+}
+
+impl Reading {
+    pub(crate) fn load(library: &Library) -> Result<Reading> {
+        Reading::resolve(library, WHAT, PREFIX)
+    }
+}
+
+/// The functions that the benchmark calls.
+pub struct Api {
+    /// What everything with a database takes.
+    pub common: Common,
+    calls: Calls,
+}
+
+impl Api {
+    /// Opens the library at `path` and finds the functions in it.
+    ///
+    /// # Errors
+    /// Those of [`Library::open`]; `Failed` if it lacks functions, whose names it gives.
+    pub fn load(path: &Path) -> Result<Api> {
+        let library = Library::open(path)?;
+        let common = Common::load(&library)?;
+        Ok(Api { common, calls: Calls::resolve(&library, WHAT, PREFIX)? })
+    }
+}
+
+impl Deref for Api {
+    type Target = Calls;
+
+    fn deref(&self) -> &Calls {
+        &self.calls
+    }
+}
