@@ -19,6 +19,11 @@ pub struct rocksdb_writebatch_t {
 }
 
 impl rocksdb_writebatch_t {
+    /// One of these writes.
+    pub(crate) fn of(batch: WriteBatch) -> rocksdb_writebatch_t {
+        rocksdb_writebatch_t { batch, ..Default::default() }
+    }
+
     /// What is to be written.
     pub(crate) fn checked(&self) -> sateen::Result<&WriteBatch> {
         self.refused.clone().map_or(Ok(&self.batch), Err)

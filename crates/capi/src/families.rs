@@ -43,6 +43,23 @@ impl Wanted {
         Wanted { names: vec![name], options: vec![options.clone()] }
     }
 
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Opens the database as a secondary with `options` and each column family with its own.
+    pub(crate) fn open_secondary(
+        &self,
+        path: &str,
+        options: &sateen::Options,
+    ) -> sateen::Result<Db> {
+        let own = self.names.iter().zip(&self.options);
+        let families: Vec<_> =
+            own.map(|(name, options)| (name.as_str(), options.column_family.clone())).collect();
+        let vfs = Arc::new(PosixVfs::new());
+        Db::open_secondary_with(vfs, path, options.clone(), &families)
+    }
+
     /// Opens the database with `options` and each column family with its own.
     pub(crate) fn open(
         self,
@@ -114,6 +131,18 @@ pub(crate) unsafe fn open(
     let families = wanted.names.clone();
     // SAFETY: the contract of the module.
     let db = unsafe { wanted.open(&text(path), &checked(options)?, read_only)? };
+    // SAFETY: as above.
+    unsafe { give_handles(&db, &families, handles)? };
+    // SAFETY: the contract of the module.
+    Ok(unsafe { rocksdb_t::opened(db, options) })
+}
+
+/// Leaves a handle of each of the column families at `handles`.
+pub(crate) unsafe fn give_handles(
+    db: &Db,
+    families: &[String],
+    handles: *mut *mut rocksdb_column_family_handle_t,
+) -> sateen::Result<()> {
     let find = |name: &String| {
         db.column_family(name).ok_or_else(|| Error::NoSuchColumnFamily(name.clone()))
     };
@@ -124,8 +153,7 @@ pub(crate) unsafe fn open(
             unsafe { *handles.add(nth) = give(rocksdb_column_family_handle_t(family)) };
         }
     }
-    // SAFETY: the contract of the module.
-    Ok(unsafe { rocksdb_t::opened(db, options) })
+    Ok(())
 }
 
 /// Opens a database and handles of its column families, all of which must be named.

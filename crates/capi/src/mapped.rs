@@ -103,6 +103,8 @@ mapped! {
         column_family.memtables_to_flush_min;
     rocksdb_options_set_max_total_wal_size(u64)
         rocksdb_options_get_max_total_wal_size(u64) max_total_wal_bytes;
+    rocksdb_options_set_WAL_ttl_seconds(u64)
+        rocksdb_options_get_WAL_ttl_seconds(u64) wal_ttl_seconds;
     rocksdb_options_set_max_background_jobs(c_int)
         rocksdb_options_get_max_background_jobs(c_int) background_threads;
     rocksdb_options_set_num_levels(c_int)

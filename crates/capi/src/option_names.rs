@@ -15,8 +15,6 @@ include!(concat!(env!("OUT_DIR"), "/known.rs"));
 
 /// Names that RocksDB's option strings have and its C functions have not, or otherwise.
 const KNOWN_IN_TEXT: &[&str] = &[
-    "WAL_size_limit_MB",
-    "WAL_ttl_seconds",
     "allow_fallocate",
     "blob_compression_type",
     "blob_garbage_collection_age_cutoff",
@@ -156,6 +154,7 @@ fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
             "compaction_priority",
             if value == "kRoundRobin" { "round-robin" } else { "min-overlapping-ratio" },
         ),
+        "WAL_size_limit_MB" => one("wal_size_limit_bytes", &format!("{value}MiB")),
         "max_open_files" if value == "-1" => one(name, &u32::MAX.to_string()),
         "max_background_compactions" | "max_background_flushes" | "delayed_write_rate"
             if matches!(value, "-1" | "0") =>

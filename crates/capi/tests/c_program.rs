@@ -61,6 +61,11 @@ fn options_by_function_and_by_name() {
 }
 
 #[test]
+fn reading_the_log() {
+    run("log");
+}
+
+#[test]
 fn statistics_and_memory() {
     run("memory");
 }

@@ -224,6 +224,13 @@ mod tests {
     }
 
     #[test]
+    fn a_comparator_is_not_asked_about_one_key() {
+        let never = Comparator::custom("never", |_, _| panic!("asked"));
+        assert_eq!(never.compare(b"a", b"a"), Ordering::Equal);
+        assert!(never.key(b"a") <= never.key(b"a"));
+    }
+
+    #[test]
     fn keys_of_different_bytes_are_never_equal() {
         let lengths = Comparator::custom("lengths", |a, b| a.len().cmp(&b.len()));
         let (a, b) = (lengths.key(b"a"), lengths.key(b"b"));

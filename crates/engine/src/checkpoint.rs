@@ -32,6 +32,9 @@ impl Db {
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         let (core, path) = (self.core(), path.as_ref());
         core.check_open()?;
+        if core.secondary.is_some() {
+            return Err(Error::ReadOnly("a checkpoint of a secondary"));
+        }
         if core.vfs.exists(path).map_err(|e| Error::io("look for", path, e))? {
             return Err(Error::InvalidArgument(format!("{} exists already", path.display())));
         }

@@ -345,6 +345,12 @@ impl ColumnFamilyData {
         let next = SuperVersion::new(active, sealed, version);
         self.super_version.store(Arc::new(next));
     }
+
+    /// Makes `version` and `active` what readers see. Called by the version set alone.
+    pub(crate) fn follow(&self, version: Arc<Version>, active: Arc<MemTable>) {
+        let next = SuperVersion::new(active, Vec::new(), version);
+        self.super_version.store(Arc::new(next));
+    }
 }
 
 /// All column families, regions included.

@@ -28,10 +28,12 @@ use crate::options::{
 use crate::read::block_cache::BlockCache;
 use crate::read::super_version::Lookup;
 use crate::read::table_cache::TableCache;
+use crate::secondary::Secondary;
 use crate::snapshot::{Snapshot, SnapshotList};
 use crate::sync::lock;
 use crate::table::TableIterOptions;
 use crate::vfs::{MeteredVfs, Vfs, VfsLock};
+use crate::wal::KeptLogs;
 use crate::write::admission::Writer;
 use crate::write::{CommitPipeline, Logging, Payload};
 
@@ -48,6 +50,8 @@ pub(crate) struct DbCore {
     pub(crate) vfs: Arc<MeteredVfs>,
     pub(crate) options: ArcSwap<Options>,
     pub(crate) read_only: bool,
+    /// What it follows another database with, if it does.
+    pub(crate) secondary: Option<Secondary>,
     pub(crate) pipeline: CommitPipeline,
     pub(crate) versions: VersionSet,
     pub(crate) families: ArcSwap<Families>,
@@ -60,6 +64,8 @@ pub(crate) struct DbCore {
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blocks: Arc<BlockCache>,
     pub(crate) reclaimer: Reclaimer,
+    /// Logs that only readers of the log need.
+    pub(crate) kept_logs: KeptLogs,
     pub(crate) driver: Driver,
     pub(crate) pool: Pool,
     pub(crate) health: HealthState,

@@ -20,6 +20,7 @@ use crate::write::Payload;
 use crate::write::batch::{BatchEntry, KEY_BYTES_MAX, WriteBatch};
 
 mod read;
+mod secondary;
 mod tables;
 mod upkeep;
 
@@ -104,8 +105,7 @@ impl Db {
         options: Options,
         families: &[(&str, ColumnFamilyOptions)],
     ) -> Result<Db> {
-        let core = recovery::open(vfs, path.as_ref(), options, families)?;
-        Ok(Db { _closer: Arc::new(Closer(core.clone())), core })
+        Ok(Db::of(recovery::open(vfs, path.as_ref(), options, families)?))
     }
 
     /// Opens the database for reading: nothing in the directory is changed, not even by recovery,
@@ -141,8 +141,11 @@ impl Db {
         options: Options,
         families: &[(&str, ColumnFamilyOptions)],
     ) -> Result<Db> {
-        let core = recovery::open_read_only(vfs, path.as_ref(), options, families)?;
-        Ok(Db { _closer: Arc::new(Closer(core.clone())), core })
+        Ok(Db::of(recovery::open_read_only(vfs, path.as_ref(), options, families)?))
+    }
+
+    pub(crate) fn of(core: Arc<DbCore>) -> Db {
+        Db { _closer: Arc::new(Closer(core.clone())), core }
     }
 
     /// The names of the column families of the database in `path`, which may be open, in the order
@@ -238,6 +241,7 @@ impl Db {
             (VersionEdit { column_family: tree.id(), drop: true, ..VersionEdit::default() }, 0)
         };
         let edits = family.data.trees().map(drop).collect();
+        core.sync_kept_logs()?;
         let last_seqno = core.pipeline.visible_seqno();
         // First the record of it, then no more writes: should it fail, nothing that was written
         // meanwhile is missing. What is written between the two came before the drop.

@@ -106,6 +106,19 @@ pub enum Error {
     /// Operands cannot be merged in the column family of that name: its options have no operator.
     #[error("the column family {0} has no merge operator")]
     NoMergeOperator(String),
+    /// The log has no writes of a sequence number: they are not written yet, or not kept.
+    #[error("{0}")]
+    NotInLog(String),
+    /// Only a secondary catches up with a primary.
+    #[error("the database was not opened as a secondary")]
+    NotSecondary,
+    /// The primary has given up what a secondary was to read, or goes on faster than it can be
+    /// followed: the same is possible after [`crate::Db::try_catch_up_with_primary`].
+    #[error("the secondary is behind its primary: {cause}")]
+    Behind {
+        /// What was found instead.
+        cause: String,
+    },
     /// A batch has no save point to go back to.
     #[error("the batch has no save point")]
     NoSavePoint,

@@ -109,7 +109,7 @@ fn contents(vfs: &MemVfs, path: &Path) -> Result<Vec<u8>> {
 fn wal_seed() -> Result<Vec<u8>> {
     let (vfs, path) = (MemVfs::new(), Path::new("seed"));
     let mut writer = WalWriter::create(&vfs, path, LogNumber(NUMBER), DB_UID, 0)?;
-    writer.follow(None)?;
+    writer.begin_anew(SeqNo(0))?;
     let batch = batch_seed();
     for group in 0..4 {
         let first = SeqNo(1 + group * u64::from(batch.count()));

@@ -254,6 +254,7 @@ impl Iter {
         let mut trees = family.trees_between(lower, upper).peekable();
         // One after the other is no moment that they share: what is seen is of a moment before.
         let several = options.snapshot.is_none() && family.region_begins().len() > 0;
+        let view = core.view(options)?;
         let before = several.then(|| core.snapshot());
         // The order matters: see `SuperVersion`.
         let first = trees.next().unwrap_or(family).pin_super_version();
@@ -262,6 +263,7 @@ impl Iter {
             .collect();
         let seqno = before.as_ref().map(Snapshot::seqno).or(options.seqno());
         let seqno = seqno.unwrap_or_else(|| core.pipeline.visible_seqno());
+        drop(view);
         let table_options = TableIterOptions {
             readahead_bytes: options.readahead_bytes,
             ..TableIterOptions::client(Some(core.blocks.clone()), options.fill_cache)
@@ -308,7 +310,7 @@ impl Iter {
     /// # Errors
     /// That error.
     pub fn status(&self) -> Result<()> {
-        self.inner.status()
+        self.inner.status().map_err(|error| self.core.explain(error))
     }
 
     /// Moves to the first key within the bounds.

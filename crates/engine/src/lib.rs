@@ -26,11 +26,13 @@ mod prefix;
 mod read;
 mod recovery;
 mod repair;
+mod secondary;
 mod snapshot;
 mod sync;
 mod table;
 pub mod timeline;
 mod ttl;
+mod updates;
 pub mod vfs;
 mod wal;
 mod write;
@@ -58,6 +60,7 @@ pub use repair::{RepairReport, repair, repair_with};
 pub use sateen_control::{ColumnFamilyId, Comparator, ValueKind};
 pub use snapshot::Snapshot;
 pub use ttl::WallClock;
+pub use updates::Updates;
 pub use write::batch::{
     BATCH_BYTES_MAX, BatchEntry, KEY_BYTES_MAX, VALUE_BYTES_MAX, VALUE_BYTES_MAX_DEFAULT,
     WriteBatch, WriteBatchIter,

@@ -111,6 +111,12 @@ option_struct! {
         /// When the logs together are larger, the memtables that keep the oldest alive are
         /// flushed. 0: four times the memtables of all column families.
         max_total_wal_bytes: u64 = 0, Bytes, mutable, "max_total_wal_size";
+        /// So long a log is kept for [`Db::updates_since`](crate::Db::updates_since) that nothing
+        /// else needs any more, in seconds. 0: however old it is.
+        wal_ttl_seconds: u64 = 0, Count, fixed, "WAL_ttl_seconds";
+        /// Such logs together take no more; the oldest go first. 0: whatever they take. If both
+        /// limits are 0 none is kept.
+        wal_size_limit_bytes: u64 = 0, Bytes, fixed, none;
         /// What recovery makes of a log that ends in damage: `prefix` takes everything before an
         /// unfinished last write, and reports damage that is not at the end of what was synced as
         /// corruption; `absolute` takes only a log without any.
@@ -512,6 +518,10 @@ impl Options {
     /// How many bytes a new log gets at once: what a memtable holds, or none if no log is written.
     pub(crate) fn wal_preallocation(&self) -> u64 {
         if self.wal == WalMode::Off { 0 } else { self.column_family.memtable_bytes }
+    }
+
+    pub(crate) fn keeps_logs(&self) -> bool {
+        self.wal_ttl_seconds > 0 || self.wal_size_limit_bytes > 0
     }
 }
 

@@ -32,10 +32,11 @@ use crate::metrics::EngineMetrics;
 use crate::options::{ColumnFamilyOptions, Options, WalMode, WalRecovery, control};
 use crate::read::block_cache::BlockCache;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
+use crate::secondary::Secondary;
 use crate::snapshot::SnapshotList;
 use crate::timeline::Recorder;
 use crate::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock};
-use crate::wal::{Tail, WalChain, WalWriter};
+use crate::wal::{KeptLog, KeptLogs, Tail, WalChain, WalPosition, WalWriter};
 use crate::write::{CommitPipeline, PipelineStart};
 
 pub(crate) use catalogue::column_families;
@@ -43,6 +44,10 @@ use catalogue::{Catalogue, look_first, missing, new_catalogue, no_catalogue, rea
 
 mod catalogue;
 mod families;
+mod kept;
+mod secondary;
+
+pub(crate) use secondary::open_secondary;
 
 const LOCK_FILE: &str = "LOCK";
 /// Bytes of a step of a flush during recovery: nobody waits behind it.
@@ -63,17 +68,12 @@ pub(crate) fn open(
     options: Options,
     family_options: &[(&str, ColumnFamilyOptions)],
 ) -> Result<Arc<DbCore>> {
-    options.validate()?;
-    for (_, options) in family_options {
-        options.validate()?;
-    }
+    prepare_options(&options, family_options)?;
     let vfs = Arc::new(MeteredVfs::new(vfs));
     prepare_directory(vfs.as_ref(), directory, &options)?;
     look_first(vfs.as_ref(), directory, &options)?;
     let lock = take_lock(vfs.as_ref(), directory)?;
-    let comparators = |name: &str, recorded: &str| {
-        families::comparator_of(&options.column_family, family_options, name, recorded)
-    };
+    let comparators = families::comparators(&options, family_options);
     let existing = read_catalogue(vfs.as_ref(), directory, &comparators)?;
     let fresh = existing.is_none();
     let catalogue = match existing {
@@ -123,9 +123,7 @@ pub(crate) fn open_read_only(
         options.validate()?;
     }
     let vfs = Arc::new(MeteredVfs::new(vfs));
-    let comparators = |name: &str, recorded: &str| {
-        families::comparator_of(&options.column_family, family_options, name, recorded)
-    };
+    let comparators = families::comparators(&options, family_options);
     let Some(catalogue) = read_catalogue(vfs.as_ref(), directory, &comparators)? else {
         return Err(no_catalogue(vfs.as_ref(), directory));
     };
@@ -134,6 +132,14 @@ pub(crate) fn open_read_only(
     opening.attach_families(family_options)?;
     opening.replay()?;
     opening.finish(None)
+}
+
+fn prepare_options(
+    options: &Options,
+    family_options: &[(&str, ColumnFamilyOptions)],
+) -> Result<()> {
+    options.validate()?;
+    family_options.iter().try_for_each(|(_, options)| options.validate())
 }
 
 fn prepare_directory(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<()> {
@@ -192,11 +198,13 @@ struct Opening {
     tables: Arc<TableCache>,
     reclaimer: Reclaimer,
     last_seqno: SeqNo,
-    /// How far the logs were replayed.
+    /// How far the logs were replayed: the newest entry, and the place behind it.
     replayed: SeqNo,
+    replayed_to: Option<WalPosition>,
     /// The logs that were there, and manifests and tables that nothing names.
     logs: Vec<LogNumber>,
     orphans: Vec<PathBuf>,
+    secondary: Option<Secondary>,
 }
 
 impl Opening {
@@ -263,8 +271,10 @@ impl Opening {
             reclaimer,
             last_seqno,
             replayed: SeqNo(0),
+            replayed_to: None,
             logs: Vec::new(),
             orphans: Vec::new(),
+            secondary: None,
         })
     }
 
@@ -319,7 +329,7 @@ impl Opening {
         let first = self.versions.oldest_log();
         let db_uid = self.versions.db_uid();
         let vfs: Arc<dyn Vfs> = self.vfs.clone();
-        if !self.read_only && self.families.len() > 1 {
+        if !self.read_only && (self.families.len() > 1 || self.options.keeps_logs()) {
             self.sync_logs(first)?;
         }
         let mut chain = WalChain::open(vfs, &directory, self.logs.iter().copied(), db_uid, first)?;
@@ -343,6 +353,7 @@ impl Opening {
             })?;
         }
         let end = chain.into_end();
+        self.replayed_to = end.position;
         if self.options.wal_recovery == WalRecovery::Absolute
             && let (Some(position), Tail::Torn { offset, .. }) = (&end.position, end.tail)
         {
@@ -446,7 +457,9 @@ impl Opening {
     }
 
     fn finish(self, lock: Option<Box<dyn VfsLock>>) -> Result<Arc<DbCore>> {
-        let mut wal = if self.read_only { None } else { Some(self.first_wal()?) };
+        let keeps_logs = self.read_only || self.options.keeps_logs();
+        let kept = if keeps_logs { self.find_kept_logs() } else { Vec::new() };
+        let mut wal = if self.read_only { None } else { Some(self.first_wal(&kept)?) };
         if let Some(wal) = &wal {
             self.raise_log_numbers(wal.number())?;
         }
@@ -468,6 +481,7 @@ impl Opening {
             last_seqno: self.last_seqno,
             group_bytes_max: usize::try_from(self.options.commit_group_bytes_max)
                 .unwrap_or(usize::MAX),
+            keeps_logs,
             timeline: timeline.clone(),
             sealed_hook: Box::new(move || {
                 if let Some(core) = hook.get().and_then(Weak::upgrade) {
@@ -486,6 +500,7 @@ impl Opening {
             directory: self.directory,
             vfs: self.vfs,
             read_only: self.read_only,
+            secondary: self.secondary,
             pipeline,
             versions: self.versions,
             families: ArcSwap::from_pointee(families),
@@ -499,6 +514,7 @@ impl Opening {
                 None => BlockCache::new(self.options.block_cache_bytes),
             }),
             reclaimer: self.reclaimer,
+            kept_logs: KeptLogs::new(kept),
             driver: Driver::new(control),
             pool: Pool::default(),
             health: HealthState::default(),
@@ -520,7 +536,8 @@ impl Opening {
             let _orphan = core.vfs.remove(&path);
         }
         let logs = core.wal_directory();
-        for log in self.logs {
+        let kept: BTreeSet<_> = core.kept_logs.lock().logs().map(|log| log.number).collect();
+        for log in self.logs.into_iter().filter(|log| !kept.contains(log)) {
             let _orphan = core.vfs.remove(&crate::files::wal_file_name(&logs, log));
         }
         for data in core.families().values() {
@@ -536,7 +553,7 @@ impl Opening {
         Ok(core)
     }
 
-    fn first_wal(&self) -> Result<WalWriter> {
+    fn first_wal(&self, kept: &[KeptLog]) -> Result<WalWriter> {
         let directory = self.wal_directory();
         let number = self.versions.counters.log();
         let path = crate::files::wal_file_name(&directory, number);
@@ -549,8 +566,7 @@ impl Opening {
             preallocate,
         )?;
         writer.set_bytes_per_sync(self.options.wal_bytes_per_sync);
-        // Everything older is in tables.
-        writer.follow(None)?;
+        self.link_first_wal(&mut writer, kept)?;
         self.vfs
             .sync_dir(&directory)
             .map_err(|error| Error::io("sync directory", &directory, error))?;

@@ -34,7 +34,7 @@ use crate::error::{CorruptionKind, Error, Result};
 use crate::files::{
     CompactionFile, DirectoryEntry, FileName, manifest_file_name, table_file_name, wal_file_name,
 };
-use crate::manifest::version_set::{Counters, FamilyState, Replay, VersionSet};
+use crate::manifest::version_set::{Counters, FamilyState, FindComparator, Replay, VersionSet};
 use crate::manifest::{ManifestReader, foreign, foreign_reason, read_current};
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::read::InternalIterator;
@@ -201,7 +201,9 @@ impl Repair {
 
     fn read_manifest(&self, path: &Path, number: FileId) -> Result<Catalogue> {
         let mut reader = ManifestReader::open(self.vfs.as_ref(), path, number.0, None, 0)?;
-        let comparators = |name: &str, recorded: &str| self.comparator(name, recorded);
+        let given = self.options.column_family.comparator.clone();
+        let comparators: FindComparator =
+            Arc::new(move |name, recorded| comparator_of(&given, name, recorded));
         let mut replay = Replay::new(path, &comparators);
         let mut catalogue = Catalogue {
             db_uid: 0,
@@ -221,24 +223,9 @@ impl Repair {
         }
         let truncated = || Error::corruption(path, reader.position(), CorruptionKind::Truncated);
         catalogue.db_uid = reader.db_uid().ok_or_else(truncated)?;
-        catalogue.families = replay.finish()?;
-        if !catalogue.families.contains_key(&ColumnFamilyId(0)) {
-            return Err(truncated());
-        }
+        replay.check(reader.position())?;
+        catalogue.families = replay.families().clone();
         Ok(catalogue)
-    }
-
-    /// What keys of the column family `name` are compared by, which is called `recorded`.
-    fn comparator(&self, name: &str, recorded: &str) -> Result<Comparator> {
-        let given = &self.options.column_family.comparator;
-        match recorded {
-            Comparator::BYTEWISE_NAME => Ok(Comparator::BYTEWISE),
-            recorded if recorded == given.name() => Ok(given.clone()),
-            recorded => Err(Error::InvalidArgument(format!(
-                "comparator={}: keys of the column family {name} are compared by {recorded}",
-                given.name()
-            ))),
-        }
     }
 
     /// What those of `tables` are compared by that can be read.
@@ -555,6 +542,18 @@ impl Repair {
                 .map_err(|error| Error::io("sync directory", directory, error))?;
         }
         Ok(())
+    }
+}
+
+/// What keys of the column family `name` are compared by, which is called `recorded`.
+fn comparator_of(given: &Comparator, name: &str, recorded: &str) -> Result<Comparator> {
+    match recorded {
+        Comparator::BYTEWISE_NAME => Ok(Comparator::BYTEWISE),
+        recorded if recorded == given.name() => Ok(given.clone()),
+        recorded => Err(Error::InvalidArgument(format!(
+            "comparator={}: keys of the column family {name} are compared by {recorded}",
+            given.name()
+        ))),
     }
 }
 

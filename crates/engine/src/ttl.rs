@@ -41,7 +41,12 @@ impl WallClock {
     }
 
     fn now(&self) -> u32 {
-        u32::try_from((self.0)()).unwrap_or(u32::MAX)
+        u32::try_from(self.seconds()).unwrap_or(u32::MAX)
+    }
+
+    /// Seconds since 1970.
+    pub(crate) fn seconds(&self) -> u64 {
+        (self.0)()
     }
 }
 
@@ -109,6 +114,11 @@ pub(crate) fn check(stored: &[u8]) -> Result<()> {
         Some(_) => Ok(()),
         None => Err(malformed("a value without the time of its write, where `ttl` is set")),
     }
+}
+
+/// The value in `stored`, as it was written.
+pub(crate) fn untimed(stored: &[u8]) -> &[u8] {
+    split(stored).map_or(stored, |(value, _)| value)
 }
 
 /// The value in `stored`, and its time; `None` if there is none.

@@ -2,6 +2,7 @@
 //! by interval, logs and tables that nobody needs, a new manifest, mending what failed.
 
 mod memory;
+mod old_logs;
 mod space;
 
 use std::collections::BTreeMap;
@@ -332,6 +333,7 @@ impl DbCore {
             let log_number = Some(needed);
             (VersionEdit { column_family, log_number, ..VersionEdit::default() }, 0)
         };
+        self.sync_kept_logs()?;
         let seqno = self.pipeline.visible_seqno();
         let edits = behind.map(edit).collect();
         if let Err(error) = self.versions.install_together(edits, seqno, &self.reclaimer) {
@@ -348,15 +350,9 @@ impl DbCore {
         if self.reclaimer.is_held() {
             return Ok(false);
         }
-        let retired = self.pipeline.retire_logs_below(oldest);
-        let directory = self.wal_directory();
-        let any = !retired.is_empty();
-        for number in retired {
-            let path = wal_file_name(&directory, number);
-            // A log that stays is removed as an orphan at the next open.
-            let _orphan = self.vfs.remove(&path);
-        }
-        Ok(any)
+        let gone = self.retire_logs(oldest);
+        self.remove_logs(&gone);
+        Ok(!gone.is_empty())
     }
 
     fn roll_manifest_if_large(&self) -> Result<bool> {
@@ -466,7 +462,11 @@ impl DbCore {
                 }
                 return Err(error);
             }
-            let replace = |stage: &mut _| self.pipeline.replace_wal(stage, &mut fresh);
+            let replace = |stage: &mut _| {
+                let dead = self.pipeline.replace_wal(stage, &mut fresh)?;
+                // Nobody can tell where a dead log ends: what comes now does not follow it.
+                Ok(dead.map(|dead| [self.kept_logs.lock().clear(), dead].concat()))
+            };
             if let Some(dead) = self.pipeline.exclusive(replace)? {
                 break dead;
             }
@@ -476,10 +476,7 @@ impl DbCore {
             }
         };
         if !self.reclaimer.is_held() {
-            for number in dead {
-                // A log that stays is removed as an orphan at the next open.
-                let _orphan = self.vfs.remove(&wal_file_name(&self.wal_directory(), number));
-            }
+            self.remove_logs(&dead);
         }
         Ok(())
     }

@@ -484,12 +484,13 @@ impl DbCore {
             Job::Flush(flush) => (flush.memtables(), Some(flush.last_seqno()), flush.needs_log()),
             Job::Compaction(_) => (0, None, false),
         };
-        if needs_log || last_seqno.is_some() && self.families().len() > 1 {
+        let others = self.families().len() > 1 || self.options.load().keeps_logs();
+        if needs_log || last_seqno.is_some() && others {
             // After a power loss the families must agree on one prefix: what this flush makes
             // durable in one of them is durable in the logs of the others first. A dead log cannot
             // be synced; then all families are stored together before writes go on. The same for
             // keys that stay in memory, for the logs that had them go once this flush is installed,
-            // and for values that stay in the log.
+            // for values that stay in the log, and where logs are kept for those who read them.
             if let Err(error) = self.pipeline.sync_wal() {
                 job.abandon();
                 return Err(error);

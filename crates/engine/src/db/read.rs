@@ -79,6 +79,10 @@ impl Db {
         // Of several trees one after the other is no moment that they share: what is seen is of a
         // moment before.
         let several = options.snapshot.is_none() && family.data.region_begins().len() > 0;
+        let (checked, view) = match checked.and_then(|()| core.view(options)) {
+            Ok(view) => (Ok(()), view),
+            Err(error) => (Err(error), None),
+        };
         let before = several.then(|| core.snapshot());
         // The order matters: see `SuperVersion`.
         let mut trees = Vec::new();
@@ -90,6 +94,7 @@ impl Db {
         }
         let seqno = before.as_ref().map(Snapshot::seqno).or(options.seqno());
         let seqno = seqno.unwrap_or_else(|| core.pipeline.visible_seqno());
+        drop(view);
         let lookup = core.lookup(&family.data, options);
         let mut trees = trees.into_iter().peekable();
         let mut current = None;
@@ -107,6 +112,7 @@ impl Db {
                 (Err(error), _) => Err(error.clone()),
             };
             let answer = answer.and_then(|found| without_time::<Pin>(&family.data, found));
+            let answer = answer.map_err(|error| core.explain(error));
             if let Ok(Some(value)) = &answer {
                 hits += 1;
                 value_bytes += value.len() as u64;
@@ -128,10 +134,13 @@ impl Db {
         let core = &self.core;
         core.check_open()?;
         let timer = core.metrics.start(Operation::Get);
+        let view = core.view(options)?;
         // The order matters: see `SuperVersion`.
         let super_version = family.tree(key).super_version();
         let seqno = options.seqno().unwrap_or_else(|| core.pipeline.visible_seqno());
-        let found = super_version.get(key, seqno, &core.lookup(family, options), sink)?;
+        drop(view);
+        let found = super_version.get(key, seqno, &core.lookup(family, options), sink);
+        let found = found.map_err(|error| core.explain(error))?;
         let found = without_time::<S>(family, found)?;
         core.metrics.record_get(timer, found.as_ref().map(|value| value.as_ref().len()));
         Ok(found)

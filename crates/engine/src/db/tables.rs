@@ -114,6 +114,7 @@ impl Db {
         check_family(family)?;
         self.core.check_open()?;
         let key = key.as_ref();
+        let _view = self.core.view(options)?;
         // The order matters: see `SuperVersion`.
         let super_version = family.data.tree(key).super_version();
         let seqno = options.seqno().unwrap_or_else(|| self.core.pipeline.visible_seqno());

@@ -1,7 +1,7 @@
 //! What an edit makes of a column family, and the edits that make one out of nothing.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sateen_control::version::{AddedTable, LEVELS_MAX, Region, Version, VersionEdit};
@@ -58,20 +58,21 @@ pub(super) fn snapshot_edits(id: ColumnFamilyId, family: &FamilyState) -> Vec<Ve
 
 /// What is known of comparators where a manifest has their names: that of the column family of
 /// this name whose keys are compared by what has the second name.
-pub(crate) type FindComparator<'a> = &'a dyn Fn(&str, &str) -> Result<Comparator>;
+pub(crate) type FindComparator = Arc<dyn Fn(&str, &str) -> Result<Comparator> + Send + Sync>;
 
 /// Column families as the edits of a manifest make them.
-pub(crate) struct Replay<'a> {
-    path: &'a Path,
-    comparators: FindComparator<'a>,
+pub(crate) struct Replay {
+    path: PathBuf,
+    comparators: FindComparator,
     families: BTreeMap<ColumnFamilyId, FamilyState>,
     /// Those whose comparator is not known, and why that is an error if they are not dropped.
     refused: BTreeMap<ColumnFamilyId, Error>,
 }
 
-impl<'a> Replay<'a> {
+impl Replay {
     /// Of the manifest `path`.
-    pub(crate) fn new(path: &'a Path, comparators: FindComparator<'a>) -> Replay<'a> {
+    pub(crate) fn new(path: &Path, comparators: &FindComparator) -> Replay {
+        let (path, comparators) = (path.to_owned(), comparators.clone());
         Replay { path, comparators, families: BTreeMap::new(), refused: BTreeMap::new() }
     }
 
@@ -97,16 +98,28 @@ impl<'a> Replay<'a> {
         {
             edit.compare_by(&comparator);
         }
-        match next_family_state(self.path, &self.families, &edit)? {
+        match next_family_state(&self.path, &self.families, &edit)? {
             Some(family) => self.families.insert(id, family),
             None => self.families.remove(&id),
         };
         Ok(())
     }
 
-    /// The column families that are there in the end.
-    pub(crate) fn finish(mut self) -> Result<BTreeMap<ColumnFamilyId, FamilyState>> {
-        self.refused.pop_first().map_or(Ok(self.families), |(_, error)| Err(error))
+    /// The column families that are there so far, but for those whose comparator is not known.
+    pub(crate) fn families(&self) -> &BTreeMap<ColumnFamilyId, FamilyState> {
+        &self.families
+    }
+
+    /// An error if there is one whose comparator is not known, or the default one is not there.
+    pub(crate) fn check(&self, position: u64) -> Result<()> {
+        if let Some(error) = self.refused.values().next() {
+            return Err(error.clone());
+        }
+        if self.families.contains_key(&ColumnFamilyId(0)) {
+            return Ok(());
+        }
+        let kind = CorruptionKind::Inconsistent("the default column family is not there");
+        Err(Error::corruption(&self.path, position, kind))
     }
 }
 

@@ -17,7 +17,7 @@ use super::codec::{EditError, decode_edits, encode_edit};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::vfs::Vfs;
 use crate::wal::frame::{FORMAT_VERSION, FileHeader, FileKind, RecordKind};
-use crate::wal::reader::{Record, RecordReader, Tail};
+use crate::wal::reader::{CHUNK_BYTES, Record, RecordReader, Tail};
 use crate::wal::writer::RecordWriter;
 
 /// Where a manifest is in its life.
@@ -124,8 +124,15 @@ impl ManifestReader {
         if !vfs.exists(path).map_err(|e| Error::io("look for", path, e))? {
             return Err(Error::corruption(path, 0, CorruptionKind::MissingFile));
         }
-        let records =
-            RecordReader::open(vfs, path, FileKind::Manifest, number, db_uid, synced_floor)?;
+        let records = RecordReader::open(
+            vfs,
+            path,
+            FileKind::Manifest,
+            number,
+            db_uid,
+            synced_floor,
+            CHUNK_BYTES,
+        )?;
         Ok(ManifestReader { records, phase: Phase::New })
     }
 
@@ -151,6 +158,11 @@ impl ManifestReader {
             return Err(self.records.corruption(self.records.position(), kind));
         }
         Ok(None)
+    }
+
+    /// Goes on behind what was read, to the end of the manifest as it is now.
+    pub(crate) fn grow(&mut self) -> Result<()> {
+        self.records.grow()
     }
 
     /// True if the record that was read last is part of the snapshot.

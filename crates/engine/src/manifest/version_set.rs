@@ -21,6 +21,7 @@ use crate::column_family::ColumnFamilyData;
 use crate::error::{Error, Result};
 use crate::files::manifest_file_name;
 use crate::files::reclaim::Reclaimer;
+use crate::memtable::MemTable;
 use crate::options::ColumnFamilyOptions;
 use crate::sync::lock;
 use crate::vfs::Vfs;
@@ -357,6 +358,24 @@ impl VersionSet {
         let style = options.compaction_style.name().to_owned();
         family.version = Arc::new(version.lifted(by).with_style(style));
         Ok(Some(family.version.clone()))
+    }
+
+    /// Makes current what the database that this one follows has: versions, and the memtables that
+    /// go with them. Families that this one does not know are left out.
+    pub(crate) fn follow(
+        &self,
+        followed: &BTreeMap<ColumnFamilyId, FamilyState>,
+        memtables: &BTreeMap<ColumnFamilyId, Arc<MemTable>>,
+    ) {
+        let mut state = lock(&self.state);
+        state.families.retain(|id, _| followed.contains_key(id));
+        for (id, family) in &mut state.families {
+            let Some(next) = followed.get(id) else { continue };
+            (family.version, family.stored) = (next.version.clone(), next.stored);
+            if let (Some(data), Some(memtable)) = (&family.data, memtables.get(id)) {
+                data.follow(next.version.clone(), memtable.clone());
+            }
+        }
     }
 
     /// Starts a new manifest: a snapshot of every family, then what was installed meanwhile. Edits

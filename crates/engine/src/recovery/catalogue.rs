@@ -10,7 +10,7 @@ use std::sync::Arc;
 use sateen_control::{ColumnFamilyId, FileId, SeqNo};
 
 use crate::db::{DEFAULT_COLUMN_FAMILY, regions_of};
-use crate::error::{CorruptionKind, Error, Result};
+use crate::error::{Error, Result};
 use crate::files::{FileName, manifest_file_name};
 use crate::manifest::version_set::{Counters, FamilyState, FindComparator, Replay, fresh_version};
 use crate::manifest::{
@@ -154,7 +154,7 @@ fn random_uid() -> u64 {
 pub(super) fn read_catalogue(
     vfs: &dyn Vfs,
     directory: &Path,
-    comparators: FindComparator<'_>,
+    comparators: &FindComparator,
 ) -> Result<Option<Catalogue>> {
     let exists = vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))?;
     if !exists {
@@ -177,11 +177,8 @@ pub(super) fn read_catalogue(
             replay.apply(edit)?;
         }
     }
-    let families = replay.finish()?;
-    if !families.contains_key(&ColumnFamilyId(0)) {
-        let kind = CorruptionKind::Inconsistent("the default column family is not there");
-        return Err(Error::corruption(&path, reader.position(), kind));
-    }
+    replay.check(reader.position())?;
+    let families = replay.families().clone();
     Ok(Some(Catalogue { db_uid: current.db_uid, counters, families, shared_files, last_seqno }))
 }
 

@@ -11,8 +11,8 @@ use super::Opening;
 use crate::column_family::ColumnFamilyData;
 use crate::db::DEFAULT_COLUMN_FAMILY;
 use crate::error::{CorruptionKind, Error, Result};
-use crate::manifest::version_set::FamilyState;
-use crate::options::{ColumnFamilyOptions, CompactionStyle, Regions, control};
+use crate::manifest::version_set::{FamilyState, FindComparator};
+use crate::options::{ColumnFamilyOptions, CompactionStyle, Options, Regions, control};
 
 impl Opening {
     pub(super) fn attach_families(
@@ -60,27 +60,33 @@ impl Opening {
     }
 }
 
-/// The comparator of the column family `name`, whose keys were compared by what is called
-/// `recorded`. Those that have no options of their own have the comparator of others only if it is
-/// theirs.
-pub(super) fn comparator_of(
-    options: &ColumnFamilyOptions,
+/// The comparators of column families, as these options have them. Those that have no options of
+/// their own have the comparator of others only if it is theirs.
+pub(super) fn comparators(
+    options: &Options,
     family_options: &[(&str, ColumnFamilyOptions)],
-    name: &str,
-    recorded: &str,
-) -> Result<Comparator> {
-    let own = family_options.iter().find(|(family, _)| *family == name);
-    let wanted = &own.map_or(options, |(_, options)| options).comparator;
-    if wanted.name() == recorded {
-        return Ok(wanted.clone());
-    }
-    if own.is_none() && name != DEFAULT_COLUMN_FAMILY && recorded == Comparator::BYTEWISE_NAME {
-        return Ok(Comparator::BYTEWISE);
-    }
-    Err(Error::InvalidArgument(format!(
-        "comparator={}: keys of the column family {name} are compared by {recorded}",
-        wanted.name()
-    )))
+) -> FindComparator {
+    let of_others = options.column_family.comparator.clone();
+    let own = family_options.iter().map(|(name, options)| {
+        let comparator = options.comparator.clone();
+        ((*name).to_owned(), comparator)
+    });
+    let own: BTreeMap<String, Comparator> = own.collect();
+    Arc::new(move |name, recorded| {
+        let known = own.get(name);
+        let wanted = known.unwrap_or(&of_others);
+        if wanted.name() == recorded {
+            return Ok(wanted.clone());
+        }
+        let by_bytes = recorded == Comparator::BYTEWISE_NAME;
+        if known.is_none() && name != DEFAULT_COLUMN_FAMILY && by_bytes {
+            return Ok(Comparator::BYTEWISE);
+        }
+        Err(Error::InvalidArgument(format!(
+            "comparator={}: keys of the column family {name} are compared by {recorded}",
+            wanted.name()
+        )))
+    })
 }
 
 /// The keys at which the regions of a column family begin, ascending.

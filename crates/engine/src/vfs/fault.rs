@@ -368,6 +368,10 @@ impl VfsFile for FaultFile {
         self.inner.links()
     }
 
+    fn modified(&self) -> io::Result<Option<u64>> {
+        self.inner.modified()
+    }
+
     fn alignment(&self) -> usize {
         self.inner.alignment()
     }

@@ -347,6 +347,10 @@ impl VfsFile for MeteredFile {
         self.inner.links()
     }
 
+    fn modified(&self) -> io::Result<Option<u64>> {
+        self.inner.modified()
+    }
+
     fn alignment(&self) -> usize {
         self.inner.alignment()
     }

@@ -77,6 +77,10 @@ pub trait VfsFile: Send + Sync + Debug {
     fn links(&self) -> io::Result<u64> {
         Ok(1)
     }
+    /// When it was last written, in seconds since 1970; `None` where that is not known.
+    fn modified(&self) -> io::Result<Option<u64>> {
+        Ok(None)
+    }
     /// True if the file is empty.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)

@@ -257,6 +257,10 @@ impl VfsFile for PosixFile {
         Ok(rustix::fs::fstat(&self.fd)?.st_nlink)
     }
 
+    fn modified(&self) -> io::Result<Option<u64>> {
+        Ok(u64::try_from(rustix::fs::fstat(&self.fd)?.st_mtime).ok())
+    }
+
     fn alignment(&self) -> usize {
         self.read_unit
     }

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sateen_control::LogNumber;
+#[cfg(test)]
+use sateen_control::SeqNo;
 
 use super::frame::FILE_HEADER_BYTES;
 use super::reader::{Tail, WalReader, WalRecord};
@@ -204,6 +206,7 @@ impl ChainEnd {
             let file = vfs.open(&path, options).map_err(|e| Error::io("open", &path, e))?;
             file.sync_data(IoClass::Wal).map_err(|e| Error::io("sync", &path, e))?;
         }
-        Ok(super::WalEnd { position: self.position, sync: None })
+        let next_seqno = self.position.map_or(SeqNo(0), |position| position.next_seqno);
+        Ok(super::WalEnd { position: self.position, sync: None, next_seqno })
     }
 }

@@ -13,7 +13,9 @@
 
 mod chain;
 pub(crate) mod coding;
+mod follow;
 pub(crate) mod frame;
+mod kept;
 pub(crate) mod reader;
 mod sync;
 #[cfg(test)]
@@ -29,11 +31,11 @@ use sateen_control::{LogNumber, SeqNo};
 #[cfg(test)]
 pub(crate) use chain::ChainEnd;
 pub(crate) use chain::WalChain;
+pub(crate) use follow::{Followed, LogFollower};
+pub(crate) use kept::{KeepLimits, Kept, KeptLog, KeptLogs, ReadableLog};
 pub(crate) use reader::{Tail, WalReader};
 pub(crate) use sync::WalSync;
-#[cfg(test)]
-pub(crate) use writer::WalEnd;
-pub(crate) use writer::WalWriter;
+pub(crate) use writer::{WalEnd, WalWriter};
 
 use crate::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
 

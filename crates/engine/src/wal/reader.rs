@@ -25,7 +25,10 @@ use crate::files::wal_file_name;
 use crate::vfs::{IoClass, OpenOptions, Vfs, VfsFile};
 use crate::write::batch::{BatchEntry, BatchReader};
 
-const CHUNK_BYTES: usize = 1 << 20;
+/// So much of a file is read at once.
+pub(crate) const CHUNK_BYTES: usize = 1 << 20;
+/// So much where only the beginning is looked at.
+const LINK_CHUNK_BYTES: usize = 4 << 10;
 const FILE_HEADER_END: u64 = FILE_HEADER_BYTES as u64;
 
 /// Whether `bytes` are the beginning of a file of ours that is not of `kind`.
@@ -76,6 +79,8 @@ pub(crate) struct RecordReader {
     buffer: Vec<u8>,
     /// The file offset of the buffer's first byte.
     buffer_at: u64,
+    /// So much is read at once.
+    chunk_bytes: usize,
     /// The caller knows that the file was durable up to here.
     synced_floor: u64,
     tail: Option<Tail>,
@@ -92,6 +97,7 @@ impl RecordReader {
         number: u64,
         db_uid: Option<u64>,
         synced_floor: u64,
+        chunk_bytes: usize,
     ) -> Result<RecordReader> {
         let file = match vfs.open(path, OpenOptions::READ) {
             Ok(file) => Some(file),
@@ -114,6 +120,7 @@ impl RecordReader {
             payload_bytes: 0,
             buffer: Vec::new(),
             buffer_at: 0,
+            chunk_bytes,
             synced_floor,
             tail: None,
         };
@@ -199,6 +206,23 @@ impl RecordReader {
     pub(crate) fn payload(&self) -> &[u8] {
         let end = usize::try_from(self.position - self.buffer_at).unwrap_or(usize::MAX);
         self.buffer.get(end.saturating_sub(self.payload_bytes)..end).unwrap_or_default()
+    }
+
+    /// Goes on behind the last record that was read, as if the file ended at `end`: what was found
+    /// there before may have been written since, or only be looked at from now on.
+    pub(crate) fn go_on(&mut self, end: u64) {
+        self.tail = None;
+        self.buffer.clear();
+        self.buffer_at = self.position;
+        self.file_bytes = end;
+    }
+
+    /// Goes on behind the last record that was read, to the end of the file as it is now.
+    pub(crate) fn grow(&mut self) -> Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let end = file.len().map_err(|e| Error::io("read the length of", &self.path, e))?;
+        self.go_on(end);
+        Ok(())
     }
 
     /// How the file ended, once [`RecordReader::next`] returned `None`.
@@ -287,12 +311,12 @@ impl RecordReader {
         let consumed = usize::try_from(self.position - self.buffer_at).unwrap_or(usize::MAX);
         self.buffer.drain(..consumed.min(self.buffer.len()));
         self.buffer_at = self.position;
-        if needed <= CHUNK_BYTES && self.buffer.capacity() > 4 * CHUNK_BYTES {
-            self.buffer.shrink_to(CHUNK_BYTES);
+        if needed <= self.chunk_bytes && self.buffer.capacity() > 4 * self.chunk_bytes {
+            self.buffer.shrink_to(self.chunk_bytes);
         }
         let have = self.buffer.len();
         let left = usize::try_from(self.file_bytes - self.position).unwrap_or(usize::MAX);
-        let wanted = needed.max(CHUNK_BYTES).min(left);
+        let wanted = needed.max(self.chunk_bytes).min(left);
         if wanted <= have {
             return Ok(have >= needed);
         }
@@ -371,8 +395,39 @@ impl WalReader {
         db_uid: Option<u64>,
         synced_floor: u64,
     ) -> Result<WalReader> {
+        WalReader::open_in_chunks(vfs, path, number, db_uid, synced_floor, CHUNK_BYTES)
+    }
+
+    /// What log `number` says of the one before it, and from where on it and later logs have all
+    /// that was logged. `None` if it does not say so. Reads little more than that.
+    pub(crate) fn look(
+        vfs: &dyn Vfs,
+        path: &Path,
+        number: LogNumber,
+        db_uid: u64,
+    ) -> Result<Option<(WalLink, SeqNo)>> {
+        let mut reader =
+            WalReader::open_in_chunks(vfs, path, number, Some(db_uid), 0, LINK_CHUNK_BYTES)?;
+        let Some(link) = reader.link else { return Ok(None) };
+        // A log that began anew and did not say from where on.
+        if reader.next_seqno == SeqNo(0) {
+            let first = reader.next()?.map(|record| record.first_seqno);
+            return Ok(first.map(|first| (link, first)));
+        }
+        Ok(Some((link, reader.next_seqno)))
+    }
+
+    fn open_in_chunks(
+        vfs: &dyn Vfs,
+        path: &Path,
+        number: LogNumber,
+        db_uid: Option<u64>,
+        synced_floor: u64,
+        chunk_bytes: usize,
+    ) -> Result<WalReader> {
+        let kind = FileKind::Wal;
         let mut records =
-            RecordReader::open(vfs, path, FileKind::Wal, number.0, db_uid, synced_floor)?;
+            RecordReader::open(vfs, path, kind, number.0, db_uid, synced_floor, chunk_bytes)?;
         let (mut link, mut next_seqno) = (None, SeqNo(0));
         if let Some(first) = records.next()? {
             let malformed =
@@ -424,6 +479,16 @@ impl WalReader {
             count: record.header.count,
             payload: self.records.payload(),
         })
+    }
+
+    /// Goes on behind the last group that was read, as if the log ended at `end`.
+    pub(crate) fn go_on(&mut self, end: u64) {
+        self.records.go_on(end);
+    }
+
+    /// Goes on behind the last group that was read, to the end of the log as it is now.
+    pub(super) fn grow(&mut self) -> Result<()> {
+        self.records.grow()
     }
 
     /// Where the log before this one ended; `None` if this one has no record.

@@ -11,6 +11,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
+use sateen_control::SeqNo;
+
 use super::frame::FILE_HEADER_BYTES;
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -36,6 +38,8 @@ pub(crate) struct WalSync {
     /// A sync has ended.
     ended: Condvar,
     link: Mutex<Link>,
+    /// All writes from this sequence number on that went to a log are in this one or later ones.
+    begins: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -67,6 +71,7 @@ impl WalSync {
             syncing: Mutex::new(false),
             ended: Condvar::new(),
             link: Mutex::new(Link { file: Some(file), predecessor: None }),
+            begins: AtomicU64::new(0),
         }
     }
 
@@ -160,8 +165,14 @@ impl WalSync {
         self.written.store(offset, Ordering::Release);
     }
 
-    pub(super) fn set_predecessor(&self, predecessor: Option<Arc<WalSync>>) {
+    pub(super) fn set_predecessor(&self, predecessor: Option<Arc<WalSync>>, begins: SeqNo) {
         lock(&self.link).predecessor = predecessor;
+        self.begins.store(begins.0, Ordering::Release);
+    }
+
+    /// All writes from this sequence number on that went to a log are in this one or later ones.
+    pub(crate) fn begins(&self) -> SeqNo {
+        SeqNo(self.begins.load(Ordering::Acquire))
     }
 
     pub(super) fn predecessor(&self) -> Option<Arc<WalSync>> {

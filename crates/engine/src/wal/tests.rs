@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use sateen_control::{LogNumber, SeqNo};
 
 use super::test_vfs::TestVfs;
-use super::{Tail, WalReader, WalWriter};
+use super::{Tail, WalEnd, WalReader, WalWriter};
 use crate::error::Result;
 
 const UID: u64 = 0x5a7e_e000_0000_0001;
@@ -23,10 +23,18 @@ fn create(vfs: &TestVfs, number: u64) -> WalWriter {
     WalWriter::create(vfs, &path(number), LogNumber(number), UID, 0).unwrap()
 }
 
+/// Makes a log the successor of `previous`, or the first.
+fn follow_or_begin(writer: &mut WalWriter, previous: Option<WalEnd>) {
+    match previous {
+        Some(previous) => writer.follow(previous).unwrap(),
+        None => writer.begin_anew(SeqNo(0)).unwrap(),
+    }
+}
+
 /// A log that follows none.
 fn create_first(vfs: &TestVfs, number: u64) -> WalWriter {
     let mut writer = create(vfs, number);
-    writer.follow(None).unwrap();
+    writer.begin_anew(SeqNo(0)).unwrap();
     writer
 }
 

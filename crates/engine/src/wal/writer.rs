@@ -160,6 +160,8 @@ pub(crate) struct WalEnd {
     pub(crate) position: Option<WalPosition>,
     /// Makes it durable; `None` if it is.
     pub(crate) sync: Option<Arc<WalSync>>,
+    /// The logs up to here have all writes that are older and went to a log.
+    pub(crate) next_seqno: SeqNo,
 }
 
 impl WalWriter {
@@ -191,27 +193,42 @@ impl WalWriter {
     }
 
     /// Makes this log the successor of `previous`, before its first record. Does no I/O: the link
-    /// is written with the first group. `None` says that no older log is needed any more:
-    /// everything in them is in tables, durably, and so is the edit that says so. After a recovery
-    /// that found no record `previous` has no position: older logs may lie there, but nothing of
-    /// them counts.
-    pub(crate) fn follow(&mut self, previous: Option<WalEnd>) -> Result<()> {
+    /// is written with the first group, or by [`WalWriter::write_link`]. After a recovery that
+    /// found no record `previous` has no position: older logs may lie there, but nothing of them
+    /// counts.
+    pub(crate) fn follow(&mut self, previous: WalEnd) -> Result<()> {
+        self.link(Some(previous.position.unwrap_or(WalPosition::NOTHING)), previous)
+    }
+
+    /// Makes this log the first, before its first record, with writes from `next_seqno` on: no
+    /// older log is needed any more, everything in them is in tables, durably, and so is the edit
+    /// that says so.
+    pub(crate) fn begin_anew(&mut self, next_seqno: SeqNo) -> Result<()> {
+        self.link(None, WalEnd { position: None, sync: None, next_seqno })
+    }
+
+    fn link(&mut self, place: Option<WalPosition>, previous: WalEnd) -> Result<()> {
         assert!(!self.linked, "a log is linked once, before its first record");
-        let anew = previous.is_none();
-        let (position, sync) = previous.map_or((None, None), |end| (end.position, end.sync));
+        let WalEnd { position, sync, next_seqno } = previous;
         let synced = match (&sync, position) {
             (Some(sync), _) => sync.synced_offset(),
             (None, position) => position.map_or(0, |position| position.end),
         };
-        let place = position.unwrap_or(if anew { WalPosition::ANEW } else { WalPosition::NOTHING });
+        let place = place.unwrap_or(WalPosition::ANEW);
         let mut link = Vec::with_capacity(LINK_BYTES);
         place.encode(synced, &mut link);
-        self.next_seqno = position.map_or(SeqNo(0), |position| position.next_seqno);
+        self.next_seqno = next_seqno;
         self.records.stage(RecordKind::Link, self.next_seqno, 0, [link.as_slice()])?;
-        self.records.sync_handle().set_predecessor(sync);
+        self.records.sync_handle().set_predecessor(sync, next_seqno);
         self.predecessor = position;
         self.linked = true;
         Ok(())
+    }
+
+    /// Writes the link before there is a group: a reader of the logs finds the way back.
+    pub(crate) fn write_link(&mut self) -> Result<()> {
+        assert!(self.linked, "a log follows another, or none, before its first record");
+        self.records.write_staged().map(drop)
     }
 
     /// Writes one commit group: `count` entries whose sequence numbers start at `first_seqno`,
@@ -256,7 +273,8 @@ impl WalWriter {
         if self.is_empty() {
             // Nobody will ever look into this log: its successor follows its predecessor.
             let sync = self.records.sync_handle().predecessor();
-            return WalEnd { position: self.predecessor, sync };
+            let next_seqno = self.next_seqno;
+            return WalEnd { position: self.predecessor, sync, next_seqno };
         }
         let position = WalPosition {
             number: self.number,
@@ -264,7 +282,8 @@ impl WalWriter {
             chain: self.records.chain(),
             next_seqno: self.next_seqno,
         };
-        WalEnd { position: Some(position), sync: Some(self.sync_handle()) }
+        let sync = Some(self.sync_handle());
+        WalEnd { position: Some(position), sync, next_seqno: self.next_seqno }
     }
 
     /// Makes the log durable while others append; see [`WalSync::sync`].

@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::memtable::MemTable;
 use crate::sync::{lock, lock_timed};
 use crate::timeline::{Recorder, local};
-use crate::wal::{WalSync, WalWriter};
+use crate::wal::{ReadableLog, WalSync, WalWriter};
 
 use batch::WriteBatch;
 use publish::Publisher;
@@ -114,6 +114,8 @@ pub(crate) struct CommitPipeline {
     /// Called (by the leader) after memtables were sealed.
     sealed_hook: Box<dyn Fn() + Send + Sync>,
     group_bytes_max: usize,
+    /// A log's link is written when it is taken up: readers may want the logs before it.
+    links_at_once: bool,
     /// Memtables sealed so far.
     seals: AtomicU64,
     /// Groups that were numbered and appended.
@@ -125,6 +127,8 @@ pub(crate) struct PipelineStart {
     pub(crate) wal: Option<WalWriter>,
     pub(crate) last_seqno: SeqNo,
     pub(crate) group_bytes_max: usize,
+    /// Logs that recovery does not need are kept.
+    pub(crate) keeps_logs: bool,
     pub(crate) timeline: Arc<Recorder>,
     pub(crate) sealed_hook: Box<dyn Fn() + Send + Sync>,
 }
@@ -149,6 +153,7 @@ impl CommitPipeline {
             timeline: start.timeline,
             sealed_hook: start.sealed_hook,
             group_bytes_max: start.group_bytes_max,
+            links_at_once: start.keeps_logs,
             seals: AtomicU64::new(0),
             groups: AtomicU64::new(0),
         }
@@ -158,6 +163,11 @@ impl CommitPipeline {
     #[inline]
     pub(crate) fn visible_seqno(&self) -> SeqNo {
         self.publisher.visible()
+    }
+
+    /// Readers see up to `visible` from now on: what another database wrote.
+    pub(crate) fn show(&self, visible: SeqNo) {
+        self.publisher.show(visible);
     }
 
     /// How many groups of writes were committed together.
@@ -416,7 +426,11 @@ impl CommitPipeline {
             return;
         };
         // Fails only if the link does not fit a record, which it does.
-        if writer.follow(Some(previous.finish())).is_ok() {
+        if writer.follow(previous.finish()).is_ok() {
+            if self.links_at_once {
+                // If that fails the log is dead: whoever writes to it next hears of it.
+                let _told_later = writer.write_link();
+            }
             self.start_log(stage, writer);
         }
     }
@@ -438,7 +452,7 @@ impl CommitPipeline {
             return Ok(None);
         }
         let Some(mut writer) = fresh.take() else { return Ok(None) };
-        writer.follow(None)?;
+        writer.begin_anew(SeqNo(stage.next_seqno))?;
         let dead: Vec<_> = lock(&self.logs).drain(..).collect();
         dead.iter().for_each(|(_, log)| log.retire());
         let unused = self.take_next_wal();
@@ -482,15 +496,20 @@ impl CommitPipeline {
         lock(&self.logs).iter().any(|(_, log)| log.written() > log.synced_offset())
     }
 
-    /// Everything in the logs below `number` is in tables: returns those, which can be removed.
-    pub(crate) fn retire_logs_below(&self, number: LogNumber) -> Vec<LogNumber> {
+    /// Everything in the logs below `number` is in tables: returns those, oldest first.
+    pub(crate) fn retire_logs_below(&self, number: LogNumber) -> Vec<ReadableLog> {
         let mut logs = lock(&self.logs);
         let last = logs.last().map(|log| log.0);
         let (old, kept): (Vec<_>, Vec<_>) =
             logs.drain(..).partition(|log| log.0 < number && Some(log.0) != last);
         *logs = kept;
         old.iter().for_each(|(_, log)| log.retire());
-        old.into_iter().map(|(number, _)| number).collect()
+        old.iter().map(readable).collect()
+    }
+
+    /// The logs that are needed, oldest first. All but the last are complete.
+    pub(crate) fn readable_logs(&self) -> Vec<ReadableLog> {
+        lock(&self.logs).iter().map(readable).collect()
     }
 
     /// The logs that are needed, and the bytes written to them.
@@ -530,10 +549,21 @@ impl CommitPipeline {
     }
 }
 
+fn readable((number, log): &(LogNumber, Arc<WalSync>)) -> ReadableLog {
+    ReadableLog { number: *number, end: log.written(), begins: log.begins() }
+}
+
 impl Stage {
     /// The newest sequence number given out.
     pub(crate) fn last_seqno(&self) -> SeqNo {
         SeqNo(self.next_seqno - 1)
+    }
+
+    /// Writes a group to the log that nobody sees, as it is before it is applied.
+    #[cfg(test)]
+    pub(crate) fn append_unseen(&mut self, batch: &WriteBatch) {
+        let wal = self.wal.as_mut().expect("there is a log");
+        wal.append(SeqNo(self.next_seqno), batch.count(), [batch.data()]).expect("it is alive");
     }
 
     /// The number of the log in use.

@@ -39,6 +39,12 @@ impl Publisher {
         SeqNo(self.visible.load(Ordering::Acquire))
     }
 
+    /// Readers see up to `visible`, whatever they saw before. For a database that is not written
+    /// to.
+    pub(crate) fn show(&self, visible: SeqNo) {
+        self.visible.store(visible.0, Ordering::Release);
+    }
+
     pub(crate) fn next_ticket(&self) -> u64 {
         self.next.load(Ordering::Acquire)
     }

@@ -5,12 +5,13 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sateen::vfs::{CrashChoice, MemVfs, Recording};
-use sateen::{Db, Options, ReadOptions, WalMode, WriteBatch, WriteOptions};
+use sateen::{Db, Error, Options, ReadOptions, WalMode, WriteBatch, WriteOptions};
 
 use crate::common::{
     Contents, Random, appended, appending, as_vfs, assert_sound, decided, deciding, is_decided,
     read_all, small, tiny,
 };
+use crate::updates::Replica;
 
 const MARK: &[u8] = b"~commit";
 const OTHER: &str = "other";
@@ -157,6 +158,9 @@ impl Run {
     /// Opens what the crash left and holds it against what was promised.
     fn examine(&self, image: &MemVfs, at: usize, what: &str) {
         let (floor, ceiling) = self.bounds(at);
+        if self.options.wal_ttl_seconds > 0 {
+            self.examine_beside(image, ceiling, what);
+        }
         let db = Db::open_with(as_vfs(image), "/db", self.options.clone(), &[])
             .unwrap_or_else(|error| panic!("{what}: cannot be opened: {error}"));
         let Some(other) = db.column_family(OTHER) else {
@@ -185,6 +189,9 @@ impl Run {
         assert_same(&settled(&family), &expected[0], what);
         assert_same(&settled(&other), &expected[1], what);
         assert_sound(&db);
+        if self.options.wal_ttl_seconds > 0 {
+            self.examine_log(&db, commits, what);
+        }
         for i in 0..10 {
             db.put(format!("after{i}"), "crash").unwrap();
         }
@@ -194,6 +201,57 @@ impl Run {
             assert!(db.get(format!("after{i}")).unwrap().is_some(), "{what}: lost after reopening");
         }
         assert_sound(&db);
+    }
+}
+
+impl Run {
+    /// A secondary of a primary that is not there any more shows some state that there was, or says
+    /// that it cannot.
+    fn examine_beside(&self, image: &MemVfs, ceiling: usize, what: &str) {
+        let opened = Db::open_secondary_with(as_vfs(image), "/db", self.options.clone(), &[]);
+        let db = match opened {
+            Ok(db) => db,
+            Err(error) => {
+                // A primary that was just made, or before its recovery.
+                assert!(!matches!(error, Error::Io { .. }), "{what}: {error}");
+                return;
+            }
+        };
+        let mark = db.get(MARK).unwrap();
+        let commits = mark.map_or(0, |text| String::from_utf8(text).unwrap().parse().unwrap());
+        assert!(commits <= ceiling, "{what}: {commits} commits beside, begun {ceiling}");
+        let latest = ReadOptions::default();
+        for (at, name) in ["default", OTHER].into_iter().enumerate() {
+            let family = db.column_family(name).unwrap();
+            let found = read_all(&db, &family, &latest).into_iter();
+            let decide =
+                |(key, value): (Vec<u8>, Vec<u8>)| Some((key.clone(), decided(&key, &value)?));
+            let found = found.filter_map(decide).collect();
+            assert_same(&found, &self.states[commits][at], &format!("{what}, beside"));
+        }
+    }
+
+    /// The log has what survived from the first write on, and nothing else.
+    fn examine_log(&self, db: &Db, commits: usize, what: &str) {
+        let mut updates = db.updates_since(0).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let mut replica = Replica::new(&self.options, &[OTHER]);
+        let mut batches = 0;
+        while updates.valid() {
+            replica.take(&updates);
+            batches += 1;
+            updates.next();
+        }
+        updates.status().unwrap_or_else(|error| panic!("{what}: {error}"));
+        // What the database writes again by itself comes as a batch, too.
+        let again = self.options.column_family.memtable_hot_part > 0.0;
+        assert!(batches == commits || again && batches > commits, "{what}: {batches} batches");
+        let settled = |contents: Contents| -> Contents {
+            let decide =
+                |(key, value): (Vec<u8>, Vec<u8>)| Some((key.clone(), decided(&key, &value)?));
+            contents.into_iter().filter_map(decide).collect()
+        };
+        assert_same(&settled(replica.contents("default")), &self.states[commits][0], what);
+        assert_same(&settled(replica.contents(OTHER)), &self.states[commits][1], what);
     }
 }
 
@@ -344,6 +402,19 @@ fn compaction_filters() {
     for (seed, mut options) in [(20, tiny()), (21, small("triad-silk", 4 << 10))] {
         options.column_family.compaction_filter = Some(deciding());
         options.column_family.ttl = Some(std::time::Duration::from_secs(3600));
+        crash(seed, &options);
+    }
+}
+
+/// Logs that are kept for readers have what survived, whatever else became of it.
+#[test]
+fn kept_logs() {
+    for (seed, mut options) in [(30, tiny()), (32, small("triad", 4 << 10))] {
+        options.wal_ttl_seconds = 1_000_000;
+        if seed == 30 {
+            options.column_family.memtable_bytes = 1 << 10;
+            options.manifest_bytes_max = 1;
+        }
         crash(seed, &options);
     }
 }

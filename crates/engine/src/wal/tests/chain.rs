@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRng;
 use sateen_control::{LogNumber, SeqNo};
 
-use super::super::{ChainEnd, WalChain, WalEnd, WalPosition, WalSync};
+use super::super::{ChainEnd, WalChain, WalPosition, WalSync};
 use super::*;
 use crate::sync::atomic::Ordering;
 use crate::vfs::{OpenOptions, Vfs};
@@ -32,7 +32,7 @@ fn replay(vfs: &TestVfs, first_needed: u64) -> Result<(Vec<u64>, ChainEnd)> {
 
 fn follow(vfs: &TestVfs, number: u64, previous: WalEnd) -> WalWriter {
     let mut writer = create(vfs, number);
-    writer.follow(Some(previous)).unwrap();
+    writer.follow(previous).unwrap();
     writer
 }
 
@@ -42,7 +42,7 @@ fn three_logs(vfs: &TestVfs, synced: [bool; 3]) -> Vec<Arc<WalSync>> {
     let mut syncs = Vec::new();
     for number in 1..=3 {
         let mut writer = create(vfs, number);
-        writer.follow(previous).unwrap();
+        follow_or_begin(&mut writer, previous);
         for seqno in number * 3 - 2..=number * 3 {
             append(&mut writer, seqno);
             if synced[usize::try_from(number - 1).unwrap()] && seqno % 3 == 2 {
@@ -145,7 +145,7 @@ fn a_header_synced_ahead_of_use_proves_nothing_of_the_log_before() {
     append(&mut writer, 2);
     let mut next = create(&vfs, 2);
     next.sync_handle().sync().unwrap();
-    next.follow(Some(writer.finish())).unwrap();
+    next.follow(writer.finish()).unwrap();
     append(&mut next, 3);
     append(&mut next, 4);
     cut(&vfs, 1, 3);
@@ -254,7 +254,7 @@ fn live(
         start.as_ref().and_then(|end| end.position).map_or(1, |p| p.next_seqno.0.max(1));
     let (mut number, mut acknowledged) = (first, seqno - 1);
     let mut writer = create(vfs, number);
-    writer.follow(start).unwrap();
+    follow_or_begin(&mut writer, start);
     let mut syncs = vec![(number, writer.sync_handle())];
     for step in steps {
         match step {

@@ -167,13 +167,13 @@ fn bytes_of_former_files_behind_the_end_are_no_records() {
     // The same records under another number, or of another database, at the very same offsets.
     let other = TestVfs::default();
     let mut writer = WalWriter::create(&other, &path(2), LogNumber(2), UID, 0).unwrap();
-    writer.follow(None).unwrap();
+    writer.begin_anew(SeqNo(0)).unwrap();
     (10..30).for_each(|seqno| {
         append(&mut writer, seqno);
     });
     let renumbered = other.bytes(&path(2));
     let mut writer = WalWriter::create(&other, &path(1), LogNumber(1), UID + 1, 0).unwrap();
-    writer.follow(None).unwrap();
+    writer.begin_anew(SeqNo(0)).unwrap();
     (10..30).for_each(|seqno| {
         append(&mut writer, seqno);
     });

@@ -1,0 +1,150 @@
+//! Reading the log, and how much of it is kept for that.
+
+use std::ffi::c_uchar;
+use std::ptr::null_mut;
+
+use sateen::Updates;
+
+use crate::abi::{ErrPtr, free, give, guard, missing, quiet};
+use crate::batch::rocksdb_writebatch_t;
+use crate::db::{rocksdb_t, the};
+use crate::options::rocksdb_options_t;
+
+const MIB: u64 = 1 << 20;
+
+/// What was written, batch by batch.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_wal_iterator_t(Updates);
+
+/// How the log is read. Checksums are always verified.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_wal_readoptions_t {
+    verify_checksums: c_uchar,
+}
+
+/// Keeps logs that nothing else needs as long as they together take no more MiB; 0 for no limit.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_set_WAL_size_limit_MB(
+    options: *mut rocksdb_options_t,
+    value: u64,
+) {
+    // SAFETY: the contract of the module.
+    if let Some(options) = unsafe { options.as_mut() } {
+        options.0.wal_size_limit_bytes = value.saturating_mul(MIB);
+    }
+}
+
+/// How many MiB of logs that nothing else needs are kept at most.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_get_WAL_size_limit_MB(
+    options: *mut rocksdb_options_t,
+) -> u64 {
+    // SAFETY: the contract of the module.
+    unsafe { options.as_ref() }.map_or(0, |options| options.0.wal_size_limit_bytes / MIB)
+}
+
+/// Makes options to read the log with.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_wal_readoptions_create() -> *mut rocksdb_wal_readoptions_t {
+    give(rocksdb_wal_readoptions_t { verify_checksums: 1 })
+}
+
+/// Frees options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_wal_readoptions_destroy(options: *mut rocksdb_wal_readoptions_t) {
+    // SAFETY: the contract of the module.
+    unsafe { free(options) };
+}
+
+/// Keeps what it is given: checksums are always verified.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_wal_readoptions_set_verify_checksums(
+    options: *mut rocksdb_wal_readoptions_t,
+    verify_checksums: c_uchar,
+) {
+    // SAFETY: the contract of the module.
+    if let Some(options) = unsafe { options.as_mut() } {
+        options.verify_checksums = c_uchar::from(verify_checksums != 0);
+    }
+}
+
+/// What was set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_wal_readoptions_get_verify_checksums(
+    options: *mut rocksdb_wal_readoptions_t,
+) -> c_uchar {
+    // SAFETY: the contract of the module.
+    unsafe { options.as_ref() }.map_or(1, |options| options.verify_checksums)
+}
+
+/// What was written from a sequence number on, as far as it is still in a log.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_updates_since(
+    db: *mut rocksdb_t,
+    sequence: u64,
+    _options: *const rocksdb_wal_readoptions_t,
+    errptr: ErrPtr,
+) -> *mut rocksdb_wal_iterator_t {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, null_mut(), || {
+            Ok(give(rocksdb_wal_iterator_t(the(db)?.updates_available_since(sequence)?)))
+        })
+    }
+}
+
+/// Whether it is at a batch.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_wal_iter_valid(
+    iterator: *const rocksdb_wal_iterator_t,
+) -> c_uchar {
+    // SAFETY: the contract of the module.
+    unsafe { iterator.as_ref() }.map_or(0, |iterator| iterator.0.valid().into())
+}
+
+/// Goes on to the next batch, also if there was none before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_wal_iter_next(iterator: *mut rocksdb_wal_iterator_t) {
+    // SAFETY: the contract of the module.
+    if let Some(iterator) = unsafe { iterator.as_mut() } {
+        quiet((), || iterator.0.next());
+    }
+}
+
+/// Why it went no further, if that is not for want of writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_wal_iter_status(
+    iterator: *const rocksdb_wal_iterator_t,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, (), || iterator.as_ref().ok_or_else(|| missing("the iterator"))?.0.status());
+    }
+}
+
+/// A copy of the batch, for the caller to destroy, and the sequence number of its first write. Null
+/// if it is at none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_wal_iter_get_batch(
+    iterator: *const rocksdb_wal_iterator_t,
+    sequence: *mut u64,
+) -> *mut rocksdb_writebatch_t {
+    quiet(null_mut(), || {
+        // SAFETY: the contract of the module.
+        let Some(updates) = (unsafe { iterator.as_ref() }) else { return null_mut() };
+        let Some(batch) = updates.0.batch() else { return null_mut() };
+        // SAFETY: the contract of the module.
+        if let Some(sequence) = unsafe { sequence.as_mut() } {
+            *sequence = updates.0.sequence_number();
+        }
+        give(rocksdb_writebatch_t::of(batch.clone()))
+    })
+}
+
+/// Frees an iterator; the logs that it kept may go.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_wal_iter_destroy(iterator: *const rocksdb_wal_iterator_t) {
+    // SAFETY: the contract of the module.
+    unsafe { free(iterator.cast_mut()) };
+}

@@ -1,0 +1,58 @@
+//! A database that follows another one.
+
+use std::ffi::{c_char, c_int};
+use std::ptr::null_mut;
+
+use sateen::Db;
+
+use crate::abi::{ErrPtr, guard, text};
+use crate::db::{checked, rocksdb_t, the};
+use crate::families::{give_handles, rocksdb_column_family_handle_t, wanted};
+use crate::options::rocksdb_options_t;
+
+/// Opens a database for reading beside its primary. Nothing is written, so no `secondary_path` is
+/// needed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_open_as_secondary(
+    options: *const rocksdb_options_t,
+    path: *const c_char,
+    _secondary_path: *const c_char,
+    errptr: ErrPtr,
+) -> *mut rocksdb_t {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, null_mut(), || {
+            Ok(rocksdb_t::opened(Db::open_secondary(text(path), checked(options)?)?, options))
+        })
+    }
+}
+
+/// The same with handles of column families.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_open_as_secondary_column_families(
+    options: *const rocksdb_options_t,
+    path: *const c_char,
+    _secondary_path: *const c_char,
+    count: c_int,
+    names: *const *const c_char,
+    family_options: *const *const rocksdb_options_t,
+    handles: *mut *mut rocksdb_column_family_handle_t,
+    errptr: ErrPtr,
+) -> *mut rocksdb_t {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, null_mut(), || {
+            let wanted = wanted(count, names, family_options)?;
+            let db = wanted.open_secondary(&text(path), &checked(options)?)?;
+            give_handles(&db, wanted.names(), handles)?;
+            Ok(rocksdb_t::opened(db, options))
+        })
+    }
+}
+
+/// Takes in what the primary has written since.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_try_catch_up_with_primary(db: *mut rocksdb_t, errptr: ErrPtr) {
+    // SAFETY: the contract of the module.
+    unsafe { guard(errptr, (), || the(db)?.try_catch_up_with_primary().map(drop)) };
+}

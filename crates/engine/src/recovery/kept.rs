@@ -1,0 +1,60 @@
+//! The logs that readers may want beyond what recovery needs: the way back along the links from
+//! where replay ended, as far as it goes.
+
+use std::time::Duration;
+
+use sateen_control::{Instant, SeqNo};
+
+use super::Opening;
+use crate::error::Result;
+use crate::files::wal_file_name;
+use crate::vfs::{OpenOptions, Vfs};
+use crate::wal::{KeptLog, ReadableLog, WalEnd, WalReader, WalWriter};
+
+impl Opening {
+    /// The logs behind which the next one comes, oldest first. What cannot be read ends the way:
+    /// an open does not fail of what only readers of the log would need.
+    pub(super) fn find_kept_logs(&self) -> Vec<KeptLog> {
+        let mut kept = Vec::new();
+        let mut next = self.replayed_to.map(|position| (position.number, position.end));
+        while let Some((number, end)) = next {
+            let path = wal_file_name(&self.wal_directory(), number);
+            if !self.logs.contains(&number) {
+                break;
+            }
+            let uid = self.versions.db_uid();
+            let Ok(Some((link, begins))) = WalReader::look(self.vfs.as_ref(), &path, number, uid)
+            else {
+                break;
+            };
+            let Ok(file) = self.vfs.open(&path, OpenOptions::READ) else { break };
+            // Shorter than its successor says: what a power loss took was not synced then.
+            if file.len().unwrap_or(0) < end {
+                break;
+            }
+            let written = file.modified().ok().flatten();
+            let now = self.options.wall_clock.seconds();
+            let age = Duration::from_secs(written.map_or(0, |at| now.saturating_sub(at)));
+            let readable = ReadableLog { number, end, begins };
+            kept.push(KeptLog { readable, age, at: Instant::default() });
+            next = (link.number.0 > 0 && link.number < number).then_some((link.number, link.end));
+        }
+        kept.reverse();
+        kept
+    }
+
+    /// Makes `log` the one after those that are kept. Its link is durable before an edit says that
+    /// no older log is needed: it is all that leads to them from then on.
+    pub(super) fn link_first_wal(&self, log: &mut WalWriter, kept: &[KeptLog]) -> Result<()> {
+        let next_seqno = SeqNo(self.last_seqno.0 + 1);
+        match self.replayed_to {
+            Some(position) if !kept.is_empty() => {
+                log.follow(WalEnd { position: Some(position), sync: None, next_seqno })?;
+                log.write_link()?;
+                log.sync_handle().sync().map(drop)
+            }
+            // Everything older is in tables.
+            _ => log.begin_anew(next_seqno),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Opening a database that follows another one's manifest and logs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::catalogue::{Catalogue, no_catalogue};
+use super::{Opening, prepare_options};
+use crate::core::DbCore;
+use crate::error::{Error, Result};
+use crate::manifest::version_set::FindComparator;
+use crate::options::{ColumnFamilyOptions, Options};
+use crate::secondary::{ManifestFollower, Secondary};
+use crate::vfs::{MeteredVfs, Vfs};
+
+/// So many times a manifest is looked for whose place another one takes in the meantime.
+const TRIES_MAX: u32 = 20;
+
+/// Opens a database as a secondary of whoever has it open for writing.
+pub(crate) fn open_secondary(
+    vfs: Arc<dyn Vfs>,
+    directory: &Path,
+    options: Options,
+    family_options: &[(&str, ColumnFamilyOptions)],
+) -> Result<Arc<DbCore>> {
+    prepare_options(&options, family_options)?;
+    let options = Options { create_missing_column_families: false, ..options };
+    let vfs = Arc::new(MeteredVfs::new(vfs));
+    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let comparators = super::families::comparators(&options, family_options);
+    let manifest = find_manifest(&vfs, &directory, &comparators)?;
+    let catalogue = Catalogue {
+        db_uid: manifest.db_uid,
+        counters: manifest.counters(),
+        families: manifest.families().clone(),
+        shared_files: manifest.shared_files.clone(),
+        last_seqno: manifest.stored_seqno(),
+    };
+    let logs = options.wal_directory(&directory);
+    let mut opening = Opening::new(vfs, &directory, options, catalogue, family_options, true)?;
+    opening.attach_families(family_options)?;
+    opening.secondary = Some(Secondary::new(manifest, &logs));
+    let core = opening.finish(None)?;
+    core.catch_up()?;
+    Ok(core)
+}
+
+fn find_manifest(
+    vfs: &Arc<MeteredVfs>,
+    directory: &Path,
+    comparators: &FindComparator,
+) -> Result<ManifestFollower> {
+    let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
+    let exists = vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))?;
+    if !exists {
+        return Err(super::missing(directory));
+    }
+    let mut failed = None;
+    for _ in 0..TRIES_MAX {
+        let opened = ManifestFollower::open(dyn_vfs.clone(), directory, comparators);
+        let opened = opened.and_then(|manifest| {
+            manifest.as_ref().map_or(Ok(()), ManifestFollower::check)?;
+            Ok(manifest)
+        });
+        match opened {
+            Ok(Some(manifest)) => return Ok(manifest),
+            Ok(None) => return Err(no_catalogue(vfs.as_ref(), directory)),
+            // It may be gone for another one; the same twice is damage.
+            Err(error) if error.is_corruption() => {
+                if failed.as_ref() == Some(&error.to_string()) {
+                    return Err(error);
+                }
+                failed = Some(error.to_string());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::Behind { cause: failed.unwrap_or_default() })
+}

@@ -1,0 +1,99 @@
+//! What only a primary with faults shows: writes that failed and are in the log all the same.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sateen_control::SeqNo;
+
+use crate::db::Db;
+use crate::ingest::{IngestOptions, SstFileWriter};
+use crate::options::Options;
+use crate::sync::lock;
+use crate::vfs::{Fault, FaultRule, FaultVfs, IoClass, MemVfs, OpenOptions, Vfs, VfsOperation};
+use crate::wal::WalReader;
+use crate::wal::frame::{
+    FORMAT_VERSION, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader, RecordKind,
+};
+use crate::write::batch::WriteBatch;
+
+/// Appends a commit group to the log in use, behind the back of its writer.
+pub(crate) fn append(vfs: &MemVfs, db: &Db, batch: &WriteBatch) {
+    let (number, _) = db.core().pipeline.live_logs().pop().unwrap();
+    let path = crate::wal::file_path(Path::new("/db"), number);
+    let db_uid = db.core().versions.db_uid();
+    let mut reader = WalReader::open(vfs, &path, number, Some(db_uid), 0).unwrap();
+    while reader.next().unwrap().is_some() {}
+    let position = reader.position();
+    let seed = FileHeader { version: FORMAT_VERSION, db_uid, number: number.0 }.seed(FileKind::Wal);
+    let mut record = vec![0; RECORD_HEADER_BYTES];
+    record.extend_from_slice(batch.data());
+    let header = RecordHeader {
+        kind: RecordKind::Data,
+        length: u32::try_from(batch.len_bytes()).unwrap(),
+        synced_offset: 0,
+        first_seqno: position.next_seqno,
+        count: batch.count(),
+    };
+    header.seal(&mut record, seed, position.end, position.chain);
+    let options = OpenOptions { write: true, ..OpenOptions::READ };
+    vfs.open(&path, options).unwrap().write_at(&record, position.end, IoClass::Wal).unwrap();
+}
+
+/// It is not there any more once the primary goes on without it, and what has its sequence number
+/// then is not taken for it.
+#[test]
+fn a_failed_write_that_was_seen_is_taken_back() {
+    let mem = MemVfs::new();
+    let shared: Arc<dyn Vfs> = Arc::new(mem.clone());
+    let faulty = FaultVfs::new(shared.clone());
+    let options = Options { background_threads: 0, ..Options::default() };
+    let db = Db::open_with(Arc::new(faulty.clone()), "/db", options.clone(), &[]).unwrap();
+    db.put("a", "1").unwrap();
+    let secondary = Db::open_secondary_with(shared, "/db", options, &[]).unwrap();
+    faulty.add(FaultRule::new(Fault::Io).class(IoClass::Wal).on(VfsOperation::Write));
+    db.put("failed", "2").unwrap_err();
+    faulty.clear();
+    let mut batch = WriteBatch::new();
+    batch.put("failed", "2").unwrap();
+    batch.delete_range("a", "b").unwrap();
+    append(&mem, &db, &batch);
+    assert!(secondary.try_catch_up_with_primary().unwrap());
+    assert_eq!(secondary.get("failed").unwrap().unwrap(), b"2");
+    assert_eq!(secondary.get("a").unwrap(), None);
+    db.resume().unwrap();
+    db.put("b", "3").unwrap();
+    assert!(secondary.try_catch_up_with_primary().unwrap());
+    assert_eq!(secondary.get("failed").unwrap(), None);
+    assert_eq!(secondary.get("a").unwrap().unwrap(), b"1");
+    assert_eq!(secondary.get("b").unwrap().unwrap(), b"3");
+    assert_eq!(SeqNo(secondary.latest_sequence_number()), SeqNo(2));
+    assert!(!secondary.try_catch_up_with_primary().unwrap());
+}
+
+/// What the primary does between the look at its manifest and that at its logs is not missed.
+#[test]
+fn a_manifest_that_goes_on_is_looked_at_again() {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    let options = Options { background_threads: 0, ..Options::default() };
+    let db = Db::open_with(vfs.clone(), "/db", options.clone(), &[]).unwrap();
+    db.put("a", "1").unwrap();
+    let secondary = Db::open_secondary_with(vfs.clone(), "/db", options.clone(), &[]).unwrap();
+    let core = secondary.core();
+    let mut file = SstFileWriter::create_with(vfs, "/file", &options).unwrap();
+    file.put("a", "file").unwrap();
+    file.finish().unwrap();
+    {
+        let mut following = lock(&core.secondary.as_ref().unwrap().following);
+        assert!(!following.manifest.advance().unwrap());
+        let family = db.default_column_family();
+        db.ingest(&family, &["/file"], &IngestOptions::default()).unwrap();
+        db.put("b", "later than the file").unwrap();
+        assert!(!following.round(core).unwrap(), "the log has what is newer than the file");
+        assert!(following.round(core).unwrap());
+    }
+    assert_eq!(secondary.get("a").unwrap().unwrap(), b"1", "nothing is seen before all is there");
+    assert_eq!(secondary.get("b").unwrap(), None);
+    assert!(secondary.try_catch_up_with_primary().unwrap());
+    assert_eq!(secondary.get("a").unwrap().unwrap(), b"file");
+    assert!(secondary.get("b").unwrap().is_some());
+}
