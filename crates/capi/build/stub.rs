@@ -125,7 +125,9 @@ fn of_options(handle: &str) -> bool {
 
 /// What a setter or getter sets or gets.
 fn key(name: &str) -> Option<&str> {
-    ["_set_", "_get_"].iter().find_map(|middle| name.split_once(middle)).map(|(_, key)| key)
+    // The first of them: what is got may be whether something is set.
+    let found = ["_set_", "_get_"].iter().filter_map(|middle| name.split_once(middle));
+    found.min_by_key(|(before, _)| before.len()).map(|(_, key)| key)
 }
 
 /// Functions on options that have nothing to say when they do nothing.

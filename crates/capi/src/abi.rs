@@ -5,6 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use sateen::Error;
 
+use crate::handles::{given, taken_back};
+
 /// Where a function leaves its error: null, or a place that is null or has a text from `malloc`.
 pub type ErrPtr = *mut *mut c_char;
 
@@ -100,9 +102,9 @@ pub unsafe fn set_error(errptr: ErrPtr, message: &str) {
 pub fn status(error: &Error) -> String {
     let kind = match error {
         Error::Io { .. } | Error::Locked { .. } => "IO error",
-        Error::Corruption { .. } | Error::InconsistentEdit { .. } | Error::MergeFailed { .. } => {
-            "Corruption"
-        }
+        Error::Corruption { .. } | Error::InconsistentEdit { .. } => "Corruption",
+        // Clients look for these words.
+        Error::MergeFailed { .. } => "Corruption: Merge operator failed",
         Error::WouldStall { .. } | Error::ManualCompactionPaused => "Result incomplete",
         Error::TimedOut(_) => "Operation timed out",
         Error::ReadOnly(_) | Error::NoMergeOperator(_) | Error::NotSecondary => "Not implemented",
@@ -110,6 +112,7 @@ pub fn status(error: &Error) -> String {
         Error::NoSavePoint | Error::NotInLog(_) => "NotFound",
         Error::Closed => "Shutdown in progress",
         Error::Background { cause, .. } => return status(cause),
+        Error::InvalidArgument(text) => return format!("Invalid argument: {text}"),
         _ => "Invalid argument",
     };
     format!("{kind}: {error}")
@@ -141,20 +144,29 @@ pub fn quiet<T>(default: T, act: impl FnOnce() -> T) -> T {
 }
 
 /// Gives `value` to C.
-pub fn give<T>(value: T) -> *mut T {
-    Box::into_raw(Box::new(value))
+pub fn give<T: 'static>(value: T) -> *mut T {
+    let handle = Box::into_raw(Box::new(value));
+    given(handle);
+    handle
 }
 
-/// Frees what [`give`] gave; null is nothing.
+/// Takes back what [`give`] gave; none if it is null, was taken back before, or is something else.
 ///
 /// # Safety
 /// `handle` is null or from [`give`], and not used any more.
-pub unsafe fn free<T>(handle: *mut T) {
-    if !handle.is_null() {
-        // SAFETY: the caller's promise. A panic in what it owns must not reach C.
-        let handle = unsafe { Box::from_raw(handle) };
-        quiet((), || drop(handle));
-    }
+pub unsafe fn take<T: 'static>(handle: *mut T) -> Option<Box<T>> {
+    // SAFETY: the caller's promise; only what C has is taken back, and once.
+    (!handle.is_null() && taken_back(handle)).then(|| unsafe { Box::from_raw(handle) })
+}
+
+/// Frees what [`give`] gave; null is nothing, nor is what was freed.
+///
+/// # Safety
+/// As [`take`].
+pub unsafe fn free<T: 'static>(handle: *mut T) {
+    // SAFETY: the caller's promise. A panic in what it owns must not reach C.
+    let handle = unsafe { take(handle) };
+    quiet((), || drop(handle));
 }
 
 /// An error for what the caller left out.

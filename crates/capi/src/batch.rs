@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_int};
 use sateen::WriteBatch;
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, missing, quiet};
+use crate::batch_bytes::{decode, encode};
 use crate::families::rocksdb_column_family_handle_t;
 
 /// A batch, and the first thing that it could not take: told when it is written.
@@ -13,12 +14,14 @@ use crate::families::rocksdb_column_family_handle_t;
 pub struct rocksdb_writebatch_t {
     pub(crate) batch: WriteBatch,
     refused: Option<sateen::Error>,
+    /// What C was shown of it as bytes last.
+    shown: Vec<u8>,
 }
 
 impl rocksdb_writebatch_t {
     /// One of these writes.
     pub(crate) fn of(batch: WriteBatch) -> rocksdb_writebatch_t {
-        rocksdb_writebatch_t { batch, refused: None }
+        rocksdb_writebatch_t { batch, ..Default::default() }
     }
 
     /// What is to be written.
@@ -43,7 +46,7 @@ pub extern "C" fn rocksdb_writebatch_create_with_params(
 ) -> *mut rocksdb_writebatch_t {
     // Room is a hint: one that nothing can fulfil must not end the program.
     let batch = WriteBatch::with_capacity(reserved_bytes.min(64 << 20));
-    give(rocksdb_writebatch_t { batch, refused: None })
+    give(rocksdb_writebatch_t { batch, ..Default::default() })
 }
 
 /// A batch of the bytes of another one's `rocksdb_writebatch_data`.
@@ -54,7 +57,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_create_from(
 ) -> *mut rocksdb_writebatch_t {
     quiet(std::ptr::null_mut(), || {
         // SAFETY: the contract of the module.
-        let read = WriteBatch::from_data(unsafe { bytes(data, length) }.to_vec());
+        let read = decode(unsafe { bytes(data, length) });
         let mut made = rocksdb_writebatch_t::default();
         match read {
             Ok(batch) => made.batch = batch,
@@ -89,14 +92,18 @@ pub unsafe extern "C" fn rocksdb_writebatch_count(batch: *mut rocksdb_writebatch
     c_int::try_from(count).unwrap_or(c_int::MAX)
 }
 
-/// The writes as bytes; they live until the batch changes.
+/// The writes as bytes, in RocksDB's form; they live until this is called again, or the batch is
+/// freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_data(
     batch: *mut rocksdb_writebatch_t,
     length: *mut usize,
 ) -> *const c_char {
     // SAFETY: the contract of the module.
-    let data = unsafe { batch.as_ref() }.map_or(&[][..], |batch| batch.batch.data());
+    let data = unsafe { batch.as_mut() }.map_or(&[][..], |batch| {
+        quiet((), || batch.shown = encode(&batch.batch, 0));
+        &batch.shown
+    });
     // SAFETY: the contract of the module.
     if let Some(length) = unsafe { length.as_mut() } {
         *length = data.len();

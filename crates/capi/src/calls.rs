@@ -6,14 +6,14 @@ use sateen::{CompactRangeOptions, FlushOptions, ReadOptions, Snapshot, WriteOpti
 
 use crate::abi::{bytes, free, give, quiet};
 use crate::db::rocksdb_t;
-use crate::settings::{Settings, keeps};
+use crate::settings::{Setting, Settings, keeps};
 
 macro_rules! handles {
     ($($(#[$doc:meta])* $handle:ident($inner:ty): $create:ident, $destroy:ident;)*) => { $(
         $(#[$doc])*
         #[derive(Default)]
         #[expect(non_camel_case_types, reason = "RocksDB's name")]
-        pub struct $handle(pub(crate) $inner, Settings);
+        pub struct $handle(pub(crate) $inner, pub(crate) Settings);
 
         keeps!($handle: 1);
 
@@ -88,9 +88,45 @@ setters! {
     /// `wait`.
     rocksdb_flushoptions_set_wait(rocksdb_flushoptions_t, wait: c_uchar)
         |options| options.wait = wait != 0;
-    /// `rewrite_last_level`, if 2 (force) or 3.
-    rocksdb_compactoptions_set_bottommost_level_compaction(
-        rocksdb_compactoptions_t, when: c_uchar) |options| options.rewrite_last_level = when >= 2;
+}
+
+/// `rewrite_last_level`, if 2 (force) or 3.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compactoptions_set_bottommost_level_compaction(
+    handle: *mut rocksdb_compactoptions_t,
+    when: c_uchar,
+) {
+    // SAFETY: the contract of the module.
+    if let Some(handle) = unsafe { handle.as_mut() } {
+        handle.0.rewrite_last_level = when >= 2;
+        when.put(&mut handle.1, "bottommost_level_compaction");
+    }
+}
+
+macro_rules! getters {
+    ($($function:ident($handle:ty) -> $type:ty: $($field:ident).+;)*) => { $(
+        #[doc = concat!("Returns `", stringify!($($field).+), "`.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function(handle: *mut $handle) -> $type {
+            // SAFETY: the contract of the module.
+            let options = unsafe { handle.as_ref() }.map(|handle| &handle.0);
+            let value = options.map(|options| <$type>::try_from(options.$($field).+));
+            // What does not fit cannot have been set.
+            value.and_then(Result::ok).unwrap_or_default()
+        }
+    )* };
+}
+
+getters! {
+    rocksdb_writeoptions_get_sync(rocksdb_writeoptions_t) -> c_uchar: sync;
+    rocksdb_writeoptions_get_disable_WAL(rocksdb_writeoptions_t) -> c_int: disable_wal;
+    rocksdb_writeoptions_get_no_slowdown(rocksdb_writeoptions_t) -> c_uchar: no_slowdown;
+    rocksdb_writeoptions_get_low_pri(rocksdb_writeoptions_t) -> c_uchar: low_priority;
+    rocksdb_readoptions_get_fill_cache(rocksdb_readoptions_t) -> c_uchar: fill_cache;
+    rocksdb_readoptions_get_readahead_size(rocksdb_readoptions_t) -> usize: readahead_bytes;
+    rocksdb_readoptions_get_ignore_range_deletions(rocksdb_readoptions_t) -> c_uchar:
+        ignore_range_deletions;
+    rocksdb_flushoptions_get_wait(rocksdb_flushoptions_t) -> c_uchar: wait;
 }
 
 /// `prefix_same_as_start`.

@@ -8,7 +8,7 @@ use sateen::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,
 };
 
-use crate::abi::{bytes, free, give, quiet, text};
+use crate::abi::{bytes, free, give, quiet, take, text};
 use crate::options::{change, rocksdb_options_t};
 
 type Filter = unsafe extern "C" fn(
@@ -181,11 +181,8 @@ impl CompactionFilterFactory for FactoryCallbacks {
         let mut context = rocksdb_compactionfiltercontext_t(*context);
         // SAFETY: what RocksDB calls it with: a context that lives as long as the call.
         let made = unsafe { self.create?(self.state.state, &raw mut context) };
-        if made.is_null() {
-            return None;
-        }
         // SAFETY: it is from `rocksdb_compactionfilter_create`, and the compaction's from now on.
-        let made = unsafe { Box::from_raw(made) };
+        let made = unsafe { take(made) }?;
         Some(Box::new(Shared(made.0.clone())))
     }
 }

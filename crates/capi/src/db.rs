@@ -6,11 +6,12 @@ use std::ptr::{null, null_mut};
 use sateen::{Db, Options, PinnedSlice, ReadOptions, WriteOptions};
 
 use crate::abi::{
-    ErrPtr, bytes, free, give, guard, malloc_copy, missing, nth_bytes, quiet, status, text,
+    ErrPtr, bytes, free, give, guard, malloc_copy, missing, nth_bytes, quiet, status, take, text,
 };
 use crate::batch::rocksdb_writebatch_t;
 use crate::calls::{rocksdb_readoptions_t, rocksdb_writeoptions_t};
-use crate::families::{open_read_only, rocksdb_column_family_handle_t};
+use crate::families::{Wanted, open_read_only, rocksdb_column_family_handle_t};
+use crate::handles::{Graveyard, closed_database};
 use crate::options::rocksdb_options_t;
 use crate::statistics::Statistics;
 
@@ -63,7 +64,7 @@ pub(crate) unsafe fn read_options(options: *const rocksdb_readoptions_t) -> Read
     unsafe { options.as_ref() }.map(|options| options.0.clone()).unwrap_or_default()
 }
 
-/// Opens a database.
+/// Opens a database that has no column family but the default one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_open(
     options: *const rocksdb_options_t,
@@ -73,7 +74,9 @@ pub unsafe extern "C" fn rocksdb_open(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, null_mut(), || {
-            Ok(rocksdb_t::opened(Db::open(text(path), checked(options)?)?, options))
+            let open = checked(options)?;
+            let db = Wanted::default_only(&open).open(&text(path), &open, false)?;
+            Ok(rocksdb_t::opened(db, options))
         })
     }
 }
@@ -94,19 +97,23 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only(
     }
 }
 
-/// Closes a database.
+/// Closes a database. What it is asked through this handle afterwards fails; to close it again is
+/// nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_close(db: *mut rocksdb_t) {
+    static CLOSED: Graveyard<rocksdb_t> = Graveyard::new();
     // SAFETY: the contract of the module.
-    unsafe {
-        if let Some(db) = db.as_ref() {
-            if let Some(statistics) = &db.statistics {
-                quiet((), || statistics.closes(&db.db));
-            }
-            let _nobody_to_tell = quiet(Ok(()), || db.db.close());
-        }
-        free(db);
+    let Some(mut db) = (unsafe { take(db) }) else { return };
+    if let Some(statistics) = &db.statistics {
+        quiet((), || statistics.closes(&db.db));
     }
+    let _nobody_to_tell = quiet(Ok(()), || db.db.close());
+    quiet((), || {
+        if let Some(closed) = closed_database() {
+            (db.db, db.statistics) = (closed, None);
+            CLOSED.keep(db);
+        }
+    });
 }
 
 /// Removes the database at `path` with all that is in it.

@@ -1,6 +1,7 @@
 //! The environment, and how fast background work may write.
 
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::abi::{free, give};
 use crate::options::{change, rocksdb_options_t};
@@ -23,27 +24,32 @@ pub unsafe extern "C" fn rocksdb_env_destroy(env: *mut rocksdb_env_t) {
     unsafe { free(env) };
 }
 
+/// What the pools of the process were set to: kept for those who ask.
+static THREADS: [AtomicI32; 3] = [const { AtomicI32::new(0) }; 3];
+
 macro_rules! threads {
-    ($($set:ident $get:ident;)*) => { $(
+    ($($pool:literal $set:ident $get:ident;)*) => { $(
         /// Accepted: threads belong to databases.
         #[unsafe(no_mangle)]
-        pub extern "C" fn $set(_env: *mut rocksdb_env_t, _threads: c_int) {}
+        pub extern "C" fn $set(_env: *mut rocksdb_env_t, threads: c_int) {
+            THREADS[$pool].store(threads, Ordering::Relaxed);
+        }
 
-        /// None: threads belong to databases.
+        /// What was set last.
         #[unsafe(no_mangle)]
         pub extern "C" fn $get(_env: *mut rocksdb_env_t) -> c_int {
-            0
+            THREADS[$pool].load(Ordering::Relaxed)
         }
     )* };
 }
 
 threads! {
-    rocksdb_env_set_background_threads rocksdb_env_get_background_threads;
-    rocksdb_env_set_low_priority_background_threads
+    0 rocksdb_env_set_background_threads rocksdb_env_get_background_threads;
+    0 rocksdb_env_set_low_priority_background_threads
         rocksdb_env_get_low_priority_background_threads;
-    rocksdb_env_set_high_priority_background_threads
+    1 rocksdb_env_set_high_priority_background_threads
         rocksdb_env_get_high_priority_background_threads;
-    rocksdb_env_set_bottom_priority_background_threads
+    2 rocksdb_env_set_bottom_priority_background_threads
         rocksdb_env_get_bottom_priority_background_threads;
 }
 

@@ -37,6 +37,12 @@ pub(crate) unsafe fn wanted(
 }
 
 impl Wanted {
+    /// The default column family and no other.
+    pub(crate) fn default_only(options: &sateen::Options) -> Wanted {
+        let name = sateen::DEFAULT_COLUMN_FAMILY.to_owned();
+        Wanted { names: vec![name], options: vec![options.clone()] }
+    }
+
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
@@ -55,7 +61,12 @@ impl Wanted {
     }
 
     /// Opens the database with `options` and each column family with its own.
-    fn open(self, path: &str, options: &sateen::Options, read_only: bool) -> sateen::Result<Db> {
+    pub(crate) fn open(
+        self,
+        path: &str,
+        options: &sateen::Options,
+        read_only: bool,
+    ) -> sateen::Result<Db> {
         let mut options = options.clone();
         let own = self.names.iter().zip(&self.options);
         for (name, of_family) in own.clone() {
@@ -77,7 +88,7 @@ impl Wanted {
             return Ok(db);
         }
         db.close()?;
-        let text = format!("column families not opened: {}", left.join(", "));
+        let text = format!("Column families not opened: {}", left.join(", "));
         Err(Error::InvalidArgument(text))
     }
 }
@@ -200,12 +211,10 @@ pub unsafe extern "C" fn rocksdb_list_column_families(
         guard(errptr, std::ptr::null_mut(), || {
             let list: Vec<_> =
                 names(&text(path))?.iter().map(|name| malloc_copy(name.as_bytes())).collect();
-            let pointers = libc::malloc(size_of_val(list.as_slice()).max(1));
-            let pointers = pointers.cast::<*mut c_char>();
+            let pointers = list_of(&list);
             if pointers.is_null() {
                 return Err(Error::InvalidArgument("there is no memory".into()));
             }
-            pointers.copy_from_nonoverlapping(list.as_ptr(), list.len());
             if let Some(count) = count.as_mut() {
                 *count = list.len();
             }
@@ -248,6 +257,58 @@ pub unsafe extern "C" fn rocksdb_create_column_family(
             Ok(give(rocksdb_column_family_handle_t(family)))
         })
     }
+}
+
+/// Makes column families with the same options, one after the other. What it returns has as many
+/// handles as `made` says, which is fewer than names if one could not be made; the list is freed by
+/// `rocksdb_create_column_families_destroy`, each handle as others are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_create_column_families(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_options_t,
+    count: c_int,
+    names: *const *const c_char,
+    made: *mut usize,
+    errptr: ErrPtr,
+) -> *mut *mut rocksdb_column_family_handle_t {
+    // SAFETY: the contract of the module.
+    unsafe {
+        let mut handles = Vec::new();
+        guard(errptr, (), || {
+            let db = db.as_ref().ok_or_else(|| missing("the database"))?;
+            let options = checked(options)?.column_family;
+            for nth in 0..usize::try_from(count).unwrap_or(0) {
+                let family = db.db.create_column_family(&text(*names.add(nth)), options.clone())?;
+                handles.push(give(rocksdb_column_family_handle_t(family)));
+            }
+            Ok(())
+        });
+        let list = list_of(&handles);
+        if let Some(made) = made.as_mut() {
+            *made = if list.is_null() { 0 } else { handles.len() };
+        }
+        list
+    }
+}
+
+/// Frees the list, not what is in it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_create_column_families_destroy(
+    list: *mut *mut rocksdb_column_family_handle_t,
+) {
+    // SAFETY: made by the function above.
+    unsafe { libc::free(list.cast()) };
+}
+
+/// A copy of `pointers` in memory from `malloc`; null if there is none.
+fn list_of<T>(pointers: &[*mut T]) -> *mut *mut T {
+    // SAFETY: any size may be asked for.
+    let list = unsafe { libc::malloc(size_of_val(pointers).max(1)) }.cast::<*mut T>();
+    if !list.is_null() {
+        // SAFETY: it is new and has room for them.
+        unsafe { list.copy_from_nonoverlapping(pointers.as_ptr(), pointers.len()) };
+    }
+    list
 }
 
 /// Drops a column family; the handle is still to be freed.

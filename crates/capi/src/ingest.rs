@@ -103,6 +103,8 @@ adds! {
     rocksdb_sstfilewriter_merge (key key_length operand operand_length) merge;
     /// Adds a deletion.
     rocksdb_sstfilewriter_delete (key key_length) delete;
+    /// Adds a deletion of all keys from `begin` up to, without, `end`.
+    rocksdb_sstfilewriter_delete_range (begin begin_length end end_length) delete_range;
 }
 
 /// Ends the file.

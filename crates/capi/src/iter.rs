@@ -9,6 +9,7 @@ use crate::abi::{ErrPtr, Slice, bytes, free, give, guard, missing, quiet, set_er
 use crate::calls::rocksdb_readoptions_t;
 use crate::db::rocksdb_t;
 use crate::families::rocksdb_column_family_handle_t;
+use crate::settings::Setting;
 
 /// An iterator, or why there is none, and what it was made of.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
@@ -17,6 +18,8 @@ pub struct rocksdb_iterator_t {
     db: Db,
     family: ColumnFamily,
     options: ReadOptions,
+    /// The newest sequence number when it was made anew, if it shows what was written since.
+    tailing: Option<u64>,
 }
 
 impl rocksdb_iterator_t {
@@ -28,7 +31,36 @@ impl rocksdb_iterator_t {
     ) -> sateen::Result<rocksdb_iterator_t> {
         let iter = Ok(db.iter_cf(family, options)?);
         let (db, family, options) = (db.clone(), family.clone(), options.clone());
-        Ok(rocksdb_iterator_t { iter, db, family, options })
+        Ok(rocksdb_iterator_t { iter, db, family, options, tailing: None })
+    }
+
+    /// If it shows what is written after it was made, and something was, it is made anew, and
+    /// stands nowhere.
+    fn catch_up(&mut self) -> bool {
+        let now = self.db.latest_sequence_number();
+        match &mut self.tailing {
+            Some(seen) if *seen != now => *seen = now,
+            _ => return false,
+        }
+        self.iter = self.db.iter_cf(&self.family, &self.options);
+        true
+    }
+
+    /// To the next key, also of those written since.
+    fn next(&mut self) {
+        let Ok(iter) = &mut self.iter else { return };
+        if self.tailing.is_none() || !iter.valid() {
+            return iter.next();
+        }
+        let key = iter.key().to_vec();
+        let anew = self.catch_up();
+        let Ok(iter) = &mut self.iter else { return };
+        if anew {
+            iter.seek(&key);
+        }
+        if !anew || iter.valid() && *iter.key() == *key {
+            iter.next();
+        }
     }
 }
 
@@ -53,11 +85,14 @@ pub unsafe extern "C" fn rocksdb_create_iterator_cf(
         // SAFETY: the contract of the module.
         let (db, options, family) = unsafe { (db.as_ref(), options.as_ref(), family.as_ref()) };
         let Some(db) = db else { return std::ptr::null_mut() };
+        let tailing = options.and_then(|options| bool::get(&options.1, "tailing"));
         let options = options.map(|options| options.0.clone()).unwrap_or_default();
+        let tailing = tailing.unwrap_or(false) && options.snapshot.is_none();
+        let tailing = tailing.then(|| db.db.latest_sequence_number());
         let family =
             family.map_or_else(|| db.db.default_column_family(), |family| family.0.clone());
         let iter = db.db.iter_cf(&family, &options);
-        give(rocksdb_iterator_t { iter, db: db.db.clone(), family, options })
+        give(rocksdb_iterator_t { iter, db: db.db.clone(), family, options, tailing })
     })
 }
 
@@ -97,7 +132,12 @@ macro_rules! moves {
             $(, $key: *const c_char, length: usize)?
         ) {
             // SAFETY: the contract of the module.
-            unsafe { with(iter, (), |iter| iter.$method($(bytes($key, length))?)) };
+            unsafe {
+                if let Some(iter) = iter.as_mut() {
+                    quiet(false, || iter.catch_up());
+                }
+                with(iter, (), |iter| iter.$method($(bytes($key, length))?));
+            }
         }
     )* };
 }
@@ -111,10 +151,22 @@ moves! {
     rocksdb_iter_seek(key) seek;
     /// To the last key at or before `key`.
     rocksdb_iter_seek_for_prev(key) seek_for_prev;
-    /// To the next key.
-    rocksdb_iter_next() next;
-    /// To the key before.
-    rocksdb_iter_prev() prev;
+}
+
+/// To the next key.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_iter_next(iter: *mut rocksdb_iterator_t) {
+    // SAFETY: the contract of the module.
+    if let Some(iter) = unsafe { iter.as_mut() } {
+        quiet((), || iter.next());
+    }
+}
+
+/// To the key before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_iter_prev(iter: *mut rocksdb_iterator_t) {
+    // SAFETY: the contract of the module.
+    unsafe { with(iter, (), Iter::prev) };
 }
 
 /// The bytes that `of` takes from the iterator, and their length.

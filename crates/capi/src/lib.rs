@@ -16,7 +16,9 @@
 #![expect(clippy::missing_safety_doc, reason = "the contract of all functions is above")]
 
 pub mod abi;
+pub mod accepted;
 pub mod batch;
+mod batch_bytes;
 pub mod batch_parts;
 pub mod calls;
 pub mod compaction_filter;
@@ -24,6 +26,7 @@ pub mod comparator;
 pub mod db;
 pub mod environment;
 pub mod families;
+mod handles;
 pub mod ingest;
 pub mod iter;
 pub mod live_files;

@@ -238,11 +238,13 @@ translated! {
             1 => WalRecovery::Absolute,
             _ => WalRecovery::Prefix,
         };
-    /// `statistics`: with latencies from the level on that has histograms.
+    /// `statistics`: with latencies from the level on that has histograms, of each operation on the
+    /// one that has all.
     rocksdb_options_set_statistics_level(c_int) "statistics_level" |options, level|
         options.statistics = match level {
             ..=1 => StatisticsLevel::Counters,
-            _ => StatisticsLevel::Latencies,
+            2..=4 => StatisticsLevel::Latencies,
+            5.. => StatisticsLevel::AllLatencies,
         };
 }
 

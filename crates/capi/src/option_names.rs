@@ -9,6 +9,7 @@ use crate::db::{of, rocksdb_t, the};
 use crate::families::rocksdb_column_family_handle_t;
 use crate::mapped::compression;
 use crate::options::rocksdb_options_t;
+use crate::settings::{Setting, Settings};
 
 include!(concat!(env!("OUT_DIR"), "/known.rs"));
 
@@ -50,6 +51,7 @@ impl rocksdb_options_t {
     /// Sets what `list` says, all of it or nothing.
     pub(crate) fn apply(&mut self, list: &str) -> sateen::Result<()> {
         let mut options = self.0.clone();
+        let mut kept = self.2.clone();
         for (name, value) in entries(list)? {
             for (name, value) in ours(&name, &value)? {
                 options.set(&name, &value)?;
@@ -57,10 +59,51 @@ impl rocksdb_options_t {
                     options.shared_block_cache = None;
                 }
             }
+            if let Some(name) = KNOWN_OPTIONS.iter().find(|known| **known == name) {
+                keep_text(&mut kept, name, &value);
+            }
         }
-        self.0 = options;
+        (self.0, self.2) = (options, kept);
         Ok(())
     }
+}
+
+/// Keeps what an option was set to for the getter: text as it is, names of values as their codes.
+fn keep_text(kept: &mut Settings, name: &'static str, value: &str) {
+    match (code(value), value.starts_with('k') || value.starts_with('{')) {
+        (Some(code), _) => code.put(kept, name),
+        // Its getter has another form.
+        (None, true) => {}
+        (None, false) => kept.put_text(name, value),
+    }
+}
+
+/// RocksDB's code of a value that has a name.
+fn code(name: &str) -> Option<c_int> {
+    Some(match name {
+        "kByCompensatedSize" | "kTolerateCorruptedTailRecords" | "kCompactionStyleLevel" => 0,
+        "kOldestLargestSeqFirst" | "kAbsoluteConsistency" | "kCompactionStyleUniversal" => 1,
+        "kOldestSmallestSeqFirst" | "kPointInTimeRecovery" | "kCompactionStyleFIFO" => 2,
+        "kMinOverlappingRatio" | "kSkipAnyCorruptedRecords" | "kCompactionStyleNone" => 3,
+        "kRoundRobin" => 4,
+        "kDisableCompressionOption" => 255,
+        _ => return compression_code(name),
+    })
+}
+
+/// RocksDB's code of a compression.
+fn compression_code(name: &str) -> Option<c_int> {
+    Some(match name {
+        "kNoCompression" => 0,
+        "kSnappyCompression" => 1,
+        "kZlibCompression" => 2,
+        "kBZip2Compression" => 3,
+        "kLZ4Compression" => 4,
+        "kLZ4HCCompression" => 5,
+        "kXpressCompression" => 6,
+        "kZSTD" | "kZSTDNotFinalCompression" => 7,
+        _ => return None,
+    })
 }
 
 /// The entries of `name=value;name={...}`, also one a line as ours are printed.
@@ -179,19 +222,10 @@ fn prefix_extractor(value: &str) -> String {
 
 /// RocksDB's names of compressions in ours; names of ours stay.
 fn compressions(list: &str) -> String {
-    let name = |name: &str| {
-        let code = match name.trim() {
-            "kSnappyCompression" => 1,
-            "kZlibCompression" => 2,
-            "kBZip2Compression" => 3,
-            "kLZ4Compression" => 4,
-            "kLZ4HCCompression" => 5,
-            "kXpressCompression" => 6,
-            "kZSTD" | "kZSTDNotFinalCompression" => 7,
-            "kNoCompression" | "kDisableCompressionOption" => 0,
-            ours => return ours.to_owned(),
-        };
-        compression(code).to_string()
+    let name = |name: &str| match (compression_code(name.trim()), name.trim()) {
+        (Some(code), _) => compression(code).to_string(),
+        (None, "kDisableCompressionOption") => compression(0).to_string(),
+        (None, ours) => ours.to_owned(),
     };
     list.split([':', ',']).map(name).collect::<Vec<_>>().join(",")
 }
@@ -202,8 +236,12 @@ unsafe fn changes(
     names: *const *const c_char,
     values: *const *const c_char,
 ) -> sateen::Result<Pairs> {
+    let count = usize::try_from(count).unwrap_or(0);
+    if count == 0 {
+        return Err(Error::InvalidArgument("no option is given".into()));
+    }
     let mut all = Vec::new();
-    for nth in 0..usize::try_from(count).unwrap_or(0) {
+    for nth in 0..count {
         // SAFETY: the contract of the module.
         let (name, value) = unsafe { (text(*names.add(nth)), text(*values.add(nth))) };
         all.extend(ours(&name, &value)?);

@@ -121,7 +121,12 @@ pub unsafe extern "C" fn rocksdb_options_set_wal_dir(
     directory: *const c_char,
 ) {
     // SAFETY: the contract of the module.
-    unsafe { change(options, |options| options.0.wal_dir = Some(text(directory).into())) };
+    unsafe {
+        change(options, |options| {
+            options.keep("wal_dir", directory);
+            options.0.wal_dir = Some(text(directory).into());
+        });
+    }
 }
 
 /// What combines operands. The options own it from now on.

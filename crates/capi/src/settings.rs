@@ -14,6 +14,15 @@ enum Kept {
     Text(CString),
 }
 
+impl Settings {
+    /// Keeps what an option was set to as text: whoever gets it reads it as what it is.
+    pub(crate) fn put_text(&mut self, key: &'static str, value: &str) {
+        if let Ok(text) = CString::new(value) {
+            self.0.insert(key, Kept::Text(text));
+        }
+    }
+}
+
 /// A handle with such values.
 pub(crate) trait Keeps {
     /// Them.
@@ -47,7 +56,7 @@ pub(crate) trait Setting: Sized {
 }
 
 macro_rules! numbers {
-    ($($number:ty: $to:expr, $from:expr;)*) => { $(
+    ($($number:ty: $to:expr, $from:expr, $read:expr;)*) => { $(
         impl Setting for $number {
             fn put(self, settings: &mut Settings, key: &'static str) {
                 let to: fn($number) -> u64 = $to;
@@ -56,9 +65,10 @@ macro_rules! numbers {
 
             fn get(settings: &Settings, key: &str) -> Option<Self> {
                 let from: fn(u64) -> $number = $from;
+                let read: fn(&str) -> Option<$number> = $read;
                 match settings.0.get(key)? {
                     Kept::Bits(bits) => Some(from(*bits)),
-                    Kept::Text(_) => None,
+                    Kept::Text(text) => text.to_str().ok().and_then(read),
                 }
             }
         }
@@ -67,18 +77,41 @@ macro_rules! numbers {
 
 #[expect(clippy::cast_possible_truncation, reason = "what was put in comes out")]
 mod of_numbers {
-    use super::{Kept, Setting, Settings};
+    use super::{Kept, Setting, Settings, number};
 
     numbers! {
-        bool: u64::from, |bits| bits != 0;
-        u8: u64::from, |bits| bits as u8;
-        i8: |value| i64::from(value).cast_unsigned(), |bits| bits as i8;
-        u32: u64::from, |bits| bits as u32;
-        i32: |value| i64::from(value).cast_unsigned(), |bits| bits as i32;
-        u64: |value| value, |bits| bits;
-        i64: i64::cast_unsigned, u64::cast_signed;
-        usize: |value| value as u64, |bits| bits as usize;
-        f64: f64::to_bits, f64::from_bits;
+        bool: u64::from, |bits| bits != 0, |text| Some(number(text)? != 0);
+        u8: u64::from, |bits| bits as u8, |text| number(text)?.try_into().ok();
+        i8: |value| i64::from(value).cast_unsigned(), |bits| bits as i8,
+            |text| number(text)?.try_into().ok();
+        u32: u64::from, |bits| bits as u32, |text| number(text)?.try_into().ok();
+        i32: |value| i64::from(value).cast_unsigned(), |bits| bits as i32,
+            |text| number(text)?.try_into().ok();
+        u64: |value| value, |bits| bits, |text| number(text)?.try_into().ok();
+        i64: i64::cast_unsigned, u64::cast_signed, |text| number(text)?.try_into().ok();
+        usize: |value| value as u64, |bits| bits as usize, |text| number(text)?.try_into().ok();
+        f64: f64::to_bits, f64::from_bits, |text| text.parse().ok();
+    }
+}
+
+/// The number that `text` is, with RocksDB's letters for powers of 1024.
+fn number(text: &str) -> Option<i128> {
+    let shift = match text.as_bytes().last()? {
+        b'k' | b'K' => 10,
+        b'm' | b'M' => 20,
+        b'g' | b'G' => 30,
+        b't' | b'T' => 40,
+        _ => 0,
+    };
+    match text {
+        "true" => Some(1),
+        "false" => Some(0),
+        _ if shift == 0 => text.parse().ok(),
+        _ => text
+            .get(..text.len() - 1)?
+            .parse::<i64>()
+            .ok()
+            .map(|number| i128::from(number) << shift),
     }
 }
 

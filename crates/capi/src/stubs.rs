@@ -5,7 +5,9 @@
 
 use std::ffi::{c_char, c_void};
 
-use crate::abi::{ErrPtr, Slice, free, give, quiet, set_error};
+#[allow(unused_imports, reason = "what no function that is missing returns any more")]
+use crate::abi::Slice;
+use crate::abi::{ErrPtr, free, give, quiet, set_error};
 use crate::settings::{Keeps, Setting, Settings};
 #[allow(unused_imports, reason = "handles that functions are missing of")]
 use crate::{calls::*, memory::*, options::*, table_options::*};

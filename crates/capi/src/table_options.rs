@@ -88,6 +88,31 @@ setters! {
         |options| options.no_cache = none != 0;
 }
 
+macro_rules! getters {
+    ($($(#[$doc:meta])* $function:ident -> $type:ty: |$options:ident| $value:expr;)*) => { $(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function(options: *mut Table) -> $type {
+            // SAFETY: the contract of the module.
+            unsafe { options.as_ref() }.map_or_else(Default::default, |$options| $value)
+        }
+    )* };
+}
+
+getters! {
+    /// What was set; RocksDB's default if nothing was.
+    rocksdb_block_based_options_get_block_size -> usize: |options|
+        options.block_bytes.map_or(4 << 10, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    /// What was set; RocksDB's default if nothing was.
+    rocksdb_block_based_options_get_block_restart_interval -> c_int: |options|
+        options.restart_interval.map_or(16, |it| c_int::try_from(it).unwrap_or(c_int::MAX));
+    /// What was set; RocksDB's default if nothing was.
+    rocksdb_block_based_options_get_whole_key_filtering -> c_uchar: |options|
+        options.whole_key_filter.unwrap_or(true).into();
+    /// What was set.
+    rocksdb_block_based_options_get_no_block_cache -> c_uchar: |options| options.no_cache.into();
+}
+
 /// The block cache; null for none of the caller's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_block_based_options_set_block_cache(

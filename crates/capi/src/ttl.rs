@@ -3,11 +3,11 @@
 use std::ffi::{c_char, c_int};
 use std::time::Duration;
 
-use sateen::{Db, Options};
+use sateen::Options;
 
 use crate::abi::{ErrPtr, give, guard, missing, text};
 use crate::db::{checked, rocksdb_t};
-use crate::families::{open, rocksdb_column_family_handle_t, wanted};
+use crate::families::{Wanted, open, rocksdb_column_family_handle_t, wanted};
 use crate::options::rocksdb_options_t;
 
 /// `options` with values that live for `seconds`; for ever if that is not above 0.
@@ -28,7 +28,8 @@ pub unsafe extern "C" fn rocksdb_open_with_ttl(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, std::ptr::null_mut(), || {
-            let db = Db::open(text(path), with_ttl(checked(options)?, ttl))?;
+            let open = with_ttl(checked(options)?, ttl);
+            let db = Wanted::default_only(&open).open(&text(path), &open, false)?;
             Ok(rocksdb_t::opened(db, options))
         })
     }

@@ -200,7 +200,8 @@ pub unsafe extern "C" fn rocksdb_get_db_identity(
     }
 }
 
-/// 0 if the key is not there for sure. No value is given: `value_found`, if it is not null, is 0.
+/// 0 if the key is not there for sure. If its value is asked for and is in memory, it is given, to
+/// be freed, and `value_found` says so; an empty one if the key is not there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_key_may_exist(
     db: *mut rocksdb_t,
@@ -239,8 +240,8 @@ pub unsafe extern "C" fn rocksdb_key_may_exist_cf(
     family: *mut Family,
     key: *const c_char,
     key_length: usize,
-    _value: *mut *mut c_char,
-    _value_length: *mut usize,
+    value: *mut *mut c_char,
+    value_length: *mut usize,
     _timestamp: *const c_char,
     _timestamp_length: usize,
     value_found: *mut c_uchar,
@@ -251,11 +252,30 @@ pub unsafe extern "C" fn rocksdb_key_may_exist_cf(
             *value_found = 0;
         }
         // What cannot be told may be.
-        let may = quiet(true, || {
-            let Ok(db) = the(db) else { return false };
+        quiet(1, || {
+            let Ok(db) = the(db) else { return 0 };
             let (key, options) = (bytes(key, key_length), read_options(options));
-            db.may_contain(&of(db, family), key, &options).unwrap_or(true)
-        });
-        may.into()
+            let family = of(db, family);
+            let may = db.may_contain(&family, key, &options).unwrap_or(true);
+            let (Some(value_found), Some(value)) = (value_found.as_mut(), value.as_mut()) else {
+                return may.into();
+            };
+            let give = |found: &[u8], value: &mut *mut c_char, value_found: &mut c_uchar| {
+                *value = malloc_copy(found);
+                *value_found = c_uchar::from(!value.is_null());
+                if let Some(length) = value_length.as_mut() {
+                    *length = found.len();
+                }
+            };
+            if !may {
+                // As in RocksDB: that there is none is known, and nothing is its value.
+                give(&[], value, value_found);
+            } else if db.has_in_memory(&family, key, &options).unwrap_or(false)
+                && let Ok(Some(found)) = db.get_pinned_cf(&family, key, &options)
+            {
+                give(&found, value, value_found);
+            }
+            may.into()
+        })
     }
 }

@@ -75,6 +75,16 @@ fn compactions_filter() {
     run("compaction");
 }
 
+#[test]
+fn what_bindings_expect() {
+    run("bindings");
+}
+
+#[test]
+fn misuse_is_told() {
+    run("misuse");
+}
+
 /// A program that is to find the library which it was linked with: cargo's path comes before that,
 /// and may lead to an older one.
 fn command(program: &Path) -> Command {
@@ -207,7 +217,7 @@ fn every_function_of_rocksdb_links() {
     all_link(&["cc", "-std=c99"], &head, &names);
 }
 
-/// Each header can be included by itself.
+/// Each header can be included by itself, also by its path: so do programs that generate bindings.
 #[test]
 fn every_header_stands_alone() {
     let directory = tempfile::tempdir().unwrap();
@@ -215,8 +225,93 @@ fn every_header_stands_alone() {
         let source = directory.path().join("one.c");
         let text = format!("#include \"{}\"\nint main(void) {{ return 0; }}\n", path.display());
         std::fs::write(&source, text).unwrap();
-        build(&["cc", "-std=c99"], &source, &directory.path().join("one"));
+        let flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"];
+        assert!(Command::new("cc").args(flags).arg(&source).status().unwrap().success());
     }
+}
+
+/// A declaration: what is returned, the name, and the types of the parameters.
+struct Declared {
+    returns: String,
+    name: String,
+    parameters: Vec<String>,
+}
+
+fn declarations() -> Vec<Declared> {
+    let mut all = Vec::new();
+    for (_, text) in headers() {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let text = lines.collect::<Vec<_>>().join(" ");
+        for declaration in text.split(';') {
+            let Some((head, parameters)) = declaration.split_once('(') else { continue };
+            let mut words: Vec<&str> = head.split_whitespace().collect();
+            let Some(name) = words.pop() else { continue };
+            let returns =
+                words.into_iter().skip_while(|word| word.contains("*/")).collect::<Vec<_>>();
+            let of_parameter = |parameter: &str| {
+                let parameter = parameter.trim().trim_end_matches(')').trim();
+                parameter.rsplit_once(' ').map_or(parameter, |(of_it, _)| of_it).to_owned()
+            };
+            all.push(Declared {
+                returns: returns.join(" "),
+                name: name.to_owned(),
+                parameters: parameters.split(',').map(of_parameter).collect(),
+            });
+        }
+    }
+    all
+}
+
+/// The checks of a program: what a setter was given, the getter returns.
+fn checks_of_getters() -> String {
+    let all = declarations();
+    let find = |name: &str| all.iter().find(|declared| declared.name == name);
+    let mut checks = String::new();
+    for setter in all.iter().filter(|declared| declared.parameters.len() == 2) {
+        let [handle, value] = setter.parameters.as_slice() else { continue };
+        let values = match value.as_str() {
+            "unsigned char" => ["1", "0"],
+            "double" => ["2.5", "4"],
+            "int" | "size_t" | "uint64_t" | "uint32_t" | "int64_t" => ["3", "4"],
+            _ => continue,
+        };
+        let getter = setter.name.replacen("_set_", "_get_", 1);
+        let create = handle.trim_end_matches("_t*").to_owned() + "_create";
+        let create = create.replace("table_options", "options");
+        // A flag, though it is set by an integer.
+        let values =
+            if setter.name.ends_with("disable_auto_compactions") { ["1", "0"] } else { values };
+        let (Some(get), Some(create)) = (find(&getter), find(&create)) else { continue };
+        let same = get.parameters == [handle.clone()] && get.returns != "void";
+        if getter == setter.name || !same || create.parameters != ["void"] {
+            continue;
+        }
+        let (set, get, create) = (&setter.name, &get.name, &create.name);
+        for value in values {
+            checks += &format!(
+                "{{ {handle} it = {create}(); {set}(it, {value}); \
+                 if ({get}(it) != {value}) puts(\"{get} {value}\"); {}(it); }}\n",
+                create.trim_end_matches("_create").to_owned() + "_destroy"
+            );
+        }
+    }
+    checks
+}
+
+#[test]
+fn getters_return_what_was_set() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, program) = (directory.path().join("get.c"), directory.path().join("get"));
+    let checks = checks_of_getters();
+    assert!(checks.lines().count() > 250, "{}", checks.lines().count());
+    let text = format!(
+        "#include \"rocksdb/c.h\"\n#include <stdio.h>\nint main(void) {{\n{checks}return 0;\n}}\n"
+    );
+    std::fs::write(&source, text).unwrap();
+    build(&["cc", "-std=c99"], &source, &program);
+    let output = command(&program).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// What the sources export, the headers declare.

@@ -1,7 +1,7 @@
 //! The database behind its handles: the parts, and the operations that need several of them.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ pub(crate) struct DbCore {
     /// Held while a column family is made or dropped, or options change: never on the data path.
     pub(crate) catalogue: Mutex<()>,
     /// Compactions by hand are refused while it is above 0.
-    pub(crate) manual_pauses: AtomicU32,
+    pub(crate) manual_pauses: AtomicI32,
     pub(crate) default_family: Arc<ColumnFamilyData>,
     pub(crate) snapshots: Arc<SnapshotList>,
     pub(crate) tables: Arc<TableCache>,
@@ -487,6 +487,7 @@ pub(crate) fn sampling(options: &Options) -> LatencySampling {
     match options.statistics {
         StatisticsLevel::Counters => LatencySampling::OFF,
         StatisticsLevel::Latencies => LatencySampling::default(),
+        StatisticsLevel::AllLatencies => LatencySampling::EXACT,
     }
 }
 

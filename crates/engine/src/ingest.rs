@@ -1,9 +1,12 @@
 //! Taking in files of sorted entries that were written outside ([`SstFileWriter`]).
 //!
 //! Their entries are written anew, into files of the database, which checks every block of them;
-//! clients go on meanwhile. Then, between two groups of writes, the tables get one sequence number,
+//! clients go on meanwhile. Then, between two groups of writes, the tables get sequence numbers,
 //! newer than all that was written and older than what comes, and join level 0 by one edit, all or
 //! none. From there they go down as other tables do: without being rewritten where nothing is.
+//!
+//! Ranges of keys that a file deletes become deletions of ranges of the database, each with a
+//! number of its own just below that of the file's tables: they spare what is in the file itself.
 //!
 //! What must stay true: no memtable has anything in the range of a file when that joins: readers
 //! would take it for newer.
@@ -13,10 +16,10 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sateen_control::version::{AddedTable, TableMeta, VersionEdit};
+use sateen_control::version::{AddedTable, RangeTombstone, TableMeta, VersionEdit};
 use sateen_control::{Comparator, Event, FileId, IoClass, SeqNo, UserKey, ValueKind};
 
-use writer::{EXTERNAL_FILE, EXTERNAL_UID};
+use writer::{ENTRIES, EXTERNAL_FILE, EXTERNAL_UID, RANGES};
 pub use writer::{SstFileInfo, SstFileWriter};
 
 use crate::background::output::Output;
@@ -24,12 +27,13 @@ use crate::background::state::Health;
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{CorruptionKind, Error, Result};
-use crate::files::CompactionFile;
+use crate::files::{CompactionFile, DirectoryEntry};
 use crate::key;
 use crate::memtable::MemTable;
 use crate::read::InternalIterator;
 use crate::table::{Table, TableIter, TableIterOptions, TableSource};
 use crate::vfs::{OpenOptions, Vfs};
+use crate::write::batch::KEY_BYTES_MAX;
 
 /// How often what is written into a file's range is flushed before that is given up.
 const ATTEMPTS: usize = 20;
@@ -54,7 +58,10 @@ impl Default for IngestOptions {
 /// A file to be taken in.
 struct External {
     path: PathBuf,
-    table: Arc<Table>,
+    /// Its entries, if it has any.
+    table: Option<Arc<Table>>,
+    /// The ranges that it deletes.
+    ranges: Vec<(UserKey, UserKey)>,
     smallest: UserKey,
     largest: UserKey,
 }
@@ -63,10 +70,28 @@ impl External {
     fn overlaps(&self, other: &External) -> bool {
         self.smallest <= other.largest && other.smallest <= self.largest
     }
+}
 
-    fn iter(&self) -> TableIter {
-        self.table.iter(TableIterOptions::compaction(IoClass::Flush, CHUNK_BYTES))
-    }
+fn iter(table: &Arc<Table>) -> TableIter {
+    table.iter(TableIterOptions::compaction(IoClass::Flush, CHUNK_BYTES))
+}
+
+/// The sequence numbers of a layer, above the first one of all.
+struct Numbers<'a> {
+    ranges: Vec<(&'a (UserKey, UserKey), u64)>,
+    tables: u64,
+}
+
+/// Numbers for the ranges and then the tables of each layer: later ones are newer.
+fn numbers<'a>(layers: &[Vec<&'a External>]) -> Vec<Numbers<'a>> {
+    let mut next = 0..;
+    let mut take = || next.next().unwrap_or(u64::MAX);
+    let of_layer = |files: &Vec<&'a External>| {
+        let ranges = files.iter().flat_map(|file| &file.ranges);
+        let ranges = ranges.map(|range| (range, take())).collect();
+        Numbers { ranges, tables: take() }
+    };
+    layers.iter().map(of_layer).collect()
 }
 
 /// Tables for one tree, of one of the layers of files that lie on top of each other.
@@ -90,15 +115,17 @@ impl DbCore {
         if files.is_empty() {
             return Ok(());
         }
-        let merges = files.iter().any(|file| file.table.properties().merges > 0);
+        let mut tables = files.iter().filter_map(|file| file.table.as_ref());
+        let merges = tables.any(|table| table.properties().merges > 0);
         if merges && family.options().merge_operator.is_none() {
             let text = format!("the column family {} has no merge operator", family.name());
             return Err(Error::InvalidArgument(text));
         }
         let mut outputs = Vec::new();
+        let layers = layers(&files);
         let installed = self
-            .write_layers(family, &layers(&files), &mut outputs)
-            .and_then(|written| self.join(family, &files, &written, options));
+            .write_layers(family, &layers, &mut outputs)
+            .and_then(|written| self.join(family, &layers, &written, options));
         if let Err(error) = installed {
             // A manifest that failed may name them.
             let files: Vec<FileId> = outputs.iter().flat_map(Output::files).copied().collect();
@@ -124,26 +151,40 @@ impl DbCore {
         let file = file.map_err(|error| Error::io("open", path, error))?;
         let refused = |reason: String| Error::IncompatibleDirectory { path: path.into(), reason };
         let directory = CompactionFile::open(&file, path, EXTERNAL_FILE)?;
-        let entry = match directory.tables.as_slice() {
-            [entry] if directory.db_uid == EXTERNAL_UID => entry,
-            _ => return Err(refused("no file of an SstFileWriter".into())),
+        let listed = |table| directory.tables.iter().find(|entry| entry.table == table);
+        let (entries, ranges) = (listed(ENTRIES), listed(RANGES));
+        let known = entries.iter().chain(&ranges).count();
+        if directory.db_uid != EXTERNAL_UID || known == 0 || known != directory.tables.len() {
+            return Err(refused("no file of an SstFileWriter".into()));
+        }
+        let open = |entry: &DirectoryEntry| {
+            let source = TableSource {
+                file: file.clone(),
+                path: path.into(),
+                table: entry.table,
+                file_id: EXTERNAL_FILE,
+                db_uid: EXTERNAL_UID,
+                offset: entry.offset,
+                length: entry.length,
+                tail_bytes: 0,
+                global_seqno: SeqNo(0),
+                comparator: Some(comparator.clone()),
+            };
+            Ok::<_, Error>(Arc::new(Table::open(source, IoClass::Flush)?))
         };
-        let source = TableSource {
-            file,
-            path: path.into(),
-            table: entry.table,
-            file_id: EXTERNAL_FILE,
-            db_uid: EXTERNAL_UID,
-            offset: entry.offset,
-            length: entry.length,
-            tail_bytes: 0,
-            global_seqno: SeqNo(0),
-            comparator: Some(comparator.clone()),
+        let table = entries.map(open).transpose()?;
+        let stored = ranges.map(open).transpose()?;
+        let read = |table: &_| read_ranges(path, table, comparator);
+        let ranges = stored.as_ref().map_or_else(|| Ok(Vec::new()), read)?;
+        let keys = entries.iter().flat_map(|entry| [&entry.smallest, &entry.largest]);
+        let keys = keys.map(|key| comparator.key(key));
+        let bounds = ranges.iter().flat_map(|(begin, end)| [begin.clone(), end.clone()]);
+        let mut all: Vec<UserKey> = keys.chain(bounds).collect();
+        all.sort();
+        let (Some(smallest), Some(largest)) = (all.first().cloned(), all.pop()) else {
+            return Err(refused("it has nothing".into()));
         };
-        let table = Arc::new(Table::open(source, IoClass::Flush)?);
-        let smallest = comparator.key(&entry.smallest);
-        let largest = comparator.key(&entry.largest);
-        Ok(External { path: path.into(), table, smallest, largest })
+        Ok(External { path: path.into(), table, ranges, smallest, largest })
     }
 
     /// Writes the entries of `layers`, each of files that do not overlap, into tables.
@@ -165,7 +206,8 @@ impl DbCore {
                 Ok::<(), Error>(())
             };
             for file in files {
-                let mut iter = file.iter();
+                let Some(table) = &file.table else { continue };
+                let mut iter = iter(table);
                 iter.seek_to_first()?;
                 let mut entries = 0;
                 while iter.valid() {
@@ -187,7 +229,7 @@ impl DbCore {
                     entries += 1;
                     iter.next()?;
                 }
-                if entries != file.table.properties().entries {
+                if entries != table.properties().entries {
                     let kind = CorruptionKind::Inconsistent("entries and their number");
                     return Err(Error::corruption(&file.path, 0, kind));
                 }
@@ -201,13 +243,15 @@ impl DbCore {
     fn join(
         self: &Arc<Self>,
         family: &Arc<ColumnFamilyData>,
-        files: &[External],
+        layers: &[Vec<&External>],
         written: &[Written],
         options: &IngestOptions,
     ) -> Result<()> {
         let trees: Vec<_> = family.trees().cloned().collect();
-        let is_free = || !trees.iter().any(|tree| files.iter().any(|file| holds(tree, file)));
-        let count = written.iter().map(|written| written.layer + 1).max().unwrap_or(0);
+        let in_memory = |tree| layers.iter().flatten().any(|file| holds(tree, file));
+        let is_free = || !trees.iter().any(|tree| in_memory(tree));
+        let numbers = numbers(layers);
+        let count = numbers.last().map_or(0, |last| last.tables + 1);
         for _ in 0..ATTEMPTS {
             if !is_free() {
                 if !options.allow_flush {
@@ -218,7 +262,7 @@ impl DbCore {
             }
             // What was written before is not lost if these are not.
             self.sync_log()?;
-            let install = |first: SeqNo| self.install_tables(written, first, count);
+            let install = |first| self.install_tables(&trees, written, &numbers, first);
             if let Some(versions) = self.pipeline.between_groups(count, is_free, install)? {
                 for version in versions.into_iter().flatten() {
                     self.driver.report(self.now(), Event::VersionInstalled { version });
@@ -236,41 +280,81 @@ impl DbCore {
 
     fn install_tables(
         &self,
+        trees: &[Arc<ColumnFamilyData>],
         written: &[Written],
+        numbers: &[Numbers<'_>],
         first: SeqNo,
-        count: u64,
     ) -> Result<Vec<Option<Arc<sateen_control::version::Version>>>> {
         if self.pipeline.has_unsynced() {
             self.sync_log()?;
         }
+        let ranges = numbers.iter().flat_map(|layer| &layer.ranges);
+        let ranges = ranges.map(|((begin, end), number)| RangeTombstone {
+            begin: begin.clone(),
+            end: end.clone(),
+            seqno: SeqNo(first.0 + number),
+        });
+        let range_tombstones: Vec<_> = ranges.collect();
         let mut edits: Vec<(VersionEdit, usize)> = Vec::new();
-        // Layer by layer: later ones are newer.
-        for Written { tree, layer, tables } in written {
-            let (seqno, epoch) = (SeqNo(first.0 + layer), self.versions.counters.epoch());
-            let numbered = tables.iter().map(|table| {
-                let table = TableMeta {
-                    seqno_min: seqno,
-                    seqno_max: seqno,
-                    global_seqno: seqno,
-                    ..(**table).clone()
-                };
-                AddedTable { level: 0, epoch, table: Arc::new(table) }
-            });
-            match edits.iter_mut().find(|(edit, _)| edit.column_family == tree.id()) {
-                Some((edit, _)) => edit.added.extend(numbered),
-                None => {
-                    let edit = VersionEdit {
-                        column_family: tree.id(),
-                        added: numbered.collect(),
-                        ..VersionEdit::default()
+        for tree in trees {
+            let mut edit = VersionEdit {
+                column_family: tree.id(),
+                range_tombstones: range_tombstones.clone(),
+                ..VersionEdit::default()
+            };
+            // Layer by layer: later ones are newer.
+            for (layer, number) in (0..).zip(numbers) {
+                let mut of_it = written.iter().filter(|it| it.layer == layer);
+                let Some(it) = of_it.find(|it| it.tree.id() == tree.id()) else { continue };
+                let (seqno, epoch) =
+                    (SeqNo(first.0 + number.tables), self.versions.counters.epoch());
+                edit.added.extend(it.tables.iter().map(|table| {
+                    let table = TableMeta {
+                        seqno_min: seqno,
+                        seqno_max: seqno,
+                        global_seqno: seqno,
+                        ..(**table).clone()
                     };
-                    edits.push((edit, 0));
-                }
+                    AddedTable { level: 0, epoch, table: Arc::new(table) }
+                }));
+            }
+            if !edit.added.is_empty() || !edit.range_tombstones.is_empty() {
+                edits.push((edit, 0));
             }
         }
-        let last = SeqNo(first.0 + count - 1);
+        let last = numbers.last().map_or(first, |last| SeqNo(first.0 + last.tables));
         self.versions.install_together(edits, last, &self.reclaimer)
     }
+}
+
+/// The ranges that `table` of the file at `path` has.
+fn read_ranges(
+    path: &Path,
+    table: &Arc<Table>,
+    comparator: &Comparator,
+) -> Result<Vec<(UserKey, UserKey)>> {
+    let malformed = || {
+        let kind = CorruptionKind::Malformed("a range that no SstFileWriter writes");
+        Error::corruption(path, 0, kind)
+    };
+    let mut ranges: Vec<(UserKey, UserKey)> = Vec::new();
+    let mut iter = iter(table);
+    iter.seek_to_first()?;
+    while iter.valid() {
+        let (begin, end) = (key::user_key(iter.key()), iter.value());
+        let is_range = key::kind(iter.key()) == Some(ValueKind::RangeDelete);
+        if !is_range || end.len() > KEY_BYTES_MAX {
+            return Err(malformed());
+        }
+        let (begin, end) = (comparator.key(begin), comparator.key(end));
+        if begin >= end || ranges.last().is_some_and(|(_, last)| *last >= begin) {
+            return Err(malformed());
+        }
+        ranges.push((begin, end));
+        iter.next()?;
+    }
+    let all = ranges.len() as u64 == table.properties().entries;
+    if all { Ok(ranges) } else { Err(malformed()) }
 }
 
 /// The files in layers: each lies above those before it that it overlaps.

@@ -389,7 +389,8 @@ fn stats_text(core: &DbCore, family: &Arc<ColumnFamilyData>, all: bool) -> Strin
         let metrics = core.collect_metrics();
         let _infallible = writeln!(
             text,
-            "\nwrites {}  gets {}  seeks {}  write amplification {:.2}  block cache hits {:.1} %\n\
+            "\n** DB Stats **\n\
+             writes {}  gets {}  seeks {}  write amplification {:.2}  block cache hits {:.1} %\n\
              flushes {}  compactions {}  memory {} bytes  health {}",
             metrics.counts.writes,
             metrics.counts.gets,

@@ -198,8 +198,8 @@ option_struct! {
         /// The rate at which writers start when they are slowed down.
         delayed_write_bytes_per_second: u64 = 16 * MIB, Bytes, mutable, "delayed_write_rate";
 
-        /// What is measured: `counters` (bytes, operations, stalls) or `latencies` (also a
-        /// histogram for each kind of operation: two readings of the clock).
+        /// What is measured: `counters` (bytes, operations, stalls), `latencies` (also histograms,
+        /// of point reads and writes by a sample) or `all-latencies` (of each operation).
         statistics: StatisticsLevel = StatisticsLevel::Latencies, Choice, mutable, none;
     }
     plus {

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicI32};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
@@ -505,7 +505,7 @@ impl Opening {
             versions: self.versions,
             families: ArcSwap::from_pointee(families),
             catalogue: Mutex::new(()),
-            manual_pauses: AtomicU32::new(0),
+            manual_pauses: AtomicI32::new(0),
             default_family,
             snapshots: Arc::new(SnapshotList::default()),
             tables: self.tables,

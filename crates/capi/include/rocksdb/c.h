@@ -8,15 +8,15 @@
 #ifndef SATEEN_ROCKSDB_C_H
 #define SATEEN_ROCKSDB_C_H
 
-#include "rocksdb/c/types.h"
-#include "rocksdb/c/options_set.h"
-#include "rocksdb/c/options_get.h"
-#include "rocksdb/c/table_options.h"
-#include "rocksdb/c/calls.h"
-#include "rocksdb/c/database.h"
-#include "rocksdb/c/batches.h"
-#include "rocksdb/c/transactions.h"
-#include "rocksdb/c/tools.h"
-#include "rocksdb/c/events.h"
+#include "c/types.h"
+#include "c/options_set.h"
+#include "c/options_get.h"
+#include "c/table_options.h"
+#include "c/calls.h"
+#include "c/database.h"
+#include "c/batches.h"
+#include "c/transactions.h"
+#include "c/tools.h"
+#include "c/events.h"
 
 #endif

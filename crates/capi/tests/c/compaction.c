@@ -173,7 +173,7 @@ static void times(const char* directory) {
     rocksdb_close(db);
 
     /* The format: four bytes of seconds, little-endian. */
-    db = rocksdb_open(options, path, &err);
+    db = rocksdb_open_for_read_only(options, path, 0, &err);
     rocksdb_readoptions_t* ro = rocksdb_readoptions_create();
     size_t length;
     unsigned char* value = (unsigned char*)rocksdb_get(db, ro, "key", 3, &length, &err);

@@ -142,8 +142,7 @@ impl DbCore {
 
     /// Ends one [`DbCore::pause_manual`].
     pub(crate) fn resume_manual(&self) {
-        let less = |pauses: u32| Some(pauses.saturating_sub(1));
-        let _was = self.manual_pauses.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+        self.manual_pauses.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// Drops the tables below level 0 that have nothing but keys from `begin` to `end`.

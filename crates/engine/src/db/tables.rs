@@ -121,6 +121,26 @@ impl Db {
         super_version.may_contain(key, seqno, &self.core.lookup(&family.data, options))
     }
 
+    /// True if the value of `key` is in a memtable, so that reading it costs no I/O. RocksDB:
+    /// `value_found` of `KeyMayExist`.
+    ///
+    /// # Errors
+    /// `NoSuchColumnFamily` if the family was dropped.
+    pub fn has_in_memory(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<bool> {
+        check_family(family)?;
+        self.core.check_open()?;
+        let key = key.as_ref();
+        // The order matters: see `SuperVersion`.
+        let super_version = family.data.tree(key).super_version();
+        let seqno = options.seqno().unwrap_or_else(|| self.core.pipeline.visible_seqno());
+        super_version.has_in_memory(key, seqno, &self.core.lookup(&family.data, options))
+    }
+
     /// Drops the tables below level 0 that have nothing but keys from `begin` to `end` (both
     /// inclusive; `None`: all), at once and without reading them. What of the range is elsewhere
     /// stays, so that older values of a key may be seen again: to delete a range there is
@@ -175,7 +195,7 @@ impl Db {
         self.core.pause_manual();
     }
 
-    /// Ends one [`Db::pause_manual_compactions`].
+    /// Ends one [`Db::pause_manual_compactions`], or the next one, if it comes before.
     pub fn resume_manual_compactions(&self) {
         self.core.resume_manual();
     }

@@ -1,9 +1,13 @@
 //! Writes a file of sorted entries outside of any database, to be ingested into one.
+//!
+//! It has a table of the entries, one of the ranges of keys that it deletes, or both.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sateen_control::{ColumnFamilyId, Comparator, FileId, IoClass, SeqNo, TableId, ValueKind};
+use sateen_control::{
+    ColumnFamilyId, Comparator, FileId, IoClass, SeqNo, TableId, UserKey, ValueKind,
+};
 
 use crate::error::{Error, Result};
 use crate::files::CompactionFileWriter;
@@ -11,13 +15,17 @@ use crate::key;
 use crate::options::{Compression, Options};
 use crate::table::{TableBuilder, TableBuilderOptions};
 use crate::vfs::{PosixVfs, Vfs};
+use crate::write::batch::KEY_BYTES_MAX;
 
 /// What stands for the database in files that belong to none.
 pub(super) const EXTERNAL_UID: u64 = u64::from_le_bytes(*b"external");
 /// The number of each of them.
 pub(super) const EXTERNAL_FILE: FileId = FileId(0);
-/// Their only table.
-const TABLE: TableId = TableId(1);
+/// The table of their entries.
+pub(super) const ENTRIES: TableId = TableId(1);
+/// The table of their deletions of ranges: from each key up to, without, its value. They ascend,
+/// and none touches another.
+pub(super) const RANGES: TableId = TableId(2);
 
 /// What was written ([`SstFileWriter::finish`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,9 +37,11 @@ pub struct SstFileInfo {
     pub file_bytes: u64,
     /// Entries, deletions included.
     pub entries: u64,
-    /// The first key.
+    /// Ranges of keys that are deleted, those that touch each other as one.
+    pub ranges: u64,
+    /// The first key, or begin of a range.
     pub smallest: Vec<u8>,
-    /// The last key.
+    /// The last key, or end of a range.
     pub largest: Vec<u8>,
 }
 
@@ -62,6 +72,8 @@ pub struct SstFileWriter {
     internal: Vec<u8>,
     smallest: Option<Vec<u8>>,
     last: Vec<u8>,
+    ranges: Vec<(UserKey, UserKey)>,
+    options: TableBuilderOptions,
 }
 
 impl SstFileWriter {
@@ -90,9 +102,9 @@ impl SstFileWriter {
             filter_bits_per_key: 0,
             compression: Compression::Lz4,
             comparator: family.comparator.clone(),
-            ..TableBuilderOptions::new(TABLE, ColumnFamilyId(0))
+            ..TableBuilderOptions::new(ENTRIES, ColumnFamilyId(0))
         };
-        let builder = TableBuilder::new(table)?;
+        let builder = TableBuilder::new(table.clone())?;
         let class = IoClass::Client;
         let file = CompactionFileWriter::create(
             vfs.as_ref(),
@@ -102,9 +114,18 @@ impl SstFileWriter {
             false,
             class,
         )?;
-        let (internal, last) = (Vec::new(), Vec::new());
-        let comparator = family.comparator.clone();
-        Ok(SstFileWriter { path, vfs, file, builder, comparator, internal, smallest: None, last })
+        Ok(SstFileWriter {
+            path,
+            vfs,
+            file,
+            builder,
+            comparator: family.comparator.clone(),
+            internal: Vec::new(),
+            smallest: None,
+            last: Vec::new(),
+            ranges: Vec::new(),
+            options: table,
+        })
     }
 
     /// Adds a value.
@@ -129,6 +150,28 @@ impl SstFileWriter {
     /// As [`SstFileWriter::put`].
     pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         self.add(key.as_ref(), ValueKind::Merge, operand.as_ref())
+    }
+
+    /// Deletes all keys from `begin` up to, without, `end`, but for those that this file has
+    /// itself. Ranges may be added in any order, also among entries; they are kept in memory.
+    /// An empty one says nothing.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `end` comes before `begin`, or a key is too long.
+    pub fn delete_range(&mut self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
+        let (begin, end) = (begin.as_ref(), end.as_ref());
+        let order = self.comparator.compare(begin, end);
+        if order.is_gt() {
+            return Err(crate::core::reversed_bounds(begin, end));
+        }
+        if let Some(long) = [begin, end].into_iter().find(|key| key.len() > KEY_BYTES_MAX) {
+            let text = format!("a key of {} bytes: the limit is {KEY_BYTES_MAX}", long.len());
+            return Err(Error::InvalidArgument(text));
+        }
+        if order.is_lt() {
+            self.ranges.push((self.comparator.key(begin), self.comparator.key(end)));
+        }
+        Ok(())
     }
 
     /// Bytes that were written so far; what is in the buffer is not counted.
@@ -158,19 +201,60 @@ impl SstFileWriter {
     /// # Errors
     /// `InvalidArgument` if nothing was added; `Io`.
     pub fn finish(mut self) -> Result<SstFileInfo> {
-        let Some(smallest) = self.smallest.take() else {
+        let ranges = united(std::mem::take(&mut self.ranges));
+        let first = self.smallest.as_ref().map(|key| self.comparator.key(key));
+        let begins = first.into_iter().chain(ranges.first().map(|(begin, _)| begin.clone()));
+        let Some(smallest) = begins.min() else {
             let text = format!("nothing was added to {}", self.path.display());
             return Err(Error::InvalidArgument(text));
         };
-        let summary = self.builder.finish(&mut self.file)?;
+        let has_entries = self.smallest.is_some();
+        let entries = if has_entries { self.builder.finish(&mut self.file)?.entries } else { 0 };
+        if !ranges.is_empty() {
+            let mut table = TableBuilderOptions { table: RANGES, ..self.options };
+            table.filter_bits_per_key = 0;
+            let mut builder = TableBuilder::new(table)?;
+            for (begin, end) in &ranges {
+                self.internal.clear();
+                let kind = ValueKind::RangeDelete;
+                key::append(&mut self.internal, begin.bytes(), SeqNo(0), kind);
+                builder.add(&mut self.file, &self.internal, end.bytes())?;
+            }
+            builder.finish(&mut self.file)?;
+        }
         let file_bytes = self.file.finish()?;
         if let Some(directory) = self.path.parent().filter(|path| !path.as_os_str().is_empty()) {
             let synced = self.vfs.sync_dir(directory);
             synced.map_err(|error| Error::io("sync directory", directory, error))?;
         }
-        let entries = summary.entries;
-        Ok(SstFileInfo { path: self.path, file_bytes, entries, smallest, largest: self.last })
+        let last = has_entries.then(|| self.comparator.key(&self.last));
+        let largest = last.into_iter().chain(ranges.last().map(|(_, end)| end.clone())).max();
+        Ok(SstFileInfo {
+            path: self.path,
+            file_bytes,
+            entries,
+            ranges: ranges.len() as u64,
+            smallest: smallest.bytes().to_vec(),
+            largest: largest.map_or_else(Vec::new, |key| key.bytes().to_vec()),
+        })
     }
+}
+
+/// The same ranges, in order, those that overlap or touch as one.
+fn united(mut ranges: Vec<(UserKey, UserKey)>) -> Vec<(UserKey, UserKey)> {
+    ranges.sort();
+    let mut united: Vec<(UserKey, UserKey)> = Vec::new();
+    for (begin, end) in ranges {
+        match united.last_mut() {
+            Some((_, last)) if begin <= *last => {
+                if end > *last {
+                    *last = end;
+                }
+            }
+            _ => united.push((begin, end)),
+        }
+    }
+    united
 }
 
 impl std::fmt::Debug for SstFileWriter {

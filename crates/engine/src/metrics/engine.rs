@@ -40,7 +40,6 @@ impl Default for LatencySampling {
 
 impl LatencySampling {
     /// Every operation is timed.
-    #[cfg(test)]
     pub(crate) const EXACT: LatencySampling =
         LatencySampling { get_one_in: 1, write_one_in: 1, other_one_in: 1 };
     /// No operation is timed. Counts, stalls, flushes and compactions still are.

@@ -90,11 +90,13 @@ named_enum! {
 
 named_enum! {
     /// What is measured.
-    pub enum StatisticsLevel, "counters or latencies" {
+    pub enum StatisticsLevel, "counters, latencies or all-latencies" {
         /// Bytes, operations and stalls.
         Counters = "counters",
-        /// Also how long each operation took.
+        /// Also how long operations took: of point reads and of writes a sample.
         Latencies = "latencies",
+        /// Also how long each operation took.
+        AllLatencies = "all-latencies",
     }
 }
 

@@ -199,6 +199,21 @@ impl SuperVersion {
         }
     }
 
+    /// Whether a memtable has the value of `user_key` as of `seqno`.
+    pub(crate) fn has_in_memory(
+        &self,
+        user_key: &[u8],
+        seqno: SeqNo,
+        lookup: &Lookup<'_>,
+    ) -> Result<bool> {
+        let mut memtables = std::iter::once(&self.active).chain(&self.sealed);
+        let Some((found, kind, _)) = memtables.find_map(|it| it.get(user_key, seqno)) else {
+            return Ok(false);
+        };
+        let floor = self.range_floor(user_key, seqno, lookup);
+        Ok(found >= floor && Visible::of(Some(kind))? == Visible::Value)
+    }
+
     /// Whether `user_key` may be there as of `seqno`, as far as that can be told without I/O.
     pub(crate) fn may_contain(
         &self,

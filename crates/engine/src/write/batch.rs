@@ -293,6 +293,19 @@ impl WriteBatch {
         Ok(moved)
     }
 
+    /// Adds a write as [`WriteBatch::iter`] of another batch shows it.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn add_entry(&mut self, entry: &BatchEntry<'_>) -> Result<()> {
+        let BatchEntry { column_family, kind, key, value } = *entry;
+        match kind {
+            ValueKind::Put | ValueKind::Merge => self.add_value(kind, column_family, key, value),
+            ValueKind::RangeDelete => self.delete_range_cf_id(column_family, key, value),
+            ValueKind::Delete | ValueKind::SingleDelete => self.add(kind, column_family, key, None),
+        }
+    }
+
     /// Appends the writes of `other`, to be applied after those that are here.
     ///
     /// # Errors

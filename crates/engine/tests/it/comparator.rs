@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use sateen::vfs::{CrashChoice, MemVfs, Vfs};
 use sateen::{
-    ColumnFamilyOptions, Comparator, Db, Error, IngestOptions, Options, Prefixing, ReadOptions,
-    Regions, SstFileWriter, repair_with,
+    ColumnFamilyOptions, CompactRangeOptions, Comparator, Db, Error, IngestOptions, Options,
+    Prefixing, ReadOptions, Regions, SstFileWriter, repair_with,
 };
 
 use crate::common::{as_vfs, assert_sound, small, tiny};
@@ -207,6 +207,30 @@ fn files_are_ingested_in_their_order_alone() {
     db.ingest(&family, &["/down"], &IngestOptions::default()).unwrap();
     assert_eq!(keys(&db, &ReadOptions::default()), ["100", "20", "3"]);
     assert_eq!(db.get("20").unwrap().as_deref(), Some(&b"in"[..]));
+    assert_sound(&db);
+}
+
+#[test]
+fn files_delete_ranges_in_their_order() {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    let options = with(descending());
+    let mut writer = SstFileWriter::create_with(vfs.clone(), "/ranges", &options).unwrap();
+    assert!(writer.delete_range("3", "20").is_err());
+    for (begin, end) in [("20", "9"), ("100", "50"), ("60", "40"), ("9", "9")] {
+        writer.delete_range(begin, end).unwrap();
+    }
+    writer.put("50", "in").unwrap();
+    let info = writer.finish().unwrap();
+    assert_eq!((info.ranges, &*info.smallest, &*info.largest), (2, &b"100"[..], &b"9"[..]));
+    let db = Db::open_with(vfs, "/db", options, &[]).unwrap();
+    for key in ["200", "100", "50", "40", "30", "20", "10", "9", "3"] {
+        db.put(key, "old").unwrap();
+    }
+    let family = db.default_column_family();
+    db.ingest(&family, &["/ranges"], &IngestOptions::default()).unwrap();
+    assert_eq!(keys(&db, &ReadOptions::default()), ["200", "50", "40", "30", "9", "3"]);
+    db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap();
+    assert_eq!(keys(&db, &ReadOptions::default()), ["200", "50", "40", "30", "9", "3"]);
     assert_sound(&db);
 }
 

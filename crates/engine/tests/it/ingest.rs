@@ -24,6 +24,16 @@ fn file<'a>(
     name: &str,
     entries: impl IntoIterator<Item = (&'a Vec<u8>, Option<&'a [u8]>)>,
 ) -> PathBuf {
+    file_with_ranges(vfs, name, entries, &[])
+}
+
+/// A file of these entries that deletes these ranges.
+fn file_with_ranges<'a>(
+    vfs: &MemVfs,
+    name: &str,
+    entries: impl IntoIterator<Item = (&'a Vec<u8>, Option<&'a [u8]>)>,
+    ranges: &[(Vec<u8>, Vec<u8>)],
+) -> PathBuf {
     let path = PathBuf::from(format!("/{name}"));
     let mut writer = SstFileWriter::create_with(as_vfs(vfs), &path, &tiny()).unwrap();
     for (key, value) in entries {
@@ -31,6 +41,9 @@ fn file<'a>(
             Some(value) => writer.put(key, value).unwrap(),
             None => writer.delete(key).unwrap(),
         }
+    }
+    for (begin, end) in ranges {
+        writer.delete_range(begin, end).unwrap();
     }
     writer.finish().unwrap();
     path
@@ -72,8 +85,18 @@ fn a_writer_takes_keys_that_ascend() {
     let info = writer.finish().unwrap();
     assert_eq!((info.entries, &*info.smallest, &*info.largest), (2, &b"b"[..], &b"c"[..]));
     assert_eq!(as_vfs(&vfs).list("/".as_ref()).unwrap().len(), 1);
-    let empty = SstFileWriter::create_with(as_vfs(&vfs), "/empty", &tiny()).unwrap();
+    let mut empty = SstFileWriter::create_with(as_vfs(&vfs), "/empty", &tiny()).unwrap();
+    empty.delete_range("a", "a").unwrap();
+    assert!(matches!(empty.delete_range("b", "a"), Err(Error::InvalidArgument(_))));
+    assert!(matches!(empty.delete_range("a", [b'x'; 1 << 16]), Err(Error::InvalidArgument(_))));
     assert!(matches!(empty.finish(), Err(Error::InvalidArgument(_))));
+    let mut ranges = SstFileWriter::create_with(as_vfs(&vfs), "/ranges", &tiny()).unwrap();
+    for (begin, end) in [("x", "z"), ("b", "d"), ("c", "e"), ("e", "f"), ("b", "c")] {
+        ranges.delete_range(begin, end).unwrap();
+    }
+    let info = ranges.finish().unwrap();
+    assert_eq!((info.entries, info.ranges), (0, 2));
+    assert_eq!((&*info.smallest, &*info.largest), (&b"b"[..], &b"z"[..]));
     assert!(SstFileWriter::create_with(as_vfs(&vfs), "/new", &tiny()).is_err(), "it exists");
 }
 
@@ -118,8 +141,20 @@ fn what_is_taken_in_is_newer_than_all_before_and_older_than_all_after() {
                 let keys: Vec<_> = (begin..begin + 1 + random.below(50)).map(key).collect();
                 let value = format!("taken in, {round}, {nth}").into_bytes();
                 let entries = keys.iter().map(|key| (key, (key[6] % 3 != 0).then_some(&*value)));
-                let entries: Vec<_> = entries.collect();
-                paths.push(file(&vfs, &format!("{round}-{nth}"), entries.iter().copied()));
+                let mut entries: Vec<_> = entries.collect();
+                let mut ranges = Vec::new();
+                while random.one_in(2) {
+                    let begin = random.below(200);
+                    ranges.push((key(begin), key(begin + random.below(30))));
+                }
+                if random.one_in(4) && ranges.iter().any(|(begin, end)| begin < end) {
+                    entries.clear();
+                }
+                for (begin, end) in &ranges {
+                    model.retain(|key, _| key < begin || key >= end);
+                }
+                let name = format!("{round}-{nth}");
+                paths.push(file_with_ranges(&vfs, &name, entries.iter().copied(), &ranges));
                 for (key, value) in entries {
                     match value {
                         Some(value) => model.insert(key.clone(), value.to_vec()),
@@ -237,7 +272,12 @@ fn all_or_none_after_a_crash() {
     }
     let new = |key| (key, Some(&b"new"[..]));
     let paths = [
-        file(&vfs, "first", keys[20..60].iter().map(new)),
+        file_with_ranges(
+            &vfs,
+            "first",
+            keys[20..60].iter().map(new),
+            &[(key(0), key(10)), (key(30), key(70))],
+        ),
         file(&vfs, "second", keys[80..].iter().map(new)),
     ];
     let family = db.default_column_family();

@@ -2,7 +2,7 @@
 #ifndef SATEEN_ROCKSDB_C_OPTIONS_GET_H
 #define SATEEN_ROCKSDB_C_OPTIONS_GET_H
 
-#include "rocksdb/c/types.h"
+#include "types.h"
 
 #ifdef __cplusplus
 extern "C" {

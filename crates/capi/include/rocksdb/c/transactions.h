@@ -2,7 +2,7 @@
 #ifndef SATEEN_ROCKSDB_C_TRANSACTIONS_H
 #define SATEEN_ROCKSDB_C_TRANSACTIONS_H
 
-#include "rocksdb/c/types.h"
+#include "types.h"
 
 #ifdef __cplusplus
 extern "C" {

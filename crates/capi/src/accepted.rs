@@ -1,0 +1,149 @@
+//! What is accepted and has no counterpart, where it takes more than an option of one value: places
+//! for files, loggers, reasons to compact, timestamps of keys; and options that are texts.
+
+use std::ffi::{c_char, c_double, c_int, c_uint, c_void};
+use std::ptr::null;
+
+use crate::abi::{Slice, free, give};
+use crate::iter::{rocksdb_iter_valid, rocksdb_iterator_t};
+use crate::options::rocksdb_options_t;
+
+/// A directory for tables: there is one, that of the database.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_dbpath_t(());
+
+/// A directory. `rocksdb_options_set_db_paths` and `…_cf_paths` accept it without effect.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_dbpath_create(
+    _path: *const c_char,
+    _target_bytes: u64,
+) -> *mut rocksdb_dbpath_t {
+    give(rocksdb_dbpath_t(()))
+}
+
+/// Frees it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_dbpath_destroy(path: *mut rocksdb_dbpath_t) {
+    // SAFETY: the contract of the crate.
+    unsafe { free(path) };
+}
+
+/// Where messages go: there are none.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_logger_t(());
+
+/// A logger that is never told anything.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_logger_create_stderr_logger(
+    _level: c_int,
+    _prefix: *const c_char,
+) -> *mut rocksdb_logger_t {
+    give(rocksdb_logger_t(()))
+}
+
+/// A logger that is never told anything: the function is not called.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_logger_create_callback_logger(
+    _level: c_int,
+    _told: Option<unsafe extern "C" fn(*mut c_void, c_uint, *mut c_char, usize)>,
+    _state: *mut c_void,
+) -> *mut rocksdb_logger_t {
+    give(rocksdb_logger_t(()))
+}
+
+/// Frees the caller's hold of it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_logger_destroy(logger: *mut rocksdb_logger_t) {
+    // SAFETY: the contract of the crate.
+    unsafe { free(logger) };
+}
+
+/// A logger as any other, to be freed. `rocksdb_options_set_info_log` accepts it without effect.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_options_get_info_log(
+    _options: *mut rocksdb_options_t,
+) -> *mut rocksdb_logger_t {
+    give(rocksdb_logger_t(()))
+}
+
+/// Accepted: what is deleted is compacted away by how much it is, not by where it stands together.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_options_add_compact_on_deletion_collector_factory(
+    _options: *mut rocksdb_options_t,
+    _window: usize,
+    _deletions: usize,
+) {
+}
+
+/// The same.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_options_add_compact_on_deletion_collector_factory_del_ratio(
+    _options: *mut rocksdb_options_t,
+    _window: usize,
+    _deletions: usize,
+    _ratio: c_double,
+) {
+}
+
+/// The same.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_options_add_compact_on_deletion_collector_factory_min_file_size(
+    _options: *mut rocksdb_options_t,
+    _window: usize,
+    _deletions: usize,
+    _ratio: c_double,
+    _file_bytes_min: u64,
+) {
+}
+
+/// The timestamp of the key that an iterator stands on: no key has one, so that it is empty.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_iter_timestamp(
+    iter: *const rocksdb_iterator_t,
+    length: *mut usize,
+) -> *const c_char {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        if let Some(length) = length.as_mut() {
+            *length = 0;
+        }
+        if rocksdb_iter_valid(iter) == 0 { null() } else { c"".as_ptr() }
+    }
+}
+
+/// The same as a slice.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_iter_timestamp_slice(iter: *const rocksdb_iterator_t) -> Slice {
+    let mut size = 0;
+    // SAFETY: the contract of the crate.
+    let data = unsafe { rocksdb_iter_timestamp(iter, &raw mut size) };
+    Slice { data, size }
+}
+
+macro_rules! texts {
+    ($($get:ident $key:literal;)*) => { $(
+        /// What was set, until it is set again; empty if nothing was.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $get(
+            options: *mut rocksdb_options_t,
+            size: *mut usize,
+        ) -> *const c_char {
+            // SAFETY: the contract of the crate.
+            unsafe {
+                let kept = options.as_ref().and_then(|options| options.kept($key));
+                let text: *const c_char = kept.unwrap_or(c"".as_ptr());
+                if let Some(size) = size.as_mut() {
+                    *size = libc::strlen(text);
+                }
+                text
+            }
+        }
+    )* };
+}
+
+texts! {
+    rocksdb_options_get_wal_dir "wal_dir";
+    rocksdb_options_get_db_log_dir "db_log_dir";
+    rocksdb_options_get_db_host_id "db_host_id";
+    rocksdb_options_get_daily_offpeak_time_utc "daily_offpeak_time_utc";
+}
