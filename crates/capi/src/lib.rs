@@ -36,6 +36,7 @@ pub mod memory;
 pub mod merge;
 pub mod option_names;
 pub mod options;
+pub mod perf;
 pub mod prefix;
 pub mod reads;
 pub mod secondary;

@@ -71,6 +71,11 @@ fn statistics_and_memory() {
 }
 
 #[test]
+fn what_operations_did() {
+    run("perf");
+}
+
+#[test]
 fn compactions_filter() {
     run("compaction");
 }

@@ -25,6 +25,7 @@ use crate::metrics::{EngineMetrics, LatencySampling, Operation};
 use crate::options::{
     ColumnFamilyOptions, Options, ReadOptions, StatisticsLevel, WalMode, WriteOptions, control,
 };
+use crate::perf::{self, PerfMetric};
 use crate::read::block_cache::BlockCache;
 use crate::read::super_version::Lookup;
 use crate::read::table_cache::TableCache;
@@ -133,6 +134,7 @@ impl DbCore {
         let timer = self.metrics.start(Operation::Write);
         let logging = self.logging(options)?;
         if self.driver.is_gated() {
+            let _held_back = perf::time(PerfMetric::WriteDelayTime);
             self.wait_for_admission(payload, bytes, options)?;
         }
         match self.pipeline.commit(payload, logging) {

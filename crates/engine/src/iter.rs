@@ -9,12 +9,13 @@ use crate::column_family::ColumnFamilyData;
 use crate::core::{DbCore, reversed_bounds};
 use crate::error::{Error, Result};
 use crate::memtable::MemTableIter;
-use crate::metrics::{FiltersAsked, IterDone, Operation};
+use crate::metrics::{FiltersAsked, IterDone, OpTimer, Operation};
 use crate::options::ReadOptions;
+use crate::perf::{self, PerfMetric};
 use crate::read::InternalIterator;
 use crate::read::bounds::IterBounds;
 use crate::read::covered_iter::{CoveredIter, SeenRanges};
-use crate::read::db_iter::DbIter;
+use crate::read::db_iter::{DbIter, DbIterStats};
 use crate::read::level_iter::{LevelIter, Look, OpenTable, SortedRun};
 use crate::read::merging_iter::MergingIter;
 use crate::read::prefix_seek::{PrefixSeek, SharedWanted};
@@ -89,6 +90,7 @@ impl OpenTable for OpenForRead {
         let (checks, negatives) = (u64::from(said.is_some()), u64::from(passes));
         let asked = FiltersAsked { checks, negatives, ..FiltersAsked::default() };
         self.core.metrics.record_filters(&asked);
+        perf::filters_asked(checks, negatives);
         Ok(if passes { Look::Pass } else { Look::Open })
     }
 }
@@ -316,53 +318,48 @@ impl Iter {
     /// Moves to the first key within the bounds.
     pub fn seek_to_first(&mut self) {
         self.core.metrics.timeline.iterated();
-        let timer = self.core.metrics.start(Operation::Seek);
+        let begun = self.begin_seek();
         self.prefix.iter_mut().for_each(PrefixSeek::seek_to_end);
         self.inner.seek_to_first();
         self.start_at_end();
-        self.core.metrics.record_seek(timer);
+        self.end_seek(begun);
     }
 
     /// Moves to the last key within the bounds.
     pub fn seek_to_last(&mut self) {
         self.core.metrics.timeline.iterated();
-        let timer = self.core.metrics.start(Operation::Seek);
+        let begun = self.begin_seek();
         self.prefix.iter_mut().for_each(PrefixSeek::seek_to_end);
         self.inner.seek_to_last();
         self.start_at_end();
-        self.core.metrics.record_seek(timer);
+        self.end_seek(begun);
     }
 
     /// Moves to the first key at or after `key`.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
         self.core.metrics.timeline.iterated();
-        let timer = self.core.metrics.start(Operation::Seek);
+        let begun = self.begin_seek();
         self.prefix.iter_mut().for_each(|prefix| prefix.seek(key.as_ref(), false));
         self.inner.seek(key.as_ref());
         self.end_with_prefix();
-        self.core.metrics.record_seek(timer);
+        self.end_seek(begun);
     }
 
     /// Moves to the last key at or before `key`.
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
         self.core.metrics.timeline.iterated();
-        let timer = self.core.metrics.start(Operation::Seek);
+        let begun = self.begin_seek();
         self.prefix.iter_mut().for_each(|prefix| prefix.seek(key.as_ref(), true));
         self.inner.seek_for_prev(key.as_ref());
         self.end_with_prefix();
-        self.core.metrics.record_seek(timer);
+        self.end_seek(begun);
     }
 
     /// Moves to the next key. Does nothing unless `valid`.
     #[inline]
     pub fn next(&mut self) {
         if self.inner.valid() {
-            self.steps += 1;
-            if self.prefix.is_some() {
-                self.step_by_prefix(false);
-            } else {
-                self.inner.next();
-            }
+            if perf::is_on() { self.step_counted(false) } else { self.step(false) }
         }
     }
 
@@ -370,13 +367,58 @@ impl Iter {
     #[inline]
     pub fn prev(&mut self) {
         if self.inner.valid() {
-            self.steps += 1;
-            if self.prefix.is_some() {
-                self.step_by_prefix(true);
-            } else {
-                self.inner.prev();
-            }
+            if perf::is_on() { self.step_counted(true) } else { self.step(true) }
         }
+    }
+
+    #[inline]
+    fn step(&mut self, backwards: bool) {
+        self.steps += 1;
+        if self.prefix.is_some() {
+            self.step_by_prefix(backwards);
+        } else if backwards {
+            self.inner.prev();
+        } else {
+            self.inner.next();
+        }
+    }
+
+    #[cold]
+    fn step_counted(&mut self, backwards: bool) {
+        let before = self.inner.stats();
+        self.step(backwards);
+        let moved = if backwards { PerfMetric::IterPrevCount } else { PerfMetric::IterNextCount };
+        self.count(moved, &before);
+    }
+
+    fn begin_seek(&self) -> (OpTimer, perf::Timed, DbIterStats) {
+        let timed = perf::time(PerfMetric::SeekInternalSeekTime);
+        (self.core.metrics.start(Operation::Seek), timed, self.inner.stats())
+    }
+
+    fn end_seek(&self, (timer, timed, before): (OpTimer, perf::Timed, DbIterStats)) {
+        self.core.metrics.record_seek(timer);
+        drop(timed);
+        if perf::is_on() {
+            self.count(PerfMetric::IterSeekCount, &before);
+        }
+    }
+
+    /// Counts a move that is over.
+    #[cold]
+    #[inline(never)]
+    fn count(&self, moved: PerfMetric, before: &DbIterStats) {
+        perf::add(moved, 1);
+        perf::add(PerfMetric::IterReadBytes, (self.key().len() + self.value().len()) as u64);
+        let now = self.inner.stats();
+        let (deletions, newer) = (now.deletions - before.deletions, now.newer - before.newer);
+        let skipped = (now.skipped - before.skipped).saturating_sub(deletions + newer);
+        // A step goes past what the iterator stood on.
+        let left = u64::from(moved != PerfMetric::IterSeekCount);
+        perf::add(PerfMetric::InternalKeySkippedCount, skipped + left);
+        perf::add(PerfMetric::InternalDeleteSkippedCount, deletions);
+        perf::add(PerfMetric::InternalRecentSkippedCount, newer);
+        perf::add(PerfMetric::InternalMergeCount, now.operands - before.operands);
     }
 
     fn step_by_prefix(&mut self, backwards: bool) {

@@ -22,6 +22,7 @@ mod merge;
 pub mod metrics;
 mod observe;
 mod options;
+mod perf;
 mod prefix;
 mod read;
 mod recovery;
@@ -53,6 +54,7 @@ pub use options::{
     FlushOptions, OptionInfo, Options, Preemption, ReadOptions, Regions, StatisticsLevel, Tuner,
     WalMode, WalRecovery, WriteController, WriteOptions,
 };
+pub use perf::{PerfContext, PerfLevel, PerfMetric};
 pub use prefix::{PrefixExtractor, Prefixing};
 pub use read::block_cache::SharedBlockCache;
 pub use read::super_version::PinnedSlice;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::perf::{self, PerfMetric};
 use crate::write::batch::VALUE_BYTES_MAX;
 
 /// Makes values of what was there and the operands that were merged into it since.
@@ -158,6 +159,10 @@ impl Operands {
         self.0.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
@@ -178,6 +183,7 @@ impl Operands {
         let Some(operator) = operator else {
             return Err(failed("the column family was opened without a merge operator".into()));
         };
+        let _timed = perf::time(PerfMetric::MergeOperatorTimeNanos);
         operator.full(key, existing, &self.in_order()).ok_or_else(|| {
             failed(format!(
                 "the merge operator {} refused {} of them",

@@ -12,6 +12,7 @@ use std::sync::{
     RwLockWriteGuard, TryLockError, TryLockResult,
 };
 
+use crate::perf::{self, PerfMetric};
 use crate::timeline::local::{self, Part};
 
 /// Locks `mutex`, poisoned or not.
@@ -51,6 +52,7 @@ fn timed<G>(tried: TryLockResult<G>, wait: impl FnOnce() -> LockResult<G>) -> G 
 #[inline(never)]
 fn contended<G>(wait: impl FnOnce() -> LockResult<G>) -> G {
     let _waits = local::wait(Part::Lock);
+    let _timed = perf::time(PerfMetric::DbMutexLockNanos);
     wait().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::iter::Iter;
 use crate::metrics::Operation;
 use crate::options::ReadOptions;
+use crate::perf::{self, PerfMetric};
 use crate::read::super_version::{Copy, Pin, PinnedSlice, ValueSink};
 use crate::snapshot::Snapshot;
 use crate::ttl;
@@ -119,6 +120,7 @@ impl Db {
             }
             answers[at] = answer;
         }
+        perf::add(PerfMetric::MultigetReadBytes, value_bytes);
         core.metrics.record_multi_get(timer, keys.len() as u64, hits, value_bytes);
         answers
     }
@@ -142,7 +144,11 @@ impl Db {
         let found = super_version.get(key, seqno, &core.lookup(family, options), sink);
         let found = found.map_err(|error| core.explain(error))?;
         let found = without_time::<S>(family, found)?;
-        core.metrics.record_get(timer, found.as_ref().map(|value| value.as_ref().len()));
+        let value_bytes = found.as_ref().map(|value| value.as_ref().len());
+        if let Some(bytes) = value_bytes {
+            perf::add(PerfMetric::GetReadBytes, bytes as u64);
+        }
+        core.metrics.record_get(timer, value_bytes);
         Ok(found)
     }
 

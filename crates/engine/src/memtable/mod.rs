@@ -28,6 +28,7 @@ use self::ranges::Ranges;
 use self::skiplist::{Cursor, Finger, SkipList};
 use crate::error::Result;
 use crate::key::pack;
+use crate::perf::{self, PerfMetric};
 use crate::read::InternalIterator;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
@@ -180,23 +181,27 @@ impl InternalIterator for MemTableIter {
 
     #[inline]
     fn seek(&mut self, target: &[u8]) -> Result<()> {
+        perf::add(PerfMetric::SeekOnMemtableCount, 1);
         self.move_to(target);
         Ok(())
     }
 
     fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        perf::add(PerfMetric::SeekOnMemtableCount, 1);
         self.move_to_last_by(target);
         Ok(())
     }
 
     #[inline]
     fn next(&mut self) -> Result<()> {
+        perf::add(PerfMetric::NextOnMemtableCount, 1);
         self.move_on();
         Ok(())
     }
 
     #[inline]
     fn prev(&mut self) -> Result<()> {
+        perf::add(PerfMetric::PrevOnMemtableCount, 1);
         self.move_back();
         Ok(())
     }

@@ -19,7 +19,7 @@ mod snapshot;
 mod table;
 
 pub(crate) use engine::{
-    CompactionDone, EngineMetrics, FiltersAsked, FlushDone, IterDone, LatencySampling,
+    CompactionDone, EngineMetrics, FiltersAsked, FlushDone, IterDone, LatencySampling, OpTimer,
 };
 pub use histogram::{Histogram, HistogramSnapshot, WindowedHistogram};
 pub use sateen_control::{Overflow, StallCause};

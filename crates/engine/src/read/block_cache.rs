@@ -9,6 +9,7 @@ use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
 use sateen_control::TableId;
 
+use crate::perf::{self, PerfMetric};
 use crate::sync::{lock, lock_timed};
 use crate::timeline;
 
@@ -288,7 +289,10 @@ impl BlockCache {
         let found = self.shared.0.cache.get(&self.key(table, offset));
         let counters = self.counters();
         match found.is_some() {
-            true => counters.hits.fetch_add(1, Ordering::Relaxed),
+            true => {
+                perf::add(PerfMetric::BlockCacheHitCount, 1);
+                counters.hits.fetch_add(1, Ordering::Relaxed)
+            }
             false => {
                 timeline::local::cache_missed();
                 counters.misses.fetch_add(1, Ordering::Relaxed)

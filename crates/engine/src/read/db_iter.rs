@@ -29,6 +29,12 @@ pub(crate) const SEQUENTIAL_SKIP_MAX: u32 = 8;
 pub(crate) struct DbIterStats {
     /// Entries that were passed over: newer than the snapshot, hidden, or deletions.
     pub(crate) skipped: u64,
+    /// Those of them that are deletions.
+    pub(crate) deletions: u64,
+    /// Those of them that are newer than the snapshot.
+    pub(crate) newer: u64,
+    /// Operands that were merged.
+    pub(crate) operands: u64,
     /// Seeks made to go past many versions of one key.
     pub(crate) reseeks: u64,
 }
@@ -300,6 +306,7 @@ impl<I: InternalIterator> DbIter<I> {
             if skip_saved && *user_key == *self.saved_key {
                 skipped_in_a_row += 1;
             } else if key::seqno(entry) > self.snapshot {
+                self.stats.newer += 1;
                 if skipped_in_a_row > 0 && !skip_saved && *user_key == *self.saved_key {
                     skipped_in_a_row += 1;
                 } else {
@@ -321,6 +328,7 @@ impl<I: InternalIterator> DbIter<I> {
                         return Ok(());
                     }
                     Visible::Deleted => {
+                        self.stats.deletions += 1;
                         self.saved_key.clear();
                         self.saved_key.extend_from_slice(user_key);
                         skip_saved = true;
@@ -384,6 +392,7 @@ impl<I: InternalIterator> DbIter<I> {
                 Visible::Operand => {
                     self.operands.push_older(self.iter.value());
                     self.stats.skipped += 1;
+                    self.stats.operands += 1;
                     self.iter.next()?;
                     continue;
                 }
@@ -426,7 +435,10 @@ impl<I: InternalIterator> DbIter<I> {
                     self.saved_value.clear();
                     self.saved_value.extend_from_slice(self.iter.value());
                 }
-                Visible::Deleted => found = false,
+                Visible::Deleted => {
+                    self.stats.deletions += 1;
+                    found = false;
+                }
                 // Operands are put together from the newest on.
                 Visible::Operand => return self.seek_newest_visible(),
             }

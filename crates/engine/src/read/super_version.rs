@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use sateen_control::version::{RangeTombstones, Version};
-use sateen_control::{IoClass, SeqNo};
+use sateen_control::{IoClass, SeqNo, ValueKind};
 
 use super::block_cache::BlockCache;
 use super::db_iter::{Visible, malformed};
@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::memtable::MemTable;
 use crate::merge::Operands;
 use crate::metrics::{EngineMetrics, FiltersAsked};
+use crate::perf::{self, PerfMetric};
 use crate::table::{PinnedValue, Table, hash_key};
 use crate::ttl::TIME_BYTES;
 
@@ -169,19 +170,18 @@ impl SuperVersion {
         sink: S,
     ) -> Result<Option<S::Out>> {
         let floor = self.range_floor(user_key, seqno, lookup);
-        for memtable in std::iter::once(&self.active).chain(&self.sealed) {
-            if let Some((seqno, kind, value)) = memtable.get(user_key, seqno) {
-                lookup.metrics.record_memtable_hit();
-                if seqno < floor {
-                    return Ok(None);
-                }
-                return match Visible::of(Some(kind))? {
-                    Visible::Value => Ok(Some(sink.memory(value))),
-                    Visible::Deleted => Ok(None),
-                    Visible::Operand => self.get_merged(user_key, seqno, lookup, sink).map(Some),
-                };
+        if let Some((seqno, kind, value)) = self.newest_in_memory(user_key, seqno) {
+            lookup.metrics.record_memtable_hit();
+            if seqno < floor {
+                return Ok(None);
             }
+            return match Visible::of(Some(kind))? {
+                Visible::Value => Ok(Some(sink.memory(value))),
+                Visible::Deleted => Ok(None),
+                Visible::Operand => self.get_merged(user_key, seqno, lookup, sink).map(Some),
+            };
         }
+        let _timed = perf::time(PerfMetric::GetFromOutputFilesTime);
         let mut found = None;
         self.search_stored(user_key, floor, lookup, |table| {
             let (blocks, fill_cache) = (Some(lookup.blocks), lookup.fill_cache);
@@ -206,12 +206,26 @@ impl SuperVersion {
         seqno: SeqNo,
         lookup: &Lookup<'_>,
     ) -> Result<bool> {
-        let mut memtables = std::iter::once(&self.active).chain(&self.sealed);
-        let Some((found, kind, _)) = memtables.find_map(|it| it.get(user_key, seqno)) else {
+        let Some((found, kind, _)) = self.newest_in_memory(user_key, seqno) else {
             return Ok(false);
         };
         let floor = self.range_floor(user_key, seqno, lookup);
         Ok(found >= floor && Visible::of(Some(kind))? == Visible::Value)
+    }
+
+    /// The newest entry of `user_key` as of `seqno` in the memtables.
+    #[inline]
+    fn newest_in_memory(&self, user_key: &[u8], seqno: SeqNo) -> Option<(SeqNo, ValueKind, &[u8])> {
+        let _timed = perf::time(PerfMetric::GetFromMemtableTime);
+        let mut memtables = std::iter::once(&self.active).chain(&self.sealed);
+        let found = memtables.by_ref().find_map(|memtable| memtable.get(user_key, seqno));
+        if perf::is_on() {
+            let searched = 1 + self.sealed.len() - memtables.count();
+            let all = std::iter::once(&self.active).chain(&self.sealed).take(searched);
+            let searched = all.filter(|memtable| !memtable.is_empty()).count();
+            perf::add(PerfMetric::GetFromMemtableCount, searched as u64);
+        }
+        found
     }
 
     /// Whether `user_key` may be there as of `seqno`, as far as that can be told without I/O.
@@ -251,6 +265,7 @@ impl SuperVersion {
         let options = lookup.family.options();
         let operator = options.stored_merging();
         let merged = |operands: &Operands, existing: Option<&[u8]>| {
+            perf::add(PerfMetric::InternalMergePointLookupCount, operands.len() as u64);
             operands.merge(operator.as_ref(), user_key, existing).map(|value| sink.memory(&value))
         };
         let mut operands = Operands::default();
@@ -306,6 +321,7 @@ impl SuperVersion {
         let mut asked = FiltersAsked::default();
         let searched = self.search_asking(user_key, floor, lookup, &mut asked, visit);
         lookup.metrics.record_filters(&asked);
+        perf::filters_asked(asked.checks, asked.negatives);
         searched
     }
 

@@ -20,6 +20,7 @@ use sateen_control::{FileId, IoClass, TableId};
 
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::{HEADER_BYTES, check_header, table_file_name};
+use crate::perf::{self, PerfMetric};
 use crate::sync::{lock_timed, read, write};
 use crate::table::{Table, TableSource};
 use crate::timeline::local;
@@ -215,6 +216,7 @@ impl TableCache {
     #[cold]
     fn open(&self, meta: &TableMeta, class: IoClass) -> Result<Arc<Table>> {
         let _loads = local::load();
+        let _timed = perf::time(PerfMetric::FindTableNanos);
         self.opens.fetch_add(1, Ordering::Relaxed);
         let (file_id, offset) = match meta.placement {
             Placement::WholeFile(file) => (file, HEADER_BYTES),

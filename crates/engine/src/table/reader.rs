@@ -11,6 +11,7 @@ use sateen_control::{Comparator, FileId, IoClass, SeqNo, TableId, ValueKind};
 
 use crate::error::{CorruptionKind, Error, Result};
 use crate::key;
+use crate::perf::{self, PerfMetric};
 use crate::prefix::Prefixing;
 use crate::read::block_cache::BlockCache;
 use crate::timeline::local;
@@ -398,16 +399,21 @@ impl TableSource {
         let wanted = wanted.map_err(too_large)?;
         buffer.reserve(wanted);
         let target = buffer.whole_mut().get_mut(..wanted).unwrap_or_default();
-        let got = self
-            .file
-            .read_at(target, from, class)
-            .map_err(|source| Error::io("read", &self.path, source))?;
+        let got = self.read_at(target, from, class)?;
         let first = usize::try_from(start - from).map_err(too_large)?;
         let range = first..first + usize::try_from(length).map_err(too_large)?;
         if got < range.end {
             return Err(self.corruption(offset, CorruptionKind::Truncated));
         }
         Ok(range)
+    }
+
+    fn read_at(&self, target: &mut [u8], from: u64, class: IoClass) -> Result<usize> {
+        let _timed = perf::time(PerfMetric::BlockReadTime);
+        perf::add(PerfMetric::BlockReadCount, 1);
+        perf::add(PerfMetric::BlockReadByte, target.len() as u64);
+        let read = self.file.read_at(target, from, class);
+        read.map_err(|source| Error::io("read", &self.path, source))
     }
 
     /// Corruption at `offset` of the table, told with the offset in the file.

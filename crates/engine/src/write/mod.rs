@@ -25,6 +25,7 @@ use sateen_control::{ColumnFamilyId, LogNumber, SeqNo, ValueKind};
 use crate::column_family::ColumnFamilyData;
 use crate::error::{Error, Result};
 use crate::memtable::MemTable;
+use crate::perf::{self, PerfMetric};
 use crate::sync::{lock, lock_timed};
 use crate::timeline::{Recorder, local};
 use crate::wal::{ReadableLog, WalSync, WalWriter};
@@ -206,7 +207,10 @@ impl CommitPipeline {
         }
         let assignment = queue::with_slot(|slot| {
             slot.prepare(count, logging, payload);
-            match self.queue.enter(slot) {
+            let waits = perf::time(PerfMetric::WriteThreadWaitNanos);
+            let turn = self.queue.enter(slot);
+            drop(waits);
+            match turn {
                 Turn::Lead => self.lead(slot)?,
                 Turn::Assigned => {}
                 Turn::Failed(error) => return Err(error),
@@ -215,7 +219,9 @@ impl CommitPipeline {
         })?;
         let last = assignment.first_seqno + count - 1;
         local::inserting();
+        let inserts = perf::time(PerfMetric::WriteMemtableTime);
         let applied = self.apply(payload, &assignment);
+        drop(inserts);
         // Published even if applying failed: the sequence numbers are given out, and those behind
         // them must not wait. Applying fails only for a column family that was dropped since it was
         // looked for.
@@ -224,6 +230,7 @@ impl CommitPipeline {
         if logging == Logging::Synced
             && let Some(log) = &assignment.log
         {
+            let _timed = perf::time(PerfMetric::WriteWalTime);
             log.sync()?;
         }
         Ok(SeqNo(last))
@@ -289,7 +296,9 @@ impl CommitPipeline {
                 parts.push(slot.take_bytes());
             }
             let count = u32::try_from(entries).unwrap_or(u32::MAX);
+            let appends = perf::time(PerfMetric::WriteWalTime);
             let appended = wal.append(SeqNo(first), count, parts.iter().map(Vec::as_slice));
+            drop(appends);
             let returned = everyone().filter(|slot| slot.logging() != Logging::None);
             returned.zip(parts).for_each(|(slot, bytes)| slot.return_bytes(bytes));
             appended?;

@@ -17,6 +17,7 @@ mod measure;
 mod memory;
 mod merge;
 mod meta;
+mod perf;
 mod prefix;
 mod ranges;
 mod regions;
