@@ -47,3 +47,4 @@ pub mod table_options;
 pub mod ttl;
 pub mod upkeep;
 pub mod work;
+pub mod write_buffers;

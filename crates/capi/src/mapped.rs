@@ -96,6 +96,8 @@ mapped! {
         rocksdb_options_get_error_if_exists(c_uchar) error_if_exists;
     rocksdb_options_set_write_buffer_size(usize)
         rocksdb_options_get_write_buffer_size(usize) column_family.memtable_bytes;
+    rocksdb_options_set_db_write_buffer_size(usize)
+        rocksdb_options_get_db_write_buffer_size(usize) all_memtables_bytes;
     rocksdb_options_set_max_write_buffer_number(c_int)
         rocksdb_options_get_max_write_buffer_number(c_int) column_family.memtables_max;
     rocksdb_options_set_min_write_buffer_number_to_merge(c_int)

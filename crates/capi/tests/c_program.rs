@@ -76,6 +76,11 @@ fn what_operations_did() {
 }
 
 #[test]
+fn memtables_of_several_databases_have_one_limit() {
+    run("write_buffers");
+}
+
+#[test]
 fn compactions_filter() {
     run("compaction");
 }

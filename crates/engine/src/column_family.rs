@@ -63,6 +63,8 @@ pub(crate) struct ColumnFamilyData {
     to_store: AtomicU64,
     /// It was told that there is no log for what should stay in it.
     lacks_log: AtomicBool,
+    /// The memtable is to be sealed although it is not full, and one that was to be stored at once.
+    early: (AtomicBool, AtomicBool),
     dropped: AtomicBool,
     /// How its writers are admitted.
     pub(crate) gate: AdmissionGate,
@@ -104,6 +106,7 @@ impl ColumnFamilyData {
             options: ArcSwap::from_pointee(options),
             to_store: AtomicU64::new(0),
             lacks_log: AtomicBool::new(false),
+            early: Default::default(),
             dropped: AtomicBool::new(false),
             gate: AdmissionGate::default(),
             pool,
@@ -249,6 +252,21 @@ impl ColumnFamilyData {
         seqno.0 <= self.to_store.load(Ordering::Acquire)
     }
 
+    /// Whoever leads next, or earlier, seals the memtable, and it is stored at once.
+    pub(crate) fn seal_early(&self) {
+        self.early.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the memtable is to be sealed.
+    pub(crate) fn wants_seal(&self, memtable: &MemTable) -> bool {
+        memtable.used_bytes() >= self.memtable_bytes_max() || self.early.0.load(Ordering::Relaxed)
+    }
+
+    /// Whether one was sealed early since this was last asked.
+    pub(crate) fn was_sealed_early(&self) -> bool {
+        self.early.1.swap(false, Ordering::Relaxed)
+    }
+
     /// There is no log for what should stay in it. Returns whether that is new.
     pub(crate) fn note_lack_of_log(&self) -> bool {
         !self.lacks_log.swap(true, Ordering::Relaxed)
@@ -304,6 +322,10 @@ impl ColumnFamilyData {
         let mut memory = lock_timed(&self.memory);
         let log = memory.active_log;
         let current = self.super_version.load_full();
+        current.active.seal();
+        if self.early.0.swap(false, Ordering::Relaxed) {
+            self.early.1.store(true, Ordering::Relaxed);
+        }
         memory.sealed.push(Sealed { memtable: current.active.clone(), last_seqno, log });
         let sealed = newest_first(&memory.sealed);
         let next = SuperVersion::new(fresh, sealed, current.version.clone());

@@ -37,6 +37,7 @@ use crate::vfs::{MeteredVfs, Vfs, VfsLock};
 use crate::wal::KeptLogs;
 use crate::write::admission::Writer;
 use crate::write::{CommitPipeline, Logging, Payload};
+use crate::write_buffers::WriteBuffers;
 
 mod on_demand;
 
@@ -77,6 +78,8 @@ pub(crate) struct DbCore {
     pub(crate) start: std::time::Instant,
     /// Memory of flushed memtables, for the next ones.
     pub(crate) pool_memory: Arc<ArenaPool>,
+    /// Its part of a limit that others have, too.
+    pub(crate) write_buffers: Option<WriteBuffers>,
     /// Given back when the database is closed.
     pub(crate) lock: Mutex<Option<Box<dyn VfsLock>>>,
 }
@@ -137,6 +140,7 @@ impl DbCore {
             let _held_back = perf::time(PerfMetric::WriteDelayTime);
             self.wait_for_admission(payload, bytes, options)?;
         }
+        self.respect_write_buffers(options)?;
         match self.pipeline.commit(payload, logging) {
             Ok(_) => {
                 let entries = match payload {
@@ -458,6 +462,7 @@ impl DbCore {
             let _orphans = self.remove_old_logs();
             self.reclaimer.reclaim_all(self.now());
         }
+        self.write_buffers.iter().for_each(WriteBuffers::leave);
         *lock(&self.lock) = None;
         stored
     }

@@ -37,6 +37,7 @@ mod updates;
 pub mod vfs;
 mod wal;
 mod write;
+mod write_buffers;
 
 pub use background::state::Health;
 pub use check::CheckReport;
@@ -67,6 +68,7 @@ pub use write::batch::{
     BATCH_BYTES_MAX, BatchEntry, KEY_BYTES_MAX, VALUE_BYTES_MAX, VALUE_BYTES_MAX_DEFAULT,
     WriteBatch, WriteBatchIter,
 };
+pub use write_buffers::WriteBufferManager;
 
 /// The example of the README compiles.
 #[cfg(doctest)]

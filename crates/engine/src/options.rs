@@ -42,6 +42,7 @@ use crate::merge::Merging;
 use crate::prefix::Prefixing;
 use crate::read::block_cache::SharedBlockCache;
 use crate::ttl::WallClock;
+use crate::write_buffers::WriteBufferManager;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -96,6 +97,9 @@ option_struct! {
         /// Bytes of filters and indexes of tables kept open, at most; half of `memory_budget` if
         /// that is less. `none`: of all tables.
         table_cache_bytes: Option<u64> = None, Bytes, mutable, none;
+        /// Memtables of all column families together: when they take more, the largest is stored
+        /// early. 0: no limit.
+        all_memtables_bytes: u64 = 0, Bytes, fixed, "db_write_buffer_size";
         /// File descriptors of tables kept open, at most. A compaction's tables share one.
         max_open_files: u32 = 4096, Count, mutable, "max_open_files";
 
@@ -209,6 +213,9 @@ option_struct! {
         wall_clock: WallClock,
         /// A block cache that other databases have, too; `block_cache_bytes` does not count then.
         shared_block_cache: Option<SharedBlockCache>,
+        /// A limit for memtables that other databases have, too; `all_memtables_bytes` does not
+        /// count then.
+        write_buffer_manager: Option<WriteBufferManager>,
     }
 }
 

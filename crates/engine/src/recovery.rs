@@ -38,6 +38,7 @@ use crate::timeline::Recorder;
 use crate::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock};
 use crate::wal::{KeptLog, KeptLogs, Tail, WalChain, WalPosition, WalWriter};
 use crate::write::{CommitPipeline, PipelineStart};
+use crate::write_buffers::{Ledger, WriteBuffers};
 
 pub(crate) use catalogue::column_families;
 use catalogue::{Catalogue, look_first, missing, new_catalogue, no_catalogue, read_catalogue};
@@ -195,6 +196,7 @@ struct Opening {
     /// Entries up to here are in tables, by family: those in the logs are not replayed again.
     stored: BTreeMap<ColumnFamilyId, SeqNo>,
     pool: Arc<ArenaPool>,
+    write_buffers: Option<WriteBuffers>,
     tables: Arc<TableCache>,
     reclaimer: Reclaimer,
     last_seqno: SeqNo,
@@ -235,7 +237,11 @@ impl Opening {
             open_files_max,
             memory_bytes_max,
         }));
-        let pool = Arc::new(ArenaPool::new(arena_pool_bytes(&options)));
+        let ledger = options.write_buffers().map(|manager| Arc::new(Ledger::new(manager)));
+        let pool = Arc::new(match &ledger {
+            Some(ledger) => ArenaPool::counted(ledger.clone()),
+            None => ArenaPool::new(arena_pool_bytes(&options)),
+        });
         let reclaimer = Reclaimer::new(directory.clone(), dyn_vfs.clone(), tables.clone());
         let mut stored = BTreeMap::new();
         let mut last_seqno = catalogue.last_seqno;
@@ -266,6 +272,7 @@ impl Opening {
             versions,
             families: BTreeMap::new(),
             pool,
+            write_buffers: ledger.map(WriteBuffers::new),
             stored,
             tables,
             reclaimer,
@@ -522,6 +529,7 @@ impl Opening {
                 .with_timeline(timeline),
             unlogged_writes: AtomicBool::new(false),
             pool_memory: self.pool,
+            write_buffers: self.write_buffers,
             closed: AtomicBool::new(false),
             start,
             lock: Mutex::new(lock),
@@ -530,6 +538,9 @@ impl Opening {
         let _first = this.set(Arc::downgrade(&core));
         if core.read_only {
             return Ok(core);
+        }
+        if let Some(buffers) = &core.write_buffers {
+            buffers.join(&core);
         }
         for path in self.orphans {
             // Nothing names them; what cannot be removed now is tried at the next open.

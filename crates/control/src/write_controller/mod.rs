@@ -25,15 +25,18 @@ pub enum StallCause {
     PendingCompactionBytes,
     /// Background work has stopped because of an error. Never decided here.
     BackgroundError,
+    /// The memtables of all databases that share a limit take more than it. Never decided here.
+    WriteBuffers,
 }
 
 impl StallCause {
     /// All causes, in the order of [`StallCause::index`].
-    pub const ALL: [StallCause; 4] = [
+    pub const ALL: [StallCause; 5] = [
         StallCause::MemtableLimit,
         StallCause::Level0Runs,
         StallCause::PendingCompactionBytes,
         StallCause::BackgroundError,
+        StallCause::WriteBuffers,
     ];
 
     /// A dense index below `ALL.len()` for arrays of counters.
@@ -50,6 +53,7 @@ impl StallCause {
             StallCause::Level0Runs => "level0-runs",
             StallCause::PendingCompactionBytes => "pending-compaction-bytes",
             StallCause::BackgroundError => "background-error",
+            StallCause::WriteBuffers => "write-buffers",
         }
     }
 }

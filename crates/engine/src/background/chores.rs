@@ -161,6 +161,7 @@ impl DbCore {
         chore(self.roll_manifest_if_large());
         self.give_back_idle_memory();
         self.keep_memory_budget();
+        chore(Ok(self.seal_early_if_asked()));
         self.keep_device_hint(false);
         chore(Ok(self.open_some_tables()));
         chore(self.mend());

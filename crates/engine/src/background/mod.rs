@@ -414,6 +414,9 @@ impl DbCore {
         for family in self.families().values() {
             let event = memtables_event(family);
             shared.plane.handle(now, event);
+            if family.was_sealed_early() {
+                shared.plane.handle(now, Event::FlushRequested { cf: family.id() });
+            }
         }
     }
 

@@ -17,8 +17,9 @@ use std::mem;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex};
 
-use crate::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{lock, lock_timed};
+use crate::write_buffers::Ledger;
 
 /// The size of a chunk of a large memtable, and of everything in an [`ArenaPool`]: that of a huge
 /// page, of which searches need few address translations and a fresh chunk one page fault.
@@ -40,6 +41,8 @@ pub(super) const ADDRESS_BITS: u32 = 48;
 /// Free chunks of [`CHUNK_BYTES`], kept for the next memtable.
 pub(crate) struct ArenaPool {
     free: Mutex<Free>,
+    /// Where it is written down what memtables take, if others want to know.
+    ledger: Option<Arc<Ledger>>,
 }
 
 struct Free {
@@ -51,7 +54,13 @@ impl ArenaPool {
     /// A pool that keeps at most `bytes_max` bytes of free chunks. They count as memory of the
     /// database: see [`ArenaPool::bytes`].
     pub(crate) fn new(bytes_max: usize) -> ArenaPool {
-        ArenaPool { free: Mutex::new(Free { chunks: Vec::new(), bytes_max }) }
+        ArenaPool { free: Mutex::new(Free { chunks: Vec::new(), bytes_max }), ledger: None }
+    }
+
+    /// A pool that keeps nothing: what memtables take is written down in `ledger`, and what they
+    /// give back is free for others.
+    pub(crate) fn counted(ledger: Arc<Ledger>) -> ArenaPool {
+        ArenaPool { ledger: Some(ledger), ..ArenaPool::new(0) }
     }
 
     /// The bytes that lie unused in the pool.
@@ -62,6 +71,7 @@ impl ArenaPool {
     /// Changes the limit; what exceeds it is given back to the system.
     pub(crate) fn set_bytes_max(&self, bytes_max: usize) {
         let mut free = lock(&self.free);
+        let bytes_max = if self.ledger.is_some() { 0 } else { bytes_max };
         free.bytes_max = bytes_max;
         let keep = (bytes_max / CHUNK_BYTES).min(free.chunks.len());
         let surplus = free.chunks.split_off(keep);
@@ -222,6 +232,8 @@ pub(super) struct Arena {
     /// Size of a chunk once the arena has grown.
     chunk_bytes_max: usize,
     pool: Option<Arc<ArenaPool>>,
+    /// It was told that nothing more is taken.
+    sealed: AtomicBool,
 }
 
 // SAFETY: the pointers lead to memory that the arena owns; all that is shared is atomic, and memory
@@ -249,6 +261,27 @@ impl Arena {
             reserved_bytes: AtomicUsize::new(0),
             chunk_bytes_max: part.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES),
             pool,
+            sealed: AtomicBool::new(false),
+        }
+    }
+
+    fn ledger(&self) -> Option<&Ledger> {
+        self.pool.as_ref()?.ledger.as_deref()
+    }
+
+    fn grew(&self, bytes: usize) {
+        self.reserved_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(ledger) = self.ledger() {
+            ledger.grew(bytes);
+        }
+    }
+
+    /// Nothing more will be taken.
+    pub(super) fn seal(&self) {
+        if !self.sealed.swap(true, Ordering::Relaxed)
+            && let Some(ledger) = self.ledger()
+        {
+            ledger.sealed(self.reserved_bytes());
         }
     }
 
@@ -327,9 +360,7 @@ impl Arena {
         };
         let chunk = Chunk::place(address, bytes, mapped, full);
         match self.current.compare_exchange(full, chunk, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => {
-                self.reserved_bytes.fetch_add(bytes, Ordering::Relaxed);
-            }
+            Ok(_) => self.grew(bytes),
             // SAFETY: nobody else has seen it.
             Err(_) => unsafe { self.free(chunk) },
         }
@@ -350,7 +381,7 @@ impl Arena {
             // SAFETY: the block is ours until it is in the list.
             unsafe { (*block).before = before };
         }
-        self.reserved_bytes.fetch_add(total, Ordering::Relaxed);
+        self.grew(total);
         // SAFETY: the header's size is within the block.
         unsafe { address.add(mem::size_of::<Chunk>()) }
     }
@@ -392,6 +423,9 @@ impl Drop for Arena {
         unsafe {
             self.free_list(self.current.load(Ordering::Acquire));
             self.free_list(self.own_blocks.load(Ordering::Acquire));
+        }
+        if let Some(ledger) = self.ledger() {
+            ledger.freed(self.reserved_bytes(), self.sealed.load(Ordering::Relaxed));
         }
     }
 }

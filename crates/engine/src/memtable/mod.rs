@@ -118,6 +118,11 @@ impl MemTable {
         Cursor::new(Arc::clone(self))
     }
 
+    /// It takes no more entries.
+    pub(crate) fn seal(&self) {
+        self.list.seal();
+    }
+
     /// All memory that the memtable holds, used or not.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<MemTable>() + self.list.reserved_bytes() + self.range_bytes()

@@ -147,6 +147,11 @@ impl SkipList {
         self.counts.entries.load(Ordering::Relaxed)
     }
 
+    /// Nothing more is inserted.
+    pub(super) fn seal(&self) {
+        self.arena.seal();
+    }
+
     /// Every byte that the list holds.
     pub(super) fn reserved_bytes(&self) -> usize {
         self.arena.reserved_bytes() + mem::size_of::<Head>()

@@ -167,6 +167,8 @@ struct Shared {
     cache: Blocks,
     pinned: Pinned,
     capacity: AtomicU64,
+    /// The part of it that is used for something else.
+    charged: AtomicU64,
     /// How many databases were opened with it.
     databases: AtomicU64,
 }
@@ -189,14 +191,16 @@ impl SharedBlockCache {
             cache: Cache::with_options(options, Bytes, BuildKeyHasher, pinned.clone()),
             pinned,
             capacity: AtomicU64::new(capacity_bytes),
+            charged: AtomicU64::new(0),
             databases: AtomicU64::new(0),
         }))
     }
 
-    /// Bytes in use, overhead included.
+    /// Bytes in use, overhead included, and what memtables take of it
+    /// ([`WriteBufferManager::with_cache`](crate::WriteBufferManager::with_cache)).
     #[must_use]
     pub fn usage_bytes(&self) -> u64 {
-        self.0.cache.weight()
+        self.0.cache.weight() + self.0.charged.load(Ordering::Relaxed)
     }
 
     /// Bytes that it may use.
@@ -208,7 +212,19 @@ impl SharedBlockCache {
     /// Changes how many bytes it may use; drops what no longer fits.
     pub fn set_capacity(&self, bytes: u64) {
         self.0.capacity.store(bytes, Ordering::Relaxed);
-        self.0.cache.set_capacity(bytes);
+        self.apply_capacity();
+    }
+
+    /// Something else that took `from` of the bytes takes `to` of them now.
+    pub(crate) fn charge(&self, from: u64, to: u64) {
+        // The difference may be negative: the sum wraps around and comes back.
+        self.0.charged.fetch_add(to.wrapping_sub(from), Ordering::Relaxed);
+        self.apply_capacity();
+    }
+
+    fn apply_capacity(&self) {
+        let charged = self.0.charged.load(Ordering::Relaxed);
+        self.0.cache.set_capacity(self.capacity().saturating_sub(charged));
     }
 
     /// Bytes of blocks that readers hold and the cache no longer does.

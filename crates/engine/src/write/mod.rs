@@ -378,7 +378,7 @@ impl CommitPipeline {
 
     fn seal_full(&self, stage: &mut Stage) {
         let full = |(_, family, memtable): &&(_, Arc<ColumnFamilyData>, Arc<MemTable>)| {
-            memtable.used_bytes() >= family.memtable_bytes_max()
+            family.wants_seal(memtable)
         };
         let families: Vec<_> = stage.active.members.iter().filter(full).map(|m| m.0).collect();
         if !families.is_empty() {

@@ -29,3 +29,4 @@ mod space;
 mod tables;
 mod ttl;
 mod updates;
+mod write_buffers;
