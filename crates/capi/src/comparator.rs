@@ -114,6 +114,7 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_create_with_comparator(
 ) -> *mut rocksdb_sstfilewriter_t {
     // SAFETY: the contract of the crate.
     let (options, comparator) = unsafe { (options.as_ref(), comparator.as_ref()) };
+    let handle = options.cloned();
     let options = options.map_or_else(|| Ok(Options::default()), rocksdb_options_t::checked);
     let options = options.map(|mut options| {
         if let Some(comparator) = comparator {
@@ -121,5 +122,5 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_create_with_comparator(
         }
         options
     });
-    quiet(std::ptr::null_mut(), || give(rocksdb_sstfilewriter_t::with(options)))
+    quiet(std::ptr::null_mut(), || give(rocksdb_sstfilewriter_t::with(options, handle)))
 }

@@ -6,11 +6,12 @@ use std::ptr::{null, null_mut};
 use sateen::{Db, Options, PinnedSlice, ReadOptions, WriteOptions};
 
 use crate::abi::{
-    ErrPtr, bytes, free, give, guard, malloc_copy, missing, nth_bytes, quiet, status, take, text,
+    ErrPtr, bytes, free, give, guard, malloc_copy, missing, nth_bytes, quiet, status, take,
 };
 use crate::batch::rocksdb_writebatch_t;
 use crate::calls::{rocksdb_readoptions_t, rocksdb_writeoptions_t};
-use crate::families::{Wanted, open_read_only, rocksdb_column_family_handle_t};
+use crate::environment::Place;
+use crate::families::{Wanted, rocksdb_column_family_handle_t};
 use crate::handles::{Graveyard, closed_database};
 use crate::options::rocksdb_options_t;
 use crate::statistics::Statistics;
@@ -75,7 +76,7 @@ pub unsafe extern "C" fn rocksdb_open(
     unsafe {
         guard(errptr, null_mut(), || {
             let open = checked(options)?;
-            let db = Wanted::default_only(&open).open(&text(path), &open, false)?;
+            let db = Wanted::default_only(&open).open(&Place::new(options, path), &open, false)?;
             Ok(rocksdb_t::opened(db, options))
         })
     }
@@ -92,7 +93,8 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, null_mut(), || {
-            Ok(rocksdb_t::opened(open_read_only(&text(path), checked(options)?, &[])?, options))
+            let place = Place::new(options, path);
+            Ok(rocksdb_t::opened(place.open_read_only(checked(options)?, &[])?, options))
         })
     }
 }
@@ -126,13 +128,13 @@ pub unsafe extern "C" fn rocksdb_destroy_db(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, (), || {
-            let path = std::path::PathBuf::from(text(path));
+            let place = Place::new(options, path);
             // Only what is one: a wrong path must not cost anybody's files.
-            if !path.join("CURRENT").exists() {
+            if !place.vfs.exists(&place.path.join("CURRENT")).unwrap_or(false) {
                 return Ok(());
             }
             let open = Options { create_if_missing: false, ..checked(options)? };
-            match Db::open(&path, open) {
+            match Db::open_with(place.vfs.clone(), &place.path, open, &[]) {
                 Ok(db) => db.close()?,
                 Err(
                     error @ (sateen::Error::IncompatibleDirectory { .. }
@@ -141,11 +143,7 @@ pub unsafe extern "C" fn rocksdb_destroy_db(
                 // It is damaged, which does not keep it from being removed.
                 Err(_) => {}
             }
-            std::fs::remove_dir_all(&path).map_err(|source| sateen::Error::Io {
-                operation: "remove",
-                path,
-                source: source.into(),
-            })
+            place.remove_all()
         });
     }
 }
@@ -159,7 +157,10 @@ pub unsafe extern "C" fn rocksdb_repair_db(
 ) {
     // SAFETY: the contract of the module.
     unsafe {
-        guard(errptr, (), || sateen::repair(text(path), &checked(options)?).map(drop));
+        guard(errptr, (), || {
+            let place = Place::new(options, path);
+            sateen::repair_with(place.vfs, place.path, &checked(options)?).map(drop)
+        });
     }
 }
 

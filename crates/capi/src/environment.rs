@@ -1,20 +1,121 @@
 //! The environment, and how fast background work may write.
 
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use crate::abi::{free, give};
+use sateen::vfs::{MemVfs, PosixVfs, Vfs};
+use sateen::{ColumnFamilyOptions, Db, Error, Options};
+
+use crate::abi::{free, give, quiet, text};
 use crate::options::{change, rocksdb_options_t};
 
-/// The file system and the threads of the process: there is one. A database has threads of its
-/// own, whose number is an option of it.
+/// The file system and the threads of the process, or a file system in memory. A database has
+/// threads of its own, whose number is an option of it.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
-pub struct rocksdb_env_t(());
+pub struct rocksdb_env_t(Option<MemVfs>);
 
 /// The environment.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_create_default_env() -> *mut rocksdb_env_t {
-    give(rocksdb_env_t(()))
+    give(rocksdb_env_t(None))
+}
+
+/// An environment whose files are in memory: those of all databases that are opened with it, until
+/// it and they are gone.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_create_mem_env() -> *mut rocksdb_env_t {
+    quiet(std::ptr::null_mut(), || give(rocksdb_env_t(Some(MemVfs::new()))))
+}
+
+/// Where databases are that are opened with the options: null for the disk.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_set_env(
+    options: *mut rocksdb_options_t,
+    env: *mut rocksdb_env_t,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        let memory = env.as_ref().and_then(|env| env.0.clone());
+        change(options, |options| options.4 = memory);
+    }
+}
+
+fn files(memory: Option<&MemVfs>) -> Arc<dyn Vfs> {
+    match memory {
+        Some(memory) => Arc::new(memory.clone()),
+        None => Arc::new(PosixVfs::new()),
+    }
+}
+
+/// The files of `env`; those of the disk if it is null.
+///
+/// # Safety
+/// The contract of the module.
+pub(crate) unsafe fn vfs_of(env: *const rocksdb_env_t) -> Arc<dyn Vfs> {
+    // SAFETY: the caller's promise.
+    files(unsafe { env.as_ref() }.and_then(|env| env.0.as_ref()))
+}
+
+/// A directory or file, and where it is.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) path: PathBuf,
+    in_memory: bool,
+}
+
+impl Place {
+    /// `path` where the databases of `options` are.
+    ///
+    /// # Safety
+    /// The contract of the module.
+    pub(crate) unsafe fn new(options: *const rocksdb_options_t, path: *const c_char) -> Place {
+        // SAFETY: the caller's promise.
+        let (memory, path) = unsafe {
+            let memory = options.as_ref().and_then(|options| options.4.as_ref());
+            (memory, PathBuf::from(text(path)))
+        };
+        // In memory there is no directory that relative paths begin at.
+        let path = match memory {
+            Some(_) => std::path::absolute(&path).unwrap_or(path),
+            None => path,
+        };
+        Place { vfs: files(memory), path, in_memory: memory.is_some() }
+    }
+
+    /// Opens it for reading; what is not there cannot be read, which is not the arguments' fault.
+    pub(crate) fn open_read_only(
+        &self,
+        options: Options,
+        families: &[(&str, ColumnFamilyOptions)],
+    ) -> sateen::Result<Db> {
+        let path = self.path.join("CURRENT");
+        let io = |source, path| Error::Io { operation: "open", path, source: Arc::new(source) };
+        if !self.vfs.exists(&path).map_err(|error| io(error, path.clone()))? {
+            return Err(io(ErrorKind::NotFound.into(), path));
+        }
+        Db::open_read_only_families_with(self.vfs.clone(), &self.path, options, families)
+    }
+
+    /// Removes the directory with all that is in it.
+    pub(crate) fn remove_all(&self) -> sateen::Result<()> {
+        let removed = if self.in_memory {
+            let names = self.vfs.list(&self.path);
+            let remove = |name: PathBuf| self.vfs.remove(&self.path.join(name));
+            let removed = names.and_then(|names| names.into_iter().try_for_each(remove));
+            removed.and_then(|()| self.vfs.remove_dir(&self.path))
+        } else {
+            std::fs::remove_dir_all(&self.path)
+        };
+        removed.map_err(|source| Error::Io {
+            operation: "remove",
+            path: self.path.clone(),
+            source: Arc::new(source),
+        })
+    }
 }
 
 /// Frees the caller's hold of it.

@@ -1,13 +1,12 @@
 //! Column families.
 
 use std::ffi::{c_char, c_int};
-use std::sync::Arc;
 
-use sateen::vfs::PosixVfs;
-use sateen::{ColumnFamily, ColumnFamilyOptions, Db, Error};
+use sateen::{ColumnFamily, Db, Error};
 
 use crate::abi::{ErrPtr, free, give, guard, malloc_copy, missing, text};
 use crate::db::{checked, rocksdb_t};
+use crate::environment::Place;
 use crate::options::rocksdb_options_t;
 
 /// A handle of a column family.
@@ -50,20 +49,20 @@ impl Wanted {
     /// Opens the database as a secondary with `options` and each column family with its own.
     pub(crate) fn open_secondary(
         &self,
-        path: &str,
+        place: &Place,
         options: &sateen::Options,
     ) -> sateen::Result<Db> {
         let own = self.names.iter().zip(&self.options);
         let families: Vec<_> =
             own.map(|(name, options)| (name.as_str(), options.column_family.clone())).collect();
-        let vfs = Arc::new(PosixVfs::new());
+        let (vfs, path) = (place.vfs.clone(), &place.path);
         Db::open_secondary_with(vfs, path, options.clone(), &families)
     }
 
     /// Opens the database with `options` and each column family with its own.
     pub(crate) fn open(
         self,
-        path: &str,
+        place: &Place,
         options: &sateen::Options,
         read_only: bool,
     ) -> sateen::Result<Db> {
@@ -79,9 +78,9 @@ impl Wanted {
             .map(|(name, options)| (name.as_str(), options.column_family.clone()))
             .collect();
         if read_only {
-            return open_read_only(path, options, &families);
+            return place.open_read_only(options, &families);
         }
-        let db = Db::open_with(Arc::new(PosixVfs::new()), path, options, &families)?;
+        let db = Db::open_with(place.vfs.clone(), &place.path, options, &families)?;
         let left = in_order(&db).into_iter().filter(|name| !self.names.contains(name));
         let left: Vec<String> = left.collect();
         if left.is_empty() {
@@ -101,24 +100,9 @@ fn in_order(db: &Db) -> Vec<String> {
     families.iter().map(|family| family.name().to_owned()).collect()
 }
 
-/// The names of the column families of the database at `path`, which may be open.
-fn names(path: &str) -> sateen::Result<Vec<String>> {
-    Db::list_column_families(path)
-}
-
-/// Opens it for reading; what is not there cannot be read, which is not the arguments' fault.
-pub(crate) fn open_read_only(
-    path: &str,
-    options: sateen::Options,
-    families: &[(&str, ColumnFamilyOptions)],
-) -> sateen::Result<Db> {
-    let current = std::path::Path::new(path).join("CURRENT");
-    std::fs::metadata(&current).map_err(|source| Error::Io {
-        operation: "open",
-        path: current,
-        source: Arc::new(source),
-    })?;
-    Db::open_read_only_families_with(Arc::new(PosixVfs::new()), path, options, families)
+/// The names of the column families of the database at `place`, which may be open.
+fn names(place: &Place) -> sateen::Result<Vec<String>> {
+    Db::list_column_families_with(place.vfs.as_ref(), &place.path)
 }
 
 pub(crate) unsafe fn open(
@@ -130,7 +114,7 @@ pub(crate) unsafe fn open(
 ) -> sateen::Result<*mut rocksdb_t> {
     let families = wanted.names.clone();
     // SAFETY: the contract of the module.
-    let db = unsafe { wanted.open(&text(path), &checked(options)?, read_only)? };
+    let db = unsafe { wanted.open(&Place::new(options, path), &checked(options)?, read_only)? };
     // SAFETY: as above.
     unsafe { give_handles(&db, &families, handles)? };
     // SAFETY: the contract of the module.
@@ -198,7 +182,7 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only_column_families(
 /// The names of a database's column families, for `rocksdb_list_column_families_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_list_column_families(
-    _options: *const rocksdb_options_t,
+    options: *const rocksdb_options_t,
     path: *const c_char,
     count: *mut usize,
     errptr: ErrPtr,
@@ -209,8 +193,10 @@ pub unsafe extern "C" fn rocksdb_list_column_families(
             *count = 0;
         }
         guard(errptr, std::ptr::null_mut(), || {
-            let list: Vec<_> =
-                names(&text(path))?.iter().map(|name| malloc_copy(name.as_bytes())).collect();
+            let list: Vec<_> = names(&Place::new(options, path))?
+                .iter()
+                .map(|name| malloc_copy(name.as_bytes()))
+                .collect();
             let pointers = list_of(&list);
             if pointers.is_null() {
                 return Err(Error::InvalidArgument("there is no memory".into()));

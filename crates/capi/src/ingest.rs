@@ -7,6 +7,7 @@ use sateen::{Error, IngestOptions, Options, SstFileWriter};
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, missing, text};
 use crate::db::{of, rocksdb_t, the};
+use crate::environment::Place;
 use crate::families::rocksdb_column_family_handle_t;
 use crate::options::rocksdb_options_t;
 use crate::settings::{Setting, Settings};
@@ -17,6 +18,8 @@ type Family = rocksdb_column_family_handle_t;
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_sstfilewriter_t {
     options: sateen::Result<Options>,
+    /// Those that it was made with.
+    handle: Option<rocksdb_options_t>,
     open: Option<SstFileWriter>,
     file_bytes: u64,
 }
@@ -28,14 +31,17 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_create(
     options: *const rocksdb_options_t,
 ) -> *mut rocksdb_sstfilewriter_t {
     // SAFETY: the contract of the crate.
-    let options = unsafe { options.as_ref() };
-    let options = options.map_or_else(|| Ok(Options::default()), rocksdb_options_t::checked);
-    give(rocksdb_sstfilewriter_t::with(options))
+    let handle = unsafe { options.as_ref() };
+    let options = handle.map_or_else(|| Ok(Options::default()), rocksdb_options_t::checked);
+    give(rocksdb_sstfilewriter_t::with(options, handle.cloned()))
 }
 
 impl rocksdb_sstfilewriter_t {
-    pub(crate) fn with(options: sateen::Result<Options>) -> rocksdb_sstfilewriter_t {
-        rocksdb_sstfilewriter_t { options, open: None, file_bytes: 0 }
+    pub(crate) fn with(
+        options: sateen::Result<Options>,
+        handle: Option<rocksdb_options_t>,
+    ) -> rocksdb_sstfilewriter_t {
+        rocksdb_sstfilewriter_t { options, handle, open: None, file_bytes: 0 }
     }
 }
 
@@ -65,10 +71,11 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_open(
         guard(errptr, (), || {
             let writer = writer.as_mut().ok_or_else(|| missing("the writer"))?;
             let options = writer.options.as_ref().map_err(Error::clone)?;
-            let path = text(name);
+            let handle = writer.handle.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+            let Place { vfs, path, .. } = Place::new(handle, name);
             // What cannot be removed is told by who makes it.
-            let _was = std::fs::remove_file(&path);
-            writer.open = Some(SstFileWriter::create(path, options)?);
+            let _was = vfs.remove(&path);
+            writer.open = Some(SstFileWriter::create_with(vfs, path, options)?);
             Ok(())
         });
     }

@@ -42,6 +42,7 @@ pub mod reads;
 pub mod secondary;
 mod settings;
 pub mod statistics;
+pub mod stored_options;
 mod stubs;
 pub mod table_options;
 pub mod ttl;

@@ -3,6 +3,7 @@
 
 use std::ffi::c_char;
 
+use sateen::vfs::MemVfs;
 use sateen::{Error, Options};
 
 use crate::abi::{ErrPtr, free, give, guard, missing, text};
@@ -13,7 +14,7 @@ use crate::statistics::Statistics;
 use crate::table_options::rocksdb_block_based_table_options_t;
 
 /// Options, all of a column family's among them, the first value that was refused,
-/// what has no counterpart, and where it is counted.
+/// what has no counterpart, where it is counted, and the memory that the files are in, if they are.
 #[derive(Clone)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_options_t(
@@ -21,6 +22,7 @@ pub struct rocksdb_options_t(
     pub(crate) Option<Error>,
     pub(crate) Settings,
     pub(crate) Option<Statistics>,
+    pub(crate) Option<MemVfs>,
 );
 
 keeps!(rocksdb_options_t: 2);
@@ -71,7 +73,7 @@ pub(crate) unsafe fn change(
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_options_create() -> *mut rocksdb_options_t {
     let options = Options { create_if_missing: false, ..Options::default() };
-    give(rocksdb_options_t(options, None, Settings::default(), None))
+    give(rocksdb_options_t(options, None, Settings::default(), None, None))
 }
 
 /// Frees options. Databases that were opened with them go on.

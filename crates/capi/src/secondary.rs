@@ -5,8 +5,9 @@ use std::ptr::null_mut;
 
 use sateen::Db;
 
-use crate::abi::{ErrPtr, guard, text};
+use crate::abi::{ErrPtr, guard};
 use crate::db::{checked, rocksdb_t, the};
+use crate::environment::Place;
 use crate::families::{give_handles, rocksdb_column_family_handle_t, wanted};
 use crate::options::rocksdb_options_t;
 
@@ -22,7 +23,9 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, null_mut(), || {
-            Ok(rocksdb_t::opened(Db::open_secondary(text(path), checked(options)?)?, options))
+            let Place { vfs, path, .. } = Place::new(options, path);
+            let db = Db::open_secondary_with(vfs, path, checked(options)?, &[])?;
+            Ok(rocksdb_t::opened(db, options))
         })
     }
 }
@@ -43,7 +46,7 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary_column_families(
     unsafe {
         guard(errptr, null_mut(), || {
             let wanted = wanted(count, names, family_options)?;
-            let db = wanted.open_secondary(&text(path), &checked(options)?)?;
+            let db = wanted.open_secondary(&Place::new(options, path), &checked(options)?)?;
             give_handles(&db, wanted.names(), handles)?;
             Ok(rocksdb_t::opened(db, options))
         })

@@ -7,6 +7,7 @@ use sateen::Options;
 
 use crate::abi::{ErrPtr, give, guard, missing, text};
 use crate::db::{checked, rocksdb_t};
+use crate::environment::Place;
 use crate::families::{Wanted, open, rocksdb_column_family_handle_t, wanted};
 use crate::options::rocksdb_options_t;
 
@@ -29,7 +30,7 @@ pub unsafe extern "C" fn rocksdb_open_with_ttl(
     unsafe {
         guard(errptr, std::ptr::null_mut(), || {
             let open = with_ttl(checked(options)?, ttl);
-            let db = Wanted::default_only(&open).open(&text(path), &open, false)?;
+            let db = Wanted::default_only(&open).open(&Place::new(options, path), &open, false)?;
             Ok(rocksdb_t::opened(db, options))
         })
     }

@@ -81,6 +81,11 @@ fn memtables_of_several_databases_have_one_limit() {
 }
 
 #[test]
+fn environments_and_stored_options() {
+    run("environments");
+}
+
+#[test]
 fn compactions_filter() {
     run("compaction");
 }

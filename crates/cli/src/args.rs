@@ -289,8 +289,14 @@ Examples:
     #[command(after_help = "\
 Examples:
   sateen db options
-  sateen db options --profile leveldb")]
+  sateen db options library
+  sateen db options --profile leveldb
+
+Of a database it shows what it was opened with last.")]
     Options {
+        /// A database whose options to show
+        #[arg(conflicts_with = "profile")]
+        path: Option<PathBuf>,
         /// Show the values of a profile
         #[arg(long, value_name = "NAME")]
         profile: Option<String>,

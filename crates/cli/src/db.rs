@@ -87,7 +87,8 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
             }
             Ok(names.iter().try_for_each(|name| writeln!(output, "{name}"))?)
         }
-        DbVerb::Options { profile } => options(profile.as_deref(), json, output),
+        DbVerb::Options { path: Some(path), .. } => stored_options(path, json, output),
+        DbVerb::Options { profile, path: None } => options(profile.as_deref(), json, output),
     }
 }
 
@@ -442,6 +443,42 @@ fn options(profile: Option<&str>, json: bool, output: &mut dyn Write) -> Result<
         match info.rocksdb {
             Some(other) => writeln!(output, "    takes {}; RocksDB: {other}\n", info.accepts)?,
             None => writeln!(output, "    takes {}\n", info.accepts)?,
+        }
+    }
+    Ok(())
+}
+
+/// The options that the database at `path` was opened with last, by column family.
+fn stored_options(path: &Path, json: bool, output: &mut dyn Write) -> Result<()> {
+    let stored = Options::load(path)?;
+    let of_database = Options::INFO.iter().map(|info| info.name);
+    if json {
+        let mut database = serde_json::Map::new();
+        for name in of_database {
+            database.insert(name.to_owned(), json!(stored.options.get(name)?));
+        }
+        let mut families = serde_json::Map::new();
+        for (family, options) in &stored.families {
+            let mut values = serde_json::Map::new();
+            for info in sateen::ColumnFamilyOptions::INFO {
+                values.insert(info.name.to_owned(), json!(options.get(info.name)?));
+            }
+            for (_, field, name) in stored.named.iter().filter(|(of, ..)| of == family) {
+                values.insert(field.clone(), json!(name));
+            }
+            families.insert(family.clone(), json!(values));
+        }
+        let all = json!({"database": database, "column_families": families});
+        return Ok(writeln!(output, "{all}")?);
+    }
+    writeln!(output, "[database]")?;
+    for name in of_database {
+        writeln!(output, "{name} = {}", stored.options.get(name)?)?;
+    }
+    for (family, options) in &stored.families {
+        write!(output, "\n[column family {family}]\n{}", options.to_text())?;
+        for (_, field, name) in stored.named.iter().filter(|(of, ..)| of == family) {
+            writeln!(output, "{field} is {name}")?;
         }
     }
     Ok(())

@@ -348,6 +348,22 @@ fn help_has_examples_and_exit_codes() {
 }
 
 #[test]
+fn the_options_of_a_database_are_shown() {
+    let folder = TempDir::new().unwrap();
+    done(folder.path(), &["db", "put", "library", "key", "value", "--set", "level0_trigger=9"]);
+    let options = done(folder.path(), &["db", "options", "library"]);
+    assert!(options.out().starts_with("[database]\nprofile = "));
+    assert!(options.out().contains("\n\n[column family default]\n"), "{}", options.out());
+    assert!(options.out().contains("\nlevel0_trigger = 9\n"));
+    let options = done(folder.path(), &["db", "options", "library", "--json"]);
+    let values: serde_json::Value = serde_json::from_str(options.out()).unwrap();
+    assert_eq!(values["column_families"]["default"]["level0_trigger"], "9");
+    let nothing = sateen(folder.path(), &["db", "options", "elsewhere"]);
+    assert_eq!(nothing.code, 2);
+    assert!(nothing.err.contains("no stored options"), "{}", nothing.err);
+}
+
+#[test]
 fn a_simulation_is_the_same_each_time_and_tells_mistakes() {
     let folder = TempDir::new().unwrap();
     let arguments =

@@ -75,6 +75,7 @@ fn make(core: &DbCore, path: &Path) -> Result<()> {
         let from = wal_file_name(&core.wal_directory(), number);
         copy(vfs, &from, &wal_file_name(path, number), bytes)?;
     }
+    core.write_options(path)?;
     core.versions.write_copy(path, &families, &shared)?;
     sync_ancestors(vfs, path)
 }

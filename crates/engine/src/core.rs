@@ -40,6 +40,7 @@ use crate::write::{CommitPipeline, Logging, Payload};
 use crate::write_buffers::WriteBuffers;
 
 mod on_demand;
+mod stored_options;
 
 /// What compactions read at once takes no more than this part of a memory budget, all of them
 /// together, but each run no less than so much.
@@ -78,6 +79,8 @@ pub(crate) struct DbCore {
     pub(crate) start: std::time::Instant,
     /// Memory of flushed memtables, for the next ones.
     pub(crate) pool_memory: Arc<ArenaPool>,
+    /// The file OPTIONS could not be written.
+    pub(crate) options_unstored: AtomicBool,
     /// Its part of a limit that others have, too.
     pub(crate) write_buffers: Option<WriteBuffers>,
     /// Given back when the database is closed.
@@ -410,6 +413,7 @@ impl DbCore {
             let same = || (*family.options()).clone();
             self.put_options(family, if is_default { default_family.clone() } else { same() });
         }
+        self.store_options();
         Ok(())
     }
 
@@ -423,6 +427,7 @@ impl DbCore {
         let mut options: ColumnFamilyOptions = (*family.options()).clone();
         options.set_at_run_time(changes)?;
         family.trees().for_each(|tree| self.put_options(tree, options.clone()));
+        self.store_options();
         Ok(())
     }
 
@@ -457,6 +462,7 @@ impl DbCore {
         self.driver.abandon_all();
         if !self.read_only {
             self.keep_device_hint(true);
+            self.store_options_again();
             self.remove_unused_wal();
             // What stays is found as an orphan at the next open; that is no reason to fail.
             let _orphans = self.remove_old_logs();

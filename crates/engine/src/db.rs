@@ -221,6 +221,7 @@ impl Db {
             return Err(Error::InvalidArgument(format!("the column family {name} exists")));
         }
         let data = create_family(&self.core, name, options)?;
+        self.core.store_options();
         Ok(ColumnFamily { data })
     }
 
@@ -260,6 +261,7 @@ impl Db {
         let mut families = (**core.families()).clone();
         families.remove(&family.data);
         core.families.store(Arc::new(families));
+        core.store_options();
         Ok(())
     }
 }
@@ -346,7 +348,7 @@ fn check_merges(family: &ColumnFamilyData) -> Result<()> {
     Ok(())
 }
 
-fn check_range(comparator: &Comparator, begin: &[u8], end: &[u8]) -> Result<()> {
+pub(crate) fn check_range(comparator: &Comparator, begin: &[u8], end: &[u8]) -> Result<()> {
     if comparator.compare(end, begin).is_lt() {
         let (begin, end) = (begin.escape_ascii(), end.escape_ascii());
         let text = format!("the end {end} of a range to delete comes before its begin {begin}");

@@ -52,8 +52,8 @@ pub use merge::{MergeOperator, Merging};
 pub use observe::PROPERTIES;
 pub use options::{
     ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle, Compression,
-    FlushOptions, OptionInfo, Options, Preemption, ReadOptions, Regions, StatisticsLevel, Tuner,
-    WalMode, WalRecovery, WriteController, WriteOptions,
+    FlushOptions, OptionInfo, Options, Preemption, ReadOptions, Regions, StatisticsLevel,
+    StoredOptions, Tuner, WalMode, WalRecovery, WriteController, WriteOptions,
 };
 pub use perf::{PerfContext, PerfLevel, PerfMetric};
 pub use prefix::{PrefixExtractor, Prefixing};

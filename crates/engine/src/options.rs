@@ -12,6 +12,7 @@ mod define;
 mod lookup;
 mod profile;
 mod regions;
+mod stored;
 mod text;
 mod validate;
 
@@ -38,6 +39,7 @@ pub use self::choices::{
 };
 pub use self::define::OptionInfo;
 pub use self::regions::Regions;
+pub use self::stored::StoredOptions;
 use crate::merge::Merging;
 use crate::prefix::Prefixing;
 use crate::read::block_cache::SharedBlockCache;

@@ -109,6 +109,9 @@ pub(crate) fn open(
             create_family(&core, name, options.clone())?;
         }
     }
+    let catalogue = crate::sync::lock(&core.catalogue);
+    core.store_options();
+    drop(catalogue);
     Ok(core)
 }
 
@@ -529,6 +532,7 @@ impl Opening {
                 .with_timeline(timeline),
             unlogged_writes: AtomicBool::new(false),
             pool_memory: self.pool,
+            options_unstored: AtomicBool::new(false),
             write_buffers: self.write_buffers,
             closed: AtomicBool::new(false),
             start,

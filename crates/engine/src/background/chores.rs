@@ -163,6 +163,7 @@ impl DbCore {
         self.keep_memory_budget();
         chore(Ok(self.seal_early_if_asked()));
         self.keep_device_hint(false);
+        self.store_options_again();
         chore(Ok(self.open_some_tables()));
         chore(self.mend());
         chore(Ok(self.look_at_some_files()));

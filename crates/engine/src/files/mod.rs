@@ -4,6 +4,7 @@
 pub(crate) mod checked_text;
 mod compaction_file;
 pub(crate) mod device_hint;
+pub(crate) mod options_file;
 pub(crate) mod reclaim;
 mod space;
 
@@ -31,6 +32,8 @@ pub(crate) enum FileName {
     Current,
     /// What was believed of the device last.
     Device,
+    /// The options that the database was opened with last.
+    Options,
     /// The file whose lock says that the database is open.
     Lock,
 }
@@ -42,6 +45,7 @@ impl FileName {
         let parsed = match name {
             "CURRENT" => FileName::Current,
             "DEVICE" => FileName::Device,
+            "OPTIONS" => FileName::Options,
             "LOCK" => FileName::Lock,
             _ => {
                 if let Some(digits) = name.strip_prefix("MANIFEST-") {
@@ -61,7 +65,7 @@ impl FileName {
         match self {
             FileName::Table(file) | FileName::Manifest(file) => Some(file.0),
             FileName::Wal(log) => Some(log.0),
-            FileName::Current | FileName::Device | FileName::Lock => None,
+            FileName::Current | FileName::Device | FileName::Options | FileName::Lock => None,
         }
     }
 
@@ -73,6 +77,7 @@ impl FileName {
             FileName::Manifest(FileId(n)) => format!("MANIFEST-{n:06}"),
             FileName::Current => "CURRENT".to_owned(),
             FileName::Device => "DEVICE".to_owned(),
+            FileName::Options => "OPTIONS".to_owned(),
             FileName::Lock => "LOCK".to_owned(),
         }
     }
@@ -111,6 +116,7 @@ mod tests {
             FileName::Manifest(FileId(42)),
             FileName::Current,
             FileName::Device,
+            FileName::Options,
             FileName::Lock,
         ] {
             assert_eq!(FileName::parse(&name.text()), Some(name));

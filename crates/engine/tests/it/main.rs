@@ -26,6 +26,7 @@ mod replay;
 mod resume;
 mod secondary;
 mod space;
+mod stored;
 mod tables;
 mod ttl;
 mod updates;

@@ -1,0 +1,214 @@
+//! The options that a database was opened with last, as its directory has them: the text of the
+//! file OPTIONS, and back.
+//!
+//! What must stay true: what was written comes back, but for what is no text (operators, filters,
+//! caches), of which only the name is kept; text that is damaged, or that this version does not
+//! understand, is refused by name and never taken in part.
+
+use std::path::Path;
+
+use super::{ColumnFamilyOptions, Options};
+use crate::db::DEFAULT_COLUMN_FAMILY;
+use crate::error::{CorruptionKind, Error, Result};
+use crate::files::{FileName, checked_text, options_file};
+use crate::vfs::{PosixVfs, Vfs};
+
+const FIRST_LINE: &str = "sateen options 1";
+const DATABASE: &str = "[database]";
+const FAMILY: &str = "[column family] ";
+
+/// What [`Options::load`] finds. What is no text is not in it: `merge_operator`,
+/// `compaction_filter`, caches and the like are as by default, and have to be set again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredOptions {
+    /// The options of the database; their `column_family` is that of the default one.
+    pub options: Options,
+    /// The names and options of all column families, the default one first, then by name.
+    pub families: Vec<(String, ColumnFamilyOptions)>,
+    /// What was set and is not in the options: the column family, the field, and the name of what
+    /// it was.
+    pub named: Vec<(String, String, String)>,
+}
+
+impl Options {
+    /// The options that the database in the directory `path` was opened with last, as they were
+    /// changed since. It may be open meanwhile.
+    ///
+    /// ```
+    /// use sateen::{Db, Options};
+    ///
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path();
+    /// let mut options = Options::default();
+    /// options.set("level0_trigger", "7")?;
+    /// Db::open(path, options.clone())?.close()?;
+    /// assert_eq!(Options::load(path)?.options, options);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the directory has none: it is no database, or one that no version with
+    /// stored options has opened. `Corruption` if the file is damaged, `IncompatibleDirectory` if
+    /// it is of a newer format, `InvalidArgument` if there is an option that this version does not
+    /// know.
+    pub fn load(path: impl AsRef<Path>) -> Result<StoredOptions> {
+        Options::load_with(&PosixVfs::new(), path, false)
+    }
+
+    /// [`Options::load`] in a file system of the caller's; with `ignore_unknown` options that this
+    /// version does not know, or whose values it does not take, are passed over.
+    ///
+    /// # Errors
+    /// As [`Options::load`].
+    pub fn load_with(
+        vfs: &dyn Vfs,
+        path: impl AsRef<Path>,
+        ignore_unknown: bool,
+    ) -> Result<StoredOptions> {
+        let directory = path.as_ref();
+        let path = FileName::Options.path(directory);
+        let Some(bytes) = options_file::read(vfs, directory)? else {
+            let directory = directory.display();
+            let text = format!("{directory} has no stored options: there is no file OPTIONS");
+            return Err(Error::InvalidArgument(text));
+        };
+        let Some(text) = checked_text::unseal(&bytes) else {
+            return Err(Error::corruption(&path, 0, CorruptionKind::Checksum));
+        };
+        let Some(rest) = text.strip_prefix(FIRST_LINE).and_then(|rest| rest.strip_prefix('\n'))
+        else {
+            let first = text.lines().next().unwrap_or_default();
+            let reason = format!("written in a newer format: it begins with {first:?}");
+            return Err(Error::IncompatibleDirectory { path, reason });
+        };
+        StoredOptions::parse(rest, ignore_unknown)
+            .map_err(|error| Error::InvalidArgument(format!("{}: {error}", path.display())))
+    }
+}
+
+impl StoredOptions {
+    /// The text of the file, with its checksum. The default column family comes first.
+    pub(crate) fn text<'a>(
+        options: &Options,
+        families: impl Iterator<Item = (&'a str, &'a ColumnFamilyOptions)>,
+    ) -> String {
+        let mut text = format!("{FIRST_LINE}\n{DATABASE}\n");
+        for info in Options::INFO {
+            text.push_str(&format!("{} = {}\n", info.name, options.get_field(info)));
+        }
+        for (name, options) in families {
+            text.push_str(&format!("{FAMILY}{}\n{}", escaped(name), options.to_text()));
+            let operator = options.merge_operator.as_ref().map(|operator| operator.name());
+            let filter = options.compaction_filter.as_ref().map(|filter| filter.name());
+            for (field, name) in [("merge_operator", operator), ("compaction_filter", filter)] {
+                if let Some(name) = name {
+                    text.push_str(&format!("{field} is {}\n", escaped(name)));
+                }
+            }
+        }
+        checked_text::seal(&text)
+    }
+
+    fn parse(text: &str, ignore_unknown: bool) -> Result<StoredOptions> {
+        let mut stored =
+            StoredOptions { options: Options::default(), families: Vec::new(), named: Vec::new() };
+        for line in text.lines().filter(|line| *line != DATABASE) {
+            if let Some(name) = line.strip_prefix(FAMILY) {
+                stored.families.push((unescaped(name)?, ColumnFamilyOptions::default()));
+                continue;
+            }
+            if let Some((name, value)) = line.split_once(" = ") {
+                let set = match stored.families.last_mut() {
+                    Some((_, family)) => family.set(name, value),
+                    None => stored.options.set(name, value),
+                };
+                if !ignore_unknown {
+                    set?;
+                }
+            } else if let (Some((field, name)), Some((family, _))) =
+                (line.split_once(" is "), stored.families.last())
+            {
+                stored.named.push((family.clone(), field.to_owned(), unescaped(name)?));
+            } else if !ignore_unknown {
+                return Err(Error::InvalidArgument(format!("the line {line:?} says nothing")));
+            }
+        }
+        let default = stored.families.iter().find(|(name, _)| name == DEFAULT_COLUMN_FAMILY);
+        let Some((_, default)) = default else {
+            let text = "the default column family is not there";
+            return Err(Error::InvalidArgument(text.into()));
+        };
+        stored.options.column_family = default.clone();
+        Ok(stored)
+    }
+}
+
+/// A name on one line, whatever it is.
+fn escaped(name: &str) -> String {
+    name.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r")
+}
+
+fn unescaped(text: &str) -> Result<String> {
+    let mut name = String::new();
+    let mut chars = text.chars();
+    while let Some(char) = chars.next() {
+        name.push(match char {
+            '\\' => match chars.next() {
+                Some('\\') => '\\',
+                Some('n') => '\n',
+                Some('r') => '\r',
+                _ => {
+                    let text = format!("the name {text:?} ends in the middle of an escape");
+                    return Err(Error::InvalidArgument(text));
+                }
+            },
+            other => other,
+        });
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_all_kinds_come_back() {
+        for name in ["", "default", "a\nb", "\\", "\\n", "\r\n\\\\", " is = [database]"] {
+            assert_eq!(unescaped(&escaped(name)).unwrap(), name);
+            assert!(!escaped(name).contains(['\n', '\r']));
+        }
+        assert!(unescaped("a\\").is_err());
+        assert!(unescaped("\\x").is_err());
+    }
+
+    #[test]
+    fn every_profile_comes_back() {
+        for profile in Options::profiles() {
+            let options = Options::profile(profile).unwrap();
+            let families = [(DEFAULT_COLUMN_FAMILY, &options.column_family)];
+            let text = StoredOptions::text(&options, families.into_iter());
+            let text = checked_text::unseal(text.as_bytes()).unwrap();
+            let rest = text.strip_prefix(FIRST_LINE).unwrap();
+            let stored = StoredOptions::parse(rest.trim_start(), false).unwrap();
+            assert_eq!(stored.options, options, "{profile}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_told() {
+        let family = "[column family] default\n";
+        let refused = |text: &str| {
+            let taken = StoredOptions::parse(text, false);
+            taken.expect_err("it is refused").to_string()
+        };
+        assert!(refused("level0_tricker = 3\n").contains("level0_trigger"));
+        assert!(refused("max_open_files = many\n").contains("max_open_files"));
+        assert!(refused("nonsense\n").contains("nonsense"));
+        assert!(refused("[database]\n").contains("default column family"));
+        let text =
+            format!("max_open_files = many\nnonsense\n{family}of_tomorrow = 3\nlevels = 4\n");
+        let stored = StoredOptions::parse(&text, true).unwrap();
+        assert_eq!(stored.options.column_family.levels, 4);
+    }
+}
