@@ -596,13 +596,6 @@ impl ColumnFamilyOptions {
         ColumnFamilyOptions::INFO.iter().map(line).collect()
     }
 
-    /// How blocks of `level` are compressed.
-    #[must_use]
-    pub fn compression_at(&self, level: usize) -> Compression {
-        let last = self.compression.last();
-        self.compression.get(level).or(last).copied().unwrap_or(Compression::None)
-    }
-
     /// Checks that the values are possible and do not contradict each other.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sateen_control::Comparator;
 
+use super::ColumnFamilyOptions;
 use super::define::named_enum;
 use super::text::{Named, Span, Unit};
 use crate::prefix::Prefixing;
@@ -97,6 +98,15 @@ named_enum! {
         Latencies = "latencies",
         /// Also how long each operation took.
         AllLatencies = "all-latencies",
+    }
+}
+
+impl ColumnFamilyOptions {
+    /// How blocks of `level` are compressed.
+    #[must_use]
+    pub fn compression_at(&self, level: usize) -> Compression {
+        let last = self.compression.last();
+        self.compression.get(level).or(last).copied().unwrap_or(Compression::None)
     }
 }
 
