@@ -2,7 +2,6 @@
 
 use std::ffi::c_char;
 use std::mem::size_of;
-use std::ptr::null_mut;
 
 use sateen::{Error, Options};
 
@@ -84,10 +83,10 @@ pub unsafe extern "C" fn rocksdb_load_latest_options_destroy(
     unsafe {
         free(db_options);
         for at in 0..count {
-            if family_names != null_mut() {
+            if !family_names.is_null() {
                 libc::free((*family_names.add(at)).cast());
             }
-            if family_options != null_mut() {
+            if !family_options.is_null() {
                 free(*family_options.add(at));
             }
         }

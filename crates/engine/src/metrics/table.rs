@@ -185,7 +185,7 @@ const LATENCY: &[Family] = &[
     histogram(
         "sateen_stall_seconds",
         "Waits of writers that are over, by cause (memtable-limit, level0-runs, \
-         pending-compaction-bytes, background-error). Every wait is counted.",
+         pending-compaction-bytes, background-error, write-buffers). Every wait is counted.",
         |m, s| {
             for stall in &m.stalls {
                 s.histogram(&[("cause", stall.cause.name())], &stall.waits_ns);
