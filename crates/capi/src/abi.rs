@@ -105,7 +105,9 @@ pub fn status(error: &Error) -> String {
         Error::Corruption { .. } | Error::InconsistentEdit { .. } => "Corruption",
         // Clients look for these words.
         Error::MergeFailed { .. } => "Corruption: Merge operator failed",
-        Error::WouldStall { .. } | Error::ManualCompactionPaused => "Result incomplete",
+        Error::WouldStall { .. } | Error::ManualCompactionPaused | Error::NotInMemory => {
+            "Result incomplete"
+        }
         Error::TimedOut(_) => "Operation timed out",
         Error::ReadOnly(_) | Error::NoMergeOperator(_) | Error::NotSecondary => "Not implemented",
         Error::Behind { .. } => "Operation failed. Try again.",

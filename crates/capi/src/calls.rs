@@ -85,6 +85,9 @@ setters! {
     /// `prefix_same_as_start`.
     rocksdb_readoptions_set_prefix_same_as_start(rocksdb_readoptions_t, same: c_uchar)
         |options| options.prefix_same_as_start = same != 0;
+    /// `memory_only`, if 1; the other tiers are all that there is.
+    rocksdb_readoptions_set_read_tier(rocksdb_readoptions_t, tier: c_int)
+        |options| options.memory_only = tier == 1;
     /// `wait`.
     rocksdb_flushoptions_set_wait(rocksdb_flushoptions_t, wait: c_uchar)
         |options| options.wait = wait != 0;
@@ -136,6 +139,15 @@ pub unsafe extern "C" fn rocksdb_readoptions_get_prefix_same_as_start(
 ) -> c_uchar {
     // SAFETY: the contract of the module.
     unsafe { handle.as_ref() }.map_or(0, |handle| c_uchar::from(handle.0.prefix_same_as_start))
+}
+
+/// 1 with `memory_only`, else 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_readoptions_get_read_tier(
+    handle: *mut rocksdb_readoptions_t,
+) -> c_int {
+    // SAFETY: the contract of the module.
+    unsafe { handle.as_ref() }.map_or(0, |handle| c_int::from(handle.0.memory_only))
 }
 
 /// A snapshot to read at; null for the newest. It is held by the options, too.

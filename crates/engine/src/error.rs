@@ -119,6 +119,12 @@ pub enum Error {
         /// What was found instead.
         cause: String,
     },
+    /// What was asked for may be on the disk, and [`ReadOptions::memory_only`] does not let it be
+    /// read.
+    ///
+    /// [`ReadOptions::memory_only`]: crate::ReadOptions::memory_only
+    #[error("it is not in memory, and the disk may not be read for it")]
+    NotInMemory,
     /// A batch has no save point to go back to.
     #[error("the batch has no save point")]
     NoSavePoint,

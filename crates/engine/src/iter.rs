@@ -21,6 +21,7 @@ use crate::read::merging_iter::MergingIter;
 use crate::read::prefix_seek::{PrefixSeek, SharedWanted};
 use crate::read::regions_iter::RegionsIter;
 use crate::read::super_version::SuperVersion;
+use crate::read::tier::MemoryOnly;
 use crate::snapshot::Snapshot;
 use crate::table::{TableIter, TableIterOptions};
 use crate::ttl::TIME_BYTES;
@@ -224,6 +225,7 @@ pub struct Iter {
     prefix: Option<PrefixSeek>,
     /// Behind each value, and not shown.
     time_bytes: usize,
+    memory_only: bool,
     steps: u64,
 }
 
@@ -297,7 +299,8 @@ impl Iter {
         let inner = DbIter::new(source, seqno, bounds, family.options().stored_merging())
             .compared_by(comparator);
         let time_bytes = if family.has_times() { TIME_BYTES } else { 0 };
-        Ok(Iter { inner, prefix, time_bytes, core: core.clone(), _pinned: pinned, steps: 0 })
+        let (core, memory_only) = (core.clone(), options.memory_only);
+        Ok(Iter { inner, prefix, time_bytes, memory_only, core, _pinned: pinned, steps: 0 })
     }
 
     /// True if the iterator stands on a key.
@@ -318,6 +321,7 @@ impl Iter {
     /// Moves to the first key within the bounds.
     pub fn seek_to_first(&mut self) {
         self.core.metrics.timeline.iterated();
+        let _tier = MemoryOnly::when(self.memory_only);
         let begun = self.begin_seek();
         self.prefix.iter_mut().for_each(PrefixSeek::seek_to_end);
         self.inner.seek_to_first();
@@ -328,6 +332,7 @@ impl Iter {
     /// Moves to the last key within the bounds.
     pub fn seek_to_last(&mut self) {
         self.core.metrics.timeline.iterated();
+        let _tier = MemoryOnly::when(self.memory_only);
         let begun = self.begin_seek();
         self.prefix.iter_mut().for_each(PrefixSeek::seek_to_end);
         self.inner.seek_to_last();
@@ -338,6 +343,7 @@ impl Iter {
     /// Moves to the first key at or after `key`.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
         self.core.metrics.timeline.iterated();
+        let _tier = MemoryOnly::when(self.memory_only);
         let begun = self.begin_seek();
         self.prefix.iter_mut().for_each(|prefix| prefix.seek(key.as_ref(), false));
         self.inner.seek(key.as_ref());
@@ -348,6 +354,7 @@ impl Iter {
     /// Moves to the last key at or before `key`.
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
         self.core.metrics.timeline.iterated();
+        let _tier = MemoryOnly::when(self.memory_only);
         let begun = self.begin_seek();
         self.prefix.iter_mut().for_each(|prefix| prefix.seek(key.as_ref(), true));
         self.inner.seek_for_prev(key.as_ref());
@@ -373,6 +380,7 @@ impl Iter {
 
     #[inline]
     fn step(&mut self, backwards: bool) {
+        let _tier = MemoryOnly::when(self.memory_only);
         self.steps += 1;
         if self.prefix.is_some() {
             self.step_by_prefix(backwards);

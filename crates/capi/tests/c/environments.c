@@ -94,7 +94,20 @@ static void in_memory(const char* directory) {
     rocksdb_column_family_handle_t* handles[2];
     db = rocksdb_open_column_families(options, one, 2, all, of, handles, &err);
     CHECK(err == NULL);
+    /* Nothing of it has been read yet. */
+    rocksdb_readoptions_t* read = rocksdb_readoptions_create();
+    size_t length;
+    rocksdb_readoptions_set_read_tier(read, 1);
+    CHECK(rocksdb_readoptions_get_read_tier(read) == 1);
+    CHECK(rocksdb_get(db, read, "000007", 6, &length, &err) == NULL);
+    CHECK(err != NULL && strncmp(err, "Result incomplete:", 18) == 0);
+    free(err);
+    err = NULL;
     holds(db, "000007", "one");
+    char* value = rocksdb_get(db, read, "000007", 6, &length, &err);
+    CHECK(err == NULL && length == 3 && memcmp(value, "one", 3) == 0);
+    rocksdb_free(value);
+    rocksdb_readoptions_destroy(read);
     holds(db, "ingested", "yes");
     rocksdb_column_family_handle_destroy(handles[0]);
     rocksdb_column_family_handle_destroy(handles[1]);

@@ -10,6 +10,7 @@ use crate::metrics::Operation;
 use crate::options::ReadOptions;
 use crate::perf::{self, PerfMetric};
 use crate::read::super_version::{Copy, Pin, PinnedSlice, ValueSink};
+use crate::read::tier::MemoryOnly;
 use crate::snapshot::Snapshot;
 use crate::ttl;
 
@@ -70,6 +71,7 @@ impl Db {
         options: &ReadOptions,
     ) -> Vec<Result<Option<PinnedSlice>>> {
         let core = &self.core;
+        let _tier = MemoryOnly::when(options.memory_only);
         let timer = core.metrics.start(Operation::MultiGet);
         let (mut hits, mut value_bytes) = (0, 0);
         let checked = core.check_open().and_then(|()| check_family(family));
@@ -135,6 +137,7 @@ impl Db {
     ) -> Result<Option<S::Out>> {
         let core = &self.core;
         core.check_open()?;
+        let _tier = MemoryOnly::when(options.memory_only);
         let timer = core.metrics.start(Operation::Get);
         let view = core.view(options)?;
         // The order matters: see `SuperVersion`.

@@ -29,6 +29,10 @@ pub struct ReadOptions {
     /// What was deleted with its range is read as long as it is still there. Default: false.
     /// RocksDB: `ignore_range_deletions`.
     pub ignore_range_deletions: bool,
+    /// What is in neither memtables nor the block cache is not read from the disk: the read fails
+    /// with [`Error::NotInMemory`](crate::Error::NotInMemory) where it would have to be. Default:
+    /// false. RocksDB: `read_tier`.
+    pub memory_only: bool,
     /// Read as of this snapshot. Default: none, the newest. RocksDB: `snapshot`.
     pub snapshot: Option<Snapshot>,
 }
@@ -56,6 +60,7 @@ impl Default for ReadOptions {
             fill_cache: true,
             readahead_bytes: 0,
             ignore_range_deletions: false,
+            memory_only: false,
             snapshot: None,
         }
     }

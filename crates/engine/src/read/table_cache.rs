@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use sateen_control::version::{Placement, TableMeta};
 use sateen_control::{FileId, IoClass, TableId};
 
+use super::tier;
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::{HEADER_BYTES, check_header, table_file_name};
 use crate::perf::{self, PerfMetric};
@@ -215,6 +216,7 @@ impl TableCache {
 
     #[cold]
     fn open(&self, meta: &TableMeta, class: IoClass) -> Result<Arc<Table>> {
+        tier::check()?;
         let _loads = local::load();
         let _timed = perf::time(PerfMetric::FindTableNanos);
         self.opens.fetch_add(1, Ordering::Relaxed);

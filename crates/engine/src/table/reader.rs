@@ -14,6 +14,7 @@ use crate::key;
 use crate::perf::{self, PerfMetric};
 use crate::prefix::Prefixing;
 use crate::read::block_cache::BlockCache;
+use crate::read::tier;
 use crate::timeline::local;
 use crate::vfs::{AlignedBuffer, Vfs, VfsFile};
 
@@ -409,6 +410,7 @@ impl TableSource {
     }
 
     fn read_at(&self, target: &mut [u8], from: u64, class: IoClass) -> Result<usize> {
+        tier::check()?;
         let _timed = perf::time(PerfMetric::BlockReadTime);
         perf::add(PerfMetric::BlockReadCount, 1);
         perf::add(PerfMetric::BlockReadByte, target.len() as u64);

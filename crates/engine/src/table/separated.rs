@@ -10,6 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::table_file_name;
+use crate::read::tier;
 use crate::vfs::{OpenOptions, Vfs, VfsFile};
 
 /// The first byte of what stands for a value: the value follows, or where it is.
@@ -99,6 +100,7 @@ impl ValuesFile {
         if end.is_none_or(|end| end > self.bytes) {
             return Err(corrupt(CorruptionKind::Truncated));
         }
+        tier::check()?;
         let mut value = vec![0; place.length as usize];
         let read = self.file.read_exact_at(&mut value, place.offset, class);
         read.map_err(|e| Error::io("read", &self.path, e))?;

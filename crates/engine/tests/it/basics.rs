@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::common::{assert_sound, open_arranged, small};
+use crate::common::{as_vfs, assert_sound, open_arranged, small};
 use sateen::timeline::EventKind;
 use sateen::vfs::{CrashChoice, IoClass, MemVfs, OpenOptions, Vfs};
 use sateen::{
@@ -29,6 +29,41 @@ fn contents(db: &Db) -> BTreeMap<Vec<u8>, Vec<u8>> {
     }
     iter.status().unwrap();
     all
+}
+
+/// With `memory_only` nothing is read from the disk, and what is not known is no answer.
+#[test]
+fn reads_that_may_not_go_to_the_disk_say_so() {
+    let vfs = MemVfs::new();
+    let options = Options { background_threads: 0, ..Options::default() };
+    let open = || Db::open_with(as_vfs(&vfs), "/db", options.clone(), &[]).unwrap();
+    let db = open();
+    (0..100_u8).for_each(|n| db.put([n], [n; 1000]).unwrap());
+    db.flush().unwrap();
+    db.close().unwrap();
+    let db = open();
+    db.put("new", "value").unwrap();
+    let family = db.default_column_family();
+    let memory = ReadOptions { memory_only: true, ..ReadOptions::default() };
+    assert_eq!(db.get_cf(&family, "new", &memory).unwrap().as_deref(), Some(&b"value"[..]));
+    let refused = db.get_cf(&family, [7], &memory);
+    assert!(matches!(refused, Err(Error::NotInMemory)), "{refused:?}");
+    let answers = db.multi_get(&family, &[&b"new"[..], &[7]], &memory);
+    assert!(answers[0].is_ok() && matches!(answers[1], Err(Error::NotInMemory)));
+    let mut iter = db.iter(&memory).unwrap();
+    iter.seek_to_first();
+    assert!(!iter.valid() && matches!(iter.status(), Err(Error::NotInMemory)));
+    // Others may, and then it is there.
+    assert_eq!(db.get([7]).unwrap().unwrap(), [7; 1000]);
+    assert_eq!(db.get_cf(&family, [7], &memory).unwrap().unwrap(), [7; 1000]);
+    let far = db.get_cf(&family, [77], &memory);
+    assert!(matches!(far, Err(Error::NotInMemory)), "its block is another: {far:?}");
+    iter.seek([7]);
+    assert_eq!(iter.key(), [7]);
+    while iter.valid() {
+        iter.next();
+    }
+    assert!(matches!(iter.status(), Err(Error::NotInMemory)), "the next block is not there");
 }
 
 #[test]
