@@ -261,6 +261,61 @@ fn what_cannot_be_taken_in_leaves_no_trace() {
     assert_eq!(db.get("key0001").unwrap().unwrap(), b"v");
 }
 
+#[test]
+fn a_file_deletes_ranges_of_what_came_before_it() {
+    let vfs = MemVfs::new();
+    let mut options = Options { background_threads: 0, ..tiny() };
+    options.column_family.regions = Regions::even(4).unwrap();
+    let db = open(&vfs, &options);
+    let keys: Vec<Vec<u8>> = (0..=255_u8).map(|byte| vec![byte, b'k']).collect();
+    let family = db.default_column_family();
+    for (at, key) in keys.iter().enumerate() {
+        db.put(key, "old").unwrap();
+        if at == 200 {
+            db.flush().unwrap();
+        }
+    }
+    let snapshot = db.snapshot();
+    // Over all regions, in what is stored and in memory; its own entries stay, also those that it
+    // adds before it deletes the range.
+    let first = (vec![10], vec![240]);
+    let own = (&keys[20], Some(&b"own"[..]));
+    let one = file_with_ranges(&vfs, "one", [own], &[first.clone(), first]);
+    // Of the file before it, and nothing else.
+    let two = file_with_ranges(&vfs, "two", [], &[(keys[20].clone(), keys[21].clone())]);
+    let expected = |with_own: bool| -> Contents {
+        let outside = keys.iter().filter(|key| key[0] < 10 || key[0] >= 240);
+        let mut left: Contents = outside.map(|key| (key.clone(), b"old".to_vec())).collect();
+        if with_own {
+            left.insert(keys[20].clone(), b"own".to_vec());
+        }
+        left
+    };
+    ingest(&db, std::slice::from_ref(&one)).unwrap();
+    assert_eq!(read_all(&db, &family, &ReadOptions::default()), expected(true));
+    assert_eq!(read_all(&db, &family, &ReadOptions::at(&snapshot)).len(), 256);
+    assert_eq!(db.get(&keys[30]).unwrap(), None);
+    ingest(&db, &[one, two]).unwrap();
+    assert_eq!(read_all(&db, &family, &ReadOptions::default()), expected(false));
+    drop(snapshot);
+    db.put(&keys[50], "new").unwrap();
+    assert_sound(&db);
+    db.close().unwrap();
+    let db = open(&vfs, &options);
+    let family = db.default_column_family();
+    let mut expected = expected(false);
+    expected.insert(keys[50].clone(), b"new".to_vec());
+    assert_eq!(read_all(&db, &family, &ReadOptions::default()), expected);
+    db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap();
+    assert_eq!(read_all(&db, &family, &ReadOptions::default()), expected);
+    assert_sound(&db);
+
+    let mut writer = SstFileWriter::create_with(as_vfs(&vfs), "/three", &tiny()).unwrap();
+    assert!(writer.delete_range("b", "a").unwrap_err().to_string().contains("before"));
+    writer.delete_range("a", "a").unwrap();
+    assert!(writer.finish().unwrap_err().to_string().contains("nothing was added"));
+}
+
 /// A crash at any operation of the file system: all files are in, or none.
 #[test]
 fn all_or_none_after_a_crash() {
