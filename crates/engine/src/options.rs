@@ -31,7 +31,7 @@ use self::lookup::{bad_value, entries, find, fixed};
 use self::regions::RegionsText;
 use self::text::{Bytes, Choice, ChoiceList, Count, Flag, Ratio, Span, Text, Unit};
 use crate::compaction_filter::Filtering;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 pub use self::calls::{CompactRangeOptions, FlushOptions, ReadOptions, WriteOptions};
 pub use self::choices::{
