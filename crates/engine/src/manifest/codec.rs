@@ -43,7 +43,7 @@ const FLUSHED_SEQNO: u64 = required(15);
 const REGION: u64 = required(16);
 const RANGE_TOMBSTONE: u64 = required(17);
 const RETIRED_RANGE: u64 = required(18);
-const COMPARATOR: u64 = required(21);
+const COMPARATOR: u64 = required(19);
 
 /// Fields behind the fixed part of an added table: what a reader can do without is optional.
 const TAIL_BYTES: u64 = optional(1);
