@@ -84,7 +84,7 @@ pub(crate) struct DbCore {
     /// Its part of a limit that others have, too.
     pub(crate) write_buffers: Option<WriteBuffers>,
     /// Given back when the database is closed.
-    pub(crate) lock: Mutex<Option<Box<dyn VfsLock>>>,
+    pub(crate) locks: Mutex<Vec<Box<dyn VfsLock>>>,
 }
 
 impl DbCore {
@@ -469,7 +469,7 @@ impl DbCore {
             self.reclaimer.reclaim_all(self.now());
         }
         self.write_buffers.iter().for_each(WriteBuffers::leave);
-        *lock(&self.lock) = None;
+        lock(&self.locks).clear();
         stored
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use sateen_control::compaction::Stripes;
 use sateen_control::version::VersionEdit;
-use sateen_control::{ColumnFamilyId, Event, FileId, Instant, LogNumber, SeqNo, ValueKind};
+use sateen_control::{ColumnFamilyId, Event, Instant, LogNumber, SeqNo, ValueKind};
 
 use crate::background::flush_job::FlushJob;
 use crate::background::output::OutputContext;
@@ -25,7 +25,7 @@ use crate::core::{DbCore, open_tables_max};
 use crate::db::{DEFAULT_COLUMN_FAMILY, create_family};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::reclaim::Reclaimer;
-use crate::files::{FileName, device_hint};
+use crate::files::device_hint;
 use crate::manifest::version_set::VersionSet;
 use crate::memtable::ArenaPool;
 use crate::metrics::EngineMetrics;
@@ -45,6 +45,7 @@ use catalogue::{Catalogue, look_first, missing, new_catalogue, no_catalogue, rea
 
 mod catalogue;
 mod families;
+mod files;
 mod kept;
 mod secondary;
 
@@ -73,7 +74,10 @@ pub(crate) fn open(
     let vfs = Arc::new(MeteredVfs::new(vfs));
     prepare_directory(vfs.as_ref(), directory, &options)?;
     look_first(vfs.as_ref(), directory, &options)?;
-    let lock = take_lock(vfs.as_ref(), directory)?;
+    let mut locks = vec![take_lock(vfs.as_ref(), directory)?];
+    if let Some(logs) = options.wal_dir.as_ref().filter(|logs| **logs != directory) {
+        locks.push(take_lock(vfs.as_ref(), logs)?);
+    }
     let comparators = families::comparators(&options, family_options);
     let existing = read_catalogue(vfs.as_ref(), directory, &comparators)?;
     let fresh = existing.is_none();
@@ -102,7 +106,7 @@ pub(crate) fn open(
         opening.replay()?;
     }
     opening.flush_all()?;
-    let core = opening.finish(Some(lock))?;
+    let core = opening.finish(locks)?;
     for (name, options) in family_options {
         if core.families().by_name(name).is_none() {
             let _catalogue = crate::sync::lock(&core.catalogue);
@@ -135,7 +139,7 @@ pub(crate) fn open_read_only(
     opening.check_files()?;
     opening.attach_families(family_options)?;
     opening.replay()?;
-    opening.finish(None)
+    opening.finish(Vec::new())
 }
 
 fn prepare_options(
@@ -292,47 +296,6 @@ impl Opening {
         self.options.wal_directory(&self.directory)
     }
 
-    /// Looks at what is in the directory: every file that the catalogue names must be there.
-    fn check_files(&mut self) -> Result<()> {
-        let live: BTreeSet<FileId> = self.reclaimer.live_files().into_iter().collect();
-        let mut seen = BTreeSet::new();
-        let mut directories = vec![self.directory.clone()];
-        if self.wal_directory() != self.directory {
-            directories.push(self.wal_directory());
-        }
-        for directory in directories {
-            let listing =
-                self.vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
-            for path in listing {
-                let name = path.file_name().and_then(|name| name.to_str());
-                let Some(name) = name.and_then(FileName::parse) else { continue };
-                self.versions.counters.file_seen(name.number().unwrap_or(0));
-                match name {
-                    FileName::Table(file) if live.contains(&file) => {
-                        seen.insert(file);
-                    }
-                    FileName::Wal(log) => self.logs.push(log),
-                    FileName::Table(_) | FileName::Manifest(_) => {
-                        self.orphans.push(directory.join(path.file_name().unwrap_or_default()));
-                    }
-                    _ => {}
-                }
-            }
-        }
-        self.logs.sort_unstable();
-        if let Some(missing) = live.difference(&seen).next() {
-            let path = crate::files::table_file_name(&self.directory, *missing);
-            return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
-        }
-        // A log is durable by name before an edit says that it is the oldest that is needed.
-        let needed = self.versions.oldest_log();
-        if needed > LogNumber(0) && !self.logs.contains(&needed) {
-            let path = crate::files::wal_file_name(&self.wal_directory(), needed);
-            return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
-        }
-        Ok(())
-    }
-
     /// Puts what the logs hold beyond the tables into memtables.
     fn replay(&mut self) -> Result<()> {
         let directory = self.wal_directory();
@@ -466,7 +429,7 @@ impl Opening {
         Ok(())
     }
 
-    fn finish(self, lock: Option<Box<dyn VfsLock>>) -> Result<Arc<DbCore>> {
+    fn finish(self, locks: Vec<Box<dyn VfsLock>>) -> Result<Arc<DbCore>> {
         let keeps_logs = self.read_only || self.options.keeps_logs();
         let kept = if keeps_logs { self.find_kept_logs() } else { Vec::new() };
         let mut wal = if self.read_only { None } else { Some(self.first_wal(&kept)?) };
@@ -536,7 +499,7 @@ impl Opening {
             write_buffers: self.write_buffers,
             closed: AtomicBool::new(false),
             start,
-            lock: Mutex::new(lock),
+            locks: Mutex::new(locks),
             options: ArcSwap::new(self.options),
         });
         let _first = this.set(Arc::downgrade(&core));

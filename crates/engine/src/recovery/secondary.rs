@@ -39,7 +39,7 @@ pub(crate) fn open_secondary(
     let mut opening = Opening::new(vfs, &directory, options, catalogue, family_options, true)?;
     opening.attach_families(family_options)?;
     opening.secondary = Some(Secondary::new(manifest, &logs));
-    let core = opening.finish(None)?;
+    let core = opening.finish(Vec::new())?;
     core.catch_up()?;
     Ok(core)
 }

@@ -256,6 +256,24 @@ fn options_set_at_run_time_reach_the_default_column_family() {
     assert_eq!(db.options_cf(&family).memtable_bytes, 128 << 10, "all or none");
 }
 
+/// Two databases cannot have their logs in one directory: each would remove those of the other.
+#[test]
+fn a_directory_for_logs_belongs_to_one_database() {
+    let vfs = MemVfs::new();
+    let options = Options { wal_dir: Some("/logs".into()), ..tiny() };
+    let open = |path: &str| Db::open_with(as_vfs(&vfs), path, options.clone(), &[]);
+    let first = open("/first").unwrap();
+    first.put("k", "v").unwrap();
+    assert!(matches!(open("/second"), Err(Error::Locked { .. })), "while it is open");
+    first.close().unwrap();
+    drop(first);
+    let refused = open("/second").unwrap_err();
+    assert!(matches!(refused, Error::IncompatibleDirectory { .. }), "{refused}");
+    assert!(refused.to_string().contains("/logs"), "{refused}");
+    let first = open("/first").unwrap();
+    assert_eq!(first.get("k").unwrap().as_deref(), Some(&b"v"[..]));
+}
+
 #[test]
 fn logs_in_a_directory_of_their_own_survive_the_power() {
     let vfs = MemVfs::new();

@@ -1,0 +1,82 @@
+//! What is in the directories of a database that is being opened, before anything of it is read.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use sateen_control::{FileId, LogNumber};
+
+use super::Opening;
+use crate::error::{CorruptionKind, Error, Result};
+use crate::files::{FileName, table_file_name, wal_file_name};
+use crate::vfs::{IoClass, OpenOptions, Vfs};
+use crate::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
+
+impl Opening {
+    /// Looks at what is in the directory: every file that the catalogue names must be there.
+    pub(super) fn check_files(&mut self) -> Result<()> {
+        let live: BTreeSet<FileId> = self.reclaimer.live_files().into_iter().collect();
+        let mut seen = BTreeSet::new();
+        let mut directories = vec![self.directory.clone()];
+        if self.wal_directory() != self.directory {
+            directories.push(self.wal_directory());
+        }
+        for directory in directories {
+            let listing =
+                self.vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
+            for path in listing {
+                let name = path.file_name().and_then(|name| name.to_str());
+                let Some(name) = name.and_then(FileName::parse) else { continue };
+                self.versions.counters.file_seen(name.number().unwrap_or(0));
+                match name {
+                    FileName::Table(file) if live.contains(&file) => {
+                        seen.insert(file);
+                    }
+                    FileName::Wal(log) => {
+                        if directory != self.directory {
+                            self.check_owner(&directory, log)?;
+                        }
+                        self.logs.push(log);
+                    }
+                    FileName::Table(_) | FileName::Manifest(_) => {
+                        self.orphans.push(directory.join(path.file_name().unwrap_or_default()));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.logs.sort_unstable();
+        if let Some(missing) = live.difference(&seen).next() {
+            let path = table_file_name(&self.directory, *missing);
+            return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
+        }
+        // A log is durable by name before an edit says that it is the oldest that is needed.
+        let needed = self.versions.oldest_log();
+        if needed > LogNumber(0) && !self.logs.contains(&needed) {
+            let path = wal_file_name(&self.wal_directory(), needed);
+            return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
+        }
+        Ok(())
+    }
+
+    /// A log in a directory that other databases may have, too, is one of this database: logs that
+    /// it does not need are removed.
+    fn check_owner(&self, directory: &Path, log: LogNumber) -> Result<()> {
+        let path = wal_file_name(directory, log);
+        let mut block = [0; FILE_HEADER_BYTES];
+        let file = self.vfs.open(&path, OpenOptions::READ);
+        let read = file.and_then(|file| file.read_at(&mut block, 0, IoClass::Wal));
+        read.map_err(|error| Error::io("read", &path, error))?;
+        // One whose header cannot be read is found damaged later, if it is needed.
+        match FileHeader::decode(FileKind::Wal, &block) {
+            Some(header) if header.db_uid != self.versions.db_uid() => {
+                Err(Error::IncompatibleDirectory {
+                    path: directory.to_owned(),
+                    reason: format!(
+                        "{log} in it is a log of another database: a wal_dir belongs to one"
+                    ),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
