@@ -47,10 +47,20 @@ impl rocksdb_iterator_t {
     }
 
     /// To the next key, also of those written since.
+    #[inline]
     fn next(&mut self) {
+        if self.tailing.is_some() {
+            self.next_of_tail();
+        } else if let Ok(iter) = &mut self.iter {
+            iter.next();
+        }
+    }
+
+    #[cold]
+    fn next_of_tail(&mut self) {
         let Ok(iter) = &mut self.iter else { return };
-        if self.tailing.is_none() || !iter.valid() {
-            return iter.next();
+        if !iter.valid() {
+            return;
         }
         let key = iter.key().to_vec();
         let anew = self.catch_up();

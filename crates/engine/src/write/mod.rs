@@ -197,6 +197,7 @@ impl CommitPipeline {
     }
 
     /// Commits one write: Ok means ordered, logged as asked, applied and visible.
+    #[inline]
     pub(crate) fn commit(&self, payload: &Payload<'_>, logging: Logging) -> Result<SeqNo> {
         let count = match payload {
             Payload::Single { .. } => 1,
@@ -248,6 +249,7 @@ impl CommitPipeline {
         })
     }
 
+    #[inline]
     fn lead(&self, own: &Arc<queue::Slot>) -> Result<()> {
         let mut leading = self.queue.lead();
         self.queue.check()?;

@@ -100,6 +100,7 @@ thread_local! {
 
 /// Runs `act` with this thread's slot (a fresh one if a write is already under way on this thread,
 /// which happens only from within a callback).
+#[inline]
 pub(crate) fn with_slot<R>(act: impl FnOnce(&Arc<Slot>) -> R) -> R {
     let slot = SLOT.with(|cell| cell.borrow_mut().take()).unwrap_or_else(|| Arc::new(Slot::new()));
     let result = act(&slot);
@@ -173,6 +174,7 @@ impl Slot {
         lock(&self.inner).bytes = bytes;
     }
 
+    #[inline]
     pub(crate) fn assign(&self, assignment: Assignment) {
         lock(&self.inner).assignment = assignment;
     }
@@ -260,6 +262,7 @@ impl CommitQueue {
 
     /// Takes those that wait, first come first, up to `bytes_max` and up to the first that wants to
     /// lead alone.
+    #[inline]
     pub(crate) fn gather(&self, bytes_max: usize) -> Vec<Arc<Slot>> {
         let mut state = lock_timed(&self.state);
         let mut bytes = 0;

@@ -398,7 +398,9 @@ impl World {
                     Some("wal") => logs.push(text),
                     Some("sat") => {}
                     _ if text.starts_with("MANIFEST") => manifests.push(text),
-                    _ => assert!(text == "CURRENT" || text == "LOCK", "what is {text}?"),
+                    _ => {
+                        assert!(["CURRENT", "LOCK", "OPTIONS"].contains(&&*text), "what is {text}?")
+                    }
                 }
             }
         }
