@@ -155,7 +155,7 @@ macro_rules! one_of_them_is_an_iterator {
                     $($which::$one(iter) => iter.seek_for_prev(target)),+
                 }
             }
-            #[inline]
+            #[inline(always)]
             fn next(&mut self) -> Result<()> {
                 match self {
                     $($which::$one(iter) => iter.next()),+
