@@ -13,15 +13,17 @@ use crate::families::rocksdb_column_family_handle_t;
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_writebatch_t {
     pub(crate) batch: WriteBatch,
+    /// The sequence number of its first write, if it is from a log or from bytes that say so; or 0.
+    first_seqno: u64,
     refused: Option<sateen::Error>,
     /// What C was shown of it as bytes last.
     shown: Vec<u8>,
 }
 
 impl rocksdb_writebatch_t {
-    /// One of these writes.
-    pub(crate) fn of(batch: WriteBatch) -> rocksdb_writebatch_t {
-        rocksdb_writebatch_t { batch, ..Default::default() }
+    /// One of these writes, of which the first has the sequence number `first_seqno`.
+    pub(crate) fn of(batch: WriteBatch, first_seqno: u64) -> rocksdb_writebatch_t {
+        rocksdb_writebatch_t { batch, first_seqno, ..Default::default() }
     }
 
     /// What is to be written.
@@ -60,7 +62,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_create_from(
         let read = decode(unsafe { bytes(data, length) });
         let mut made = rocksdb_writebatch_t::default();
         match read {
-            Ok(batch) => made.batch = batch,
+            Ok((batch, first_seqno)) => made = rocksdb_writebatch_t::of(batch, first_seqno),
             Err(error) => made.refused = Some(error),
         }
         give(made)
@@ -74,13 +76,13 @@ pub unsafe extern "C" fn rocksdb_writebatch_destroy(batch: *mut rocksdb_writebat
     unsafe { free(batch) };
 }
 
-/// Removes all writes.
+/// Removes all writes and log data.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_clear(batch: *mut rocksdb_writebatch_t) {
     // SAFETY: the contract of the module.
     if let Some(batch) = unsafe { batch.as_mut() } {
         batch.batch.clear();
-        batch.refused = None;
+        (batch.first_seqno, batch.refused) = (0, None);
     }
 }
 
@@ -101,7 +103,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_data(
 ) -> *const c_char {
     // SAFETY: the contract of the module.
     let data = unsafe { batch.as_mut() }.map_or(&[][..], |batch| {
-        quiet((), || batch.shown = encode(&batch.batch, 0));
+        quiet((), || batch.shown = encode(&batch.batch, batch.first_seqno));
         &batch.shown
     });
     // SAFETY: the contract of the module.

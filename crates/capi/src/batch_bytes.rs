@@ -3,9 +3,10 @@
 //!
 //! Sequence number (8 bytes) and count (4 bytes), little-endian, then the entries: a byte that says
 //! what it is, for other column families than the default one its number as varint, then key and
-//! value, each behind its length as varint.
+//! value, each behind its length as varint. Log data, which does not count, is a byte and one of
+//! these.
 
-use sateen::{BatchEntry, ColumnFamilyId, Error, ValueKind, WriteBatch};
+use sateen::{BatchEntry, BatchItem, ColumnFamilyId, Error, ValueKind, WriteBatch};
 
 const HEADER_BYTES: usize = 12;
 const LOG_DATA: u8 = 0x3;
@@ -25,7 +26,15 @@ pub(crate) fn encode(batch: &WriteBatch, seqno: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES + batch.len_bytes());
     bytes.extend_from_slice(&seqno.to_le_bytes());
     bytes.extend_from_slice(&batch.count().to_le_bytes());
-    for entry in batch {
+    for item in batch.items() {
+        let entry = match item {
+            BatchItem::Write(entry) => entry,
+            BatchItem::LogData(data) => {
+                bytes.push(LOG_DATA);
+                put_slice(&mut bytes, data);
+                continue;
+            }
+        };
         let kind = KINDS.iter().find(|(kind, ..)| *kind == entry.kind);
         let Some((_, plain, with_family)) = kind else { continue };
         if entry.column_family.0 == 0 {
@@ -42,16 +51,16 @@ pub(crate) fn encode(batch: &WriteBatch, seqno: u64) -> Vec<u8> {
     bytes
 }
 
-/// The batch that `bytes` are. Log data in it is passed by.
+/// The batch that `bytes` are, and the sequence number that they say its first entry has.
 ///
 /// # Errors
 /// `InvalidArgument` if they are none, or one with what no database here can apply.
-pub(crate) fn decode(bytes: &[u8]) -> sateen::Result<WriteBatch> {
+pub(crate) fn decode(bytes: &[u8]) -> sateen::Result<(WriteBatch, u64)> {
     let invalid =
         |what: &str| Error::InvalidArgument(format!("{} bytes are no batch: {what}", bytes.len()));
-    let header = bytes.split_at_checked(HEADER_BYTES).ok_or_else(|| invalid("no header"))?;
-    let (_, count) = header.0.split_at(8);
-    let mut rest = header.1;
+    let no_header = || invalid("no header");
+    let (seqno, rest) = bytes.split_first_chunk().ok_or_else(no_header)?;
+    let (count, mut rest) = rest.split_first_chunk::<4>().ok_or_else(no_header)?;
     let mut batch = WriteBatch::with_value_bytes_max(usize::MAX);
     while let Some((first, after)) = rest.split_first() {
         rest = after;
@@ -59,7 +68,7 @@ pub(crate) fn decode(bytes: &[u8]) -> sateen::Result<WriteBatch> {
             continue;
         }
         if *first == LOG_DATA {
-            take_slice(&mut rest).ok_or_else(|| invalid("it ends early"))?;
+            batch.put_log_data(take_slice(&mut rest).ok_or_else(|| invalid("it ends early"))?)?;
             continue;
         }
         let kind = KINDS.iter().find(|(_, plain, other)| first == plain || first == other);
@@ -70,7 +79,7 @@ pub(crate) fn decode(bytes: &[u8]) -> sateen::Result<WriteBatch> {
     if *count != batch.count().to_le_bytes() {
         return Err(invalid("it has another number of entries than it says"));
     }
-    Ok(batch)
+    Ok((batch, u64::from_le_bytes(*seqno)))
 }
 
 fn has_value(kind: ValueKind) -> bool {
@@ -135,6 +144,8 @@ mod tests {
             batch.add_entry(&entry).unwrap();
         }
         batch.delete_range("a", "b").unwrap();
+        batch.put_log_data(&large).unwrap();
+        batch.put_log_data("").unwrap();
         batch.single_delete("once").unwrap();
         batch
     }
@@ -143,22 +154,28 @@ mod tests {
     fn a_batch_has_the_bytes_that_clients_expect() {
         let mut batch = WriteBatch::new();
         batch.put("key1", "val1").unwrap();
+        batch.put_log_data("blob").unwrap();
         batch.delete("key2").unwrap();
         let bytes = encode(&batch, 7);
-        assert_eq!(bytes, b"\x07\0\0\0\0\0\0\0\x02\0\0\0\x01\x04key1\x04val1\x00\x04key2");
+        let header = b"\x07\0\0\0\0\0\0\0\x02\0\0\0";
+        let entries = b"\x01\x04key1\x04val1\x03\x04blob\x00\x04key2";
+        assert_eq!(bytes, [&header[..], entries].concat());
     }
 
     #[test]
     fn what_was_written_is_read() {
         let batch = batch();
-        assert_eq!(decode(&encode(&batch, 0)).unwrap(), batch);
+        assert_eq!(decode(&encode(&batch, 0)).unwrap(), (batch.clone(), 0));
+        assert_eq!(decode(&encode(&batch, 1 << 40)).unwrap(), (batch, 1 << 40));
     }
 
     #[test]
-    fn log_data_is_passed_by() {
+    fn log_data_does_not_count() {
         let mut bytes = encode(&WriteBatch::new(), 0);
         bytes.extend_from_slice(b"\x03\x04data\x0d");
-        assert!(decode(&bytes).unwrap().is_empty());
+        let (batch, _) = decode(&bytes).unwrap();
+        assert!(batch.is_empty());
+        assert!(batch.items().eq([BatchItem::LogData(b"data")]));
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use sateen::{BatchEntry, ValueKind};
+use sateen::{BatchEntry, BatchItem, ValueKind};
 
-use crate::abi::{ErrPtr, guard, missing};
+use crate::abi::{ErrPtr, bytes, guard, missing};
 use crate::batch::{add, rocksdb_writebatch_t};
 use crate::families::rocksdb_column_family_handle_t;
 
@@ -61,13 +61,15 @@ of_parts! {
         (key_count keys key_lengths) delete delete_cf;
 }
 
-/// Accepted: nothing is written for it, and nobody is shown it.
+/// Adds bytes that go to the log with the batch, and change nothing.
 #[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_writebatch_put_log_data(
-    _batch: *mut Batch,
-    _blob: *const c_char,
-    _length: usize,
+pub unsafe extern "C" fn rocksdb_writebatch_put_log_data(
+    batch: *mut Batch,
+    blob: *const c_char,
+    length: usize,
 ) {
+    // SAFETY: the contract of the module.
+    unsafe { add(batch, |batch| batch.put_log_data(bytes(blob, length))) };
 }
 
 /// Nothing is wrong with a batch that this library has made.
@@ -87,12 +89,26 @@ type PutCf = unsafe extern "C" fn(*mut c_void, u32, *const c_char, usize, *const
 type DeletedCf = unsafe extern "C" fn(*mut c_void, u32, *const c_char, usize);
 type LogData = unsafe extern "C" fn(*mut c_void, *const c_char, usize);
 
-/// Calls `act` with each entry, in order, while it answers that it takes more.
-unsafe fn each(batch: *mut Batch, mut act: impl FnMut(&BatchEntry<'_>) -> bool) {
+/// Calls `act` with each entry, in order, while it answers that it takes more, and `log_data` with
+/// the log data between them.
+unsafe fn each(
+    batch: *mut Batch,
+    state: *mut c_void,
+    log_data: Option<LogData>,
+    mut act: impl FnMut(&BatchEntry<'_>) -> bool,
+) {
     // SAFETY: the contract of the module.
-    if let Some(batch) = unsafe { batch.as_ref() } {
-        batch.batch.iter().all(|entry| act(&entry));
-    }
+    let Some(batch) = (unsafe { batch.as_ref() }) else { return };
+    batch.batch.items().all(|item| match (item, log_data) {
+        (BatchItem::Write(entry), _) => act(&entry),
+        (BatchItem::LogData(data), Some(log_data)) => {
+            let (data, length) = parts(data);
+            // SAFETY: given with this state; the bytes live as long as the call.
+            unsafe { log_data(state, data, length) };
+            true
+        }
+        (BatchItem::LogData(_), None) => true,
+    });
 }
 
 fn parts(of: &[u8]) -> (*const c_char, usize) {
@@ -112,14 +128,14 @@ pub unsafe extern "C" fn rocksdb_writebatch_iterate(
     unsafe { rocksdb_writebatch_iterate_ld(batch, state, put, deleted, None) };
 }
 
-/// The same; there are no log data to be told of.
+/// The same, and for log data.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_iterate_ld(
     batch: *mut Batch,
     state: *mut c_void,
     put: Option<Put>,
     deleted: Option<Deleted>,
-    _log_data: Option<LogData>,
+    log_data: Option<LogData>,
 ) {
     let show = |entry: &BatchEntry<'_>| {
         let ((key, key_length), (value, value_length)) = (parts(entry.key), parts(entry.value));
@@ -139,7 +155,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_iterate_ld(
         true
     };
     // SAFETY: the contract of the module.
-    unsafe { each(batch, show) };
+    unsafe { each(batch, state, log_data, show) };
 }
 
 /// Calls back for each put, delete and merge, in order, with the number of its column family, up
@@ -156,7 +172,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_iterate_cf(
     unsafe { rocksdb_writebatch_iterate_cf_ld(batch, state, put, deleted, merged, None) };
 }
 
-/// The same; there are no log data to be told of.
+/// The same, and for log data.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_iterate_cf_ld(
     batch: *mut Batch,
@@ -164,7 +180,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_iterate_cf_ld(
     put: Option<PutCf>,
     deleted: Option<DeletedCf>,
     merged: Option<PutCf>,
-    _log_data: Option<LogData>,
+    log_data: Option<LogData>,
 ) {
     let show = |entry: &BatchEntry<'_>| {
         let family = entry.column_family.0;
@@ -190,5 +206,5 @@ pub unsafe extern "C" fn rocksdb_writebatch_iterate_cf_ld(
         true
     };
     // SAFETY: the contract of the module.
-    unsafe { each(batch, show) };
+    unsafe { each(batch, state, log_data, show) };
 }

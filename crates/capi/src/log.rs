@@ -134,11 +134,12 @@ pub unsafe extern "C" fn rocksdb_wal_iter_get_batch(
         // SAFETY: the contract of the module.
         let Some(updates) = (unsafe { iterator.as_ref() }) else { return null_mut() };
         let Some(batch) = updates.0.batch() else { return null_mut() };
+        let first = updates.0.sequence_number();
         // SAFETY: the contract of the module.
         if let Some(sequence) = unsafe { sequence.as_mut() } {
-            *sequence = updates.0.sequence_number();
+            *sequence = first;
         }
-        give(rocksdb_writebatch_t::of(batch.clone()))
+        give(rocksdb_writebatch_t::of(batch.clone(), first))
     })
 }
 

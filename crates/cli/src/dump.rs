@@ -159,6 +159,7 @@ impl Printer<'_> {
                 let family = Some(entry.column_family.0);
                 self.entry("  ", entry.seqno, entry.kind, family, entry.key, entry.value)
             }
+            LogItem::LogData(data) => self.log_data(data),
             LogItem::End(end) => self.end(end),
             _ => ControlFlow::Continue(()),
         }
@@ -222,6 +223,25 @@ impl Printer<'_> {
                     insert_bytes(&mut entry, "value", value);
                 }
                 entry.into()
+            },
+        )
+    }
+
+    fn log_data(&mut self, data: &[u8]) -> ControlFlow<()> {
+        let shown = self.options.values;
+        self.line(
+            || {
+                let data = if shown { text(data) } else { data.len().to_string() };
+                format!("  log data\t{data}")
+            },
+            || {
+                let mut item = Map::new();
+                item.insert("item".into(), "log_data".into());
+                item.insert("bytes".into(), data.len().into());
+                if shown {
+                    insert_bytes(&mut item, "data", data);
+                }
+                item.into()
             },
         )
     }

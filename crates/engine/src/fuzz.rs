@@ -98,6 +98,7 @@ fn batch_seed() -> WriteBatch {
         // Within the limits, all of them.
         let _small_enough = batch.put([b'k', i], vec![i; usize::from(i) * 7]);
         let _small_enough = batch.delete([b'd', i]);
+        let _small_enough = batch.put_log_data(vec![i; usize::from(i)]);
     }
     batch
 }

@@ -65,8 +65,8 @@ pub use snapshot::Snapshot;
 pub use ttl::WallClock;
 pub use updates::Updates;
 pub use write::batch::{
-    BATCH_BYTES_MAX, BatchEntry, KEY_BYTES_MAX, VALUE_BYTES_MAX, VALUE_BYTES_MAX_DEFAULT,
-    WriteBatch, WriteBatchIter,
+    BATCH_BYTES_MAX, BatchEntry, BatchItem, BatchItems, KEY_BYTES_MAX, VALUE_BYTES_MAX,
+    VALUE_BYTES_MAX_DEFAULT, WriteBatch, WriteBatchIter,
 };
 pub use write_buffers::WriteBufferManager;
 

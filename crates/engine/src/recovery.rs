@@ -13,7 +13,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use sateen_control::compaction::Stripes;
 use sateen_control::version::VersionEdit;
-use sateen_control::{ColumnFamilyId, Event, Instant, LogNumber, SeqNo, ValueKind};
+use sateen_control::{ColumnFamilyId, Event, Instant, LogNumber, SeqNo};
 
 use crate::background::flush_job::FlushJob;
 use crate::background::output::OutputContext;
@@ -37,6 +37,7 @@ use crate::snapshot::SnapshotList;
 use crate::timeline::Recorder;
 use crate::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock};
 use crate::wal::{KeptLog, KeptLogs, Tail, WalChain, WalPosition, WalWriter};
+use crate::write::batch::BatchEntry;
 use crate::write::{CommitPipeline, PipelineStart};
 use crate::write_buffers::{Ledger, WriteBuffers};
 
@@ -313,14 +314,10 @@ impl Opening {
             }
             let Some(record) = chain.next()? else { break };
             full = false;
+            // Log data alone stands behind writes that may not have gone to the log.
+            self.last_seqno = self.last_seqno.max(SeqNo(record.first_seqno.0.saturating_sub(1)));
             record.for_each_entry(&directory, |seqno, entry| {
-                full |= self.replay_entry(
-                    entry.column_family,
-                    seqno,
-                    entry.kind,
-                    entry.key,
-                    entry.value,
-                );
+                full |= self.replay_entry(seqno, &entry);
                 self.last_seqno = self.last_seqno.max(seqno);
                 self.replayed = self.replayed.max(seqno);
             })?;
@@ -351,14 +348,8 @@ impl Opening {
     }
 
     /// Returns true if the memtable is full.
-    fn replay_entry(
-        &self,
-        family: ColumnFamilyId,
-        seqno: SeqNo,
-        kind: ValueKind,
-        key: &[u8],
-        value: &[u8],
-    ) -> bool {
+    fn replay_entry(&self, seqno: SeqNo, entry: &BatchEntry<'_>) -> bool {
+        let BatchEntry { column_family: family, kind, key, value } = *entry;
         // An entry of a family that is not there any more was dropped with it.
         let Some(data) = self.families.get(&family) else { return false };
         if self.stored.get(&family).is_some_and(|stored| seqno <= *stored) {

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::merge::{MergeOperator, Merging};
 use crate::options::ColumnFamilyOptions;
 use crate::read::db_iter::malformed;
-use crate::write::batch::{VALUE_BYTES_MAX, WriteBatch, encode_entry};
+use crate::write::batch::{BatchItem, VALUE_BYTES_MAX, WriteBatch, encode_entry, encode_log_data};
 
 #[cfg(test)]
 mod tests;
@@ -91,7 +91,14 @@ pub(crate) fn timed_batch(
     clock: &WallClock,
 ) -> Result<WriteBatch> {
     let mut data = Vec::with_capacity(batch.len_bytes());
-    for entry in batch {
+    for item in batch.items() {
+        let entry = match item {
+            BatchItem::Write(entry) => entry,
+            BatchItem::LogData(blob) => {
+                encode_log_data(&mut data, blob);
+                continue;
+            }
+        };
         let (family, kind, key) = (entry.column_family, entry.kind, entry.key);
         if matches!(kind, ValueKind::Put | ValueKind::Merge) && has_times(family) {
             encode_entry(&mut data, family, kind, key, &timed(entry.value, clock)?);

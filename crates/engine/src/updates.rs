@@ -18,7 +18,7 @@ use crate::files::wal_file_name;
 use crate::options::WalMode;
 use crate::ttl;
 use crate::wal::{Kept, ReadableLog, WalPosition, WalReader};
-use crate::write::batch::{WriteBatch, encode_entry};
+use crate::write::batch::{BatchItem, WriteBatch, encode_entry, encode_log_data};
 
 #[cfg(test)]
 mod tests;
@@ -61,7 +61,9 @@ impl Db {
     /// What was written, as it was committed, from the batch that has the sequence number `seqno`
     /// on, or the first one after it if no batch has it; 0 is as 1. Batches that were committed
     /// together come as one. Where [`memtable_hot_part`](crate::ColumnFamilyOptions) is set, what
-    /// the database writes again by itself comes as a batch, too, which changes nothing.
+    /// the database writes again by itself comes as a batch, too, which changes nothing. A batch of
+    /// log data alone ([`WriteBatch::put_log_data`]) comes before the write that got the next
+    /// sequence number, if both are in the same log; who asks for that write may not see it.
     ///
     /// Only what went to the log is there: neither what was written with
     /// [`disable_wal`](crate::WriteOptions::disable_wal) nor files that were ingested. What is
@@ -129,6 +131,9 @@ impl Updates {
         let mut kept = core.kept_logs.lock();
         let logs = logs(core, &kept);
         let begun = logs.iter().rposition(|log| log.begins <= wanted);
+        // Logs before that may have log data and nothing else, and begin where it does.
+        let begins = begun.and_then(|at| logs.get(at)).map(|log| log.begins);
+        let begun = begins.and_then(|begins| logs.iter().position(|log| log.begins == begins));
         // A database that is not written to may have no log at all.
         let any = from_oldest || visible == SeqNo(0);
         let Some(first) = begun.or(any.then_some(0)) else {
@@ -174,14 +179,16 @@ impl Updates {
         }
     }
 
-    /// The sequence number of the first write of the batch; 0 if it is at none.
+    /// The sequence number of the first write of the batch; 0 if it is at none. A batch that has
+    /// only log data has that of the write after it.
     #[must_use]
     pub fn sequence_number(&self) -> u64 {
         self.current.as_ref().map_or(0, |batch| batch.first.0)
     }
 
     /// The sequence number of the last write of the batch; 0 if it is at none. There may be more of
-    /// them than writes: a range that is deleted in several regions takes one in each.
+    /// them than writes: a range that is deleted in several regions takes one in each. Of a batch
+    /// that has only log data it is the one before [`Updates::sequence_number`].
     #[must_use]
     pub fn last_sequence_number(&self) -> u64 {
         self.current.as_ref().map_or(0, |batch| batch.last.0)
@@ -213,7 +220,8 @@ impl Updates {
                 self.early = Some(batch);
                 return Ok(None);
             }
-            if batch.last >= self.wanted {
+            // One that has only log data ends before it begins.
+            if batch.last.max(batch.first) >= self.wanted {
                 return Ok(Some(batch));
             }
         }
@@ -334,7 +342,14 @@ fn as_written(payload: &[u8], families: &Families) -> Result<WriteBatch, &'stati
     let mut data = Vec::with_capacity(payload.len());
     let mut range: Option<(ColumnFamilyId, &[u8], &[u8], usize)> = None;
     let places = places(families);
-    for entry in &batch {
+    for item in batch.items() {
+        let entry = match item {
+            BatchItem::Write(entry) => entry,
+            BatchItem::LogData(blob) => {
+                encode_log_data(&mut data, blob);
+                continue;
+            }
+        };
         let &(id, place) = places.get(&entry.column_family).unwrap_or(&(entry.column_family, 0));
         let ranged = entry.kind == ValueKind::RangeDelete;
         let continued = (id, entry.key, entry.value, place.wrapping_sub(1));

@@ -38,6 +38,84 @@ static void deleted_cf(void* state, uint32_t family, const char* key, size_t key
     deleted(state, key, key_length);
 }
 
+static void log_data(void* state, const char* blob, size_t length) {
+    sprintf((char*)state + strlen(state), "[%.*s] ", (int)length, blob);
+}
+
+/* Log data goes to the log with its batch, and comes out of that; it is no write. */
+static void data_of_the_log(rocksdb_t* db, rocksdb_column_family_handle_t* other) {
+    uint64_t before = rocksdb_get_latest_sequence_number(db), sequence = 0;
+    rocksdb_writeoptions_t* write = rocksdb_writeoptions_create();
+    rocksdb_writebatch_t* batch = rocksdb_writebatch_create();
+    rocksdb_writebatch_put_log_data(batch, "first", 5);
+    rocksdb_writebatch_put(batch, "k1", 2, "v1", 2);
+    rocksdb_writebatch_put_log_data(batch, NULL, 0);
+    rocksdb_writebatch_set_save_point(batch);
+    rocksdb_writebatch_put_log_data(batch, "undone", 6);
+    rocksdb_writebatch_rollback_to_save_point(batch, &err);
+    CHECK(err == NULL && rocksdb_writebatch_count(batch) == 1);
+    rocksdb_writebatch_delete_cf(batch, other, "k2", 2);
+    rocksdb_writebatch_put_log_data(batch, "behind", 6);
+    seen[0] = 0;
+    rocksdb_writebatch_iterate_ld(batch, seen, put, deleted, log_data);
+    /* It ends with another column family. */
+    CHECK(strcmp(seen, "[first] +k1=v1 [] ") == 0);
+    const char* all = "[first] 0+k1=v1 [] 1-k2 [behind] ";
+    seen[0] = 0;
+    rocksdb_writebatch_iterate_cf_ld(batch, seen, put_cf, deleted_cf, put_cf, log_data);
+    CHECK(strcmp(seen, all) == 0);
+    seen[0] = 0;
+    rocksdb_writebatch_iterate_cf_ld(batch, seen, NULL, NULL, NULL, log_data);
+    CHECK(strcmp(seen, "[first] [] [behind] ") == 0);
+
+    size_t length = 0;
+    const char* data = rocksdb_writebatch_data(batch, &length);
+    const char bytes[] = "\0\0\0\0\0\0\0\0\2\0\0\0\3\5first\1\2k1\2v1\3\0\4\1\2k2\3\6behind";
+    CHECK(length == sizeof bytes - 1 && memcmp(data, bytes, length) == 0);
+    rocksdb_writebatch_t* copy = rocksdb_writebatch_create_from(data, length);
+    rocksdb_write(db, write, copy, &err);
+    CHECK(err == NULL && rocksdb_get_latest_sequence_number(db) == before + 2);
+    rocksdb_writebatch_destroy(copy);
+
+    /* Alone it is written, too, and has the number of the next write. */
+    rocksdb_writebatch_clear(batch);
+    rocksdb_writebatch_put_log_data(batch, "alone", 5);
+    rocksdb_write(db, write, batch, &err);
+    CHECK(err == NULL && rocksdb_get_latest_sequence_number(db) == before + 2);
+    rocksdb_writebatch_destroy(batch);
+    rocksdb_wal_iterator_t* updates = rocksdb_get_updates_since(db, before + 1, NULL, &err);
+    CHECK(err == NULL && rocksdb_wal_iter_valid(updates));
+    const char* expected[] = {all, "[alone] "};
+    for (uint64_t i = 0; i < 2; i++) {
+        batch = rocksdb_wal_iter_get_batch(updates, &sequence);
+        CHECK(batch != NULL && sequence == before + (i == 0 ? 1 : 3));
+        seen[0] = 0;
+        rocksdb_writebatch_iterate_cf_ld(batch, seen, put_cf, deleted_cf, put_cf, log_data);
+        CHECK(strcmp(seen, expected[i]) == 0);
+        /* The bytes begin with the sequence number, also those of a copy, until it is cleared. */
+        data = rocksdb_writebatch_data(batch, &length);
+        CHECK(length > 12 && (unsigned char)data[0] == sequence && data[1] == 0);
+        copy = rocksdb_writebatch_create_from(data, length);
+        size_t copied = 0;
+        const char* same = rocksdb_writebatch_data(copy, &copied);
+        CHECK(copied == length && memcmp(same, data, length) == 0);
+        rocksdb_writebatch_clear(copy);
+        same = rocksdb_writebatch_data(copy, &copied);
+        CHECK(copied == 12 && same[0] == 0);
+        rocksdb_writebatch_destroy(copy);
+        rocksdb_writebatch_destroy(batch);
+        rocksdb_wal_iter_next(updates);
+    }
+    CHECK(!rocksdb_wal_iter_valid(updates));
+    rocksdb_wal_iter_status(updates, &err);
+    CHECK(err == NULL);
+    rocksdb_wal_iter_destroy(updates);
+    rocksdb_delete(db, write, "k1", 2, &err);
+    CHECK(err == NULL);
+    rocksdb_writebatch_put_log_data(NULL, "x", 1);
+    rocksdb_writeoptions_destroy(write);
+}
+
 static void batches(rocksdb_t* db, rocksdb_column_family_handle_t* other) {
     const char* key[] = {"pie", "ces"};
     const char* value[] = {"v", "", "al"};
@@ -203,6 +281,7 @@ int main(int count, char** arguments) {
         rocksdb_create_column_family(db, options, "other", &err);
     CHECK(err == NULL);
     rocksdb_column_family_handle_t* base = rocksdb_get_default_column_family_handle(db);
+    data_of_the_log(db, other);
     batches(db, other);
     many(db, base, other);
     one(db, other);

@@ -154,6 +154,9 @@ functions! {
     fn writebatch_pop_save_point(H, E);
     fn writebatch_iterate(H, H, Entry0, Deletion0);
     fn writebatch_iterate_cf(H, H, Entry, Deletion, Entry);
+    fn writebatch_put_log_data(H, P, usize);
+    fn writebatch_iterate_ld(H, H, Entry0, Deletion0, Deletion0);
+    fn writebatch_iterate_cf_ld(H, H, Entry, Deletion, Entry, Deletion0);
     fn create_snapshot(H) -> H;
     fn release_snapshot(H, H);
     fn create_iterator_cf(H, H, H) -> H;

@@ -193,3 +193,8 @@ pub(crate) extern "C" fn delete_default(state: H, key: P, key_length: usize) {
     // SAFETY: as above.
     unsafe { note(state, "delete", &[(key, key_length)]) }
 }
+
+pub(crate) extern "C" fn log_data(state: H, data: P, length: usize) {
+    // SAFETY: as above.
+    unsafe { note(state, "log data", &[(data, length)]) }
+}

@@ -67,7 +67,7 @@ kinds! {
     Put 90, Merge 40, Delete 40, PutOnce 12, SingleDelete 12, DeleteRange 10,
     Get 40, GetPinned 30, GetInto 20, MultiGet 12, BatchedMultiGet 12,
     BatchPut 40, BatchMerge 20, BatchDelete 20,
-    BatchDeleteRange 2, BatchSingleDelete 2, BatchClear 2, BatchWrite 12,
+    BatchDeleteRange 2, BatchSingleDelete 2, BatchLogData 6, BatchClear 2, BatchWrite 12,
     BatchSave 10, BatchRollback 6, BatchPop 4, BatchIterate 4, BatchIterateDefault 3,
     IterOpen 14, IterSeek 30, IterSeekForPrev 30, IterFirst 8, IterLast 8, IterNext 60,
     IterPrev 60, IterRefresh 4, IterClose 4, Scan 5,

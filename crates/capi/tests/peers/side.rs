@@ -103,6 +103,7 @@ impl<'a> Side<'a> {
             | Kind::BatchDelete
             | Kind::BatchDeleteRange
             | Kind::BatchSingleDelete
+            | Kind::BatchLogData
             | Kind::BatchClear
             | Kind::BatchWrite
             | Kind::BatchSave

@@ -28,6 +28,8 @@ use crate::sync::{lock, lock_timed};
 use crate::vfs::Vfs;
 use crate::wal::WalWriter;
 
+/// The log in use is not left for its size alone before it has so many bytes.
+const LOG_ALONE_BYTES_MIN: u64 = 1 << 20;
 /// How often the chores are looked at when nobody asks.
 const ROUND: Duration = Duration::from_millis(100);
 /// How long after a failure the first attempt to mend it is made; doubled up to the maximum.
@@ -286,21 +288,23 @@ impl DbCore {
     fn bound_wal_bytes(self: &Arc<Self>) -> Result<bool> {
         let options = self.options.load();
         let families = self.families();
+        let memory = families.values().map(|family| {
+            let options = family.options();
+            let memtable = options.memtable_bytes.max(family.memtable_bytes_ahead());
+            memtable.saturating_mul(u64::from(options.memtables_max))
+        });
+        let by_memory = memory.sum::<u64>().saturating_mul(4);
         let limit = match options.max_total_wal_bytes {
-            0 => {
-                let memory = families.values().map(|family| {
-                    let options = family.options();
-                    let memtable = options.memtable_bytes.max(family.memtable_bytes_ahead());
-                    memtable.saturating_mul(u64::from(options.memtables_max))
-                });
-                4 * memory.sum::<u64>()
-            }
+            0 => by_memory,
             bytes => bytes,
         };
         let logs = self.pipeline.live_logs();
         let total: u64 = logs.iter().map(|(_, bytes)| bytes).sum();
         let Some((oldest, _)) = logs.first() else { return Ok(false) };
-        if total <= limit || logs.len() < 2 {
+        // Of one log the limit is what memtables take, which bounds all but log data. A new one is
+        // below it.
+        let alone = logs.len() < 2;
+        if total <= if alone { limit.max(by_memory).max(LOG_ALONE_BYTES_MIN) } else { limit } {
             return Ok(false);
         }
         let holders: Vec<_> = families
@@ -309,7 +313,7 @@ impl DbCore {
             .cloned()
             .collect();
         if holders.is_empty() {
-            return Ok(false);
+            return Ok(alone && self.pipeline.leave_idle_wal());
         }
         self.flush_inner(&holders, false)?;
         Ok(true)

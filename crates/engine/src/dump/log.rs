@@ -10,7 +10,7 @@ use crate::error::{CorruptionKind, Error, Result};
 use crate::vfs::Vfs;
 use crate::wal::WalReader;
 use crate::wal::frame::FileKind;
-use crate::write::batch::BatchReader;
+use crate::write::batch::{BatchItem, BatchReader};
 
 /// What the header of a log says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +74,8 @@ pub enum LogItem<'a> {
     Record(LogRecord),
     /// An entry.
     Entry(LogEntry<'a>),
+    /// Log data, between the entries of its batch.
+    LogData(&'a [u8]),
     /// Last of all.
     End(FileEnd),
 }
@@ -122,10 +124,17 @@ pub fn wal_with(
         let mut entries = BatchReader::new(record.payload);
         let mut seqno = first_seqno;
         loop {
-            let entry = entries
-                .next()
+            let item = entries
+                .next_item()
                 .map_err(|error| malformed(CorruptionKind::Malformed(error.as_text())))?;
-            let Some(entry) = entry else { break };
+            let entry = match item {
+                None => break,
+                Some(BatchItem::Write(entry)) => entry,
+                Some(BatchItem::LogData(data)) => {
+                    show!(each, LogItem::LogData(data));
+                    continue;
+                }
+            };
             let crate::BatchEntry { column_family, kind, key, value } = entry;
             show!(each, LogItem::Entry(LogEntry { seqno, column_family, kind, key, value }));
             seqno += 1;

@@ -33,9 +33,10 @@ fn a_log_shows_its_commits() {
     db.put("a", "1").unwrap();
     let mut batch = WriteBatch::new();
     batch.put("b", "2").unwrap();
+    batch.put_log_data("note").unwrap();
     batch.delete("a").unwrap();
     db.write(&batch, &WriteOptions::sync()).unwrap();
-    let mut entries = Vec::new();
+    let (mut entries, mut log_data) = (Vec::new(), Vec::new());
     let mut records = Vec::new();
     let mut end = None;
     for path in files(&*vfs, ".wal") {
@@ -45,6 +46,7 @@ fn a_log_shows_its_commits() {
                 LogItem::Entry(e) => {
                     entries.push((e.seqno, e.kind, e.key.to_vec(), e.value.to_vec()));
                 }
+                LogItem::LogData(data) => log_data.push((entries.len(), data.to_vec())),
                 LogItem::End(found) => end = Some(found.torn_bytes),
                 LogItem::Header(_) | LogItem::Link(_) => {}
             }
@@ -60,6 +62,7 @@ fn a_log_shows_its_commits() {
         (first + 2, ValueKind::Delete, b"a".to_vec(), Vec::new()),
     ];
     assert_eq!(entries, expected);
+    assert_eq!(log_data, [(2, b"note".to_vec())]);
     assert_eq!(end, Some(0));
 }
 

@@ -60,3 +60,22 @@ fn what_failed_and_is_in_the_log_is_not_shown() {
     assert!(!updates.valid(), "{updates:?}");
     assert!(matches!(updates.status(), Err(Error::NotInLog(_))), "{:?}", updates.status());
 }
+
+/// Log data alone takes no sequence number that would tell.
+#[test]
+fn log_data_of_a_write_that_failed_is_not_shown() {
+    let mem = MemVfs::new();
+    let faulty = FaultVfs::new(Arc::new(mem.clone()));
+    let options = Options { background_threads: 0, ..Options::default() };
+    let db = Db::open_with(Arc::new(faulty.clone()), Path::new("/db"), options, &[]).unwrap();
+    db.put("a", "1").unwrap();
+    faulty.add(FaultRule::new(Fault::Io).class(IoClass::Wal).on(VfsOperation::Write));
+    let mut batch = WriteBatch::new();
+    batch.put_log_data("failed").unwrap();
+    db.write(&batch, &Default::default()).unwrap_err();
+    faulty.clear();
+    append(&mem, &db, &batch);
+    let mut updates = db.updates_since(1).unwrap();
+    updates.next();
+    assert!(!updates.valid() && updates.status().is_ok(), "{updates:?}");
+}

@@ -2,7 +2,8 @@
 //!
 //! A batch is one byte string of entries: kind (one byte), column family (varint), key length
 //! (varint), key and, for the kinds that have one, value length (varint) and value. A commit group
-//! in the log is such strings one behind the other; entries get consecutive sequence numbers.
+//! in the log is such strings one behind the other; entries get consecutive sequence numbers. Log
+//! data (`items.rs`) stands between them and is none.
 //!
 //! What must stay true: a `WriteBatch` holds only entries that decode and keep the limits (format
 //! rule F11), so that nothing behind `put` can fail on them; decoding hostile bytes never panics.
@@ -12,8 +13,11 @@ use sateen_control::{ColumnFamilyId, ValueKind};
 use crate::error::{Error, Result};
 use crate::wal::coding;
 
+mod items;
 mod reader;
 
+pub(crate) use items::encode_log_data;
+pub use items::{BatchItem, BatchItems};
 #[cfg(test)]
 use reader::BatchError;
 pub(crate) use reader::BatchReader;
@@ -48,7 +52,7 @@ pub const BATCH_BYTES_MAX: usize = u32::MAX as usize - 4096;
 pub struct WriteBatch {
     data: Vec<u8>,
     count: u32,
-    /// The longest value inside, and the longest that is accepted.
+    /// The longest value or log data inside, and the longest that is accepted.
     value_bytes_largest: usize,
     value_bytes_max: usize,
     save_points: Vec<SavePoint>,
@@ -67,7 +71,8 @@ impl Default for WriteBatch {
     }
 }
 
-/// Two batches are equal if they do the same; limits and save points are not compared.
+/// Two batches are equal if they do the same and have the same log data; limits and save points are
+/// not compared.
 impl PartialEq for WriteBatch {
     fn eq(&self, other: &WriteBatch) -> bool {
         self.data == other.data
@@ -272,27 +277,6 @@ impl WriteBatch {
         self.add(ValueKind::RangeDelete, column_family, begin, Some(end))
     }
 
-    /// These writes in the column families that `to` names for each: one, or several for a range.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] if their numbers make it too large.
-    pub(crate) fn moved(
-        &self,
-        to: impl Fn(&BatchEntry<'_>) -> Vec<ColumnFamilyId>,
-    ) -> Result<WriteBatch> {
-        let mut moved = WriteBatch::with_value_bytes_max(self.value_bytes_max);
-        moved.data.reserve(self.data.len());
-        moved.value_bytes_largest = self.value_bytes_largest;
-        for entry in self {
-            for family in to(&entry) {
-                encode_entry(&mut moved.data, family, entry.kind, entry.key, entry.value);
-                moved.count += 1;
-            }
-        }
-        moved.check_room(0)?;
-        Ok(moved)
-    }
-
     /// Adds a write as [`WriteBatch::iter`] of another batch shows it.
     ///
     /// # Errors
@@ -306,7 +290,7 @@ impl WriteBatch {
         }
     }
 
-    /// Appends the writes of `other`, to be applied after those that are here.
+    /// Appends the writes of `other`, to be applied after those that are here, and its log data.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if the batch or a value in it would exceed this batch's limits.
@@ -321,7 +305,7 @@ impl WriteBatch {
         Ok(())
     }
 
-    /// Removes all writes and save points; keeps the memory.
+    /// Removes all writes, log data and save points; keeps the memory.
     pub fn clear(&mut self) {
         self.data.clear();
         self.count = 0;
@@ -335,25 +319,25 @@ impl WriteBatch {
         self.count
     }
 
-    /// True if there are no writes.
+    /// True if there are no writes; there may be log data.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Bytes that the writes take, as the log stores them.
+    /// Bytes that the writes and log data take, as the log stores them.
     #[must_use]
     pub fn len_bytes(&self) -> usize {
         self.data.len()
     }
 
-    /// The length of the longest value inside, in bytes.
+    /// The length of the longest value or log data inside, in bytes.
     #[must_use]
     pub fn value_bytes_largest(&self) -> usize {
         self.value_bytes_largest
     }
 
-    /// The writes as bytes, for [`WriteBatch::from_data`].
+    /// The writes and log data as bytes, for [`WriteBatch::from_data`].
     #[must_use]
     pub fn data(&self) -> &[u8] {
         &self.data
@@ -386,11 +370,15 @@ impl WriteBatch {
             let offset = data.len() - entries.remaining();
             let invalid =
                 |e| Error::InvalidArgument(format!("not a batch: {e} at offset {offset}"));
-            let Some(entry) = entries.next().map_err(invalid)? else { break };
-            count += 1;
-            if entry.kind != ValueKind::RangeDelete {
-                value_bytes_largest = value_bytes_largest.max(entry.value.len());
-            }
+            let Some(item) = entries.next_item().map_err(invalid)? else { break };
+            let value = match item {
+                BatchItem::Write(entry) => {
+                    count += 1;
+                    if entry.kind == ValueKind::RangeDelete { &[] } else { entry.value }
+                }
+                BatchItem::LogData(data) => data,
+            };
+            value_bytes_largest = value_bytes_largest.max(value.len());
         }
         let value_bytes_max = value_bytes_largest.max(VALUE_BYTES_MAX_DEFAULT);
         Ok(WriteBatch {
@@ -402,7 +390,7 @@ impl WriteBatch {
         })
     }
 
-    /// The writes in order.
+    /// The writes in order. [`WriteBatch::items`] shows log data, too.
     ///
     /// ```
     /// # use sateen::WriteBatch;
@@ -442,7 +430,7 @@ impl WriteBatch {
         });
     }
 
-    /// Undoes the writes since the newest save point and forgets that.
+    /// Undoes the writes and log data since the newest save point and forgets that.
     ///
     /// # Errors
     /// [`Error::NoSavePoint`] if there is none.
@@ -577,6 +565,11 @@ pub(crate) fn fuzz(data: &[u8]) {
             batch.iter().size_hint().0,
             "a batch holds what it counts"
         );
+        let mut again = WriteBatch::with_value_bytes_max(VALUE_BYTES_MAX);
+        for item in batch.items() {
+            assert!(again.add_item(&item).is_ok(), "an item is within the limits");
+        }
+        assert!(again.items().eq(batch.items()), "items come back");
     }
 }
 

@@ -69,6 +69,23 @@ impl CommitPipeline {
         applied
     }
 
+    /// Takes up the next log if it is there and no memtable holds anything, so that nothing in the
+    /// log in use is needed any more: it has log data alone. Returns whether it did.
+    pub(crate) fn leave_idle_wal(&self) -> bool {
+        self.exclusive(|stage| {
+            self.publisher.wait_applied(stage.next_ticket);
+            let before = stage.wal_number;
+            if stage.active.members.iter().any(|(_, _, memtable)| !memtable.is_empty()) {
+                return false;
+            }
+            self.take_up_next_wal(stage);
+            for (_, family, _) in &stage.active.members {
+                family.set_active_log(stage.wal_number);
+            }
+            stage.wal_number != before
+        })
+    }
+
     /// With every earlier write applied and none after it: if `may`, does `install` with the first
     /// of `count` sequence numbers, which are visible afterwards.
     pub(crate) fn between_groups<R>(

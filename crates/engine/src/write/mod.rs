@@ -81,6 +81,12 @@ impl Payload<'_> {
     }
 }
 
+impl Payload<'_> {
+    fn is_empty(&self) -> bool {
+        matches!(self, Payload::Batch(batch) if batch.len_bytes() == 0)
+    }
+}
+
 /// Whether and how a write goes to the log.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Logging {
@@ -203,7 +209,8 @@ impl CommitPipeline {
             Payload::Single { .. } => 1,
             Payload::Batch(batch) => u64::from(batch.count()),
         };
-        if count == 0 {
+        // Log data alone is written, with the next sequence number, which it does not take.
+        if count == 0 && (logging == Logging::None || payload.is_empty()) {
             return Ok(self.visible_seqno());
         }
         let assignment = queue::with_slot(|slot| {

@@ -13,6 +13,7 @@ mod full_disk;
 mod fuzz_corpus;
 mod ingest;
 mod kill;
+mod log_data;
 mod measure;
 mod memory;
 mod merge;

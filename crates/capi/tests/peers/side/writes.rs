@@ -88,15 +88,20 @@ impl Side<'_> {
                         to_length,
                     );
                 }
+                Kind::BatchLogData => (api.writebatch_put_log_data)(batch, value, value_length),
                 Kind::BatchClear => (api.writebatch_clear)(batch),
                 Kind::BatchSave => (api.writebatch_set_save_point)(batch),
                 Kind::BatchIterate => {
-                    use crate::callbacks::{delete, merge, put};
+                    use crate::callbacks::{delete, log_data, merge, put};
                     (api.writebatch_iterate_cf)(batch, state, put, delete, merge);
+                    (api.writebatch_iterate_cf_ld)(batch, state, put, delete, merge, log_data);
                 }
                 Kind::BatchIterateDefault => {
-                    use crate::callbacks::{delete_default, put_default};
-                    (api.writebatch_iterate)(batch, state, put_default, delete_default);
+                    use crate::callbacks::{
+                        delete_default as delete, log_data, put_default as put,
+                    };
+                    (api.writebatch_iterate)(batch, state, put, delete);
+                    (api.writebatch_iterate_ld)(batch, state, put, delete, log_data);
                 }
                 _ => {}
             }

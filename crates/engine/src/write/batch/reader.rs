@@ -2,8 +2,11 @@
 
 use sateen_control::{ColumnFamilyId, ValueKind};
 
-use super::{BatchEntry, KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use super::{BatchEntry, BatchItem, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::wal::coding;
+
+/// The kind byte of log data, which is no [`ValueKind`]: as far from those as can be.
+pub(super) const LOG_DATA: u8 = 0xff;
 
 /// Why bytes are not the entries of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,11 +52,18 @@ impl<'a> BatchReader<'a> {
         self.rest.len()
     }
 
-    /// The next entry; `None` at the end.
+    /// The next entry; `None` at the end. Log data is passed by.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<BatchEntry<'a>>, BatchError> {
-        let Some(kind) = coding::take_u8(&mut self.rest) else { return Ok(None) };
-        let kind = ValueKind::from_byte(kind).ok_or(BatchError::UnknownKind)?;
+        let kind = loop {
+            let Some(byte) = coding::take_u8(&mut self.rest) else { return Ok(None) };
+            match ValueKind::from_byte(byte) {
+                Some(kind) => break kind,
+                None => {
+                    let _passed_by = self.take_log_data(byte)?;
+                }
+            }
+        };
         let (column_family, key) = self.take_key().ok_or(BatchError::Truncated)?;
         let value = if kind.has_value() {
             coding::take_slice(&mut self.rest).ok_or(BatchError::Truncated)?
@@ -66,6 +76,26 @@ impl<'a> BatchReader<'a> {
             return Err(BatchError::TooLarge);
         }
         Ok(Some(BatchEntry { column_family, kind, key, value }))
+    }
+
+    /// The next entry or log data; `None` at the end.
+    #[inline]
+    pub(crate) fn next_item(&mut self) -> Result<Option<BatchItem<'a>>, BatchError> {
+        if self.rest.first() == Some(&LOG_DATA) {
+            coding::take_u8(&mut self.rest);
+            return Ok(Some(BatchItem::LogData(self.take_log_data(LOG_DATA)?)));
+        }
+        Ok(self.next()?.map(BatchItem::Write))
+    }
+
+    /// What is behind `kind`, which is of no entry.
+    #[cold]
+    fn take_log_data(&mut self, kind: u8) -> Result<&'a [u8], BatchError> {
+        if kind != LOG_DATA {
+            return Err(BatchError::UnknownKind);
+        }
+        let data = coding::take_slice(&mut self.rest).ok_or(BatchError::Truncated)?;
+        if data.len() > VALUE_BYTES_MAX { Err(BatchError::TooLarge) } else { Ok(data) }
     }
 
     #[inline]

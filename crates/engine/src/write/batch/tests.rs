@@ -114,6 +114,80 @@ fn save_points_nest_and_are_used_up() {
     assert!(batch.is_empty() && batch.len_bytes() == 0);
 }
 
+/// What [`WriteBatch::items`] shows: keys of writes and log data.
+fn items(batch: &WriteBatch) -> Vec<(bool, Vec<u8>)> {
+    let shown = |item| match item {
+        BatchItem::Write(entry) => (true, entry.key.to_vec()),
+        BatchItem::LogData(data) => (false, data.to_vec()),
+    };
+    batch.items().map(shown).collect()
+}
+
+#[test]
+fn log_data_is_shown_between_the_writes_and_is_none() {
+    let mut batch = WriteBatch::with_value_bytes_max(100);
+    batch.put_log_data("first").unwrap();
+    assert!(batch.is_empty() && batch.count() == 0 && batch.len_bytes() > 0);
+    assert_eq!(batch.value_bytes_largest(), 5);
+    batch.put("a", "1").unwrap();
+    batch.put_log_data("").unwrap();
+    batch.set_save_point();
+    batch.put_log_data([7; 100]).unwrap();
+    batch.delete("b").unwrap();
+    assert_eq!((batch.count(), batch.value_bytes_largest()), (2, 100));
+    assert_eq!(batch.iter().size_hint(), (2, Some(2)));
+    let keys: Vec<_> = batch.iter().map(|entry| entry.key).collect();
+    assert_eq!(keys, [b"a", b"b"]);
+
+    let of = |write: bool, what: &[u8]| (write, what.to_vec());
+    let (first, empty, long) = (of(false, b"first"), of(false, b""), of(false, &[7; 100]));
+    let (a, b) = (of(true, b"a"), of(true, b"b"));
+    let all = vec![first.clone(), a.clone(), empty.clone(), long, b];
+    assert_eq!(items(&batch), all);
+    let back = WriteBatch::from_data(batch.data().to_vec()).unwrap();
+    assert_eq!((back.count(), back.value_bytes_largest(), &back), (2, 100, &batch));
+    let to_two = |_: &BatchEntry<'_>| vec![ColumnFamilyId(3), ColumnFamilyId(4)];
+    let moved = batch.moved(to_two).unwrap();
+    assert_eq!(moved.count(), 4);
+    assert_eq!(moved.items().filter(|item| matches!(item, BatchItem::LogData(_))).count(), 3);
+    let mut twice = batch.clone();
+    twice.append(&batch).unwrap();
+    assert_eq!((twice.count(), items(&twice)), (4, [&all[..], &all].concat()));
+    let mut again = WriteBatch::new();
+    batch.items().for_each(|item| again.add_item(&item).unwrap());
+    assert_eq!(again, batch);
+
+    batch.rollback_to_save_point().unwrap();
+    assert_eq!((items(&batch), batch.value_bytes_largest()), (vec![first, a, empty], 5));
+    let before = batch.clone();
+    let Err(Error::InvalidArgument(text)) = batch.put_log_data([0; 101]) else { panic!() };
+    assert!(text.contains("log data of 101 bytes"), "{text}");
+    assert_eq!(batch, before, "what is refused leaves no trace");
+    assert_ne!(batch, WriteBatch::new());
+    batch.clear();
+    assert!(batch.items().next().is_none());
+}
+
+#[test]
+fn log_data_that_ends_early_is_refused_with_its_place() {
+    let mut batch = WriteBatch::new();
+    batch.delete("k").unwrap();
+    let begins = batch.len_bytes();
+    batch.put_log_data("note").unwrap();
+    for length in begins + 1..batch.len_bytes() {
+        let error = WriteBatch::from_data(batch.data()[..length].to_vec()).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("truncated") && text.contains(&format!("offset {begins}")), "{text}");
+        let mut reader = BatchReader::new(&batch.data()[begins..length]);
+        assert_eq!(reader.next(), Err(BatchError::Truncated));
+    }
+    let mut reader = BatchReader::new(&batch.data()[begins..]);
+    assert_eq!((reader.next(), reader.remaining()), (Ok(None), 0));
+    // Longer than anything that a batch has, whatever follows.
+    let mut reader = BatchReader::new(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]);
+    assert_eq!(reader.next_item(), Err(BatchError::Truncated));
+}
+
 proptest! {
     #[test]
     fn any_writes_come_back(first in prop::collection::vec(write(), 0..20),
@@ -146,7 +220,9 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_without_panic(data in prop::collection::vec(0u8..6, 0..200)) {
+    fn any_bytes_are_read_without_panic(
+        data in prop::collection::vec(prop_oneof![6 => 0u8..6, 1 => Just(0xff)], 0..200),
+    ) {
         fuzz(&data);
     }
 }

@@ -99,6 +99,9 @@ impl World {
                 What::DeleteRange(end) => batch.delete_range_cf(&family, &key, end).unwrap(),
             }
             changes.push(Change { family: family.id(), key, what });
+            if random.one_in(8) {
+                batch.put_log_data(ops::value(random)).unwrap();
+            }
         }
         if kind == Kind::BatchCopied {
             let mut copy = WriteBatch::from_data(batch.data().to_vec()).unwrap();
