@@ -85,9 +85,6 @@ setters! {
     /// `prefix_same_as_start`.
     rocksdb_readoptions_set_prefix_same_as_start(rocksdb_readoptions_t, same: c_uchar)
         |options| options.prefix_same_as_start = same != 0;
-    /// `memory_only`, if 1; the other tiers are all that there is.
-    rocksdb_readoptions_set_read_tier(rocksdb_readoptions_t, tier: c_int)
-        |options| options.memory_only = tier == 1;
     /// `wait`.
     rocksdb_flushoptions_set_wait(rocksdb_flushoptions_t, wait: c_uchar)
         |options| options.wait = wait != 0;
@@ -141,13 +138,27 @@ pub unsafe extern "C" fn rocksdb_readoptions_get_prefix_same_as_start(
     unsafe { handle.as_ref() }.map_or(0, |handle| c_uchar::from(handle.0.prefix_same_as_start))
 }
 
-/// 1 with `memory_only`, else 0.
+/// `memory_only`, if 1; the other tiers are all that there is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_readoptions_set_read_tier(
+    handle: *mut rocksdb_readoptions_t,
+    tier: c_int,
+) {
+    // SAFETY: the contract of the module.
+    if let Some(handle) = unsafe { handle.as_mut() } {
+        handle.0.memory_only = tier == 1;
+        tier.put(&mut handle.1, "read_tier");
+    }
+}
+
+/// What it was set to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_readoptions_get_read_tier(
     handle: *mut rocksdb_readoptions_t,
 ) -> c_int {
     // SAFETY: the contract of the module.
-    unsafe { handle.as_ref() }.map_or(0, |handle| c_int::from(handle.0.memory_only))
+    let tier = unsafe { handle.as_ref() }.and_then(|handle| c_int::get(&handle.1, "read_tier"));
+    tier.unwrap_or_default()
 }
 
 /// A snapshot to read at; null for the newest. It is held by the options, too.

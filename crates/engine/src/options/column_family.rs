@@ -6,19 +6,20 @@ use super::{ColumnFamilyOptions, validate};
 use crate::error::{Error, Result};
 
 impl ColumnFamilyOptions {
-    /// Sets an option from text, as [`Options::set`].
+    /// Sets an option from text, as [`Options::set`](crate::Options::set).
     ///
     /// # Errors
-    /// As [`Options::set`].
+    /// As [`Options::set`](crate::Options::set).
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
         let info = find(ColumnFamilyOptions::INFO.iter(), name)?;
         if self.set_field(info, value.trim()) { Ok(()) } else { Err(bad_value(info, value)) }
     }
 
-    /// Sets options of a running database, as [`Options::set_at_run_time`].
+    /// Sets options of a running database, as
+    /// [`Options::set_at_run_time`](crate::Options::set_at_run_time).
     ///
     /// # Errors
-    /// As [`Options::set_at_run_time`].
+    /// As [`Options::set_at_run_time`](crate::Options::set_at_run_time).
     pub fn set_at_run_time(&mut self, changes: &[(&str, &str)]) -> Result<()> {
         let mut changed = self.clone();
         for (name, value) in changes {
@@ -40,10 +41,10 @@ impl ColumnFamilyOptions {
         Ok(())
     }
 
-    /// Sets the options in a list, as [`Options::apply_str_list`].
+    /// Sets the options in a list, as [`Options::apply_str_list`](crate::Options::apply_str_list).
     ///
     /// # Errors
-    /// As [`Options::set`].
+    /// As [`Options::set`](crate::Options::set).
     pub fn apply_str_list(&mut self, list: &str) -> Result<()> {
         let mut changed = self.clone();
         for (name, value) in entries(list) {
@@ -56,7 +57,7 @@ impl ColumnFamilyOptions {
     /// An option as text.
     ///
     /// # Errors
-    /// As [`Options::info`].
+    /// As [`Options::info`](crate::Options::info).
     pub fn get(&self, name: &str) -> Result<String> {
         Ok(self.get_field(find(ColumnFamilyOptions::INFO.iter(), name)?))
     }
@@ -71,7 +72,7 @@ impl ColumnFamilyOptions {
     /// Checks that the values are possible and do not contradict each other.
     ///
     /// # Errors
-    /// As [`Options::validate`].
+    /// As [`Options::validate`](crate::Options::validate).
     pub fn validate(&self) -> Result<()> {
         validate::column_family(self)
     }
