@@ -114,6 +114,7 @@ pub const PROPERTIES: &[&str] = &[
     "oldest-snapshot-sequence",
     "min-log-number-to-keep",
     "background-errors",
+    "is-file-deletions-enabled",
     "is-write-stopped",
     "actual-delayed-write-rate",
     "device-read-bandwidth",
@@ -323,6 +324,7 @@ fn property(core: &DbCore, family: &Arc<ColumnFamilyData>, name: &str) -> Option
             family.trees().filter_map(occupied).min().unwrap_or(0)
         }
         "background-errors" => core.metrics.snapshot().background_errors,
+        "is-file-deletions-enabled" => u64::from(!core.reclaimer.is_held()),
         "is-write-stopped" => u64::from(limit() == Some(0)),
         "actual-delayed-write-rate" => limit().unwrap_or(0),
         "device-read-bandwidth" => core.driver.device().read_bytes_per_second,

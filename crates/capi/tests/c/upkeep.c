@@ -92,7 +92,12 @@ int main(int count, char** arguments) {
     rocksdb_compact_range(db, NULL, 0, NULL, 0);
     rocksdb_enable_manual_compaction(db);
     rocksdb_compact_range(db, NULL, 0, NULL, 0);
+    uint64_t enabled = 9;
+    CHECK(rocksdb_property_int(db, "rocksdb.is-file-deletions-enabled", &enabled) == 0);
+    CHECK(enabled == 1);
     rocksdb_disable_file_deletions(db, &err);
+    CHECK(rocksdb_property_int(db, "rocksdb.is-file-deletions-enabled", &enabled) == 0);
+    CHECK(enabled == 0);
     rocksdb_delete_file_in_range(db, "a", 1, "z", 1, &err);
     rocksdb_enable_file_deletions(db, &err);
     CHECK(err == NULL);

@@ -36,6 +36,10 @@ pub(crate) type PartialMerge = extern "C" fn(
 ) -> *mut c_char;
 /// Compares: state, one, the other.
 pub(crate) type Compare = extern "C" fn(H, P, usize, P, usize) -> c_int;
+/// The prefix of a key: state, key, length of the prefix.
+pub(crate) type Transform = extern "C" fn(H, P, usize, *mut usize) -> *mut c_char;
+/// Whether a key has a prefix: state, key.
+pub(crate) type InDomain = extern "C" fn(H, P, usize) -> c_uchar;
 /// Filters: state, level, key, value, new value, its length, whether there is one.
 pub(crate) type Filter = extern "C" fn(
     H,
@@ -62,6 +66,7 @@ pub(crate) type Deletion0 = extern "C" fn(H, P, usize);
 macro_rules! functions {
     ($(fn $name:ident($($type:ty),*) $(-> $answer:ty)?;)*) => {
         /// The functions; a field is named as the C function without `rocksdb_`.
+        #[expect(non_snake_case, reason = "as RocksDB names it")]
         pub(crate) struct Api {
             $(pub(crate) $name: unsafe extern "C" fn($($type),*) $(-> $answer)?,)*
         }
@@ -97,6 +102,9 @@ functions! {
     fn options_set_merge_operator(H, H);
     fn options_set_comparator(H, H);
     fn options_set_compaction_filter(H, H);
+    fn options_set_prefix_extractor(H, H);
+    fn options_set_WAL_ttl_seconds(H, u64);
+    fn slicetransform_create(H, extern "C" fn(H), Transform, InDomain, Name) -> H;
     fn mergeoperator_create(
         H, extern "C" fn(H), FullMerge, PartialMerge, Option<extern "C" fn(H, P, usize)>, Name
     ) -> H;
@@ -108,10 +116,15 @@ functions! {
     fn readoptions_set_snapshot(H, H);
     fn readoptions_set_iterate_lower_bound(H, P, usize);
     fn readoptions_set_iterate_upper_bound(H, P, usize);
+    fn readoptions_set_prefix_same_as_start(H, c_uchar);
+    fn readoptions_set_total_order_seek(H, c_uchar);
     fn writeoptions_create() -> H;
     fn flushoptions_create() -> H;
     fn open(H, P, E) -> H;
     fn open_column_families(H, P, c_int, *const P, *const H, *mut H, E) -> H;
+    fn open_column_families_with_ttl(
+        H, P, c_int, *const P, *const H, *mut H, *const c_int, E) -> H;
+    fn create_column_family_with_ttl(H, H, P, c_int, E) -> H;
     fn open_for_read_only_column_families(
         H, P, c_int, *const P, *const H, *mut H, c_uchar, E) -> H;
     fn list_column_families(H, P, *mut usize, E) -> *mut *mut c_char;
@@ -134,6 +147,8 @@ functions! {
     fn pinnableslice_destroy(H);
     fn get_into_buffer_cf(
         H, H, H, P, usize, *mut c_char, usize, *mut usize, *mut c_uchar, E) -> c_uchar;
+    fn key_may_exist_cf(
+        H, H, H, P, usize, *mut *mut c_char, *mut usize, P, usize, *mut c_uchar) -> c_uchar;
     fn multi_get_cf(
         H, H, *const H, usize, *const P, *const usize, *mut *mut c_char, *mut usize,
         *mut *mut c_char);
@@ -157,6 +172,8 @@ functions! {
     fn writebatch_put_log_data(H, P, usize);
     fn writebatch_iterate_ld(H, H, Entry0, Deletion0, Deletion0);
     fn writebatch_iterate_cf_ld(H, H, Entry, Deletion, Entry, Deletion0);
+    fn writebatch_data(H, *mut usize) -> P;
+    fn writebatch_create_from(P, usize) -> H;
     fn create_snapshot(H) -> H;
     fn release_snapshot(H, H);
     fn create_iterator_cf(H, H, H) -> H;
@@ -176,6 +193,32 @@ functions! {
     fn compact_range_cf(H, H, P, usize, P, usize);
     fn set_options_cf(H, H, c_int, *const P, *const P, E);
     fn get_latest_sequence_number(H) -> u64;
+    fn get_updates_since(H, u64, H, E) -> H;
+    fn wal_iter_valid(H) -> c_uchar;
+    fn wal_iter_next(H);
+    fn wal_iter_status(H, E);
+    fn wal_iter_get_batch(H, *mut u64) -> H;
+    fn wal_iter_destroy(H);
+    fn property_int_cf(H, H, P, *mut u64) -> c_int;
+    fn property_value_cf(H, H, P) -> *mut c_char;
+    fn checkpoint_object_create(H, E) -> H;
+    fn checkpoint_create(H, P, u64, E);
+    fn checkpoint_object_destroy(H);
+    fn envoptions_create() -> H;
+    fn envoptions_destroy(H);
+    fn sstfilewriter_create(H, H) -> H;
+    fn sstfilewriter_create_with_comparator(H, H, H) -> H;
+    fn sstfilewriter_open(H, P, E);
+    fn sstfilewriter_put(H, P, usize, P, usize, E);
+    fn sstfilewriter_merge(H, P, usize, P, usize, E);
+    fn sstfilewriter_delete(H, P, usize, E);
+    fn sstfilewriter_delete_range(H, P, usize, P, usize, E);
+    fn sstfilewriter_finish(H, E);
+    fn sstfilewriter_destroy(H);
+    fn ingestexternalfileoptions_create() -> H;
+    fn ingestexternalfileoptions_destroy(H);
+    fn ingestexternalfileoptions_set_move_files(H, c_uchar);
+    fn ingest_external_file_cf(H, H, *const P, usize, H, E);
 }
 
 fn open(path: &Path) -> Result<H, String> {

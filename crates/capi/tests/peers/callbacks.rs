@@ -31,8 +31,11 @@ pub(crate) fn install(api: &Api, options: H, setup: crate::op::Setup) {
             (api.options_set_merge_operator)(options, made);
         }
         if setup.reverse {
-            let made = (api.comparator_create)(null_mut(), nothing, compare, name);
-            (api.options_set_comparator)(options, made);
+            (api.options_set_comparator)(options, comparator(api));
+        }
+        if setup.prefix {
+            let made = (api.slicetransform_create)(null_mut(), nothing, prefix, in_domain, name);
+            (api.options_set_prefix_extractor)(options, made);
         }
         if setup.filter {
             let made = (api.compactionfilter_create)(null_mut(), nothing, filter, name);
@@ -40,6 +43,23 @@ pub(crate) fn install(api: &Api, options: H, setup: crate::op::Setup) {
             (api.options_set_disable_auto_compactions)(options, 1);
         }
     }
+}
+
+/// The comparator of the reverse order, which is never freed.
+pub(crate) fn comparator(api: &Api) -> H {
+    // SAFETY: functions that live as long as the process.
+    unsafe { (api.comparator_create)(null_mut(), nothing, compare, name) }
+}
+
+/// The first two bytes, of shorter keys all: each key has a prefix.
+extern "C" fn prefix(_state: H, key: P, key_length: usize, length: *mut usize) -> *mut c_char {
+    // SAFETY: the length is the library's.
+    unsafe { *length = key_length.min(2) };
+    key.cast_mut()
+}
+
+extern "C" fn in_domain(_state: H, _key: P, _key_length: usize) -> c_uchar {
+    1
 }
 
 extern "C" fn compare(_state: H, a: P, a_length: usize, b: P, b_length: usize) -> c_int {

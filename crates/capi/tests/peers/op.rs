@@ -24,11 +24,11 @@ impl Rng {
         self.next() % limit
     }
 
-    fn index(&mut self, limit: usize) -> usize {
+    pub(crate) fn index(&mut self, limit: usize) -> usize {
         usize::try_from(self.below(limit as u64)).unwrap_or(0)
     }
 
-    fn one_in(&mut self, n: u64) -> bool {
+    pub(crate) fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 }
@@ -43,6 +43,12 @@ pub(crate) struct Setup {
     /// A compaction filter. What it is shown by when must not matter: then there are no
     /// snapshots, no merges, and only compactions of everything.
     pub(crate) filter: bool,
+    /// Files are written and taken in.
+    pub(crate) ingests: bool,
+    /// It is opened with a TTL that nothing outlives.
+    pub(crate) ttl: bool,
+    /// A prefix extractor.
+    pub(crate) prefix: bool,
 }
 
 impl Setup {
@@ -50,7 +56,10 @@ impl Setup {
         let mut rng = Rng::new(seed, u64::MAX);
         let (filter, merges) = (rng.one_in(5), !rng.one_in(6));
         let reverse = rng.one_in(3) && comparators;
-        Setup { merges: merges && !filter, reverse, filter }
+        let ttl = rng.one_in(5) && !filter;
+        // What is written by others cannot be read with a TTL.
+        let (ingests, prefix) = (rng.one_in(2) && !ttl, rng.one_in(3));
+        Setup { merges: merges && !filter, reverse, filter, ingests, ttl, prefix }
     }
 }
 
@@ -73,6 +82,8 @@ kinds! {
     IterPrev 60, IterRefresh 4, IterClose 4, Scan 5,
     Snapshot 6, Release 4, CreateFamily 4, DropFamily 1, SequenceNumber 4,
     Flush 6, Compact 3, SetOptions 3, OptionString 3,
+    Ingest 8, IngestWrong 2, Properties 3, MayExist 10, Checkpoint 1, Updates 2,
+    BatchData 5, BatchCopy 4,
     Reopen 2, ReadOnly 1, OpenTwice 1, OpenWrong 1,
 }
 
@@ -111,7 +122,7 @@ impl Op {
 }
 
 /// Few keys, some of them odd; none is beyond `r`, where those of single deletions begin.
-fn key(rng: &mut Rng) -> Vec<u8> {
+pub(crate) fn key(rng: &mut Rng) -> Vec<u8> {
     match rng.below(40) {
         0 => Vec::new(),
         1 => vec![0],
@@ -123,7 +134,7 @@ fn key(rng: &mut Rng) -> Vec<u8> {
     }
 }
 
-fn value(rng: &mut Rng) -> Vec<u8> {
+pub(crate) fn value(rng: &mut Rng) -> Vec<u8> {
     let length = match rng.below(20) {
         0 => 0,
         1 => 1000 + rng.index(4000),

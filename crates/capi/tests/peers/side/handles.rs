@@ -42,6 +42,9 @@ const SETTABLE: &[(&CStr, &CStr)] = &[
     (c"comparator", c"x"),
 ];
 
+/// Seconds that no sequence takes.
+const TTL: c_int = 10_000_000;
+
 impl Side<'_> {
     pub(super) fn open(&mut self, names: &[&str]) -> String {
         self.open_as(names, false)
@@ -57,11 +60,18 @@ impl Side<'_> {
         let count = c_int::try_from(names.len()).unwrap_or(0);
         let (names_at, given) = (names_at.as_ptr(), all_options.as_ptr());
         let out = handles.as_mut_ptr();
+        let ttls: Vec<c_int> = names.iter().map(|_| TTL).collect();
+        let ttl = self.setup.ttl;
         // SAFETY: all lists have `count` members.
         let opened = self.call(|e| unsafe {
             if read_only {
                 (api.open_for_read_only_column_families)(
                     options, path, count, names_at, given, out, 0, e,
+                )
+            } else if ttl {
+                let ttls = ttls.as_ptr();
+                (api.open_column_families_with_ttl)(
+                    options, path, count, names_at, given, out, ttls, e,
                 )
             } else {
                 (api.open_column_families)(options, path, count, names_at, given, out, e)
@@ -100,6 +110,11 @@ impl Side<'_> {
         self.db = null_mut();
     }
 
+    /// Whether sequence numbers are those of the calls.
+    pub(super) fn counted(&self) -> bool {
+        !self.uncounted && !self.ingested
+    }
+
     fn release(&mut self, slot: usize) {
         if !self.snapshots[slot].is_null() {
             // SAFETY: it is there and not used any more.
@@ -133,7 +148,7 @@ impl Side<'_> {
                 }
                 Kind::CreateFamily => self.create_family(op.family),
                 Kind::DropFamily if op.family != 0 => self.drop_family(op.family),
-                Kind::SequenceNumber if !self.uncounted => {
+                Kind::SequenceNumber if self.counted() => {
                     format!("{}", (api.get_latest_sequence_number)(db))
                 }
                 Kind::Flush => {
@@ -159,6 +174,8 @@ impl Side<'_> {
                     format!("{told} for {text:?}")
                 }
                 Kind::Reopen => self.reopen(),
+                // There is no such opening with a TTL.
+                Kind::ReadOnly if self.setup.ttl => String::new(),
                 Kind::ReadOnly => self.read_only(),
                 Kind::OpenTwice => {
                     let (options, path) = (self.options, self.directory.as_ptr());
@@ -174,9 +191,14 @@ impl Side<'_> {
     fn create_family(&mut self, place: usize) -> String {
         let (api, db, options) = (self.api, self.db, self.options);
         let name = CString::new(FAMILIES[place]).expect("no zeros in names");
+        let (name, ttl) = (name.as_ptr(), self.setup.ttl);
         // SAFETY: open handles, and a text that ends with a zero.
-        let made =
-            self.call(|e| unsafe { (api.create_column_family)(db, options, name.as_ptr(), e) });
+        let made = self.call(|e| unsafe {
+            match ttl {
+                true => (api.create_column_family_with_ttl)(db, options, name, TTL, e),
+                false => (api.create_column_family)(db, options, name, e),
+            }
+        });
         match made {
             Ok(family) => {
                 self.families[place] = family;
@@ -211,7 +233,7 @@ impl Side<'_> {
     }
 
     /// The names that the database has, in order.
-    fn list(&mut self) -> Result<Vec<String>, String> {
+    pub(super) fn list(&mut self) -> Result<Vec<String>, String> {
         let (api, options, path) = (self.api, self.options, self.directory.as_ptr());
         let mut count = 0;
         // SAFETY: texts end with zeros; the list has `count` members and is freed once.
@@ -319,6 +341,6 @@ impl Side<'_> {
     }
 }
 
-fn place(bits: u64, count: usize) -> usize {
+pub(super) fn place(bits: u64, count: usize) -> usize {
     usize::try_from(bits % count as u64).unwrap_or(0)
 }

@@ -9,7 +9,7 @@ use crate::op::{Kind, Op};
 
 impl Side<'_> {
     /// Read options, at a snapshot if that is there.
-    unsafe fn at_snapshot(&self, slot: usize, bits: u64) -> H {
+    pub(super) unsafe fn at_snapshot(&self, slot: usize, bits: u64) -> H {
         // SAFETY: fresh options and a snapshot that lives.
         unsafe {
             let options = (self.api.readoptions_create)();
@@ -39,7 +39,7 @@ impl Side<'_> {
         }
     }
 
-    unsafe fn get(&mut self, options: H, family: usize, key: &[u8]) -> String {
+    pub(super) unsafe fn get(&mut self, options: H, family: usize, key: &[u8]) -> String {
         let (api, db, family) = (self.api, self.db, self.families[family]);
         let mut length = 0;
         // SAFETY: the caller's promise.
@@ -52,7 +52,7 @@ impl Side<'_> {
     }
 
     /// A value from `malloc` as text.
-    unsafe fn taken(&self, value: *mut c_char, length: usize) -> String {
+    pub(super) unsafe fn taken(&self, value: *mut c_char, length: usize) -> String {
         if value.is_null() {
             return format!("none {length}");
         }
@@ -176,6 +176,10 @@ impl Side<'_> {
             let valid = (api.iter_valid)(iter) != 0;
             let (key, length) = (at(&op.key), op.key.len());
             let there = iterator.family.is_some();
+            // RocksDB seeks the bound, and its prefix then counts.
+            if iterator.cut && matches!(op.kind, Kind::IterFirst | Kind::IterLast) {
+                return String::new();
+            }
             self.calls += 2;
             match op.kind {
                 Kind::IterSeek => (api.iter_seek)(iter, key, length),
@@ -185,8 +189,9 @@ impl Side<'_> {
                 Kind::IterNext if valid => (api.iter_next)(iter),
                 Kind::IterPrev if valid => (api.iter_prev)(iter),
                 Kind::IterNext | Kind::IterPrev => return "not valid".to_owned(),
-                // What was dropped is shown by what is open, but not opened again.
-                Kind::IterRefresh if !there => return String::new(),
+                // What was dropped is shown by what is open, but not opened again; with a TTL
+                // RocksDB refreshes none.
+                Kind::IterRefresh if !there || self.setup.ttl => return String::new(),
                 Kind::IterRefresh => return self.told(|e| (api.iter_refresh)(iter, e)),
                 _ => {
                     self.close_iterator(op.slot);
@@ -215,10 +220,18 @@ impl Side<'_> {
                 let high = &bounds[ordered[1]];
                 (self.api.readoptions_set_iterate_upper_bound)(options, at(high), high.len());
             }
+            let prefix = op.bits & 96 == 0;
+            if prefix {
+                (self.api.readoptions_set_prefix_same_as_start)(options, 1);
+            } else if op.bits & 32 == 0 {
+                (self.api.readoptions_set_total_order_seek)(options, 1);
+            }
+            let bounded = op.bits & 6 == 0 || op.bits & 24 == 0;
+            let cut = self.setup.prefix && prefix && bounded;
             let iter = (self.api.create_iterator_cf)(self.db, options, self.families[op.family]);
             self.calls += 2;
             self.iterators[op.slot] =
-                Some(Iterator { iter, options, family: Some(op.family), _bounds: bounds });
+                Some(Iterator { iter, options, family: Some(op.family), cut, _bounds: bounds });
         }
     }
 

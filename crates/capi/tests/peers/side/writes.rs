@@ -23,7 +23,9 @@ impl Side<'_> {
                 Kind::Put => self.told(|e| {
                     (api.put_cf)(db, writing, family, key, length, value, value_length, e);
                 }),
+                // Without an operator that is refused, with a TTL as another kind of error.
                 Kind::Merge if self.setup.filter => String::new(),
+                Kind::Merge if self.setup.ttl && !self.setup.merges => String::new(),
                 Kind::Merge => self.told(|e| {
                     (api.merge_cf)(db, writing, family, key, length, value, value_length, e);
                 }),
@@ -74,7 +76,8 @@ impl Side<'_> {
                 }
                 Kind::BatchDelete => (api.writebatch_delete_cf)(batch, family, key, length),
                 // Of a key that nobody puts: what it does to others depends.
-                Kind::BatchSingleDelete => {
+                // With a TTL RocksDB loses it, and what comes after it.
+                Kind::BatchSingleDelete if !self.setup.ttl => {
                     (api.writebatch_singledelete_cf)(batch, family, at(b"t"), 1);
                 }
                 Kind::BatchDeleteRange => {
@@ -103,8 +106,15 @@ impl Side<'_> {
                     (api.writebatch_iterate)(batch, state, put, delete);
                     (api.writebatch_iterate_ld)(batch, state, put, delete, log_data);
                 }
+                Kind::BatchData => said = super::log::operations(&self.data(batch), None),
+                Kind::BatchCopy => {
+                    let data = self.data(batch);
+                    let copy = (api.writebatch_create_from)(at(&data), data.len());
+                    (api.writebatch_destroy)(std::mem::replace(&mut self.batch, copy));
+                }
                 _ => {}
             }
+            let batch = self.batch;
             self.calls += 2;
             match op.kind {
                 Kind::BatchRollback => {
@@ -122,7 +132,7 @@ impl Side<'_> {
             }
         };
         // SAFETY: an open handle.
-        let count = unsafe { (api.writebatch_count)(batch) };
+        let count = unsafe { (api.writebatch_count)(self.batch) };
         format!("{answer} {said} {count} in the batch")
     }
 }
