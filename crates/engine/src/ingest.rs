@@ -9,7 +9,7 @@
 //! number of its own just below that of the file's tables: they spare what is in the file itself.
 //!
 //! What must stay true: no memtable has anything in the range of a file when that joins: readers
-//! would take it for newer.
+//! would take it for newer; and none has deleted a range when a file joins that does.
 
 mod writer;
 
@@ -394,8 +394,11 @@ fn holds(tree: &ColumnFamilyData, file: &External) -> bool {
     };
     let has_range = |memtable: &Arc<MemTable>| {
         let ranges = memtable.ranges();
+        // Ranges are stored in the order of their numbers: what a table was written without is told
+        // by the newest one.
         ranges.is_some_and(|ranges| {
-            ranges.iter().any(|range| range.touches(file.smallest.bytes(), file.largest.bytes()))
+            let (from, to) = (file.smallest.bytes(), file.largest.bytes());
+            !file.ranges.is_empty() || ranges.iter().any(|range| range.touches(from, to))
         })
     };
     let mut memtables = std::iter::once(&view.active).chain(&view.sealed);

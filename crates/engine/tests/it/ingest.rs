@@ -316,6 +316,30 @@ fn a_file_deletes_ranges_of_what_came_before_it() {
     assert!(writer.finish().unwrap_err().to_string().contains("nothing was added"));
 }
 
+/// A range that is in memory is older than one that a file deletes, and is stored before it: what a
+/// compaction writes in between is not taken for written without both.
+#[test]
+fn a_range_in_memory_outlives_one_of_a_file() {
+    let vfs = MemVfs::new();
+    let db = open(&vfs, &Options { background_threads: 0, ..tiny() });
+    let family = db.default_column_family();
+    for number in 0..40 {
+        db.put(key(number), "old").unwrap();
+    }
+    db.flush().unwrap();
+    db.delete_range(key(10), key(20)).unwrap();
+    let far = file_with_ranges(&vfs, "far", [], &[(key(30), key(35))]);
+    ingest(&db, &[far]).unwrap();
+    let rewrite = CompactRangeOptions { flush: false, rewrite_last_level: true, wait: true };
+    db.compact_range(&family, None, None, &rewrite).unwrap();
+    db.flush().unwrap();
+    let left: Vec<u64> =
+        (0..40).filter(|n| !(10..20).contains(n) && !(30..35).contains(n)).collect();
+    let expected: Contents = left.into_iter().map(|n| (key(n), b"old".to_vec())).collect();
+    assert_eq!(read_all(&db, &family, &ReadOptions::default()), expected);
+    assert_sound(&db);
+}
+
 /// A crash at any operation of the file system: all files are in, or none.
 #[test]
 fn all_or_none_after_a_crash() {
