@@ -42,7 +42,7 @@ fn keys(list: &Arc<SkipList>) -> Vec<Vec<u8>> {
     cursor.move_to_first();
     while let Some(entry) = cursor.entry() {
         if let Some(before) = keys.last() {
-            assert_eq!(key::compare(before, entry.key()), Order::Less);
+            assert_eq!(key::compare(&Comparator::BYTEWISE, before, entry.key()), Order::Less);
         }
         keys.push(entry.key().to_vec());
         cursor.move_on();
