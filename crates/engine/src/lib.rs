@@ -39,7 +39,7 @@ mod wal;
 mod write;
 mod write_buffers;
 
-pub use background::state::Health;
+pub use background::state::{Health, HealthListener};
 pub use check::CheckReport;
 pub use compaction_filter::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,

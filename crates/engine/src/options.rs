@@ -30,6 +30,7 @@ use self::define::option_struct;
 use self::lookup::{bad_value, entries, find, fixed};
 use self::regions::RegionsText;
 use self::text::{Bytes, Choice, ChoiceList, Count, Flag, Ratio, Span, Text, Unit};
+use crate::background::state::HealthListener;
 use crate::compaction_filter::Filtering;
 use crate::error::Result;
 
@@ -219,6 +220,8 @@ option_struct! {
         /// A limit for memtables that other databases have, too; `all_memtables_bytes` does not
         /// count then.
         write_buffer_manager: Option<WriteBufferManager>,
+        /// Hears when something goes wrong in the background, and when all is well again.
+        health_listener: Option<HealthListener>,
     }
 }
 

@@ -481,7 +481,7 @@ impl Opening {
             kept_logs: KeptLogs::new(kept),
             driver: Driver::new(control),
             pool: Pool::default(),
-            health: HealthState::default(),
+            health: HealthState::new(self.options.health_listener.clone()),
             metrics: EngineMetrics::new(crate::core::sampling(&self.options), 0)
                 .with_timeline(timeline),
             unlogged_writes: AtomicBool::new(false),

@@ -32,14 +32,48 @@ impl Health {
     }
 }
 
+type Heard = dyn Fn(Health, Option<&Error>) + Send + Sync;
+
+/// Hears when the health of a database changes: the new one and, unless all is well again, why.
+/// RocksDB: `OnBackgroundError` and `OnErrorRecoveryEnd` of an `EventListener`.
+///
+/// It is called by the thread that found out, which may be a writer's: it must return soon, may not
+/// panic, and may not call the database.
+#[derive(Clone)]
+pub struct HealthListener(Arc<Heard>);
+
+impl HealthListener {
+    /// A listener that calls `hear`.
+    pub fn new(hear: impl Fn(Health, Option<&Error>) + Send + Sync + 'static) -> HealthListener {
+        HealthListener(Arc::new(hear))
+    }
+}
+
+impl std::fmt::Debug for HealthListener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HealthListener")
+    }
+}
+
+/// Equal are clones of one.
+impl PartialEq for HealthListener {
+    fn eq(&self, other: &HealthListener) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 /// The sticky state.
-#[derive(Default)]
 pub(crate) struct HealthState {
+    listener: Option<HealthListener>,
     code: AtomicU8,
     cause: Mutex<Option<Arc<Error>>>,
 }
 
 impl HealthState {
+    pub(crate) fn new(listener: Option<HealthListener>) -> HealthState {
+        HealthState { listener, code: AtomicU8::new(0), cause: Mutex::new(None) }
+    }
+
     #[inline]
     pub(crate) fn health(&self) -> Health {
         match self.code.load(Ordering::Acquire) {
@@ -67,18 +101,33 @@ impl HealthState {
 
     /// Something failed. The state only gets worse; the first cause of a state stays.
     pub(crate) fn raise(&self, health: Health, error: &Error) {
-        let mut cause = lock(&self.cause);
-        if health > self.health() {
+        {
+            let mut cause = lock(&self.cause);
+            if health <= self.health() {
+                return;
+            }
             *cause = Some(Arc::new(error.clone()));
             self.code.store(health as u8, Ordering::Release);
+        }
+        self.tell(health, Some(error));
+    }
+
+    fn tell(&self, health: Health, cause: Option<&Error>) {
+        if let Some(HealthListener(hear)) = &self.listener {
+            hear(health, cause);
         }
     }
 
     /// All is well again. Returns whether it was not before.
     pub(crate) fn clear(&self) -> bool {
-        let mut cause = lock(&self.cause);
-        let was = cause.take().is_some();
-        self.code.store(0, Ordering::Release);
+        let was = {
+            let mut cause = lock(&self.cause);
+            self.code.store(0, Ordering::Release);
+            cause.take().is_some()
+        };
+        if was {
+            self.tell(Health::Ok, None);
+        }
         was
     }
 }

@@ -1,9 +1,9 @@
 //! After a database was made to work again it loses as little as before.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use sateen::vfs::{CrashChoice, Fault, FaultRule, FaultVfs, IoClass, MemVfs, VfsOperation};
-use sateen::{CompactRangeOptions, Db, WalMode, WriteOptions};
+use sateen::{CompactRangeOptions, Db, Health, HealthListener, Options, WalMode, WriteOptions};
 
 use crate::common::{as_vfs, assert_sound, tiny};
 
@@ -47,6 +47,33 @@ fn a_log_prepared_before_the_failure_is_not_written_to() {
         db.put_cf(&db.default_column_family(), "b", "5", &sync).unwrap();
         db.close().unwrap();
     }
+}
+
+/// Who listens hears of each change of health once, with its cause.
+#[test]
+fn changes_of_health_are_told() {
+    let told: Arc<Mutex<Vec<(Health, String)>>> = Arc::default();
+    let heard = told.clone();
+    let listener = HealthListener::new(move |health, cause| {
+        let cause = cause.map_or(String::new(), ToString::to_string);
+        heard.lock().unwrap().push((health, cause));
+    });
+    let mem = MemVfs::new();
+    let faulty = FaultVfs::new(as_vfs(&mem));
+    let options = Options { health_listener: Some(listener), ..tiny() };
+    let db = Db::open_with(Arc::new(faulty.clone()), "/db", options, &[]).unwrap();
+    db.put("a", "1").unwrap();
+    faulty.add(FaultRule::new(Fault::Io).class(IoClass::Flush).on(VfsOperation::Write));
+    db.flush().unwrap_err();
+    let _again = db.flush();
+    assert_eq!(db.health().0, Health::Degraded);
+    faulty.clear();
+    db.resume().unwrap();
+    db.resume().unwrap();
+    let told = told.lock().unwrap();
+    let [(bad, cause), (good, none)] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((*bad, *good, none.as_str()), (Health::Degraded, Health::Ok, ""));
+    assert!(cause.contains("/db/"), "{cause}");
 }
 
 /// A panic in a thread of the database is an error like any other: nobody waits for its job for
