@@ -8,7 +8,8 @@ use sateen::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,
 };
 
-use crate::abi::{bytes, free, give, quiet, take, text};
+use crate::abi::{bytes, free, give, quiet, take};
+use crate::callbacks::{State, name_of};
 use crate::options::{change, rocksdb_options_t};
 
 type Filter = unsafe extern "C" fn(
@@ -27,35 +28,6 @@ type Create = unsafe extern "C" fn(
     *mut c_void,
     *mut rocksdb_compactionfiltercontext_t,
 ) -> *mut rocksdb_compactionfilter_t;
-
-/// What functions are called with, and how it is given back.
-struct State {
-    state: *mut c_void,
-    destructor: Option<unsafe extern "C" fn(*mut c_void)>,
-}
-
-// SAFETY: RocksDB's contract, which who wrote the functions knows: they are called from any thread.
-unsafe impl Send for State {}
-// SAFETY: and from several at once, if all compactions share them.
-unsafe impl Sync for State {}
-
-impl Drop for State {
-    fn drop(&mut self) {
-        if let Some(destructor) = self.destructor {
-            // SAFETY: given with this state, and called once.
-            unsafe { destructor(self.state) };
-        }
-    }
-}
-
-/// What `name` says.
-unsafe fn name_of(
-    name: Option<unsafe extern "C" fn(*mut c_void) -> *const c_char>,
-    state: *mut c_void,
-) -> String {
-    // SAFETY: given with this state; a name ends with a zero.
-    name.map_or_else(String::new, |name| unsafe { text(name(state)) })
-}
 
 struct FilterCallbacks {
     state: State,

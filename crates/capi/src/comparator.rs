@@ -5,7 +5,8 @@ use std::ffi::{c_char, c_int, c_void};
 
 use sateen::{Comparator, Options};
 
-use crate::abi::{free, give, quiet, text};
+use crate::abi::{free, give, quiet};
+use crate::callbacks::{State, name_of};
 use crate::ingest::rocksdb_sstfilewriter_t;
 use crate::options::{change, rocksdb_options_t};
 
@@ -18,30 +19,15 @@ const REVERSE_BYTEWISE: &str = "rocksdb.ReverseBytewiseComparator";
 
 /// A comparator's function and what it is called with.
 struct Callbacks {
-    state: *mut c_void,
-    destructor: Option<unsafe extern "C" fn(*mut c_void)>,
+    state: State,
     compare: Compare,
-}
-
-// SAFETY: RocksDB's contract, which who wrote them knows: they are called from any thread.
-unsafe impl Send for Callbacks {}
-// SAFETY: and from several at once.
-unsafe impl Sync for Callbacks {}
-
-impl Drop for Callbacks {
-    fn drop(&mut self) {
-        if let Some(destructor) = self.destructor {
-            // SAFETY: given with this state, and called once.
-            unsafe { destructor(self.state) };
-        }
-    }
 }
 
 impl Callbacks {
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         let (data_a, data_b) = (a.as_ptr().cast(), b.as_ptr().cast());
         // SAFETY: what RocksDB calls it with: keys that live as long as the call.
-        let order = unsafe { (self.compare)(self.state, data_a, a.len(), data_b, b.len()) };
+        let order = unsafe { (self.compare)(self.state.state, data_a, a.len(), data_b, b.len()) };
         order.cmp(&0)
     }
 }
@@ -63,9 +49,9 @@ pub unsafe extern "C" fn rocksdb_comparator_create(
     name: Option<unsafe extern "C" fn(*mut c_void) -> *const c_char>,
 ) -> *mut rocksdb_comparator_t {
     let Some(compare) = compare else { return std::ptr::null_mut() };
-    // SAFETY: given with this state; a name ends with a zero.
-    let name = name.map_or_else(String::new, |name| unsafe { text(name(state)) });
-    let callbacks = Callbacks { state, destructor, compare };
+    // SAFETY: RocksDB's contract.
+    let name = unsafe { name_of(name, state) };
+    let callbacks = Callbacks { state: State { state, destructor }, compare };
     quiet(std::ptr::null_mut(), || {
         let known = match name.as_str() {
             BYTEWISE => Some(Comparator::BYTEWISE),

@@ -20,6 +20,7 @@ pub mod accepted;
 pub mod batch;
 mod batch_bytes;
 pub mod batch_parts;
+mod callbacks;
 pub mod calls;
 pub mod compaction_filter;
 pub mod comparator;

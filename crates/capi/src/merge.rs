@@ -1,10 +1,11 @@
 //! Merge operators written in C.
 
-use std::ffi::{CStr, c_char, c_int, c_uchar, c_void};
+use std::ffi::{c_char, c_int, c_uchar, c_void};
 
 use sateen::{MergeOperator, Merging};
 
 use crate::abi::{bytes, give, quiet};
+use crate::callbacks::{State, name_of};
 
 type FullMerge = unsafe extern "C" fn(
     *mut c_void,
@@ -32,26 +33,11 @@ type PartialMerge = unsafe extern "C" fn(
 
 /// A merge operator's functions and what they are called with.
 struct Callbacks {
-    state: *mut c_void,
-    destructor: Option<unsafe extern "C" fn(*mut c_void)>,
+    state: State,
     full_merge: Option<FullMerge>,
     partial_merge: Option<PartialMerge>,
     delete_value: Option<unsafe extern "C" fn(*mut c_void, *const c_char, usize)>,
     name: String,
-}
-
-// SAFETY: RocksDB's contract, which who wrote them knows: they are called from any thread.
-unsafe impl Send for Callbacks {}
-// SAFETY: and from several at once.
-unsafe impl Sync for Callbacks {}
-
-impl Drop for Callbacks {
-    fn drop(&mut self) {
-        if let Some(destructor) = self.destructor {
-            // SAFETY: given with this state, and called once.
-            unsafe { destructor(self.state) };
-        }
-    }
 }
 
 impl Callbacks {
@@ -64,7 +50,7 @@ impl Callbacks {
         let copy = (success != 0).then(|| unsafe { bytes(value, length) }.to_vec());
         match self.delete_value {
             // SAFETY: it is for what the functions return.
-            Some(delete) => unsafe { delete(self.state, value, length) },
+            Some(delete) => unsafe { delete(self.state.state, value, length) },
             // SAFETY: without one they return what `malloc` gave.
             None => unsafe { libc::free(value.cast()) },
         }
@@ -100,7 +86,7 @@ impl MergeOperator for Callbacks {
         let Lists { data, lengths, count } = lists(operands)?;
         let (mut success, mut length) = (0, 0);
         let before = existing.map_or(std::ptr::null(), |value| value.as_ptr().cast());
-        let (state, key_at) = (self.state, key.as_ptr().cast());
+        let (state, key_at) = (self.state.state, key.as_ptr().cast());
         // SAFETY: what RocksDB calls it with: byte strings that live as long as the call, lists of
         // `count` of them, and places for two answers.
         let value = unsafe {
@@ -123,7 +109,7 @@ impl MergeOperator for Callbacks {
     fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         let Lists { data, lengths, count } = lists(operands)?;
         let (mut success, mut length) = (0, 0);
-        let (state, key_at) = (self.state, key.as_ptr().cast());
+        let (state, key_at) = (self.state.state, key.as_ptr().cast());
         // SAFETY: as above.
         let value = unsafe {
             self.partial_merge?(
@@ -155,15 +141,15 @@ pub unsafe extern "C" fn rocksdb_mergeoperator_create(
     delete_value: Option<unsafe extern "C" fn(*mut c_void, *const c_char, usize)>,
     name: Option<unsafe extern "C" fn(*mut c_void) -> *const c_char>,
 ) -> *mut rocksdb_mergeoperator_t {
-    // SAFETY: given with this state.
-    let text = name.map_or(std::ptr::null(), |name| unsafe { name(state) });
-    let name = if text.is_null() {
-        String::new()
-    } else {
-        // SAFETY: a name ends with a zero.
-        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    // SAFETY: RocksDB's contract.
+    let name = unsafe { name_of(name, state) };
+    let callbacks = Callbacks {
+        state: State { state, destructor },
+        full_merge,
+        partial_merge,
+        delete_value,
+        name,
     };
-    let callbacks = Callbacks { state, destructor, full_merge, partial_merge, delete_value, name };
     quiet(std::ptr::null_mut(), || give(rocksdb_mergeoperator_t(Merging::new(callbacks))))
 }
 

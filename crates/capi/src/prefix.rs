@@ -4,7 +4,8 @@ use std::ffi::{c_char, c_uchar, c_void};
 
 use sateen::{PrefixExtractor, Prefixing};
 
-use crate::abi::{bytes, free, give, quiet, text};
+use crate::abi::{bytes, free, give, quiet};
+use crate::callbacks::{State, name_of};
 use crate::options::{change, rocksdb_options_t};
 
 type Transform = unsafe extern "C" fn(*mut c_void, *const c_char, usize, *mut usize) -> *mut c_char;
@@ -12,25 +13,10 @@ type InDomain = unsafe extern "C" fn(*mut c_void, *const c_char, usize) -> c_uch
 
 /// An extractor's functions and what they are called with.
 struct Callbacks {
-    state: *mut c_void,
-    destructor: Option<unsafe extern "C" fn(*mut c_void)>,
+    state: State,
     transform: Option<Transform>,
     in_domain: Option<InDomain>,
     name: String,
-}
-
-// SAFETY: RocksDB's contract, which who wrote them knows: they are called from any thread.
-unsafe impl Send for Callbacks {}
-// SAFETY: and from several at once.
-unsafe impl Sync for Callbacks {}
-
-impl Drop for Callbacks {
-    fn drop(&mut self) {
-        if let Some(destructor) = self.destructor {
-            // SAFETY: given with this state, and called once.
-            unsafe { destructor(self.state) };
-        }
-    }
 }
 
 impl PrefixExtractor for Callbacks {
@@ -43,10 +29,10 @@ impl PrefixExtractor for Callbacks {
         // SAFETY: what RocksDB calls them with: a key that lives as long as the call, and a place
         // for a length.
         let prefix = unsafe {
-            if self.in_domain.is_some_and(|is_in| is_in(self.state, data, key.len()) == 0) {
+            if self.in_domain.is_some_and(|is_in| is_in(self.state.state, data, key.len()) == 0) {
                 return None;
             }
-            bytes(self.transform?(self.state, data, key.len(), &raw mut length), length)
+            bytes(self.transform?(self.state.state, data, key.len(), &raw mut length), length)
         };
         // What is no prefix of the key says nothing of its neighbours.
         key.starts_with(prefix).then_some(prefix.len())
@@ -66,9 +52,9 @@ pub unsafe extern "C" fn rocksdb_slicetransform_create(
     in_domain: Option<InDomain>,
     name: Option<unsafe extern "C" fn(*mut c_void) -> *const c_char>,
 ) -> *mut rocksdb_slicetransform_t {
-    // SAFETY: given with this state; a name ends with a zero.
-    let name = name.map_or_else(String::new, |name| unsafe { text(name(state)) });
-    let callbacks = Callbacks { state, destructor, transform, in_domain, name };
+    // SAFETY: RocksDB's contract.
+    let name = unsafe { name_of(name, state) };
+    let callbacks = Callbacks { state: State { state, destructor }, transform, in_domain, name };
     quiet(std::ptr::null_mut(), || give(rocksdb_slicetransform_t(Prefixing::new(callbacks))))
 }
 

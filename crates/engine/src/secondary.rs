@@ -79,10 +79,7 @@ impl ManifestFollower {
         comparators: &FindComparator,
     ) -> Result<Option<ManifestFollower>> {
         let Some(current) = read_current(vfs.as_ref(), directory)? else { return Ok(None) };
-        let path = manifest_file_name(directory, FileId(current.manifest));
-        let uid = Some(current.db_uid);
-        let reader =
-            ManifestReader::open(vfs.as_ref(), &path, current.manifest, uid, current.synced)?;
+        let (path, reader) = ManifestReader::of_current(vfs.as_ref(), directory, &current)?;
         let mut follower = ManifestFollower {
             vfs,
             directory: directory.to_owned(),

@@ -8,13 +8,15 @@
 //! - After a sync a mark follows that says so, not synced itself. It tells damage of the last edit
 //!   from an edit that never became durable.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use sateen_control::SeqNo;
 use sateen_control::version::VersionEdit;
+use sateen_control::{FileId, SeqNo};
 
+use super::Current;
 use super::codec::{EditError, decode_edits, encode_edit};
 use crate::error::{CorruptionKind, Error, Result};
+use crate::files::manifest_file_name;
 use crate::vfs::Vfs;
 use crate::wal::frame::{FORMAT_VERSION, FileHeader, FileKind, RecordKind};
 use crate::wal::reader::{CHUNK_BYTES, Record, RecordReader, Tail};
@@ -134,6 +136,18 @@ impl ManifestReader {
             CHUNK_BYTES,
         )?;
         Ok(ManifestReader { records, phase: Phase::New })
+    }
+
+    /// Opens the manifest of `directory` that `current` names; where it is, too.
+    pub(crate) fn of_current(
+        vfs: &dyn Vfs,
+        directory: &Path,
+        current: &Current,
+    ) -> Result<(PathBuf, ManifestReader)> {
+        let Current { manifest, db_uid, synced } = *current;
+        let path = manifest_file_name(directory, FileId(manifest));
+        let reader = ManifestReader::open(vfs, &path, manifest, Some(db_uid), synced)?;
+        Ok((path, reader))
     }
 
     /// The edits of the next record; `None` at the end. The snapshot's come first, then the deltas;

@@ -11,7 +11,7 @@ use sateen_control::{ColumnFamilyId, FileId, SeqNo};
 
 use crate::db::{DEFAULT_COLUMN_FAMILY, regions_of};
 use crate::error::{Error, Result};
-use crate::files::{FileName, manifest_file_name};
+use crate::files::FileName;
 use crate::manifest::version_set::{Counters, FamilyState, FindComparator, Replay, fresh_version};
 use crate::manifest::{
     ManifestReader, TEMPORARY_CURRENT, foreign_reason, read_current, recognise_foreign,
@@ -161,9 +161,7 @@ pub(super) fn read_catalogue(
         return Err(missing(directory));
     }
     let Some(current) = read_current(vfs, directory)? else { return Ok(None) };
-    let path = manifest_file_name(directory, FileId(current.manifest));
-    let mut reader =
-        ManifestReader::open(vfs, &path, current.manifest, Some(current.db_uid), current.synced)?;
+    let (path, mut reader) = ManifestReader::of_current(vfs, directory, &current)?;
     let counters = Counters::default();
     counters.file_seen(current.manifest);
     let mut replay = Replay::new(&path, comparators);
@@ -187,9 +185,7 @@ pub(crate) fn column_families(vfs: &dyn Vfs, directory: &Path) -> Result<Vec<Str
     let Some(current) = read_current(vfs, directory)? else {
         return Err(no_catalogue(vfs, directory));
     };
-    let path = manifest_file_name(directory, FileId(current.manifest));
-    let mut reader =
-        ManifestReader::open(vfs, &path, current.manifest, Some(current.db_uid), current.synced)?;
+    let (_, mut reader) = ManifestReader::of_current(vfs, directory, &current)?;
     let mut names = BTreeMap::new();
     while let Some(edits) = reader.next()? {
         for edit in edits {
