@@ -2,6 +2,7 @@
 //! commit; each chore prints what is wrong and where, and exits with 1.
 
 mod deny;
+mod rel;
 mod source;
 mod tidy;
 
@@ -23,6 +24,7 @@ Chores:
   deny    licences, sources and banned crates of the dependencies (deny.toml)
   lint    fmt and clippy
   models  the interleavings that loom tries on the memtable
+  rel     the suites of the reliability programme: `cargo xtask rel help`
 ";
 
 fn main() -> ExitCode {
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         Some("deny") => step("deny", || deny::run(&root)),
         Some("lint") => lint(&root),
         Some("models") => models(&root),
+        Some("rel") => rel::run(&root, arguments.get(1..).unwrap_or_default()),
         None | Some("help" | "--help" | "-h") => {
             print!("{HELP}");
             Ok(())

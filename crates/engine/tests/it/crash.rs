@@ -351,6 +351,21 @@ fn crash_and_open(seed: u64, options: &Options, afterwards: &Options) {
     assert!(images > 100 && doubles > 0, "the sweep looked at something");
 }
 
+/// The profile and everything else by the number of the case; see `rel.rs`.
+#[test]
+#[ignore = "run by cargo xtask rel crash"]
+fn rel() {
+    crate::rel::Suite::new("crash", "images").run(crate::rel::processors(), |suite, case| {
+        let profiles = ["sateen", "leveldb", "bolt", "vlsm", "silk", "pebblesdb", "triad"];
+        let options = small(profiles[case as usize % profiles.len()], 4 << 10);
+        let mut run = workload(case, &options, 60);
+        run.options.column_family.merge_operator = Some(appending());
+        let (images, doubles) = sweep(&run, case, 7, case as usize % 7, 199);
+        suite.count("images", images as u64);
+        suite.count("double-crash images", doubles as u64);
+    });
+}
+
 #[test]
 fn buffered_log() {
     crash(1, &tiny());

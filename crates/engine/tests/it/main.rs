@@ -22,6 +22,7 @@ mod perf;
 mod prefix;
 mod ranges;
 mod regions;
+mod rel;
 mod repair;
 mod replay;
 mod resume;

@@ -1,0 +1,291 @@
+//! `cargo xtask rel`: the suites of the reliability programme (docs/reliability.md), their results
+//! as JSON under `target/rel`, and what they must come to.
+//!
+//! Most suites are an ignored test `<module>::rel` of the engine's test binary, which is told by
+//! the environment how much to do (`crates/engine/tests/it/rel.rs`).
+
+mod suites;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::Outcome;
+use suites::{SUITES, Suite};
+
+const HELP: &str = "\
+The suites of the reliability programme.
+
+Usage: cargo xtask rel <suite> [--minutes N] [--first CASE]
+       cargo xtask rel ci                      the short form of all suites
+       cargo xtask rel all --minutes N         the long form, the time divided among the suites
+       cargo xtask rel check [--long]          what was counted, against the bars
+       cargo xtask rel replay --suite S --case N
+       cargo xtask rel list                    the suites and their bars
+
+Results go to target/rel/results.jsonl, a line for each run of a suite; failures to
+target/rel/failures. A suite that can't be run here prints SKIPPED(reason) and counts nothing; with
+REL_REQUIRE_ALL=1 that is a failure.
+";
+
+/// What `cargo xtask rel` was asked for.
+#[derive(Default)]
+struct Asked {
+    what: String,
+    suite: Option<String>,
+    case: Option<u64>,
+    first: Option<u64>,
+    minutes: Option<f64>,
+    long: bool,
+}
+
+pub(crate) fn run(root: &Path, arguments: &[String]) -> Outcome {
+    let asked = parse(arguments).map_err(|problem| vec![problem, HELP.to_owned()])?;
+    let bench = Bench { root: root.to_owned(), folder: target(root).join("rel") };
+    match asked.what.as_str() {
+        "" | "help" | "--help" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        "list" => {
+            for suite in SUITES {
+                println!("{:10} {}", suite.name, suite.what);
+                for bar in suite.bars {
+                    println!("{:10}   {}: {} (long: {})", "", bar.figure, bar.short, bar.long);
+                }
+            }
+            Ok(())
+        }
+        "check" => bench.check(asked.long),
+        "replay" => {
+            let (Some(name), Some(case)) = (&asked.suite, asked.case) else {
+                return Err(vec!["replay wants --suite and --case".into()]);
+            };
+            bench.replay(find(name)?, case)
+        }
+        "ci" => {
+            bench.forget_results()?;
+            bench.every(Amount::until, asked.first)?;
+            bench.check(false)
+        }
+        "all" => {
+            let minutes = asked.minutes.ok_or_else(|| vec!["all wants --minutes".to_owned()])?;
+            let shares: f64 = SUITES.iter().map(|suite| suite.share).sum();
+            bench.every(|suite| Amount::minutes(minutes * suite.share / shares), asked.first)
+        }
+        name => {
+            let suite = find(name)?;
+            let amount = asked.minutes.map_or_else(|| Amount::until(suite), Amount::minutes);
+            bench.suite(suite, amount, asked.first)
+        }
+    }
+}
+
+fn parse(arguments: &[String]) -> Result<Asked, String> {
+    let mut asked = Asked::default();
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or_else(|| format!("{word} wants a value"));
+        let wrong = |text: &str| format!("{word} {text}: not a number");
+        match word.as_str() {
+            "--suite" => asked.suite = Some(value()?.clone()),
+            "--case" => asked.case = Some(value().and_then(|v| v.parse().map_err(|_| wrong(v)))?),
+            "--first" => asked.first = Some(value().and_then(|v| v.parse().map_err(|_| wrong(v)))?),
+            "--minutes" => {
+                asked.minutes = Some(value().and_then(|v| v.parse().map_err(|_| wrong(v)))?);
+            }
+            "--long" => asked.long = true,
+            flag if flag.starts_with("--") && flag != "--help" => {
+                return Err(format!("unknown option {flag}"));
+            }
+            other if asked.what.is_empty() => asked.what = other.to_owned(),
+            other => return Err(format!("what is {other:?} for?")),
+        }
+    }
+    Ok(asked)
+}
+
+fn find(name: &str) -> Result<&'static Suite, Vec<String>> {
+    SUITES.iter().find(|suite| suite.name == name).ok_or_else(|| {
+        let names: Vec<_> = SUITES.iter().map(|suite| suite.name).collect();
+        vec![format!("no suite {name:?}; there are {}", names.join(", "))]
+    })
+}
+
+/// How much of a suite is run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Amount {
+    pub(crate) seconds: u64,
+    pub(crate) at_least: u64,
+}
+
+impl Amount {
+    /// What the short form of the suite must come to.
+    fn until(suite: &Suite) -> Amount {
+        Amount { seconds: 0, at_least: suite.bars.first().map_or(1, |bar| bar.short) }
+    }
+
+    fn minutes(minutes: f64) -> Amount {
+        Amount { seconds: (minutes * 60.0).max(1.0) as u64, at_least: 0 }
+    }
+}
+
+/// Where suites are built, run and counted.
+pub(crate) struct Bench {
+    pub(crate) root: PathBuf,
+    pub(crate) folder: PathBuf,
+}
+
+impl Bench {
+    fn results(&self) -> PathBuf {
+        self.folder.join("results.jsonl")
+    }
+
+    fn forget_results(&self) -> Outcome {
+        match fs::remove_file(self.results()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(vec![format!("{}: {error}", self.results().display())])
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// All suites, also after one has failed.
+    fn every(&self, amount: impl Fn(&Suite) -> Amount, first: Option<u64>) -> Outcome {
+        let problems: Vec<_> = SUITES
+            .iter()
+            .filter_map(|suite| self.suite(suite, amount(suite), first).err())
+            .flatten()
+            .collect();
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
+    fn suite(&self, suite: &Suite, amount: Amount, first: Option<u64>) -> Outcome {
+        fs::create_dir_all(&self.folder)
+            .map_err(|error| vec![format!("{}: {error}", self.folder.display())])?;
+        eprintln!("== rel {}", suite.name);
+        let began = Instant::now();
+        let done = (suite.run)(self, suite, amount, first);
+        eprintln!("== rel {}: {:.1} s", suite.name, began.elapsed().as_secs_f64());
+        done
+    }
+
+    fn replay(&self, suite: &Suite, case: u64) -> Outcome {
+        let environment = [("SATEEN_REL_ONLY", case.to_string())];
+        let mut command = self.test_command(suite)?;
+        let status = command.envs(environment).status();
+        match status {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(vec![format!("suite {}, case {case}: {status}", suite.name)]),
+            Err(error) => Err(vec![error.to_string()]),
+        }
+    }
+
+    /// The suite as a test of the engine's test binary.
+    fn test_command(&self, suite: &Suite) -> Result<Command, Vec<String>> {
+        let binary = self.test_binary(&[])?;
+        let mut command = Command::new(binary);
+        let name = format!("{}::rel", suite.module);
+        command.args(["--ignored", "--exact", &name, "--nocapture", "--test-threads=1"]);
+        command.current_dir(self.root.join("crates/engine"));
+        Ok(command)
+    }
+
+    /// Builds the engine's test binary, and says where it is.
+    pub(crate) fn test_binary(&self, environment: &[(&str, &str)]) -> Result<PathBuf, Vec<String>> {
+        let words = "test --profile rel --package sateen --test it --no-run --message-format json";
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command.args(words.split(' ')).current_dir(&self.root).envs(environment.iter().copied());
+        let built = command.stderr(std::process::Stdio::inherit()).output();
+        let built = built.map_err(|error| vec![format!("cargo {words}: {error}")])?;
+        let lines = String::from_utf8_lossy(&built.stdout);
+        let messages = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let of_test = messages.filter(|message| message["target"]["name"] == "it");
+        let path =
+            of_test.filter_map(|message| Some(message["executable"].as_str()?.into())).next_back();
+        path.filter(|_| built.status.success())
+            .ok_or_else(|| vec![format!("cargo {words}: {}", built.status)])
+    }
+
+    /// Runs the suite as a test, and keeps what it said if it fails.
+    pub(crate) fn run_test(&self, suite: &Suite, amount: Amount, first: Option<u64>) -> Outcome {
+        let mut command = self.test_command(suite)?;
+        command
+            .env("SATEEN_REL_SECONDS", amount.seconds.to_string())
+            .env("SATEEN_REL_AT_LEAST", amount.at_least.to_string())
+            .env("SATEEN_REL_RESULTS", self.results());
+        if let Some(first) = first {
+            command.env("SATEEN_REL_FIRST", first.to_string());
+        }
+        let output = command.output().map_err(|error| vec![format!("{command:?}: {error}")])?;
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        if output.status.success() {
+            let figures = format!("{}: ", suite.name);
+            let told = |line: &&str| line.starts_with(&figures) || line.starts_with("SKIPPED(");
+            text.lines().filter(told).for_each(|line| eprintln!("{line}"));
+            return Ok(());
+        }
+        let kept = self.folder.join("failures").join(format!("{}.txt", suite.name));
+        let _made = fs::create_dir_all(self.folder.join("failures"));
+        let _kept = fs::write(&kept, text.as_bytes());
+        let tail: Vec<_> = text.lines().rev().take(40).collect();
+        let tail: Vec<_> = tail.into_iter().rev().collect();
+        Err(vec![
+            tail.join("\n"),
+            format!("suite {}: {}; all of it in {}", suite.name, output.status, kept.display()),
+        ])
+    }
+
+    /// Writes a result of a suite that is not a test of the engine.
+    #[allow(dead_code, reason = "for suites that are not tests of the engine")]
+    pub(crate) fn record(&self, suite: &Suite, figures: &BTreeMap<&str, u64>) -> Outcome {
+        use std::io::Write;
+        let line = json!({ "suite": suite.name, "figures": figures, "failed": null });
+        let file = fs::OpenOptions::new().create(true).append(true).open(self.results());
+        file.and_then(|mut file| writeln!(file, "{line}"))
+            .map_err(|error| vec![format!("{}: {error}", self.results().display())])
+    }
+
+    /// The sums of all results against the bars.
+    fn check(&self, long: bool) -> Outcome {
+        let text = fs::read_to_string(self.results())
+            .map_err(|error| vec![format!("{}: {error}", self.results().display())])?;
+        let results: Vec<Value> =
+            text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let mut problems = Vec::new();
+        for suite in SUITES {
+            let own: Vec<_> = results.iter().filter(|one| one["suite"] == suite.name).collect();
+            let failed = own.iter().find(|one| !one["failed"].is_null());
+            if let Some(failed) = failed {
+                problems.push(format!("suite {}: {}", suite.name, failed["failed"]));
+            }
+            let skipped = own.iter().find_map(|one| one["skipped"].as_str());
+            if let Some(reason) = skipped {
+                println!("{:10} SKIPPED({reason})", suite.name);
+                continue;
+            }
+            for bar in suite.bars {
+                let sum: u64 =
+                    own.iter().filter_map(|one| one["figures"][bar.figure].as_u64()).sum();
+                let wanted = if long { bar.long } else { bar.short };
+                let word = if sum >= wanted { "ok" } else { "MISSED" };
+                println!("{:10} {}: {sum} of {wanted}  {word}", suite.name, bar.figure);
+                if sum < wanted {
+                    problems
+                        .push(format!("suite {}: {sum} {} of {wanted}", suite.name, bar.figure));
+                }
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+}
+
+fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), |path| root.join(path))
+}

@@ -1,0 +1,38 @@
+//! Which suites there are, and how much each must come to: on every change, and in a long run.
+
+use super::{Amount, Bench};
+use crate::Outcome;
+
+/// A figure that must be reached. That nothing fails meanwhile is understood.
+pub(super) struct Bar {
+    pub(super) figure: &'static str,
+    /// On every change.
+    pub(super) short: u64,
+    /// Over all results of a long run.
+    pub(super) long: u64,
+}
+
+const fn bar(figure: &'static str, short: u64, long: u64) -> Bar {
+    Bar { figure, short, long }
+}
+
+/// A suite. The first of its bars decides how long it goes on in the short form.
+pub(crate) struct Suite {
+    pub(super) name: &'static str,
+    pub(super) what: &'static str,
+    /// The module of the engine's tests that has it.
+    pub(super) module: &'static str,
+    pub(super) bars: &'static [Bar],
+    /// Its share of the time of `rel all`.
+    pub(super) share: f64,
+    pub(super) run: fn(&Bench, &Suite, Amount, Option<u64>) -> Outcome,
+}
+
+pub(super) const SUITES: &[Suite] = &[Suite {
+    name: "crash",
+    what: "power failures at every operation of the file system, and again while recovering",
+    module: "crash",
+    bars: &[bar("images", 100_000, 10_000_000), bar("double-crash images", 10_000, 1_000_000)],
+    share: 4.0,
+    run: Bench::run_test,
+}];
