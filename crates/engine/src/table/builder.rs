@@ -32,6 +32,10 @@ pub(crate) const KEY_BYTES_MAX: usize = (1 << 16) - 1;
 /// Values are at most this long (format rule F11).
 pub(crate) const VALUE_BYTES_MAX: usize = 1 << 30;
 const BLOCK_TARGET_MAX: usize = 1 << 24;
+/// What the device or the page cache moves for the smallest read.
+const PAGE_BYTES: usize = 4096;
+/// About what an entry takes besides its key and value: three lengths and its part of a restart.
+const ENTRY_HEAD_BYTES: usize = 8;
 /// No buffer keeps more than this for the next block or table.
 const BUFFER_KEPT_MAX: usize = 1 << 20;
 
@@ -442,12 +446,32 @@ impl TableBuilder {
     }
 
     /// True if the block is to end before an entry of `more` bytes: it is long enough, or within a
-    /// tenth of it and would be too long.
+    /// tenth of it and would be too long, or it is a quarter of it and lies in two pages, or would.
     #[inline]
     fn block_is_full(&self, more: usize) -> bool {
         let size = self.block.size_bytes();
         let target = self.options.block_bytes;
-        size >= target || (size >= target - target / 10 && size + more > target)
+        size >= target
+            || (size >= target - target / 10 && size + more > target)
+            || (size >= target / 4 && self.minds_pages() && self.leaves_page(size, more))
+    }
+
+    /// Whether blocks are cut by pages: where they are as long as one, and have a length that is
+    /// known while they grow.
+    #[inline]
+    fn minds_pages(&self) -> bool {
+        let target = self.options.block_bytes;
+        self.options.compression == Compression::None
+            && target <= PAGE_BYTES
+            && target > PAGE_BYTES / 2
+    }
+
+    /// True if the block in hand, of `size` bytes, goes beyond the page that it begins in, or would
+    /// with an entry of `more` bytes. Tables begin with a page.
+    #[inline]
+    fn leaves_page(&self, size: usize, more: usize) -> bool {
+        let begin = (self.written % PAGE_BYTES as u64) as usize;
+        begin + size + more + ENTRY_HEAD_BYTES + BLOCK_TRAILER_BYTES > PAGE_BYTES
     }
 
     /// Writes the block in hand with the separator in hand.

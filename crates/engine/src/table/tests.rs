@@ -375,3 +375,23 @@ fn the_estimate_is_near_the_size() {
     let size = builder.finish(&mut file).unwrap().size_bytes;
     assert!(estimate.abs_diff(size) < size / 50, "estimated {estimate}, is {size}");
 }
+
+/// A point read reads a block, and of the device the pages that it lies in.
+#[test]
+fn most_point_reads_are_of_one_page() {
+    for (bytes, pages_max) in [(20, 1.3), (100, 1.3), (500, 1.3), (1000, 1.3), (2000, 1.6)] {
+        let entry = |i: u64| (key::seek_key(&i.to_be_bytes(), SeqNo(i)), vec![7; bytes]);
+        let entries: Entries = (0..2_000).map(entry).collect();
+        let table = table_of(options(1), &entries);
+        let order = &sateen_control::Comparator::BYTEWISE;
+        let pages: u64 = (0..2_000u64)
+            .map(|i| {
+                let at = table.index.find(order, &i.to_be_bytes());
+                let block = table.index.handle(at).unwrap();
+                (block.end() - 1) / 4096 - block.offset / 4096 + 1
+            })
+            .sum();
+        let mean = pages as f64 / 2_000.0;
+        assert!(mean <= pages_max, "{mean} pages a read of values of {bytes} bytes");
+    }
+}
