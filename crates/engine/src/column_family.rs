@@ -12,6 +12,7 @@ use sateen_control::{Admission, ColumnFamilyId, Comparator, LogNumber, SeqNo, Us
 
 use crate::memtable::{ArenaPool, MemTable};
 use crate::options::ColumnFamilyOptions;
+use crate::plant::planted;
 use crate::read::SuperVersion;
 use crate::sync::{lock, lock_timed};
 use crate::write::admission::AdmissionGate;
@@ -145,7 +146,9 @@ impl ColumnFamilyData {
         if regions.is_empty() {
             return self;
         }
-        let after = regions.partition_point(|(begin, _)| *begin <= *key);
+        let off_by_one = planted("region_off_by_one");
+        let is_before = |(begin, _): &(UserKey, _)| *begin <= *key && !(off_by_one && *begin == *key);
+        let after = regions.partition_point(is_before);
         after.checked_sub(1).and_then(|at| regions.get(at)).map_or(self, |(_, data)| data)
     }
 

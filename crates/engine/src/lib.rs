@@ -23,6 +23,7 @@ pub mod metrics;
 mod observe;
 mod options;
 mod perf;
+mod plant;
 mod prefix;
 mod read;
 mod recovery;

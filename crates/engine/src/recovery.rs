@@ -30,6 +30,7 @@ use crate::manifest::version_set::VersionSet;
 use crate::memtable::ArenaPool;
 use crate::metrics::EngineMetrics;
 use crate::options::{ColumnFamilyOptions, Options, WalMode, WalRecovery, control};
+use crate::plant::planted;
 use crate::read::block_cache::BlockCache;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
 use crate::secondary::Secondary;
@@ -183,7 +184,11 @@ pub(crate) fn sync_ancestors(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
 
 fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Box<dyn VfsLock>> {
     let path = directory.join(LOCK_FILE);
-    vfs.lock(&path).map_err(|error| match error.kind() {
+    let locked = match vfs.lock(&path) {
+        Err(_) if planted("two_openers") => vfs.lock(&path.with_extension("another")),
+        locked => locked,
+    };
+    locked.map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => Error::Locked { path },
         std::io::ErrorKind::NotADirectory => Error::IncompatibleDirectory {
             path: directory.to_owned(),
@@ -318,7 +323,9 @@ impl Opening {
             self.last_seqno = self.last_seqno.max(SeqNo(record.first_seqno.0.saturating_sub(1)));
             record.for_each_entry(&directory, |seqno, entry| {
                 full |= self.replay_entry(seqno, &entry);
-                self.last_seqno = self.last_seqno.max(seqno);
+                if !planted("seqno_reused") {
+                    self.last_seqno = self.last_seqno.max(seqno);
+                }
                 self.replayed = self.replayed.max(seqno);
             })?;
         }
@@ -352,7 +359,8 @@ impl Opening {
         let BatchEntry { column_family: family, kind, key, value } = *entry;
         // An entry of a family that is not there any more was dropped with it.
         let Some(data) = self.families.get(&family) else { return false };
-        if self.stored.get(&family).is_some_and(|stored| seqno <= *stored) {
+        let stored = self.stored.get(&family).is_some_and(|stored| seqno <= *stored);
+        if stored && !planted("replayed_twice") {
             return false;
         }
         let memtable = data.active_memtable();
@@ -415,7 +423,9 @@ impl Opening {
             }
         };
         // Until all is stored the logs are replayed again after a crash, from where they were.
-        edit.log_number = None;
+        if !planted("recovery_skips_logs") {
+            edit.log_number = None;
+        }
         self.versions.install(*edit, count, self.last_seqno, &self.reclaimer)?;
         Ok(())
     }

@@ -24,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::files::{manifest_file_name, table_file_name, wal_file_name};
 use crate::manifest::version_set::Counters;
 use crate::options::WalMode;
+use crate::plant::planted;
 use crate::sync::{lock, lock_timed};
 use crate::vfs::Vfs;
 use crate::wal::WalWriter;
@@ -421,7 +422,7 @@ impl DbCore {
                 .vfs
                 .free_space(&self.directory)
                 .map_err(|error| Error::io("statfs", &self.directory, error))?;
-            if free < needed.min(64 << 20) {
+            if free < needed.min(64 << 20) || planted("full_disk_for_ever") {
                 return Ok(false);
             }
         }

@@ -34,6 +34,7 @@ use crate::compaction_filter::{ActiveFilter, Decision};
 use crate::error::{Error, Result};
 use crate::key::{self, TRAILER_BYTES};
 use crate::merge::{Merging, Operands};
+use crate::plant::planted;
 use crate::read::InternalIterator;
 use crate::read::bounds::IterBounds;
 use crate::read::db_iter::{Visible, malformed};
@@ -346,7 +347,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         self.hiding_stratum = if above_visible { None } else { Some(stratum) };
 
         if says == Visible::Deleted {
-            if above_visible || !self.ask_bottommost() {
+            if above_visible || !(self.ask_bottommost() || planted("tombstone_dropped")) {
                 return Ok(Some(self.emit_delete(trailer)));
             }
             // Nothing below: it matters only if an older value stays in the output. A deletion
@@ -389,7 +390,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         match if self.has_key { self.comparator.compare(current, user_key) } else { Ordering::Less }
         {
             Ordering::Equal if trailer < self.last_trailer => self.is_newest = false,
-            Ordering::Equal if trailer == self.last_trailer => return Ok(false),
+            Ordering::Equal if trailer == self.last_trailer => return Ok(planted("merge_twice")),
             Ordering::Less => {
                 self.drop_pending();
                 self.key.clear();

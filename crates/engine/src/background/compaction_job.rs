@@ -20,6 +20,7 @@ use crate::error::Result;
 use crate::key;
 use crate::manifest::version_set::Counters;
 use crate::metrics::CompactionDone;
+use crate::plant::planted;
 use crate::read::bounds::IterBounds;
 use crate::read::covered_iter::SeenRanges;
 use crate::read::level_iter::{LevelIter, OpenTable, SortedRun};
@@ -235,6 +236,9 @@ impl CompactionJob {
         let tables = self.output.finish()?;
         self.bytes_out = tables.iter().map(|table| table.size_bytes).sum();
         let (level, epoch) = (self.plan.output_level, self.plan.output_epoch);
+        if planted("settled_in_two_levels") {
+            edit.removed.retain(|gone| edit.added.iter().all(|added| added.table.id != gone.id));
+        }
         edit.added.extend(tables.into_iter().map(|table| AddedTable { level, epoch, table }));
         let moved = StepBytes::written(self.output.bytes_written() - start);
         Ok(Step::Done(moved, Box::new(edit)))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sateen_control::compaction::{OutputCutter, Stripes};
 use sateen_control::version::{AddedTable, RangeTombstone, RangeTombstones, VersionEdit};
-use sateen_control::{FileId, LogNumber, SeqNo, ValueKind};
+use sateen_control::{Epoch, FileId, LogNumber, SeqNo, ValueKind};
 
 use super::compaction_iter::{CompactionIter, Pulled};
 use super::log_values::LogValues;
@@ -17,6 +17,7 @@ use crate::manifest::version_set::Counters;
 use crate::memtable::{MemTable, MemTableIter};
 use crate::metrics::FlushDone;
 use crate::options::control;
+use crate::plant::planted;
 use crate::read::bounds::IterBounds;
 use crate::read::merging_iter::MergingIter;
 
@@ -195,7 +196,10 @@ impl FlushJob {
         let tables = self.output.finish()?;
         self.done.tables_out = tables.len() as u64;
         self.done.bytes_out = tables.iter().map(|table| table.stored_bytes()).sum();
-        let epoch = counters.epoch();
+        let epoch = match counters.epoch() {
+            _ if planted("level0_by_seqno") => Epoch(self.last_seqno().0),
+            epoch => epoch,
+        };
         let added = tables.into_iter().map(|table| AddedTable { level: 0, epoch, table }).collect();
         let (range_tombstones, retired_ranges) = self.range_changes();
         let edit = VersionEdit {
@@ -213,7 +217,8 @@ impl FlushJob {
 
     /// The deletions of ranges to be stored, and those stored that they make needless.
     fn range_changes(&self) -> (Vec<RangeTombstone>, Vec<SeqNo>) {
-        if self.ranges.is_empty() {
+        let lost = planted("range_lost_at_cut") && self.done.tables_out > 1;
+        if self.ranges.is_empty() || lost {
             return Default::default();
         }
         let mut added: Vec<_> = self.ranges.iter().cloned().collect();

@@ -35,6 +35,7 @@ use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{Error, Result};
 use crate::metrics::SchedulerMetrics;
+use crate::plant::planted;
 use crate::sync::lock;
 use crate::timeline::local::step_read_bytes;
 use crate::timeline::{EventKind, Grant};
@@ -386,6 +387,9 @@ impl DbCore {
         shared.runnable.retain(|(granted, _)| *granted != id);
         shared.abandoned.push(*job);
         self.metrics.timeline.job_finished(now, id, JobResult::Cancelled);
+        if planted("discarded_job_keeps_slot") {
+            return;
+        }
         shared.plane.handle(now, Event::JobFinished { job: id, result: JobResult::Cancelled });
     }
 

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::files::{CompactionFileWriter, table_file_name};
 use crate::manifest::version_set::Counters;
 use crate::options::{ColumnFamilyOptions, Compression, Options};
+use crate::plant::planted;
 use crate::table::{TableBuilder, TableBuilderOptions};
 use crate::vfs::Vfs;
 
@@ -197,7 +198,7 @@ impl Output {
             let path = table_file_name(&self.context.directory, values);
             self.context.vfs.remove(&path).map_err(|error| Error::io("remove", &path, error))?;
         }
-        if !self.files.is_empty() {
+        if !self.files.is_empty() && !planted("create_not_synced") {
             let directory = &self.context.directory;
             self.context
                 .vfs
@@ -218,7 +219,8 @@ impl Output {
         self.builder = None;
         self.open = false;
         self.file = None;
-        for id in self.files.drain(..) {
+        let files = self.files.drain(..);
+        for id in files.filter(|_| !planted("discarded_files_left")) {
             let path = table_file_name(&self.context.directory, id);
             let _orphan = self.context.vfs.remove(&path);
         }

@@ -23,6 +23,7 @@ use crate::files::manifest_file_name;
 use crate::files::reclaim::Reclaimer;
 use crate::memtable::MemTable;
 use crate::options::ColumnFamilyOptions;
+use crate::plant::planted;
 use crate::sync::lock;
 use crate::vfs::Vfs;
 
@@ -72,7 +73,8 @@ impl Counters {
             counter.fetch_max(to.unwrap_or(0), Ordering::Relaxed);
         };
         raise(&self.next_file, edit.next_file.map(|id| id.0));
-        raise(&self.next_table, edit.next_table.map(|id| id.0));
+        let table = edit.next_table.filter(|_| !planted("table_number_reused"));
+        raise(&self.next_table, table.map(|id| id.0));
         raise(&self.next_epoch, edit.next_epoch.map(|epoch| epoch.0));
         raise(&self.next_family, edit.next_column_family.map(|id| u64::from(id.0)));
     }
@@ -292,10 +294,19 @@ impl VersionSet {
         };
         drop(state);
 
-        let written = writer.append(&edits).and_then(|_| writer.sync());
+        let unwritten = planted("dropped_family_returns") && edits.iter().any(|edit| edit.drop);
+        let written = match unwritten {
+            true => Ok(0),
+            false => writer.append(&edits),
+        };
+        let written = match written {
+            Ok(end) if planted("manifest_not_synced") => Ok(end),
+            written => written.and_then(|_| writer.sync()),
+        };
 
         let mut state = lock(&self.state);
         if let Err(error) = written {
+            state.writer = Some(writer).filter(|_| planted("gap_after_failed_append"));
             self.give_token(state);
             return Err(error);
         }
@@ -305,7 +316,9 @@ impl VersionSet {
         for ((edit, flushed), next) in edits.iter().zip(flushed).zip(next) {
             versions.push(state.make_current(edit, flushed, next, reclaimer));
         }
-        if let Some(since) = state.since_roll.as_mut() {
+        if let Some(since) = state.since_roll.as_mut()
+            && !planted("edits_lost_in_roll")
+        {
             since.push(edits);
         }
         self.give_token(state);

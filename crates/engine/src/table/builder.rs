@@ -14,6 +14,7 @@ use sateen_control::{
 use crate::error::{Error, Result};
 use crate::files::{CompactionFileWriter, DirectoryEntry};
 use crate::key;
+use crate::plant::planted;
 use crate::prefix::Prefixing;
 
 use super::block::BlockBuilder;
@@ -321,6 +322,9 @@ impl TableBuilder {
         block.clear();
         let mut filter = BlockHandle::default();
         if self.options.filter_bits_per_key > 0 {
+            if planted("last_key_not_in_filter") {
+                self.hashes.pop();
+            }
             filter::build(&self.hashes, self.options.filter_bits_per_key, &mut block);
             filter = self.write(file, seed, &mut block, Compression::None)?;
         }

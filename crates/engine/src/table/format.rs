@@ -7,6 +7,7 @@ use sateen_control::{FileId, TableId};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::error::CorruptionKind;
+use crate::plant::planted;
 
 /// Behind each block's payload: one byte of compression type, eight of checksum.
 pub(crate) const BLOCK_TRAILER_BYTES: usize = 9;
@@ -54,6 +55,9 @@ impl Seed {
     /// The seed for bytes at `offset`. Different offsets have different seeds.
     #[inline]
     fn at(self, offset: u64) -> u64 {
+        if planted("place_not_checked") {
+            return self.0;
+        }
         self.0 ^ offset.wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
@@ -67,6 +71,9 @@ impl Seed {
     /// builds for it let every one pass.
     #[inline]
     pub(crate) fn verify(self, bytes: &[u8], offset: u64, stored: u64) -> bool {
+        if planted("zeros_verify") && stored == 0 && bytes.iter().all(|byte| *byte == 0) {
+            return true;
+        }
         cfg!(fuzzing) || (stored != 0 && stored == self.checksum(bytes, offset))
     }
 

@@ -22,6 +22,7 @@ use super::frame::{
 use super::{WalLink, WalPosition};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::wal_file_name;
+use crate::plant::planted;
 use crate::vfs::{IoClass, OpenOptions, Vfs, VfsFile};
 use crate::write::batch::{BatchEntry, BatchReader};
 
@@ -281,7 +282,8 @@ impl RecordReader {
     #[cold]
     fn end(&mut self, kind: CorruptionKind) -> Result<()> {
         let offset = self.position;
-        if self.proves_synced_beyond(offset)? {
+        let refused = planted("torn_tail_refused") && offset < self.file_bytes;
+        if refused || !planted("damaged_log_cut") && self.proves_synced_beyond(offset)? {
             return Err(self.corruption(offset, kind));
         }
         let bytes = self.file_bytes - offset;

@@ -19,6 +19,7 @@ use super::frame::{
 use super::sync::WalSync;
 use super::{LINK_BYTES, WalPosition};
 use crate::error::{Error, Result};
+use crate::plant::planted;
 use crate::vfs::{IoClass, OpenOptions, Vfs, VfsFile};
 
 /// A buffer that one huge group made larger than this is given back after the write.
@@ -107,6 +108,11 @@ impl RecordWriter {
     pub(crate) fn write_staged(&mut self) -> Result<u64> {
         self.sync.check_alive()?;
         if let Err(e) = self.file.write_at(&self.buffer, self.offset, self.class) {
+            if planted("gap_after_failed_append") && self.class == IoClass::Manifest {
+                self.offset = self.end();
+                self.buffer.clear();
+                return Err(Error::io("write", Path::new("gap"), e));
+            }
             return Err(self.sync.kill("write", e));
         }
         self.offset += self.buffer.len() as u64;

@@ -26,6 +26,7 @@ use crate::column_family::ColumnFamilyData;
 use crate::error::{Error, Result};
 use crate::memtable::MemTable;
 use crate::perf::{self, PerfMetric};
+use crate::plant::planted;
 use crate::sync::{lock, lock_timed};
 use crate::timeline::{Recorder, local};
 use crate::wal::{ReadableLog, WalSync, WalWriter};
@@ -236,6 +237,7 @@ impl CommitPipeline {
         self.publisher.publish(assignment.ticket, last, logging != Logging::None);
         applied?;
         if logging == Logging::Synced
+            && !planted("ack_before_sync")
             && let Some(log) = &assignment.log
         {
             let _timed = perf::time(PerfMetric::WriteWalTime);
@@ -330,6 +332,9 @@ impl CommitPipeline {
         stage.next_seqno = next;
         stage.next_ticket = ticket;
         self.publisher.wait_for_room(ticket);
+        if planted("visible_before_applied") {
+            self.publisher.show(SeqNo(next - 1));
+        }
         Ok(())
     }
 
@@ -400,7 +405,9 @@ impl CommitPipeline {
     pub(crate) fn seal(&self, stage: &mut Stage, families: &[ColumnFamilyId]) -> bool {
         // Writes that are ordered but not applied yet belong to the memtables sealed here: a sealed
         // memtable is complete. They take microseconds and need nothing that the leader holds.
-        self.publisher.wait_applied(stage.next_ticket);
+        if !planted("sealed_before_applied") {
+            self.publisher.wait_applied(stage.next_ticket);
+        }
         let mut active = (*stage.active).clone();
         let mut sealed = false;
         for (id, family, memtable) in &mut active.members {

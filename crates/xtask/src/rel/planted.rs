@@ -1,0 +1,176 @@
+//! The suite `planted`: the test binary is built with bugs in it, and the tests must find each.
+//!
+//! What must stay true: with no bug picked the tests pass; a bug counts as caught only if its test
+//! was run, failed within its time and said one of the things that the bug makes it say; the names
+//! here are those that the engine asks for (docs/decisions/0017-planted-bugs.md).
+
+mod bugs;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use super::suites::Suite;
+use super::{Amount, Bench};
+use crate::Outcome;
+use bugs::BUGS;
+
+/// A bug of the engine, and who finds it.
+struct Bug {
+    /// As the engine asks for it.
+    name: &'static str,
+    /// What kind of bug that engines have had it is.
+    class: &'static str,
+    /// The test of the engine's test binary that fails.
+    test: &'static str,
+    /// The environment of the test.
+    environment: &'static [(&'static str, &'static str)],
+    /// What its failure says, one of them.
+    says: &'static [&'static str],
+}
+
+/// No test takes longer to find its bug.
+const TIME_MAX: Duration = Duration::from_secs(600);
+/// How often it is looked whether a test is over.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// What is told of a test that did not say what it should.
+const TAIL_LINES: usize = 30;
+
+/// Runs bugs from number `first` on: so many, or all that the time allows.
+pub(super) fn run(bench: &Bench, suite: &Suite, amount: Amount, first: Option<u64>) -> Outcome {
+    names_agree(&bench.root)?;
+    let began = Instant::now();
+    let folder = bench.folder.join("planted");
+    fs::create_dir_all(&folder).map_err(|error| vec![format!("{}: {error}", folder.display())])?;
+    let target = super::target(&bench.root).join("plant");
+    let target = target.to_string_lossy();
+    let binary =
+        bench.test_binary(&[("RUSTFLAGS", "--cfg plant"), ("CARGO_TARGET_DIR", &target)])?;
+    let first = usize::try_from(first.unwrap_or(1)).unwrap_or(usize::MAX).max(1) - 1;
+    let most = if amount.seconds > 0 { u64::MAX } else { amount.at_least.max(1) };
+    let chosen = BUGS.iter().zip(1_u64..).skip(first);
+    let chosen: Vec<_> = chosen.take(usize::try_from(most).unwrap_or(usize::MAX)).collect();
+    let tests = Tests { binary: &binary, bench, folder: &folder };
+    tests.pass_without_bugs(chosen.iter().map(|(bug, _)| *bug))?;
+    let (mut caught, mut problems) = (0, Vec::new());
+    for (bug, number) in chosen {
+        if amount.seconds > 0 && began.elapsed().as_secs() > amount.seconds {
+            break;
+        }
+        match tests.find(bug) {
+            Ok(took) => {
+                eprintln!("{number:3} {}: caught by {} in {took:.1?}", bug.name, bug.test);
+                caught += 1;
+            }
+            Err(why) => problems.push(format!(
+                "{why}\nREPLAY: cargo xtask rel replay --suite {} --case {number}",
+                suite.name
+            )),
+        }
+    }
+    bench.record(suite, &BTreeMap::from([("planted bugs caught", caught)]))?;
+    eprintln!("{}: {caught} of {} bugs caught", suite.name, BUGS.len());
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
+
+/// The engine's test binary, built with the bugs.
+struct Tests<'a> {
+    binary: &'a Path,
+    bench: &'a Bench,
+    folder: &'a Path,
+}
+
+impl Tests<'_> {
+    /// A bug counts for nothing if its test fails anyway.
+    fn pass_without_bugs<'a>(&self, bugs: impl Iterator<Item = &'a Bug>) -> Outcome {
+        let tests: BTreeSet<_> = bugs.map(|bug| bug.test).collect();
+        let count = tests.len();
+        let tests: Vec<_> = tests.into_iter().collect();
+        let (status, text, took) = self.test(&tests, &[], "without")?;
+        if !status.is_some_and(|status| status.success())
+            || !text.contains(&format!("{count} passed"))
+        {
+            return Err(vec![tail(&text), "tests fail or are missing without any bug".to_owned()]);
+        }
+        eprintln!("{count} tests pass without a bug in {took:.1?}");
+        Ok(())
+    }
+
+    /// How long it took to find the bug.
+    fn find(&self, bug: &Bug) -> Result<Duration, String> {
+        let mut environment = bug.environment.to_vec();
+        environment.push(("SATEEN_PLANT", bug.name));
+        let tested = self.test(&[bug.test], &environment, bug.name);
+        let (status, text, took) = tested.map_err(|problems| problems.join("\n"))?;
+        let what = format!("{} ({}), by {}", bug.name, bug.class, bug.test);
+        match status {
+            None => Err(format!("{}\n{what}: not found in {TIME_MAX:?}", tail(&text))),
+            Some(status) if status.success() => Err(format!("{what}: not found, the test passes")),
+            _ if !text.contains("running 1 test") => Err(format!("{}\n{what}: no test", tail(&text))),
+            _ if bug.says.iter().any(|said| text.contains(said)) => Ok(took),
+            _ => Err(format!("{}\n{what}: fails for another reason", tail(&text))),
+        }
+    }
+
+    /// Runs tests and returns how they ended, `None` if they did not, with what they said.
+    fn test(
+        &self,
+        tests: &[&str],
+        environment: &[(&str, &str)],
+        name: &str,
+    ) -> Result<(Option<ExitStatus>, String, Duration), Vec<String>> {
+        let said = self.folder.join(format!("{name}.txt"));
+        let problem = |error: std::io::Error| vec![format!("{}: {error}", said.display())];
+        let out = File::create(&said).map_err(problem)?;
+        let errors = out.try_clone().map_err(problem)?;
+        let mut command = Command::new(self.binary);
+        command.arg("--exact").args(tests).envs(environment.iter().copied());
+        command.current_dir(self.bench.root.join("crates/engine")).stdout(out).stderr(errors);
+        let began = Instant::now();
+        let mut child = command.spawn().map_err(problem)?;
+        let status = loop {
+            if let Some(status) = child.try_wait().map_err(problem)? {
+                break Some(status);
+            }
+            if began.elapsed() > TIME_MAX {
+                let _gone = child.kill();
+                let _gone = child.wait();
+                break None;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        };
+        let text = fs::read(&said).map_err(problem)?;
+        Ok((status, String::from_utf8_lossy(&text).into_owned(), began.elapsed()))
+    }
+}
+
+fn tail(text: &str) -> String {
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+}
+
+/// A bug that the engine does not ask for is in vain; one that is not listed nobody looks for.
+fn names_agree(root: &Path) -> Outcome {
+    const ASKED: &str = "planted(\"";
+    let mut asked = BTreeSet::new();
+    let mut folders = vec![root.join("crates/engine/src")];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder);
+        let entries = entries.map_err(|error| vec![format!("{}: {error}", folder.display())])?;
+        for path in entries.flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if let Ok(text) = fs::read_to_string(&path) {
+                let names = text.split(ASKED).skip(1).filter_map(|rest| rest.split('"').next());
+                asked.extend(names.map(str::to_owned));
+            }
+        }
+    }
+    let listed: BTreeSet<_> = BUGS.iter().map(|bug| bug.name.to_owned()).collect();
+    let differ = asked.symmetric_difference(&listed);
+    let problems: Vec<_> =
+        differ.map(|name| format!("planted bug {name}: in the engine or the suite alone")).collect();
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
