@@ -3,8 +3,7 @@
 //! too, to all but clients, who know the whole by one handle.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use sateen_control::version::{Region, Version};
@@ -14,7 +13,8 @@ use crate::memtable::{ArenaPool, MemTable};
 use crate::options::ColumnFamilyOptions;
 use crate::plant::planted;
 use crate::read::SuperVersion;
-use crate::sync::{lock, lock_timed};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Mutex, lock, lock_timed};
 use crate::write::admission::AdmissionGate;
 
 /// A memtable that takes no more writes, on its way to level 0.
@@ -147,7 +147,8 @@ impl ColumnFamilyData {
             return self;
         }
         let off_by_one = planted("region_off_by_one");
-        let is_before = |(begin, _): &(UserKey, _)| *begin <= *key && !(off_by_one && *begin == *key);
+        let is_before =
+            |(begin, _): &(UserKey, _)| *begin <= *key && !(off_by_one && *begin == *key);
         let after = regions.partition_point(is_before);
         after.checked_sub(1).and_then(|at| regions.get(at)).map_or(self, |(_, data)| data)
     }

@@ -1,8 +1,7 @@
 //! The database behind its handles: the parts, and the operations that need several of them.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -31,7 +30,8 @@ use crate::read::super_version::Lookup;
 use crate::read::table_cache::TableCache;
 use crate::secondary::Secondary;
 use crate::snapshot::{Snapshot, SnapshotList};
-use crate::sync::lock;
+use crate::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use crate::sync::{Mutex, lock};
 use crate::table::TableIterOptions;
 use crate::vfs::{MeteredVfs, Vfs, VfsLock};
 use crate::wal::KeptLogs;

@@ -2,7 +2,6 @@
 //! RocksDB ask for them.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use sateen_control::compaction::{FileSpace, good_bytes};
 use sateen_control::version::{Level, Version};
@@ -15,6 +14,7 @@ use crate::metrics::{
     ColumnFamilyMetrics, LevelShape, MemoryUse, Metrics, TableFile, TableFileTotals,
 };
 use crate::options::control;
+use crate::sync::atomic::Ordering;
 use crate::timeline::Timeline;
 use crate::write::admission::AdmissionGate;
 

@@ -6,8 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicI32};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -35,6 +34,8 @@ use crate::read::block_cache::BlockCache;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
 use crate::secondary::Secondary;
 use crate::snapshot::SnapshotList;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicI32};
 use crate::timeline::Recorder;
 use crate::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock};
 use crate::wal::{KeptLog, KeptLogs, Tail, WalChain, WalPosition, WalWriter};
@@ -423,9 +424,8 @@ impl Opening {
             }
         };
         // Until all is stored the logs are replayed again after a crash, from where they were.
-        if !planted("recovery_skips_logs") {
-            edit.log_number = None;
-        }
+        let behind_all = self.logs.last().map(|log| LogNumber(log.0 + 1));
+        edit.log_number = behind_all.filter(|_| planted("recovery_skips_logs"));
         self.versions.install(*edit, count, self.last_seqno, &self.reclaimer)?;
         Ok(())
     }

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 
 use sateen_control::version::Version;
 use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo, ValueKind};
@@ -24,7 +24,7 @@ use crate::manifest::{ManifestReader, read_current};
 use crate::memtable::MemTable;
 use crate::options::ReadOptions;
 use crate::read::InternalIterator;
-use crate::sync::{lock, read, write};
+use crate::sync::{Mutex, RwLock, RwLockReadGuard, lock, read, write};
 use crate::vfs::Vfs;
 use crate::wal::{Followed, LogFollower};
 

@@ -1,12 +1,12 @@
 //! Snapshots: sequence numbers that somebody still reads at.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use sateen_control::SeqNo;
 
-use crate::sync::lock;
 use crate::plant::planted;
+use crate::sync::{Mutex, lock};
 
 /// The live snapshots of a database. Compactions keep what any of them can see.
 #[derive(Default)]

@@ -8,8 +8,7 @@
 //! closed, whichever comes first; a wait for memory ends when some is free, when nothing can be
 //! expected any more, and at the latest a while after the last that was freed.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use sateen_control::StallCause;
@@ -20,7 +19,8 @@ use crate::error::{Error, Result};
 use crate::options::{Options, WriteOptions};
 use crate::perf::{self, PerfMetric};
 use crate::read::block_cache::SharedBlockCache;
-use crate::sync::{lock, lock_timed};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex, lock, lock_timed, wait_timeout};
 
 /// A writer that waits looks again at least so often.
 const WAIT_MAX: Duration = Duration::from_millis(10);
@@ -200,8 +200,7 @@ impl WriteBufferManager {
     fn wait(&self, most: Duration) {
         let waiting = lock(&self.0.waiting);
         if self.wants_stall() {
-            let waited = self.0.changed.wait_timeout(waiting, most);
-            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            drop(wait_timeout(&self.0.changed, &self.0.waiting, waiting, most));
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod fix;
 mod markdown;
+pub(crate) mod unsafe_code;
 
 use std::fs;
 use std::path::Path;

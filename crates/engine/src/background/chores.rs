@@ -6,8 +6,7 @@ mod old_logs;
 mod space;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use sateen_control::compaction::Stripes;
@@ -25,7 +24,8 @@ use crate::files::{manifest_file_name, table_file_name, wal_file_name};
 use crate::manifest::version_set::Counters;
 use crate::options::WalMode;
 use crate::plant::planted;
-use crate::sync::{lock, lock_timed};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex, lock, lock_timed, wait_timeout};
 use crate::vfs::Vfs;
 use crate::wal::WalWriter;
 
@@ -130,8 +130,8 @@ impl DbCore {
                 let mut state = lock(&self.driver.chores.state);
                 if !state.poked && !state.stop {
                     let round = state.next_at.map_or(round, |at| at.since(self.now()).min(round));
-                    let waited = self.driver.chores.wake.wait_timeout(state, round);
-                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                    let chores = &self.driver.chores;
+                    state = wait_timeout(&chores.wake, &chores.state, state, round);
                 }
                 if state.stop {
                     return;

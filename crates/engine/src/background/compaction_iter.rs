@@ -390,7 +390,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         match if self.has_key { self.comparator.compare(current, user_key) } else { Ordering::Less }
         {
             Ordering::Equal if trailer < self.last_trailer => self.is_newest = false,
-            Ordering::Equal if trailer == self.last_trailer => return Ok(planted("merge_twice")),
+            Ordering::Equal if trailer == self.last_trailer => return Ok(false),
             Ordering::Less => {
                 self.drop_pending();
                 self.key.clear();

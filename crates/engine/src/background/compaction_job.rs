@@ -5,7 +5,6 @@
 //! one table.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sateen_control::compaction::{CompactionPlan, CompactionReason, EarlyEnd, Input, OutputCutter};
 use sateen_control::version::{AddedTable, TableMeta, Version, VersionEdit};
@@ -26,6 +25,7 @@ use crate::read::covered_iter::SeenRanges;
 use crate::read::level_iter::{LevelIter, OpenTable, SortedRun};
 use crate::read::merging_iter::MergingIter;
 use crate::read::table_cache::TableCache;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::table::{TableIter, TableIterOptions};
 use crate::timeline::local::step_read_bytes;
 

@@ -1,13 +1,12 @@
 //! Keeps what was learned of the device in a file, for the next open.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use sateen_control::{DeviceProfile, Instant};
 
 use crate::core::DbCore;
 use crate::files::device_hint;
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 
 /// How often it is looked at.
 const KEEP_EVERY: Duration = Duration::from_secs(60);

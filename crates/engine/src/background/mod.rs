@@ -21,8 +21,7 @@ pub(crate) mod state;
 mod step;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use sateen_control::version::{Version, VersionEdit};
@@ -36,7 +35,8 @@ use crate::core::DbCore;
 use crate::error::{Error, Result};
 use crate::metrics::SchedulerMetrics;
 use crate::plant::planted;
-use crate::sync::lock;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Condvar, Mutex, MutexGuard, lock, thread, wait_timeout};
 use crate::timeline::local::step_read_bytes;
 use crate::timeline::{EventKind, Grant};
 use crate::write::admission::AdmissionGate;
@@ -294,7 +294,7 @@ impl DbCore {
         if shared.stop || shared.has_work() || changed || wait.is_zero() {
             return;
         }
-        drop(self.driver.wake.wait_timeout(shared, wait));
+        drop(wait_timeout(&self.driver.wake, &self.driver.shared, shared, wait));
     }
 
     fn poll_control(self: &Arc<Self>, shared: &mut MutexGuard<'_, Shared>) {
@@ -409,7 +409,7 @@ impl DbCore {
             if self.driver.is_stopping() {
                 return Err(Error::Closed);
             }
-            std::thread::sleep(Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(1));
         }
         Ok(())
     }

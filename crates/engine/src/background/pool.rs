@@ -3,19 +3,18 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 
 use super::Turn;
 use crate::core::DbCore;
 use crate::error::{Error, Result};
-use crate::sync::lock;
+use crate::sync::{Mutex, lock, thread};
 use crate::timeline::local;
 
 /// The threads of a database.
 #[derive(Default)]
 pub(crate) struct Pool {
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    threads: Mutex<Vec<thread::JoinHandle<()>>>,
 }
 
 impl Pool {
@@ -40,7 +39,7 @@ impl Pool {
                     core.job_failed(&panicked(panic.as_ref()));
                 }
             };
-            let spawned = std::thread::Builder::new().name(name).spawn(run);
+            let spawned = thread::Builder::new().name(name).spawn(run);
             threads
                 .push(spawned.map_err(|error| Error::io("start thread for", &core_path(), error))?);
         }
@@ -49,7 +48,7 @@ impl Pool {
 
     /// Waits for every thread to end; they have been told to.
     pub(crate) fn join(&self) {
-        let own = std::thread::current().id();
+        let own = thread::current().id();
         for thread in std::mem::take(&mut *lock(&self.threads)) {
             // The last handle of a database may be dropped by one of its own threads.
             if thread.thread().id() != own {
@@ -62,7 +61,7 @@ impl Pool {
 fn panicked(panic: &(dyn Any + Send)) -> Error {
     let texts = [panic.downcast_ref::<&str>().copied(), panic.downcast_ref().map(String::as_str)];
     let message = texts.into_iter().flatten().next().unwrap_or("no text").to_owned();
-    let thread = std::thread::current().name().unwrap_or_default().to_owned();
+    let thread = thread::current().name().unwrap_or_default().to_owned();
     Error::Panicked { thread, message }
 }
 

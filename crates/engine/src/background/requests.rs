@@ -1,13 +1,13 @@
 //! Requests of clients to compact, or to give up, a range: asking control, and waiting for it.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use sateen_control::{Event, Instant, RequestId};
 
 use super::{Driver, IDLE_WAIT_MAX};
 use crate::core::DbCore;
 use crate::error::{Error, Result};
-use crate::sync::lock;
+use crate::sync::{lock, wait_timeout};
 
 impl Driver {
     /// Starts a manual compaction; if somebody will wait for it, [`DbCore::wait_request`] ends it.
@@ -68,8 +68,8 @@ impl DbCore {
                 return Err(refusal);
             }
             if self.has_threads() {
-                let waited = self.driver.wake.wait_timeout(shared, IDLE_WAIT_MAX);
-                drop(waited.unwrap_or_else(PoisonError::into_inner));
+                let (wake, mutex) = (&self.driver.wake, &self.driver.shared);
+                drop(wait_timeout(wake, mutex, shared, IDLE_WAIT_MAX));
             } else {
                 drop(shared);
                 self.step_here()?;

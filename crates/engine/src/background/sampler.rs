@@ -2,13 +2,13 @@
 //! what it decides then: how much of the device background work gets, how fast clients may write.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sateen_control::{ClassSample, Event, IO_CLASSES, SAMPLE_PERIOD, Sample};
 
 use crate::core::DbCore;
-use crate::sync::lock;
+use crate::sync::atomic::Ordering;
+use crate::sync::{lock, thread};
 use crate::vfs::ClassTotals;
 
 /// What was counted when control was last told.
@@ -73,7 +73,7 @@ impl DbCore {
             self.sample(&mut sampler);
             // Nothing has happened for a while: there is no hurry to see what happens next.
             let idle = sampler.quiet > IDLE_SAMPLES;
-            std::thread::sleep(if idle { IDLE_SAMPLE_PERIOD } else { SAMPLE_PERIOD });
+            thread::sleep(if idle { IDLE_SAMPLE_PERIOD } else { SAMPLE_PERIOD });
         }
     }
 

@@ -1,11 +1,11 @@
 //! What is wrong with a database, if anything: ok, degraded (writes are refused, it mends itself
 //! when the cause is gone), read-only (until `resume`).
 
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::sync::lock;
+use crate::sync::atomic::{AtomicU8, Ordering};
+use crate::sync::{Mutex, lock};
 
 /// How a database is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,6 @@
 //! Flushes and compactions that a client asks for, and waiting for them.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sateen_control::{ColumnFamilyId, Event, Instant, SeqNo};
@@ -10,6 +9,8 @@ use super::{DbCore, reversed_bounds};
 use crate::column_family::ColumnFamilyData;
 use crate::error::{Error, Result};
 use crate::options::{CompactRangeOptions, control};
+use crate::sync::atomic::Ordering;
+use crate::sync::thread;
 
 impl DbCore {
     /// Seals the memtables of `families` and, with `wait`, returns when they are stored.
@@ -64,7 +65,7 @@ impl DbCore {
 
     fn wait_a_little(&self) {
         // Flushes are waited for on no client's hot path; a short poll keeps the driver simple.
-        std::thread::sleep(Duration::from_micros(200));
+        thread::sleep(Duration::from_micros(200));
     }
 
     pub(crate) fn compact_range(
@@ -208,7 +209,7 @@ impl DbCore {
     fn step_or_sleep(self: &Arc<Self>) -> Result<()> {
         if self.has_threads() {
             self.driver.chores.poke();
-            std::thread::sleep(Duration::from_millis(2));
+            thread::sleep(Duration::from_millis(2));
         } else {
             self.step_here()?;
         }

@@ -7,8 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use sateen_control::compaction::levels_to_lift;
 use sateen_control::version::{TableMeta, Version, VersionEdit};
@@ -24,7 +23,8 @@ use crate::files::reclaim::Reclaimer;
 use crate::memtable::MemTable;
 use crate::options::ColumnFamilyOptions;
 use crate::plant::planted;
-use crate::sync::lock;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex, lock};
 use crate::vfs::Vfs;
 
 /// Numbers that are never given out twice (format rule F2).
@@ -222,7 +222,7 @@ impl VersionSet {
         state.families.values().map(|family| family.version.log_number()).min().unwrap_or_default()
     }
 
-    fn take_token(&self) -> std::sync::MutexGuard<'_, State> {
+    fn take_token(&self) -> crate::sync::MutexGuard<'_, State> {
         let mut state = lock(&self.state);
         while state.busy {
             state = self.free.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -231,7 +231,7 @@ impl VersionSet {
         state
     }
 
-    fn give_token(&self, mut state: std::sync::MutexGuard<'_, State>) {
+    fn give_token(&self, mut state: crate::sync::MutexGuard<'_, State>) {
         state.busy = false;
         drop(state);
         self.free.notify_one();

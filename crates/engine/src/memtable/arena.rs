@@ -17,8 +17,8 @@ use std::mem;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex};
 
-use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{lock, lock_timed};
+use crate::sync::leaf::{lock, lock_timed};
+use crate::sync::loom_atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use crate::write_buffers::Ledger;
 
 /// The size of a chunk of a large memtable, and of everything in an [`ArenaPool`]: that of a huge

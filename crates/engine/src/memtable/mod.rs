@@ -30,7 +30,7 @@ use crate::error::Result;
 use crate::key::pack;
 use crate::perf::{self, PerfMetric};
 use crate::read::InternalIterator;
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::loom_atomic::{AtomicUsize, Ordering};
 
 thread_local! {
     /// Where this thread inserted last: an insert right behind it does not search from the top.

@@ -43,7 +43,7 @@ pub(super) use self::node::Target;
 use self::node::{Entry, HEIGHT_MAX, Head, Link, Node, Place, Word};
 use super::arena::{Arena, ArenaPool};
 use super::code::Code;
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::loom_atomic::{AtomicUsize, Ordering};
 
 /// The next list's id. 0 is no list.
 static NEXT_ID: IdCounter = IdCounter::new(1);

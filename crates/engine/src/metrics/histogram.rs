@@ -11,7 +11,7 @@ mod tests;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::sync::lock;
+use crate::sync::leaf::lock;
 
 /// Bits of a value that are kept below its leading one.
 const PRECISION_BITS: u32 = 4;

@@ -10,7 +10,7 @@ use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
 use sateen_control::TableId;
 
 use crate::perf::{self, PerfMetric};
-use crate::sync::{lock, lock_timed};
+use crate::sync::leaf::{lock, lock_timed};
 use crate::timeline;
 
 /// What a cached block takes beside its bytes: the count in front of it, the entry, its place in

@@ -68,8 +68,8 @@ impl BlockBuilder {
         }
         self.until_restart -= 1;
         self.entries += 1;
-        // Of 12 bits, where it was 32: the values of tests are smaller.
-        let told = if planted("length_truncated") { value.len() & 0xfff } else { value.len() };
+        // To 10 bits where it was 32: the values of tests are smaller.
+        let told = if planted("length_truncated") { value.len() & 0x3ff } else { value.len() };
         let suffix = &internal_key[shared..];
         let unshared = suffix.len() - TRAILER_BYTES;
         if (shared | unshared | told) < 0x80 {

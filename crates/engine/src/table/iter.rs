@@ -7,8 +7,6 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
 
 use sateen_control::{IoClass, ValueKind};
 
@@ -16,6 +14,8 @@ use crate::error::{CorruptionKind, Result};
 use crate::key;
 use crate::read::InternalIterator;
 use crate::read::block_cache::BlockCache;
+use crate::sync::atomic::AtomicUsize;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::timeline::local;
 use crate::vfs::AlignedBuffer;
 

@@ -516,7 +516,9 @@ mod tests {
 
     #[test]
     fn a_lock_that_another_holds_is_a_wait_and_a_free_one_is_none() {
-        use std::sync::{Mutex, RwLock, mpsc};
+        use std::sync::mpsc;
+
+        use crate::sync::{Mutex, RwLock};
 
         let (mutex, shared) = (Mutex::new(()), RwLock::new(()));
         let takes: [&dyn Fn(); 3] = [

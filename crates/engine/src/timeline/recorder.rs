@@ -14,7 +14,7 @@ use super::Timeline;
 use super::event::{Event, EventKind, JobInfo, OperationKind, Step, StepKind, Worker};
 use super::local::{self, Watch, nanos_between};
 use super::slow::SlowOperations;
-use crate::sync::lock;
+use crate::sync::leaf::lock;
 use crate::vfs::ClassTotals;
 
 /// Events that are remembered: a minute and more of a scheduler that decides a hundred times a

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use super::event::{OperationKind, SlowOperation};
 use super::local::{self, Part, nanos_between};
-use crate::sync::lock;
+use crate::sync::leaf::lock;
 
 /// How many operations of each kind are kept of a second.
 pub(crate) const KEPT: usize = 8;

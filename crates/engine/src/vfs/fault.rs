@@ -29,7 +29,7 @@ use rustix::io::Errno;
 pub use rule::{Fault, FaultRule, Site, VfsOperation, path_class};
 
 use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};
-use crate::sync::lock;
+use crate::sync::leaf::lock;
 use rule::ActiveRule;
 
 /// What a misdirected read is off by.

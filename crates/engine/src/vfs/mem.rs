@@ -29,7 +29,7 @@ use xxhash_rust::xxh3::Xxh3;
 pub use crash::{CrashChoice, PendingKind, PendingOperation, Recording};
 
 use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};
-use crate::sync::lock;
+use crate::sync::leaf::lock;
 use live::{Live, components, fitting};
 use state::{DataChange, Inode, Name, NameChange, Operation, ROOT, State};
 

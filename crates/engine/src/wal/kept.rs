@@ -5,14 +5,13 @@
 //! another without a gap; a log that a reader holds stays, and so do all behind it.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use sateen_control::{Instant, LogNumber, SeqNo};
 
 use super::frame::FILE_HEADER_BYTES;
 use crate::options::Options;
-use crate::sync::lock;
+use crate::sync::{Mutex, MutexGuard, lock};
 
 /// A log that is complete and that recovery does not need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

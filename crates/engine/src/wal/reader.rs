@@ -184,12 +184,16 @@ impl RecordReader {
             }
         };
         let record_bytes = RECORD_HEADER_BYTES as u64 + u64::from(header.length);
-        let in_file = record_bytes <= self.file_bytes - self.position;
+        let trusted = planted("length_trusted");
+        let in_file = record_bytes <= self.file_bytes - self.position || trusted;
         let Some(needed) = usize::try_from(record_bytes).ok().filter(|_| in_file) else {
             self.end(CorruptionKind::Truncated)?;
             return Ok(None);
         };
         self.fill(needed)?;
+        if trusted {
+            let _record = &self.unread()[..needed];
+        }
         let record = self.unread().get(..needed).unwrap_or_default();
         let Some(chain) = RecordHeader::verify(record, self.chain) else {
             self.end(CorruptionKind::Checksum)?;

@@ -9,7 +9,7 @@
 //!   everything in that is already in tables.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use sateen_control::SeqNo;
 
@@ -17,7 +17,7 @@ use super::frame::FILE_HEADER_BYTES;
 use crate::error::{Error, Result};
 use crate::plant::planted;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{lock, lock_timed};
+use crate::sync::{Condvar, Mutex, lock, lock_timed};
 use crate::timeline::local::{self, Part};
 use crate::vfs::{IoClass, VfsFile};
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::sync::lock;
+use crate::sync::leaf::lock;
 use crate::vfs::{IoClass, MemVfs, OpenOptions, Vfs, VfsFile, VfsLock};
 
 /// What the files of a [`TestVfs`] do.

@@ -5,15 +5,14 @@
 //! Places and rates are [`Gate`]'s, in control; here is the waiting. A large write takes its places
 //! piece by piece, so that small ones pass between them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use sateen_control::{self as control, Admission, AdmissionState, Gate, StallCause};
 
 use crate::error::{Error, Result};
 use crate::metrics::EngineMetrics;
-use crate::sync::{lock, lock_timed};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Condvar, Mutex, MutexGuard, lock, lock_timed, wait_timeout};
 
 /// A writer looks again at least so often, and whenever the admission changes.
 const WAIT_MAX: Duration = Duration::from_millis(10);
@@ -163,8 +162,7 @@ impl AdmissionGate {
 
     /// Waits, for `most` at most, until control decides anew.
     fn wait_for_change(&self, gate: MutexGuard<'_, Gate>, most: Duration) {
-        let waited = self.changed.wait_timeout(gate, most);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        drop(wait_timeout(&self.changed, &self.gate, gate, most));
     }
 }
 

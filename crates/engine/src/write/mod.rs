@@ -17,8 +17,7 @@ mod publish;
 mod queue;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use sateen_control::{ColumnFamilyId, LogNumber, SeqNo, ValueKind};
 
@@ -27,7 +26,8 @@ use crate::error::{Error, Result};
 use crate::memtable::MemTable;
 use crate::perf::{self, PerfMetric};
 use crate::plant::planted;
-use crate::sync::{lock, lock_timed};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Mutex, lock, lock_timed};
 use crate::timeline::{Recorder, local};
 use crate::wal::{ReadableLog, WalSync, WalWriter};
 

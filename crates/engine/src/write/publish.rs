@@ -1,11 +1,11 @@
 //! Publishing in commit order: writers finish in any order, readers see a prefix.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sateen_control::SeqNo;
 
-use crate::sync::processors;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{hint, pause, processors, thread};
 use crate::timeline::local::{self, Part, Wait};
 
 /// Writes that may be between ordering and publishing at once.
@@ -137,12 +137,12 @@ impl Backoff {
     pub(crate) fn pause(&mut self) {
         self.rounds = self.rounds.saturating_add(1);
         if self.rounds <= Self::SPINS {
-            std::hint::spin_loop();
+            hint::spin_loop();
         } else if self.rounds <= Self::SPINS + Self::YIELDS {
             self.waits.get_or_insert_with(|| local::wait(Part::Queue));
-            std::thread::yield_now();
+            thread::yield_now();
         } else {
-            std::thread::park_timeout(Duration::from_micros(50));
+            pause(Duration::from_micros(50));
         }
     }
 }

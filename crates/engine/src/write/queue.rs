@@ -2,13 +2,12 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::Thread;
+use std::sync::Arc;
 
 use super::{Assignment, Logging, Payload, batch};
 use crate::error::{Error, Result};
-use crate::sync::{lock, lock_timed, processors};
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::sync::{Mutex, hint, lock, lock_timed, processors, thread};
 use crate::timeline::local::{self, Part};
 
 const WAITING: u32 = 0;
@@ -33,7 +32,7 @@ const FOLLOWERS_MAX: usize = super::publish::IN_FLIGHT_MAX / 4;
 /// A writer in the queue. One per thread, reused.
 pub(crate) struct Slot {
     state: AtomicU32,
-    thread: Thread,
+    thread: thread::Thread,
     inner: Mutex<Inner>,
 }
 
@@ -81,7 +80,7 @@ pub(crate) struct Leading<'a> {
 
 impl Drop for Leading<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if thread::panicking() {
             self.queue.panicked.store(true, Ordering::Relaxed);
             self.group.iter().for_each(|slot| slot.wake_failed(&leader_panicked()));
         }
@@ -94,7 +93,7 @@ fn leader_panicked() -> Error {
     Error::Panicked { thread: "of a writer".to_owned(), message }
 }
 
-thread_local! {
+crate::sync::thread_local! {
     static SLOT: RefCell<Option<Arc<Slot>>> = const { RefCell::new(None) };
 }
 
@@ -112,7 +111,7 @@ impl Slot {
     fn new() -> Slot {
         Slot {
             state: AtomicU32::new(WAITING),
-            thread: std::thread::current(),
+            thread: thread::current(),
             inner: Mutex::new(Inner {
                 bytes: Vec::new(),
                 bytes_len: 0,
@@ -207,11 +206,11 @@ impl Slot {
                 return state;
             }
             if round < spins {
-                std::hint::spin_loop();
+                hint::spin_loop();
             } else {
                 // By now a look at the clock is short against the wait.
                 waits.get_or_insert_with(|| local::wait(Part::Queue));
-                std::thread::yield_now();
+                thread::yield_now();
             }
         }
         let parked =
@@ -220,7 +219,7 @@ impl Slot {
             return state;
         }
         loop {
-            std::thread::park();
+            thread::park();
             let state = self.state.load(Ordering::Acquire);
             if state > PARKED {
                 return state;

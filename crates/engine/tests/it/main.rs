@@ -19,6 +19,7 @@ mod memory;
 mod merge;
 mod meta;
 mod perf;
+mod planted;
 mod prefix;
 mod ranges;
 mod regions;

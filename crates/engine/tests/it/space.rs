@@ -218,7 +218,7 @@ fn what_is_taken_away_is_nothing_that_is_needed() {
 
 /// Bytes that the files of tables take beyond what their tables do, their headers and directories
 /// left out.
-fn wasted_bytes(vfs: &MemVfs) -> u64 {
+pub(crate) fn wasted_bytes(vfs: &MemVfs) -> u64 {
     const PAGE: usize = 4096;
     let tables = tables_of(vfs, Path::new(DB));
     let mut wasted = 0;
@@ -241,7 +241,7 @@ fn wasted_bytes(vfs: &MemVfs) -> u64 {
 }
 
 /// Stores these keys and has them compacted as far as they go.
-fn store(db: &Db, keys: Range<u64>, value: &str) {
+pub(crate) fn store(db: &Db, keys: Range<u64>, value: &str) {
     let key = |number: u64| format!("key{number:05}");
     for number in keys.clone() {
         db.put(key(number), value.repeat(20)).unwrap();
@@ -254,7 +254,7 @@ fn store(db: &Db, keys: Range<u64>, value: &str) {
 }
 
 /// Half of so many keys, in pieces: what is between them stays where it is.
-fn store_half(db: &Db, keys: u64) {
+pub(crate) fn store_half(db: &Db, keys: u64) {
     let piece = keys / 10;
     (0..10).for_each(|at| store(db, at * piece..at * piece + piece / 2, "new"));
 }

@@ -4,6 +4,8 @@
 //! Most suites are an ignored test `<module>::rel` of the engine's test binary, which is told by
 //! the environment how much to do (`crates/engine/tests/it/rel.rs`).
 
+mod planted;
+mod sched;
 mod suites;
 
 use std::collections::BTreeMap;
@@ -175,6 +177,11 @@ impl Bench {
     }
 
     fn replay(&self, suite: &Suite, case: u64) -> Outcome {
+        match suite.name {
+            "planted" => return planted::replay(self, suite, case),
+            "sched" => return sched::replay(self, case),
+            _ => {}
+        }
         let environment = [("SATEEN_REL_ONLY", case.to_string())];
         let mut command = self.test_command(suite)?;
         let status = command.envs(environment).status();
@@ -197,24 +204,47 @@ impl Bench {
 
     /// Builds the engine's test binary, and says where it is.
     pub(crate) fn test_binary(&self, environment: &[(&str, &str)]) -> Result<PathBuf, Vec<String>> {
-        let words = "test --profile rel --package sateen --test it --no-run --message-format json";
+        self.built_test("it", environment)
+    }
+
+    /// The same of another of the engine's test binaries.
+    pub(crate) fn built_test(
+        &self,
+        test: &str,
+        environment: &[(&str, &str)],
+    ) -> Result<PathBuf, Vec<String>> {
+        let words = "test --profile rel --package sateen --no-run --message-format json --test";
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
-        command.args(words.split(' ')).current_dir(&self.root).envs(environment.iter().copied());
+        command
+            .args(words.split(' '))
+            .arg(test)
+            .current_dir(&self.root)
+            .envs(environment.iter().copied());
         let built = command.stderr(std::process::Stdio::inherit()).output();
         let built = built.map_err(|error| vec![format!("cargo {words}: {error}")])?;
         let lines = String::from_utf8_lossy(&built.stdout);
         let messages = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let of_test = messages.filter(|message| message["target"]["name"] == "it");
+        let of_test = messages.filter(|message| message["target"]["name"] == test);
         let path =
             of_test.filter_map(|message| Some(message["executable"].as_str()?.into())).next_back();
         path.filter(|_| built.status.success())
-            .ok_or_else(|| vec![format!("cargo {words}: {}", built.status)])
+            .ok_or_else(|| vec![format!("cargo {words} {test}: {}", built.status)])
     }
 
     /// Runs the suite as a test, and keeps what it said if it fails.
     pub(crate) fn run_test(&self, suite: &Suite, amount: Amount, first: Option<u64>) -> Outcome {
-        let mut command = self.test_command(suite)?;
+        self.run_as_test(self.test_command(suite)?, suite, amount, first)
+    }
+
+    /// The same by a command of its own.
+    pub(crate) fn run_as_test(
+        &self,
+        mut command: Command,
+        suite: &Suite,
+        amount: Amount,
+        first: Option<u64>,
+    ) -> Outcome {
         command
             .env("SATEEN_REL_SECONDS", amount.seconds.to_string())
             .env("SATEEN_REL_AT_LEAST", amount.at_least.to_string())
@@ -243,13 +273,26 @@ impl Bench {
     }
 
     /// Writes a result of a suite that is not a test of the engine.
-    #[allow(dead_code, reason = "for suites that are not tests of the engine")]
     pub(crate) fn record(&self, suite: &Suite, figures: &BTreeMap<&str, u64>) -> Outcome {
         use std::io::Write;
         let line = json!({ "suite": suite.name, "figures": figures, "failed": null });
         let file = fs::OpenOptions::new().create(true).append(true).open(self.results());
         file.and_then(|mut file| writeln!(file, "{line}"))
             .map_err(|error| vec![format!("{}: {error}", self.results().display())])
+    }
+
+    /// What was counted and has no bar.
+    fn tell_figures_without_bars(&self, suite: &Suite, results: &[&Value]) {
+        let mut sums = BTreeMap::<&str, u64>::new();
+        let figures = results.iter().filter_map(|one| one["figures"].as_object()).flatten();
+        for (figure, sum) in figures {
+            *sums.entry(figure.as_str()).or_default() += sum.as_u64().unwrap_or(0);
+        }
+        for (figure, sum) in sums {
+            if suite.bars.iter().all(|bar| bar.figure != figure) {
+                println!("{:10} {figure}: {sum}", suite.name);
+            }
+        }
     }
 
     /// The sums of all results against the bars.
@@ -270,6 +313,7 @@ impl Bench {
                 println!("{:10} SKIPPED({reason})", suite.name);
                 continue;
             }
+            self.tell_figures_without_bars(suite, &own);
             for bar in suite.bars {
                 let sum: u64 =
                     own.iter().filter_map(|one| one["figures"][bar.figure].as_u64()).sum();
@@ -284,6 +328,22 @@ impl Bench {
         }
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
+}
+
+/// What is unsafe in the source: how much, and that all of it is where it may be and says why.
+fn count_unsafe(bench: &Bench, suite: &Suite, _: Amount, _: Option<u64>) -> Outcome {
+    let found = crate::tidy::unsafe_code::count(&bench.root);
+    let figures = [
+        ("unsafe blocks", found.blocks),
+        ("without SAFETY", found.undocumented.len() as u64),
+        ("outside the named modules", found.outside.len() as u64),
+    ];
+    bench.record(suite, &BTreeMap::from(figures))?;
+    let problem = |what: &'static str| move |place: &String| format!("{place}: unsafe {what}");
+    let undocumented = found.undocumented.iter().map(problem("without SAFETY"));
+    let outside = found.outside.iter().map(problem("outside the named modules"));
+    let problems: Vec<_> = undocumented.chain(outside).collect();
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
 fn target(root: &Path) -> PathBuf {

@@ -25,8 +25,6 @@ struct Bug {
     class: &'static str,
     /// The test of the engine's test binary that fails.
     test: &'static str,
-    /// The environment of the test.
-    environment: &'static [(&'static str, &'static str)],
     /// What its failure says, one of them.
     says: &'static [&'static str],
 }
@@ -75,6 +73,10 @@ pub(super) fn run(bench: &Bench, suite: &Suite, amount: Amount, first: Option<u6
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
+pub(super) fn replay(bench: &Bench, suite: &Suite, case: u64) -> Outcome {
+    run(bench, suite, Amount { seconds: 0, at_least: 1 }, Some(case))
+}
+
 /// The engine's test binary, built with the bugs.
 struct Tests<'a> {
     binary: &'a Path,
@@ -100,15 +102,15 @@ impl Tests<'_> {
 
     /// How long it took to find the bug.
     fn find(&self, bug: &Bug) -> Result<Duration, String> {
-        let mut environment = bug.environment.to_vec();
-        environment.push(("SATEEN_PLANT", bug.name));
-        let tested = self.test(&[bug.test], &environment, bug.name);
+        let tested = self.test(&[bug.test], &[("SATEEN_PLANT", bug.name)], bug.name);
         let (status, text, took) = tested.map_err(|problems| problems.join("\n"))?;
         let what = format!("{} ({}), by {}", bug.name, bug.class, bug.test);
         match status {
             None => Err(format!("{}\n{what}: not found in {TIME_MAX:?}", tail(&text))),
             Some(status) if status.success() => Err(format!("{what}: not found, the test passes")),
-            _ if !text.contains("running 1 test") => Err(format!("{}\n{what}: no test", tail(&text))),
+            _ if !text.contains("running 1 test") => {
+                Err(format!("{}\n{what}: no test", tail(&text)))
+            }
             _ if bug.says.iter().any(|said| text.contains(said)) => Ok(took),
             _ => Err(format!("{}\n{what}: fails for another reason", tail(&text))),
         }
@@ -170,7 +172,8 @@ fn names_agree(root: &Path) -> Outcome {
     }
     let listed: BTreeSet<_> = BUGS.iter().map(|bug| bug.name.to_owned()).collect();
     let differ = asked.symmetric_difference(&listed);
-    let problems: Vec<_> =
-        differ.map(|name| format!("planted bug {name}: in the engine or the suite alone")).collect();
+    let problems: Vec<_> = differ
+        .map(|name| format!("planted bug {name}: in the engine or the suite alone"))
+        .collect();
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }

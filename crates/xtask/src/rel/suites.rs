@@ -1,6 +1,6 @@
 //! Which suites there are, and how much each must come to: on every change, and in a long run.
 
-use super::{Amount, Bench};
+use super::{Amount, Bench, count_unsafe, planted, sched};
 use crate::Outcome;
 
 /// A figure that must be reached. That nothing fails meanwhile is understood.
@@ -28,11 +28,37 @@ pub(crate) struct Suite {
     pub(super) run: fn(&Bench, &Suite, Amount, Option<u64>) -> Outcome,
 }
 
-pub(super) const SUITES: &[Suite] = &[Suite {
-    name: "crash",
-    what: "power failures at every operation of the file system, and again while recovering",
-    module: "crash",
-    bars: &[bar("images", 100_000, 10_000_000), bar("double-crash images", 10_000, 1_000_000)],
-    share: 4.0,
-    run: Bench::run_test,
-}];
+pub(super) const SUITES: &[Suite] = &[
+    Suite {
+        name: "crash",
+        what: "power failures at every operation of the file system, and again while recovering",
+        module: "crash",
+        bars: &[bar("images", 100_000, 10_000_000), bar("double-crash images", 10_000, 1_000_000)],
+        share: 4.0,
+        run: Bench::run_test,
+    },
+    Suite {
+        name: "sched",
+        what: "the engine under a scheduler that tries who goes on when; Miri on the memtable",
+        module: "",
+        bars: &[bar("schedules", 2_000, 1_000_000)],
+        share: 1.0,
+        run: sched::run,
+    },
+    Suite {
+        name: "planted",
+        what: "bugs that engines of this kind have had are compiled in: the tests must find them",
+        module: "",
+        bars: &[bar("planted bugs caught", 6, 25)],
+        share: 1.0,
+        run: planted::run,
+    },
+    Suite {
+        name: "unsafe",
+        what: "unsafe code says why it is sound, and stands in the named modules",
+        module: "",
+        bars: &[bar("unsafe blocks", 1, 1)],
+        share: 0.0,
+        run: count_unsafe,
+    },
+];

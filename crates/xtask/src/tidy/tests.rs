@@ -96,3 +96,16 @@ fn addresses_are_found_and_namespaces_are_not() {
     let namespace = format!("//! A.\n// {NAMESPACE}2000/svg\n");
     assert!(problems("crates/engine/src/a.rs", &namespace).is_empty());
 }
+
+#[test]
+fn unsafe_code_is_counted_with_what_it_says() {
+    let text =
+        "//! A.\nfn a() {\n    // SAFETY: it is.\n    unsafe { b() }\n\n    unsafe { c() }\n}\n";
+    let mut found = unsafe_code::Found::default();
+    found.look_at("crates/engine/src/vfs/posix.rs", text);
+    assert_eq!((found.blocks, found.outside.len()), (2, 0));
+    assert_eq!(found.undocumented, ["crates/engine/src/vfs/posix.rs:6"]);
+    let mut found = unsafe_code::Found::default();
+    found.look_at("crates/engine/src/key.rs", text);
+    assert_eq!(found.outside, ["crates/engine/src/key.rs:4", "crates/engine/src/key.rs:6"]);
+}

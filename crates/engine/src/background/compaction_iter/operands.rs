@@ -5,6 +5,7 @@ use sateen_control::{SeqNo, ValueKind};
 
 use super::{CompactionIter, Pulled};
 use crate::key;
+use crate::plant::planted;
 use crate::read::InternalIterator;
 use crate::read::db_iter::Visible;
 
@@ -80,6 +81,10 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
             Some(one) => {
                 self.stats.puts_dropped += self.trailers.len() as u64 - 1;
                 self.ready.push_back((*self.trailers.first()?, one));
+                if planted("merge_twice") {
+                    let oldest = (*self.trailers.last()?, operands.first()?.to_vec());
+                    self.ready.push_back(oldest);
+                }
             }
             None => {
                 let newest_first = operands.iter().rev().map(|operand| operand.to_vec());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::node::{Entry, Node, Place, Target};
 use super::{Finger, Position, SkipList};
-use crate::sync::atomic::Ordering;
+use crate::sync::loom_atomic::Ordering;
 
 /// Holds a list, so that a [`Cursor`] can point into it.
 ///

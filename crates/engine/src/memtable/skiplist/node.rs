@@ -16,7 +16,7 @@ use super::SkipList;
 use crate::key::TRAILER_BYTES;
 use crate::memtable::arena::{ADDRESS_BITS, Arena, Space};
 use crate::memtable::code::{Code, PREFIX_BYTES, Prefix};
-use crate::sync::atomic::{AtomicPtr, Ordering};
+use crate::sync::loom_atomic::{AtomicPtr, Ordering};
 
 /// Levels of the list. A node reaches the next one with probability 1/2: since only steps cost, and
 /// not looks ahead, this needs fewer than the usual 1/4.

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 
 use super::contents::Contents;
 use super::state::{DataChange, Inode, Kind, NameChange, Names, Node, Operation, ROOT, State, set};
-use crate::sync::lock;
+use crate::sync::leaf::lock;
 
 const SECTOR_BYTES: u64 = 512;
 

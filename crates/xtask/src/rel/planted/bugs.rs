@@ -1,0 +1,244 @@
+//! The bugs, the simplest first: on every change the first few are looked for.
+
+use super::Bug;
+
+const CRASH: &[&str] = &["cannot be opened", "wrong contents", "commits, promised", "is gone"];
+const META: &[&str] = &["REPLAY: SATEEN_META_SEED"];
+const DIFFERENT: &[&str] = &["assertion `left == right` failed"];
+
+const fn bug(
+    name: &'static str,
+    class: &'static str,
+    test: &'static str,
+    says: &'static [&'static str],
+) -> Bug {
+    Bug { name, class, test, says }
+}
+
+pub(super) const BUGS: &[Bug] = &[
+    // The canary.
+    bug(
+        "ack_before_sync",
+        "a group of commits is acknowledged before its sync",
+        "crash::synced_log",
+        CRASH,
+    ),
+    bug(
+        "hole_too_long",
+        "the range of a punch is off by its alignment",
+        "space::what_is_taken_away_is_nothing_that_is_needed",
+        &["Corruption", "punch"],
+    ),
+    bug(
+        "torn_tail_refused",
+        "a torn tail is taken for corruption",
+        "crash::buffered_log",
+        &["cannot be opened"],
+    ),
+    bug(
+        "manifest_not_synced",
+        "files are deleted before the manifest is durable",
+        "crash::buffered_log",
+        CRASH,
+    ),
+    bug(
+        "two_openers",
+        "two processes open one directory",
+        "bad_input::a_second_opener_in_the_same_process_is_refused",
+        &["`Result::unwrap_err()` on an `Ok` value"],
+    ),
+    bug(
+        "range_lost_at_cut",
+        "a range tombstone is lost at a table's boundary",
+        "ranges::every_way_to_read_sees_the_same_wherever_the_ranges_are",
+        DIFFERENT,
+    ),
+    bug(
+        "sync_retried",
+        "a failed fsync is retried",
+        "full_disk::every_sync_fails",
+        &["breach of the contract of the file system"],
+    ),
+    bug(
+        "tombstone_dropped",
+        "a tombstone is dropped while an older version lives below",
+        "crash::buffered_log",
+        CRASH,
+    ),
+    bug(
+        "level0_by_seqno",
+        "level 0 is ordered by sequence numbers",
+        "ingest::what_is_taken_in_is_newer_than_all_before_and_older_than_all_after",
+        DIFFERENT,
+    ),
+    bug(
+        "visible_before_applied",
+        "a snapshot between apply and publish",
+        "concurrency::an_iterator_never_sees_half_a_batch",
+        &["of 12 keys", "concurrency.rs"],
+    ),
+    bug(
+        "stale_log_bytes",
+        "stale bytes of a log are accepted",
+        "corrupt::damaged_bytes_are_reported_or_harmless",
+        &["SILENT", "panicked"],
+    ),
+    bug(
+        "damaged_log_cut",
+        "corruption is taken for a torn tail",
+        "corrupt::damaged_bytes_are_reported_or_harmless",
+        &["SILENT"],
+    ),
+    bug(
+        "gap_after_failed_append",
+        "an append to the manifest fails and later records follow the gap",
+        "full_disk::every_call_fails_once_and_for_good",
+        &["corruption at offset", "wrong contents"],
+    ),
+    bug(
+        "rename_not_synced",
+        "a rename without a sync of the directory",
+        "crash::buffered_log",
+        CRASH,
+    ),
+    bug(
+        "create_not_synced",
+        "a file is made without a sync of the directory",
+        "crash::buffered_log",
+        CRASH,
+    ),
+    bug(
+        "recovery_skips_logs",
+        "a crash during recovery",
+        "crash::a_recovery_that_flushes_on_its_way",
+        CRASH,
+    ),
+    bug(
+        "table_number_reused",
+        "a table's number is used again after a crash",
+        "basics::what_was_written_is_read_before_and_after_reopening",
+        DIFFERENT,
+    ),
+    bug(
+        "seqno_reused",
+        "a sequence number is used again after a crash",
+        "basics::what_was_written_is_read_before_and_after_reopening",
+        DIFFERENT,
+    ),
+    bug(
+        "hole_under_reader",
+        "a hole under an open reader",
+        "space::what_is_taken_away_is_nothing_that_is_needed",
+        &["Corruption", "pinned"],
+    ),
+    bug(
+        "hole_under_checkpoint",
+        "a hole under a hard-linked checkpoint",
+        "space::what_is_taken_away_is_nothing_that_is_needed",
+        &["/checkpoint"],
+    ),
+    bug(
+        "punch_error_ignored",
+        "the error of a punch is ignored",
+        "planted::space_is_given_back_though_a_punch_failed",
+        &["after an orderly end"],
+    ),
+    bug(
+        "zeros_verify",
+        "a block of zeros is accepted",
+        "corrupt::damaged_sectors_and_wrong_files_are_reported_or_harmless",
+        &["SILENT"],
+    ),
+    bug(
+        "place_not_checked",
+        "the right checksum in the wrong place",
+        "planted::blocks_in_each_others_place_are_not_taken_for_each_other",
+        &["wrong contents"],
+    ),
+    bug(
+        "read_error_ends_iterator",
+        "an iterator swallows an error of a read",
+        "corrupt::damaged_bytes_are_reported_or_harmless",
+        &["SILENT", "the directions differ"],
+    ),
+    bug(
+        "short_write_taken_for_whole",
+        "a short write is taken for whole",
+        "planted::a_write_that_was_cut_short_is_refused",
+        &["was acknowledged", "written before the limit", "refused: "],
+    ),
+    bug(
+        "full_disk_for_ever",
+        "a database does not resume after a full disk",
+        "full_disk::a_full_disk_with_threads",
+        &["cycle 0: still (Degraded"],
+    ),
+    bug("replayed_twice", "what was stored is applied again", "crash::buffered_log", CRASH),
+    bug(
+        "discarded_job_keeps_slot",
+        "a job that was preempted keeps its slot and its inputs",
+        "meta::fixed_sets_first_half",
+        META,
+    ),
+    bug(
+        "discarded_files_left",
+        "discarded work leaves its files",
+        "meta::disks_that_fail_under_fixed_sets",
+        &["files that nothing names"],
+    ),
+    bug(
+        "pins_not_told",
+        "a long iterator pins everything unseen",
+        "planted::what_a_long_iterator_pins_is_told",
+        &["are kept for the iterator"],
+    ),
+    bug(
+        "length_truncated",
+        "the length of a large value is cut to fewer bits",
+        "crash::buffered_log",
+        CRASH,
+    ),
+    bug(
+        "length_trusted",
+        "a decoder trusts a length",
+        "corrupt::damaged_bytes_are_reported_or_harmless",
+        &["out of range"],
+    ),
+    bug(
+        "dropped_family_returns",
+        "a dropped column family returns when the database is opened again",
+        "meta::fixed_sets_first_half",
+        META,
+    ),
+    bug("merge_twice", "an operand is merged twice", "crash::buffered_log", CRASH),
+    bug(
+        "settled_in_two_levels",
+        "a settled table is in two levels",
+        "crash::buffered_log",
+        &["is there twice"],
+    ),
+    bug(
+        "snapshots_not_seen",
+        "a compaction drops what a snapshot sees",
+        "ranges::a_snapshot_keeps_what_it_sees_and_the_deletion",
+        DIFFERENT,
+    ),
+    bug(
+        "last_key_not_in_filter",
+        "a filter is built without the last key",
+        "basics::what_was_written_is_read_before_and_after_reopening",
+        DIFFERENT,
+    ),
+    bug(
+        "region_off_by_one",
+        "the boundary of a region is off by one",
+        "regions::regions_are_one_to_clients",
+        DIFFERENT,
+    ),
+    bug(
+        "edits_lost_in_roll",
+        "edits that come while the manifest is rolled are lost",
+        "kill::killed_at_random_moments",
+        &["InconsistentEdit", "missing file"],
+    ),
+];

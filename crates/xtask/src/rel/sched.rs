@@ -1,0 +1,90 @@
+//! The suite `sched`: who goes on when. The engine under shuttle's schedulers, the memtable under
+//! loom's, and the unsafe modules under Miri.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+
+use super::suites::Suite;
+use super::{Amount, Bench};
+use crate::{Outcome, step};
+
+/// Both at once: a build for them serves the suite `planted`, too.
+const SHUTTLE: &str = "--cfg shuttle --cfg plant";
+/// The tests of the memtable that Miri gets through in about a minute, and those that it does not:
+/// they count what is allocated, or have threads write for long.
+const MIRI: &str = "memtable::tests";
+const MIRI_NOT: &[&str] = &["threads_", "agrees_", "reserves_", "largest_", "the_pool"];
+
+/// The short form leaves loom to `cargo xtask test`, which runs its models anyway.
+pub(super) fn run(bench: &Bench, suite: &Suite, amount: Amount, first: Option<u64>) -> Outcome {
+    let command = schedules(bench)?;
+    bench.run_as_test(command, suite, amount, first)?;
+    miri(bench, suite)?;
+    if amount.seconds > 0 { crate::models(&bench.root) } else { Ok(()) }
+}
+
+pub(super) fn replay(bench: &Bench, case: u64) -> Outcome {
+    let mut command = schedules(bench)?;
+    let status = command.env("SATEEN_REL_ONLY", case.to_string()).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(vec![format!("suite sched, case {case}: {status}")]),
+        Err(error) => Err(vec![error.to_string()]),
+    }
+}
+
+/// What runs the models of `crates/engine/tests/schedules.rs`.
+pub(super) fn schedules(bench: &Bench) -> Result<Command, Vec<String>> {
+    let target = super::target(&bench.root).join("shuttle");
+    let target = target.to_string_lossy();
+    let environment = [("RUSTFLAGS", SHUTTLE), ("CARGO_TARGET_DIR", &*target)];
+    let binary = bench.built_test("schedules", &environment)?;
+    let mut command = Command::new(binary);
+    command.args(["--ignored", "--exact", "rel", "--nocapture", "--test-threads=1"]);
+    command.current_dir(bench.root.join("crates/engine"));
+    Ok(command)
+}
+
+/// The memtable's tests under Miri, by the rules of Tree Borrows, if there is a nightly that has
+/// it.
+fn miri(bench: &Bench, suite: &Suite) -> Outcome {
+    let mut version = cargo_miri();
+    let found = version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if !found.is_ok_and(|status| status.success()) {
+        println!("SKIPPED(Miri: no nightly toolchain with it)");
+        let required = std::env::var_os("REL_REQUIRE_ALL").is_some();
+        return if required { Err(vec!["Miri is required".to_owned()]) } else { Ok(()) };
+    }
+    step("miri", || {
+        let mut command = cargo_miri();
+        let words = "test --package sateen --no-default-features --lib --quiet --";
+        command.args(words.split(' ')).arg(MIRI).current_dir(&bench.root);
+        MIRI_NOT.iter().for_each(|name| {
+            command.args(["--skip", name]);
+        });
+        command
+            .env("MIRIFLAGS", "-Zmiri-tree-borrows")
+            .env("CARGO_TARGET_DIR", super::target(&bench.root).join("miri"));
+        let output = command.stderr(Stdio::inherit()).output();
+        let output = output.map_err(|error| vec![format!("cargo +nightly miri: {error}")])?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let passed = text.lines().find_map(|line| {
+            let line = line.strip_prefix("test result: ok. ")?;
+            line.split(' ').next()?.parse::<u64>().ok()
+        });
+        match passed.filter(|passed| *passed > 0 && output.status.success()) {
+            Some(passed) => bench.record(suite, &BTreeMap::from([("tests under Miri", passed)])),
+            None => Err(vec![text.into_owned(), "Miri: the memtable's tests fail".to_owned()]),
+        }
+    })
+}
+
+/// The nightly toolchain's, whatever toolchain runs this.
+fn cargo_miri() -> Command {
+    let mut command = Command::new("cargo");
+    command.args(["+nightly", "miri"]);
+    for inherited in ["RUSTUP_TOOLCHAIN", "CARGO", "RUSTC", "RUSTFLAGS"] {
+        command.env_remove(inherited);
+    }
+    command
+}
