@@ -30,8 +30,8 @@ use crate::read::super_version::Lookup;
 use crate::read::table_cache::TableCache;
 use crate::secondary::Secondary;
 use crate::snapshot::{Snapshot, SnapshotList};
-use crate::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use crate::sync::{Mutex, lock};
+use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use crate::sync::{Mutex, lock, thread};
 use crate::table::TableIterOptions;
 use crate::vfs::{MeteredVfs, Vfs, VfsLock};
 use crate::wal::KeptLogs;
@@ -62,6 +62,8 @@ pub(crate) struct DbCore {
     pub(crate) catalogue: Mutex<()>,
     /// Compactions by hand are refused while it is above 0.
     pub(crate) manual_pauses: AtomicI32,
+    /// How often that was raised.
+    pub(crate) manual_pauses_begun: AtomicU64,
     pub(crate) default_family: Arc<ColumnFamilyData>,
     pub(crate) snapshots: Arc<SnapshotList>,
     pub(crate) tables: Arc<TableCache>,
@@ -292,8 +294,12 @@ impl DbCore {
     pub(crate) fn step_here(self: &Arc<Self>) -> Result<bool> {
         self.check_open()?;
         let chores = self.do_chores();
-        let worked = matches!(self.background_once(), Turn::Worked);
-        Ok(worked || chores)
+        let worked = matches!(self.background_once(), Turn::Worked) || chores;
+        if !worked {
+            // There may be a job that another thread steps.
+            thread::yield_now();
+        }
+        Ok(worked)
     }
 
     pub(crate) fn output_context(

@@ -35,7 +35,7 @@ use crate::read::table_cache::{TableCache, TableCacheOptions};
 use crate::secondary::Secondary;
 use crate::snapshot::SnapshotList;
 use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicBool, AtomicI32};
+use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
 use crate::timeline::Recorder;
 use crate::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock};
 use crate::wal::{KeptLog, KeptLogs, Tail, WalChain, WalPosition, WalWriter};
@@ -480,6 +480,7 @@ impl Opening {
             families: ArcSwap::from_pointee(families),
             catalogue: Mutex::new(()),
             manual_pauses: AtomicI32::new(0),
+            manual_pauses_begun: AtomicU64::new(0),
             default_family,
             snapshots: Arc::new(SnapshotList::default()),
             tables: self.tables,

@@ -85,6 +85,11 @@ pub(crate) fn pause(time: Duration) {
     if cfg!(shuttle) { thread::yield_now() } else { thread::park_timeout(time) }
 }
 
+/// Lets others run for about so long.
+pub(crate) fn sleep(time: Duration) {
+    if cfg!(shuttle) { thread::yield_now() } else { thread::sleep(time) }
+}
+
 #[inline]
 fn timed<G>(tried: TryLockResult<G>, wait: impl FnOnce() -> LockResult<G>) -> G {
     match tried {

@@ -36,7 +36,7 @@ use crate::error::{Error, Result};
 use crate::metrics::SchedulerMetrics;
 use crate::plant::planted;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Condvar, Mutex, MutexGuard, lock, thread, wait_timeout};
+use crate::sync::{Condvar, Mutex, MutexGuard, lock, sleep, wait_timeout};
 use crate::timeline::local::step_read_bytes;
 use crate::timeline::{EventKind, Grant};
 use crate::write::admission::AdmissionGate;
@@ -409,7 +409,7 @@ impl DbCore {
             if self.driver.is_stopping() {
                 return Err(Error::Closed);
             }
-            thread::sleep(Duration::from_millis(1));
+            sleep(Duration::from_millis(1));
         }
         Ok(())
     }

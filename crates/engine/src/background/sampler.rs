@@ -8,7 +8,7 @@ use sateen_control::{ClassSample, Event, IO_CLASSES, SAMPLE_PERIOD, Sample};
 
 use crate::core::DbCore;
 use crate::sync::atomic::Ordering;
-use crate::sync::{lock, thread};
+use crate::sync::{lock, sleep};
 use crate::vfs::ClassTotals;
 
 /// What was counted when control was last told.
@@ -73,7 +73,7 @@ impl DbCore {
             self.sample(&mut sampler);
             // Nothing has happened for a while: there is no hurry to see what happens next.
             let idle = sampler.quiet > IDLE_SAMPLES;
-            thread::sleep(if idle { IDLE_SAMPLE_PERIOD } else { SAMPLE_PERIOD });
+            sleep(if idle { IDLE_SAMPLE_PERIOD } else { SAMPLE_PERIOD });
         }
     }
 

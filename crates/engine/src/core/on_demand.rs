@@ -9,8 +9,9 @@ use super::{DbCore, reversed_bounds};
 use crate::column_family::ColumnFamilyData;
 use crate::error::{Error, Result};
 use crate::options::{CompactRangeOptions, control};
+use crate::plant::planted;
 use crate::sync::atomic::Ordering;
-use crate::sync::thread;
+use crate::sync::sleep;
 
 impl DbCore {
     /// Seals the memtables of `families` and, with `wait`, returns when they are stored.
@@ -65,7 +66,7 @@ impl DbCore {
 
     fn wait_a_little(&self) {
         // Flushes are waited for on no client's hot path; a short poll keeps the driver simple.
-        thread::sleep(Duration::from_micros(200));
+        sleep(Duration::from_micros(200));
     }
 
     pub(crate) fn compact_range(
@@ -81,6 +82,8 @@ impl DbCore {
             return Err(reversed_bounds(begin, end));
         }
         self.check_writable("a compaction")?;
+        // First: of a pause that begins after this look the count tells.
+        let pauses = self.manual_pauses_begun.load(Ordering::Acquire);
         self.check_manual()?;
         if options.flush {
             let all: Vec<_> = family.trees().cloned().collect();
@@ -122,7 +125,11 @@ impl DbCore {
                 }
                 self.check_open()?;
                 self.health.check()?;
-                self.check_manual()?;
+                // It may be over by now: what it gave up stays given up.
+                let was_paused = self.manual_pauses_begun.load(Ordering::Acquire) != pauses;
+                if was_paused && !planted("short_pause_forgotten") {
+                    return Err(Error::ManualCompactionPaused);
+                }
                 Err(Error::NoSuchColumnFamily(family.name().to_owned()))
             });
             result = result.and(done);
@@ -138,6 +145,7 @@ impl DbCore {
     /// Refuses compactions by hand, and ends those under way at the end of their job.
     pub(crate) fn pause_manual(&self) {
         self.manual_pauses.fetch_add(1, Ordering::AcqRel);
+        self.manual_pauses_begun.fetch_add(1, Ordering::AcqRel);
         self.driver.cancel_requests(self.now());
     }
 
@@ -209,7 +217,7 @@ impl DbCore {
     fn step_or_sleep(self: &Arc<Self>) -> Result<()> {
         if self.has_threads() {
             self.driver.chores.poke();
-            thread::sleep(Duration::from_millis(2));
+            sleep(Duration::from_millis(2));
         } else {
             self.step_here()?;
         }

@@ -6,21 +6,17 @@ use std::process::Command;
 use sateen::vfs::{
     CrashChoice, Fault, FaultRule, FaultVfs, IoClass, MemVfs, OpenOptions, Vfs, VfsOperation,
 };
-use sateen::{Db, Options, ReadOptions};
+use sateen::{Compression, Db, Options, ReadOptions};
 
 use crate::common::{Contents, as_vfs, assert_sound, read_all, tiny};
-use crate::space::{store, store_half, wasted_bytes};
+use crate::space::{shapes, store, store_half, wasted_bytes};
 
 /// What could not be punched is punched later.
 #[test]
 fn space_is_given_back_though_a_punch_failed() {
     let vfs = MemVfs::new();
     let faulty = FaultVfs::new(as_vfs(&vfs));
-    let options = Options::profile("bolt").unwrap();
-    let mut options = Options { background_threads: 0, ..options };
-    options.column_family.memtable_bytes = 64 << 10;
-    options.column_family.level_base_bytes = 256 << 10;
-    options.column_family.table_bytes = 16 << 10;
+    let options = shapes().remove(0);
     let db = Db::open_with(std::sync::Arc::new(faulty.clone()), "/db", options, &[]).unwrap();
     store(&db, 0..2000, "old");
     let iterator = db.iter(&ReadOptions::default()).unwrap();
@@ -60,6 +56,8 @@ fn blocks_in_each_others_place_are_not_taken_for_each_other() {
     let mut options = tiny();
     options.column_family.memtable_bytes = 64 << 10;
     options.column_family.table_bytes = 64 << 10;
+    options.column_family.restart_interval = 1;
+    options.column_family.compression = vec![Compression::None];
     let db = Db::open_with(as_vfs(&vfs), "/db", options.clone(), &[]).unwrap();
     // Of one size, so that blocks are, too.
     (0..100).for_each(|key| db.put(format!("key{key:03}"), format!("{key:040}")).unwrap());

@@ -170,7 +170,7 @@ fn nothing_needed_goes(seed: u64, options: &Options) -> usize {
     taken
 }
 
-fn shapes() -> Vec<Options> {
+pub(crate) fn shapes() -> Vec<Options> {
     let changed = |change: fn(&mut Options)| {
         let mut options = tiny();
         options.column_family.table_bytes = 4 << 10;

@@ -154,6 +154,41 @@ fn a_pause_ends_what_is_under_way() {
     db.compact_range(&family, None, None, &all).unwrap();
 }
 
+/// Also if it is over before the request is looked at again.
+#[test]
+fn a_short_pause_is_told_as_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = tiny();
+    options.background_threads = 2;
+    let db = Db::open(directory.path(), options).unwrap();
+    let family = db.default_column_family();
+    let all = CompactRangeOptions { rewrite_last_level: true, ..CompactRangeOptions::default() };
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut paused = 0;
+            while paused < 20 {
+                (0..100).for_each(|number| db.put(key(number), [b'v'; 50]).unwrap());
+                match db.compact_range(&family, None, None, &all) {
+                    Ok(()) => {}
+                    Err(Error::ManualCompactionPaused) => paused += 1,
+                    Err(error) => {
+                        over.store(true, std::sync::atomic::Ordering::Relaxed);
+                        panic!("{error}");
+                    }
+                }
+            }
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        while !over.load(std::sync::atomic::Ordering::Relaxed) {
+            db.pause_manual_compactions();
+            db.resume_manual_compactions();
+            std::thread::yield_now();
+        }
+    });
+    db.compact_range(&family, None, None, &all).unwrap();
+}
+
 #[test]
 fn background_work_is_waited_for() {
     let vfs = MemVfs::new();

@@ -13,7 +13,7 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use super::suites::Suite;
-use super::{Amount, Bench};
+use super::{Amount, Bench, sched};
 use crate::Outcome;
 use bugs::BUGS;
 
@@ -23,11 +23,14 @@ struct Bug {
     name: &'static str,
     /// What kind of bug that engines have had it is.
     class: &'static str,
-    /// The test of the engine's test binary that fails.
+    /// The test of the engine's test binary that fails, or [`SCHEDULES`].
     test: &'static str,
     /// What its failure says, one of them.
     says: &'static [&'static str],
 }
+
+/// Stands for the test of the suite `sched`.
+const SCHEDULES: &str = "sched";
 
 /// No test takes longer to find its bug.
 const TIME_MAX: Duration = Duration::from_secs(600);
@@ -87,10 +90,13 @@ struct Tests<'a> {
 impl Tests<'_> {
     /// A bug counts for nothing if its test fails anyway.
     fn pass_without_bugs<'a>(&self, bugs: impl Iterator<Item = &'a Bug>) -> Outcome {
-        let tests: BTreeSet<_> = bugs.map(|bug| bug.test).collect();
+        // The suite `sched` is run without a bug by itself.
+        let tests = bugs.map(|bug| bug.test).filter(|test| *test != SCHEDULES);
+        let tests: BTreeSet<_> = tests.collect();
         let count = tests.len();
-        let tests: Vec<_> = tests.into_iter().collect();
-        let (status, text, took) = self.test(&tests, &[], "without")?;
+        let mut command = Command::new(self.binary);
+        command.arg("--exact").args(tests);
+        let (status, text, took) = self.test(command, "without")?;
         if !status.is_some_and(|status| status.success())
             || !text.contains(&format!("{count} passed"))
         {
@@ -102,7 +108,22 @@ impl Tests<'_> {
 
     /// How long it took to find the bug.
     fn find(&self, bug: &Bug) -> Result<Duration, String> {
-        let tested = self.test(&[bug.test], &[("SATEEN_PLANT", bug.name)], bug.name);
+        let command = match bug.test {
+            SCHEDULES => sched::schedules(self.bench).map(|mut command| {
+                let seconds = TIME_MAX.as_secs() / 2;
+                command.env("SATEEN_REL_SECONDS", seconds.to_string());
+                command
+            }),
+            test => {
+                let mut command = Command::new(self.binary);
+                command.args(["--exact", test]);
+                Ok(command)
+            }
+        };
+        let tested = command.and_then(|mut command| {
+            command.env("SATEEN_PLANT", bug.name);
+            self.test(command, bug.name)
+        });
         let (status, text, took) = tested.map_err(|problems| problems.join("\n"))?;
         let what = format!("{} ({}), by {}", bug.name, bug.class, bug.test);
         match status {
@@ -119,16 +140,13 @@ impl Tests<'_> {
     /// Runs tests and returns how they ended, `None` if they did not, with what they said.
     fn test(
         &self,
-        tests: &[&str],
-        environment: &[(&str, &str)],
+        mut command: Command,
         name: &str,
     ) -> Result<(Option<ExitStatus>, String, Duration), Vec<String>> {
         let said = self.folder.join(format!("{name}.txt"));
         let problem = |error: std::io::Error| vec![format!("{}: {error}", said.display())];
         let out = File::create(&said).map_err(problem)?;
         let errors = out.try_clone().map_err(problem)?;
-        let mut command = Command::new(self.binary);
-        command.arg("--exact").args(tests).envs(environment.iter().copied());
         command.current_dir(self.bench.root.join("crates/engine")).stdout(out).stderr(errors);
         let began = Instant::now();
         let mut child = command.spawn().map_err(problem)?;

@@ -41,7 +41,7 @@ pub(super) const SUITES: &[Suite] = &[
         name: "sched",
         what: "the engine under a scheduler that tries who goes on when; Miri on the memtable",
         module: "",
-        bars: &[bar("schedules", 2_000, 1_000_000)],
+        bars: &[bar("schedules", 5_000, 1_000_000)],
         share: 1.0,
         run: sched::run,
     },
