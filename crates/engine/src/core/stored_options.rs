@@ -6,6 +6,7 @@ use super::DbCore;
 use crate::error::Result;
 use crate::files::options_file;
 use crate::options::StoredOptions;
+use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 
 impl DbCore {
@@ -13,7 +14,7 @@ impl DbCore {
     /// cannot be written now is tried again by the chores, and at close.
     pub(crate) fn store_options(&self) {
         let stored = self.write_options(&self.directory);
-        self.options_unstored.store(stored.is_err(), std::sync::atomic::Ordering::Relaxed);
+        self.options_unstored.store(stored.is_err(), Ordering::Relaxed);
     }
 
     /// Writes them into `directory`.
@@ -29,9 +30,7 @@ impl DbCore {
 
     /// A chore: tries again what could not be stored.
     pub(crate) fn store_options_again(&self) {
-        if self.options_unstored.load(std::sync::atomic::Ordering::Relaxed)
-            && self.health.check().is_ok()
-        {
+        if self.options_unstored.load(Ordering::Relaxed) && self.health.check().is_ok() {
             let _catalogue = lock(&self.catalogue);
             self.store_options();
         }

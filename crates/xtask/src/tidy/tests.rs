@@ -109,3 +109,10 @@ fn unsafe_code_is_counted_with_what_it_says() {
     found.look_at("crates/engine/src/key.rs", text);
     assert_eq!(found.outside, ["crates/engine/src/key.rs:4", "crates/engine/src/key.rs:6"]);
 }
+
+#[test]
+fn primitives_come_from_where_they_can_be_replaced() {
+    let text = "//! A.\nuse std::sync::atomic::AtomicBool;\n";
+    one("crates/engine/src/write/queue.rs", text, "crate::sync");
+    assert_eq!(problems("crates/engine/src/vfs/mem.rs", text), Vec::<String>::new());
+}
