@@ -15,6 +15,7 @@ use crate::background::output::OutputContext;
 use crate::background::pool::Pool;
 use crate::background::state::{Health, HealthState};
 use crate::background::{Driver, Turn};
+use crate::clock;
 use crate::column_family::{ColumnFamilyData, Families};
 use crate::error::{Error, Result};
 use crate::files::reclaim::Reclaimer;
@@ -46,6 +47,8 @@ mod stored_options;
 /// together, but each run no less than so much.
 const READING_PART: u64 = 8;
 const CHUNK_BYTES_MIN: u64 = 16 << 10;
+/// Who finds nothing to do looks again after so long.
+const VIRTUAL_WAIT: Duration = Duration::from_millis(1);
 
 /// Everything that a database consists of. Handles, iterators and threads share it.
 pub(crate) struct DbCore {
@@ -92,11 +95,17 @@ pub(crate) struct DbCore {
 impl DbCore {
     /// The time since open on the clock that control sees.
     pub(crate) fn now(&self) -> Instant {
-        Instant(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        Instant(u64::try_from(clock::since(self.start).as_nanos()).unwrap_or(u64::MAX))
     }
 
     pub(crate) fn has_threads(&self) -> bool {
         self.options.load().background_threads > 0 && !self.read_only
+    }
+
+    /// Whether who waits for the background has to do its work: nobody else would. In virtual time
+    /// there is somebody.
+    pub(crate) fn does_all_itself(&self) -> bool {
+        !self.has_threads() && !clock::is_virtual()
     }
 
     pub(crate) fn families(&self) -> arc_swap::Guard<Arc<Families>> {
@@ -201,15 +210,15 @@ impl DbCore {
             of_families.chain([(&self.driver.gate, bytes)]).filter(|(gate, _)| !gate.is_open());
         let deadline = if options.no_slowdown { Some(Duration::ZERO) } else { options.deadline };
         // So late that the clock cannot tell: no deadline.
-        let deadline = deadline.and_then(|within| std::time::Instant::now().checked_add(within));
-        if !self.has_threads() {
+        let deadline = deadline.and_then(|within| clock::now().checked_add(within));
+        if self.does_all_itself() {
             // Nobody else would ever open the gate.
             while let Some((stopped, _)) = gates.clone().find(|(gate, _)| gate.is_stopped()) {
-                if deadline.is_some_and(|deadline| std::time::Instant::now() >= deadline) {
+                if deadline.is_some_and(|deadline| clock::now() >= deadline) {
                     return Err(stopped.would_stall());
                 }
                 self.health.check()?;
-                self.step_here()?;
+                self.step_or_wait()?;
             }
             return Ok(());
         }
@@ -293,6 +302,9 @@ impl DbCore {
     /// Returns false if there was nothing to do.
     pub(crate) fn step_here(self: &Arc<Self>) -> Result<bool> {
         self.check_open()?;
+        if clock::is_virtual() {
+            self.sample_if_due();
+        }
         let chores = self.do_chores();
         let worked = matches!(self.background_once(), Turn::Worked) || chores;
         if !worked {
@@ -300,6 +312,14 @@ impl DbCore {
             thread::yield_now();
         }
         Ok(worked)
+    }
+
+    /// The same. In virtual time, which nobody else would let pass, it waits if there was nothing.
+    pub(crate) fn step_or_wait(self: &Arc<Self>) -> Result<()> {
+        if !self.step_here()? && clock::is_virtual() {
+            clock::sleep(VIRTUAL_WAIT);
+        }
+        Ok(())
     }
 
     pub(crate) fn output_context(

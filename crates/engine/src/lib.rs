@@ -4,6 +4,8 @@
 mod background;
 mod check;
 mod checkpoint;
+#[doc(hidden)]
+pub mod clock;
 mod column_family;
 mod compaction_filter;
 mod core;

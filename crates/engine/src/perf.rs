@@ -25,6 +25,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
+use crate::clock;
 use crate::timeline::local::nanos_between;
 
 /// How much a thread counts of what it does; each level includes those before it.
@@ -276,14 +277,14 @@ pub(crate) fn time(metric: PerfMetric) -> Timed {
 #[inline(never)]
 fn timed(metric: PerfMetric) -> Timed {
     let wanted = CONTEXT.with(|context| context.level.get() >= metric.level());
-    Timed(wanted.then(|| (metric, Instant::now())))
+    Timed(wanted.then(|| (metric, clock::now())))
 }
 
 impl Drop for Timed {
     #[inline(always)]
     fn drop(&mut self) {
         if let Some((metric, started)) = self.0 {
-            counted(metric, nanos_between(started, Instant::now()));
+            counted(metric, nanos_between(started, clock::now()));
         }
     }
 }

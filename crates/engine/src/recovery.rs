@@ -19,6 +19,7 @@ use crate::background::output::OutputContext;
 use crate::background::pool::Pool;
 use crate::background::state::HealthState;
 use crate::background::{Driver, Step};
+use crate::clock;
 use crate::column_family::{ColumnFamilyData, Families};
 use crate::core::{DbCore, open_tables_max};
 use crate::db::{DEFAULT_COLUMN_FAMILY, create_family};
@@ -446,7 +447,7 @@ impl Opening {
         wholes.for_each(|data| families.insert(data));
         let default_family = self.families.get(&ColumnFamilyId(0)).cloned();
         let Some(default_family) = default_family else { return Err(Error::Closed) };
-        let start = std::time::Instant::now();
+        let start = clock::now();
         let timeline = Arc::new(Recorder::new(start));
         let this: Arc<OnceLock<Weak<DbCore>>> = Arc::default();
         let hook = this.clone();

@@ -9,10 +9,11 @@
 //! expected any more, and at the latest a while after the last that was freed.
 
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sateen_control::StallCause;
 
+use crate::clock;
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{Error, Result};
@@ -20,7 +21,7 @@ use crate::options::{Options, WriteOptions};
 use crate::perf::{self, PerfMetric};
 use crate::read::block_cache::SharedBlockCache;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Condvar, Mutex, lock, lock_timed, wait_timeout};
+use crate::sync::{Condvar, Mutex, lock, lock_timed};
 
 /// A writer that waits looks again at least so often.
 const WAIT_MAX: Duration = Duration::from_millis(10);
@@ -200,7 +201,7 @@ impl WriteBufferManager {
     fn wait(&self, most: Duration) {
         let waiting = lock(&self.0.waiting);
         if self.wants_stall() {
-            drop(wait_timeout(&self.0.changed, &self.0.waiting, waiting, most));
+            clock::wait(&self.0.changed, &self.0.waiting, waiting, most);
         }
     }
 }
@@ -382,11 +383,11 @@ impl DbCore {
         options: &WriteOptions,
     ) -> Result<()> {
         let deadline = if options.no_slowdown { Some(Duration::ZERO) } else { options.deadline };
-        let deadline = deadline.and_then(|within| Instant::now().checked_add(within));
+        let deadline = deadline.and_then(|within| clock::now().checked_add(within));
         let would_stall =
             || Error::WouldStall { retry_after: WAIT_MAX, cause: StallCause::WriteBuffers.name() };
-        let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        if !self.has_threads() {
+        let is_late = || deadline.is_some_and(|deadline| clock::now() >= deadline);
+        if self.does_all_itself() {
             while manager.wants_stall() {
                 if is_late() {
                     return Err(would_stall());
@@ -405,25 +406,25 @@ impl DbCore {
         let _timed = perf::time(PerfMetric::WriteDelayTime);
         manager.0.waiters.fetch_add(1, Ordering::SeqCst);
         let _waiter = Waiter(manager);
-        let (mut used, mut since) = (manager.memory_bytes(), Instant::now());
+        let (mut used, mut since) = (manager.memory_bytes(), clock::now());
         while manager.wants_stall() {
             self.check_open()?;
             self.health.check()?;
             if is_late() {
                 return Err(would_stall());
             }
-            if manager.is_hopeless() || since.elapsed() > PATIENCE {
+            if manager.is_hopeless() || clock::since(since) > PATIENCE {
                 break;
             }
             let members = lock(&manager.0.members).clone();
             members.iter().filter_map(|(db, _)| db.upgrade()).for_each(|db| db.ask_to_seal_early());
             let left = deadline.map_or(WAIT_MAX, |deadline| {
-                deadline.saturating_duration_since(Instant::now()).min(WAIT_MAX)
+                deadline.saturating_duration_since(clock::now()).min(WAIT_MAX)
             });
             manager.wait(left);
             let now = manager.memory_bytes();
             if now < used {
-                since = Instant::now();
+                since = clock::now();
             }
             used = now;
         }

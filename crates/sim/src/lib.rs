@@ -29,6 +29,7 @@ mod merge;
 mod recorder;
 mod report;
 mod settings;
+mod sim_vfs;
 mod simulation;
 mod tree;
 
@@ -39,4 +40,5 @@ pub use error::{Error, Result};
 pub use recorder::Second;
 pub use report::{ClassBytes, Counts, Report, table};
 pub use settings::SETTING_NAMES;
+pub use sim_vfs::{SimCounts, SimVfs};
 pub use simulation::Simulation;

@@ -13,6 +13,7 @@ use sateen_control::{FileId, SeqNo};
 use super::compaction_iter::{CompactionIter, CompactionStats, Pulled};
 use super::output::{Output, OutputContext};
 use super::{Step, StepBytes};
+use crate::clock;
 use crate::column_family::ColumnFamilyData;
 use crate::compaction_filter::{CompactionFilterContext, FilterToBe};
 use crate::error::Result;
@@ -153,7 +154,7 @@ impl CompactionJob {
             chunk_bytes,
             buffer_bytes,
             bytes_out: 0,
-            started: std::time::Instant::now(),
+            started: clock::now(),
         }
     }
 
@@ -259,7 +260,7 @@ impl CompactionJob {
             bytes_moved: self.plan.settle.iter().map(Input::bytes).sum(),
             entries_in: self.stats.entries_in(),
             entries_dropped: self.stats.entries_dropped(),
-            duration: self.started.elapsed(),
+            duration: clock::since(self.started),
         }
     }
 

@@ -10,6 +10,7 @@ use super::compaction_iter::{CompactionIter, Pulled};
 use super::log_values::LogValues;
 use super::output::{Output, OutputContext};
 use super::{Step, StepBytes};
+use crate::clock;
 use crate::column_family::{ColumnFamilyData, Sealed};
 use crate::error::Result;
 use crate::key;
@@ -64,7 +65,7 @@ impl FlushJob {
             ranges: Arc::default(),
             output,
             cutter,
-            started: std::time::Instant::now(),
+            started: clock::now(),
             done: FlushDone::default(),
         }
     }
@@ -232,7 +233,7 @@ impl FlushJob {
 
     /// What it did, for the metrics.
     pub(crate) fn done(&self) -> FlushDone {
-        FlushDone { duration: self.started.elapsed(), ..self.done }
+        FlushDone { duration: clock::since(self.started), ..self.done }
     }
 
     /// The file that is being written, and those that are.

@@ -30,13 +30,14 @@ use sateen_control::{
     RequestId,
 };
 
+use crate::clock;
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{Error, Result};
 use crate::metrics::SchedulerMetrics;
 use crate::plant::planted;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Condvar, Mutex, MutexGuard, lock, sleep, wait_timeout};
+use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait_timeout};
 use crate::timeline::local::step_read_bytes;
 use crate::timeline::{EventKind, Grant};
 use crate::write::admission::AdmissionGate;
@@ -142,6 +143,8 @@ pub(crate) struct Driver {
     gated: AtomicBool,
     pub(crate) chores: chores::Chores,
     hint: device_hint::DeviceHint,
+    /// Of a database whose steps its caller does.
+    sampler: Mutex<sampler::Sampler>,
 }
 
 /// What one call of [`DbCore::background_once`] did.
@@ -177,6 +180,7 @@ impl Driver {
             gate: AdmissionGate::default(),
             gated: AtomicBool::new(false),
             chores: chores::Chores::default(),
+            sampler: Mutex::default(),
         }
     }
 
@@ -409,7 +413,7 @@ impl DbCore {
             if self.driver.is_stopping() {
                 return Err(Error::Closed);
             }
-            sleep(Duration::from_millis(1));
+            clock::sleep(Duration::from_millis(1));
         }
         Ok(())
     }

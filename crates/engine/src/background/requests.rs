@@ -72,7 +72,7 @@ impl DbCore {
                 drop(wait_timeout(wake, mutex, shared, IDLE_WAIT_MAX));
             } else {
                 drop(shared);
-                self.step_here()?;
+                self.step_or_wait()?;
             }
         }
     }

@@ -4,20 +4,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sateen_control::{ClassSample, Event, IO_CLASSES, SAMPLE_PERIOD, Sample};
+use sateen_control::{ClassSample, Event, IO_CLASSES, Instant, SAMPLE_PERIOD, Sample};
 
+use crate::clock;
 use crate::core::DbCore;
 use crate::sync::atomic::Ordering;
-use crate::sync::{lock, sleep};
+use crate::sync::lock;
 use crate::vfs::ClassTotals;
 
 /// What was counted when control was last told.
 #[derive(Default)]
-struct Sampler {
+pub(super) struct Sampler {
     totals: [ClassTotals; IO_CLASSES],
     user_bytes: u64,
     /// So many samples in a row had nothing to tell.
     quiet: u32,
+    /// When control was last told, where no thread sleeps in between.
+    told_at: Instant,
 }
 
 /// After so many samples with nothing to tell they become rarer.
@@ -66,6 +69,16 @@ impl DbCore {
         }
     }
 
+    /// Samples if it is time to, for a database whose steps the caller does.
+    pub(crate) fn sample_if_due(self: &Arc<Self>) {
+        let now = self.now();
+        let mut sampler = lock(&self.driver.sampler);
+        if now.since(sampler.told_at) >= SAMPLE_PERIOD {
+            sampler.told_at = now;
+            self.sample(&mut sampler);
+        }
+    }
+
     /// Samples until the database is closed.
     pub(crate) fn sampling_loop(self: &Arc<Self>) {
         let mut sampler = Sampler::default();
@@ -73,7 +86,7 @@ impl DbCore {
             self.sample(&mut sampler);
             // Nothing has happened for a while: there is no hurry to see what happens next.
             let idle = sampler.quiet > IDLE_SAMPLES;
-            sleep(if idle { IDLE_SAMPLE_PERIOD } else { SAMPLE_PERIOD });
+            clock::sleep(if idle { IDLE_SAMPLE_PERIOD } else { SAMPLE_PERIOD });
         }
     }
 

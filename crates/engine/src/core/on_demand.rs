@@ -6,12 +6,12 @@ use std::time::Duration;
 use sateen_control::{ColumnFamilyId, Event, Instant, SeqNo};
 
 use super::{DbCore, reversed_bounds};
+use crate::clock;
 use crate::column_family::ColumnFamilyData;
 use crate::error::{Error, Result};
 use crate::options::{CompactRangeOptions, control};
 use crate::plant::planted;
 use crate::sync::atomic::Ordering;
-use crate::sync::sleep;
 
 impl DbCore {
     /// Seals the memtables of `families` and, with `wait`, returns when they are stored.
@@ -58,7 +58,7 @@ impl DbCore {
             if self.has_threads() {
                 self.wait_a_little();
             } else {
-                self.step_here()?;
+                self.step_or_wait()?;
             }
         }
         Ok(())
@@ -66,7 +66,7 @@ impl DbCore {
 
     fn wait_a_little(&self) {
         // Flushes are waited for on no client's hot path; a short poll keeps the driver simple.
-        sleep(Duration::from_micros(200));
+        clock::sleep(Duration::from_micros(200));
     }
 
     pub(crate) fn compact_range(
@@ -217,9 +217,9 @@ impl DbCore {
     fn step_or_sleep(self: &Arc<Self>) -> Result<()> {
         if self.has_threads() {
             self.driver.chores.poke();
-            sleep(Duration::from_millis(2));
+            clock::sleep(Duration::from_millis(2));
         } else {
-            self.step_here()?;
+            self.step_or_wait()?;
         }
         Ok(())
     }

@@ -27,6 +27,7 @@ use sateen_control::{FileId, Instant, IoClass};
 use super::compaction_file::{CompactionFile, HEADER_BYTES};
 use super::space::{Accounts, DeadFile, Extents};
 use super::{PAGE_BYTES, table_file_name};
+use crate::clock;
 use crate::error::{Error, Result};
 use crate::plant::planted;
 use crate::read::table_cache::TableCache;
@@ -269,7 +270,7 @@ impl Reclaimer {
             state.busy = true;
             std::mem::take(&mut state.unlink)
         };
-        let started = std::time::Instant::now();
+        let started = clock::now();
         let step = rate.map_or(UNPACED_STEP_BYTES, |rate| {
             let bytes = (rate / (1_000_000_000 / STEP_NS)).max(STEP_BYTES_MIN);
             bytes.next_multiple_of(PAGE_BYTES as u64)
@@ -299,7 +300,7 @@ impl Reclaimer {
         if let Some(rate) = rate {
             let ns = u128::from(step - left) * 1_000_000_000 / u128::from(rate.max(1));
             let pause = Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX));
-            let took = started.elapsed();
+            let took = clock::since(started);
             state.next_step = now + took + pause.max(took * STEP_REST);
         }
         self.failing.store(result.is_err(), Ordering::Relaxed);

@@ -15,6 +15,7 @@ use super::snapshot::{
     CompactionTotals, Counts, FlushTotals, Metrics, Operation, OperationLatency, StallTotals,
 };
 use super::{Histogram, ShardedCounters, Ticker, WindowedHistogram};
+use crate::clock;
 use crate::timeline::local::{self, Part, Wait};
 use crate::timeline::{OperationKind, Recorder};
 
@@ -193,7 +194,7 @@ impl EngineMetrics {
             flushes: FlushMeter::default(),
             compactions: Default::default(),
             background_errors: AtomicU64::new(0),
-            timeline: Arc::new(Recorder::new(Instant::now())),
+            timeline: Arc::new(Recorder::new(clock::now())),
         };
         metrics.set_sampling(sampling);
         metrics
@@ -218,14 +219,14 @@ impl EngineMetrics {
     pub(crate) fn start(&self, operation: Operation) -> OpTimer {
         let timed = drawn(self.one_in[operation as usize].load(Ordering::Relaxed));
         local::begin(timed);
-        OpTimer(timed.then(Instant::now))
+        OpTimer(timed.then(clock::now))
     }
 
     #[inline]
     fn finish(&self, operation: Operation, timer: OpTimer) {
         let waited = local::end();
         if let Some(started) = timer.0 {
-            let ns = nanos(started.elapsed());
+            let ns = nanos(clock::since(started));
             self.latencies[operation as usize].record(ns);
             self.timeline.operation(kind_of(operation), started, ns, waited);
         } else if waited {
@@ -305,7 +306,7 @@ impl EngineMetrics {
         let meter = &self.stalls[cause.index()];
         meter.waiting.fetch_add(1, Ordering::Relaxed);
         self.timeline.stall_began(cause);
-        let (started, _waits) = (Instant::now(), local::wait(Part::Admission));
+        let (started, _waits) = (clock::now(), local::wait(Part::Admission));
         StallGuard { meter, timeline: &self.timeline, cause, started, _waits }
     }
 
@@ -453,7 +454,7 @@ pub(crate) struct StallGuard<'a> {
 impl Drop for StallGuard<'_> {
     fn drop(&mut self) {
         self.meter.waiting.fetch_sub(1, Ordering::Relaxed);
-        let ns = nanos(self.started.elapsed());
+        let ns = nanos(clock::since(self.started));
         self.meter.waits_ns.record(ns);
         self.timeline.stall_ended(self.cause, ns);
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use sateen_control::{ColumnFamilyId, FileId, SeqNo};
 
+use crate::clock;
 use crate::db::{DEFAULT_COLUMN_FAMILY, regions_of};
 use crate::error::{Error, Result};
 use crate::files::FileName;
@@ -144,6 +145,9 @@ fn begins_manifest(vfs: &dyn Vfs, path: &Path) -> bool {
 /// A number that no other database has, probably: what tells its blocks from those of another.
 fn random_uid() -> u64 {
     use std::hash::{BuildHasher, Hasher};
+    if let Some(number) = clock::next_random() {
+        return number.max(1);
+    }
     // The standard library seeds each state from the operating system.
     let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());

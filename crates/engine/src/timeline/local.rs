@@ -10,6 +10,8 @@ use std::time::Instant;
 
 use sateen_control::IoClass;
 
+use crate::clock;
+
 /// What an operation waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
@@ -292,7 +294,7 @@ impl Drop for Load {
                 && local.gap.get() == Some(Part::CacheMiss)
                 && let Some(first) = local.first.get()
             {
-                let at_ns = nanos_between(first, Instant::now());
+                let at_ns = nanos_between(first, clock::now());
                 local.fill_gap(at_ns);
                 local.span_ns.set(at_ns);
                 local.gap.set(None);
@@ -378,14 +380,14 @@ pub(crate) struct Wait {
 #[cold]
 pub(crate) fn wait(part: Part) -> Wait {
     let outer = LOCAL.with(|local| local.within.replace(true));
-    Wait { part, started: Instant::now(), outer }
+    Wait { part, started: clock::now(), outer }
 }
 
 impl Drop for Wait {
     fn drop(&mut self) {
         LOCAL.with(|local| local.within.set(self.outer));
         if !self.outer {
-            waited(self.part, self.started, nanos_between(self.started, Instant::now()));
+            waited(self.part, self.started, nanos_between(self.started, clock::now()));
         }
     }
 }
@@ -402,12 +404,12 @@ pub(crate) struct Watch {
 impl Watch {
     pub(crate) fn begin() -> Watch {
         let outer = LOCAL.with(|local| (local.state.replace(STEP), local.step.take()));
-        Watch { started: Instant::now(), outer }
+        Watch { started: clock::now(), outer }
     }
 
     /// The length of the step in nanoseconds, and what it spent in the file system.
     pub(crate) fn end(self) -> (u64, StepIo) {
-        let ns = nanos_between(self.started, Instant::now());
+        let ns = nanos_between(self.started, clock::now());
         LOCAL.with(|local| {
             local.state.set(self.outer.0);
             (ns, local.step.replace(self.outer.1))

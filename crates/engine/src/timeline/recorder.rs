@@ -14,6 +14,7 @@ use super::Timeline;
 use super::event::{Event, EventKind, JobInfo, OperationKind, Step, StepKind, Worker};
 use super::local::{self, Watch, nanos_between};
 use super::slow::SlowOperations;
+use crate::clock;
 use crate::sync::leaf::lock;
 use crate::vfs::ClassTotals;
 
@@ -133,7 +134,7 @@ impl Recorder {
     }
 
     fn now_ns(&self) -> u64 {
-        nanos_between(self.epoch, std::time::Instant::now())
+        nanos_between(self.epoch, clock::now())
     }
 
     fn push(&self, at_ns: u64, kind: EventKind) {

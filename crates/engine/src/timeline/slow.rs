@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use super::event::{OperationKind, SlowOperation};
 use super::local::{self, Part, nanos_between};
+use crate::clock;
 use crate::sync::leaf::lock;
 
 /// How many operations of each kind are kept of a second.
@@ -105,7 +106,7 @@ impl SlowOperations {
         let Some((first, span_ns)) = local::span() else { return };
         let end_ns = nanos_between(epoch, first) + span_ns;
         if self.is_slow(kind, span_ns.saturating_mul(2), end_ns) {
-            let total_ns = nanos_between(first, Instant::now());
+            let total_ns = nanos_between(first, clock::now());
             self.timed(epoch, kind, first, total_ns, true);
         }
     }

@@ -22,13 +22,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Instant;
 
 use rustix::io::Errno;
 
 pub use rule::{Fault, FaultRule, Site, VfsOperation, path_class};
 
 use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};
+use crate::clock;
 use crate::sync::leaf::lock;
 use rule::ActiveRule;
 
@@ -185,14 +185,14 @@ impl Faults {
     fn strike(&self, chosen: Option<Chosen>, bytes: usize) -> io::Result<Option<Chosen>> {
         let Some(chosen) = chosen else { return Ok(None) };
         match chosen.fault {
-            Fault::Delay(delay) => std::thread::sleep(delay),
+            Fault::Delay(delay) => clock::sleep(delay),
             Fault::Bandwidth(bytes_per_second) => {
                 let mut state = lock(&self.state);
                 let rule = state.rules.get_mut(&chosen.id);
                 let done = rule.map(|rule| rule.transfer(bytes as u64, bytes_per_second));
                 drop(state);
                 if let Some(done) = done {
-                    std::thread::sleep(done.saturating_duration_since(Instant::now()));
+                    clock::sleep(done.saturating_duration_since(clock::now()));
                 }
             }
             Fault::Hang => {

@@ -16,6 +16,7 @@ use sateen_control::IO_CLASSES;
 
 use super::posix::processor;
 use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};
+use crate::clock;
 use crate::metrics::{Histogram, HistogramSnapshot};
 use crate::timeline::local::{IoCall, NOTED_NS, io_done};
 
@@ -186,7 +187,7 @@ impl OpMeter {
     /// Returns the nanoseconds since `started`.
     #[inline]
     fn record(&self, bytes: u64, started: Instant) -> u64 {
-        let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let ns = u64::try_from(clock::since(started).as_nanos()).unwrap_or(u64::MAX);
         self.operations.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.latency_ns.record(ns);
@@ -283,7 +284,7 @@ impl VfsFile for MeteredFile {
     #[inline]
     fn read_at(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize> {
         let meter = self.class(class);
-        let started = Instant::now();
+        let started = clock::now();
         let read = meter.note(self.inner.read_at(buffer, offset, class))?;
         let ns = meter.read.record(read as u64, started);
         let cached_ns = NOTED_NS + read as u64 / CACHED_BYTES_PER_NS;
@@ -300,7 +301,7 @@ impl VfsFile for MeteredFile {
     #[inline]
     fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<()> {
         let meter = self.class(class);
-        let started = Instant::now();
+        let started = clock::now();
         meter.note(self.inner.write_at(bytes, offset, class))?;
         let ns = meter.write.record_device(bytes.len() as u64, started);
         io_done(class, IoCall::Write, started, ns, bytes.len() as u64);
@@ -309,7 +310,7 @@ impl VfsFile for MeteredFile {
 
     fn sync_data(&self, class: IoClass) -> io::Result<()> {
         let meter = self.class(class);
-        let started = Instant::now();
+        let started = clock::now();
         meter.note(self.inner.sync_data(class))?;
         io_done(class, IoCall::Sync, started, meter.sync.record_device(0, started), 0);
         Ok(())
@@ -397,7 +398,7 @@ impl Vfs for MeteredVfs {
     /// A barrier like any other: counted with the manifest's syncs, whose order it serves.
     fn sync_dir(&self, directory: &Path) -> io::Result<()> {
         let meter = &self.meter.classes[IoClass::Manifest.index()];
-        let started = Instant::now();
+        let started = clock::now();
         meter.note(self.inner.sync_dir(directory))?;
         io_done(IoClass::Manifest, IoCall::Sync, started, meter.sync.record_device(0, started), 0);
         Ok(())

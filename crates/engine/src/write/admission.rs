@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use sateen_control::{self as control, Admission, AdmissionState, Gate, StallCause};
 
+use crate::clock;
 use crate::error::{Error, Result};
 use crate::metrics::EngineMetrics;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Condvar, Mutex, MutexGuard, lock, lock_timed, wait_timeout};
+use crate::sync::{Condvar, Mutex, MutexGuard, lock, lock_timed};
 
 /// A writer looks again at least so often, and whenever the admission changes.
 const WAIT_MAX: Duration = Duration::from_millis(10);
@@ -47,7 +48,7 @@ impl Default for AdmissionGate {
             open: AtomicBool::new(true),
             gate: Mutex::default(),
             changed: Condvar::new(),
-            start: Instant::now(),
+            start: clock::now(),
         }
     }
 }
@@ -56,7 +57,7 @@ impl AdmissionGate {
     /// Control has decided anew.
     pub(crate) fn publish(&self, admission: Admission) {
         let mut gate = lock(&self.gate);
-        gate.publish(self.clock(Instant::now()), admission);
+        gate.publish(self.clock(clock::now()), admission);
         self.open.store(admission.state == AdmissionState::Open, Ordering::Release);
         drop(gate);
         self.changed.notify_all();
@@ -88,7 +89,7 @@ impl AdmissionGate {
         let gate = *lock(&self.gate);
         match gate.rate() {
             Some(0) => WAIT_MAX,
-            _ => gate.expected_wait(self.clock(Instant::now())),
+            _ => gate.expected_wait(self.clock(clock::now())),
         }
     }
 
@@ -111,7 +112,7 @@ impl AdmissionGate {
         let mut waiting = None;
         loop {
             (writer.give_up)()?;
-            let now = Instant::now();
+            let now = clock::now();
             let clock = self.clock(now);
             let mut gate = lock_timed(&self.gate);
             let Some(rate) = gate.rate() else { return Ok(()) };
@@ -162,7 +163,7 @@ impl AdmissionGate {
 
     /// Waits, for `most` at most, until control decides anew.
     fn wait_for_change(&self, gate: MutexGuard<'_, Gate>, most: Duration) {
-        drop(wait_timeout(&self.changed, &self.gate, gate, most));
+        clock::wait(&self.changed, &self.gate, gate, most);
     }
 }
 

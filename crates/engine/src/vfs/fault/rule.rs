@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::super::IoClass;
+use crate::clock;
 
 /// The calls of [`Vfs`](crate::vfs::Vfs) and [`VfsFile`](crate::vfs::VfsFile).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -319,7 +320,7 @@ impl ActiveRule {
 
     /// When the transfer of so many bytes is done, which begins when those before it are.
     pub(super) fn transfer(&mut self, bytes: u64, bytes_per_second: u64) -> Instant {
-        let now = Instant::now();
+        let now = clock::now();
         let begin = self.free_at.map_or(now, |free_at| free_at.max(now));
         let end = begin + Duration::from_secs_f64(bytes as f64 / bytes_per_second.max(1) as f64);
         self.free_at = Some(end);

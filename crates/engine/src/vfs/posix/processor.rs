@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 
+use crate::clock;
+
 /// Shorter requests have not waited for long.
 const LONG_NS: u64 = 250_000;
 /// So old is what is known of a thread at most when one of its requests is looked at, as long as it
@@ -32,6 +34,9 @@ thread_local! {
 /// About how much of the `took_ns` of a request that began at `started` its thread, this one, has
 /// waited for a processor. At most all of it.
 pub(crate) fn waited_ns(started: Instant, took_ns: u64) -> u64 {
+    if clock::is_virtual() {
+        return 0;
+    }
     let look = |thread: &RefCell<Option<Thread>>| {
         let mut thread = thread.borrow_mut();
         let Some(thread) = &mut *thread else {

@@ -1,0 +1,154 @@
+//! Quiesce: the disk is well, nobody writes, and the database comes to rest within a bounded time
+//! with everything given back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sateen::clock;
+use sateen::metrics::Metrics;
+use sateen::vfs::{Vfs, VfsOperation};
+use sateen::{CompactionStyle, Db};
+
+use crate::world::{PATH, World};
+
+/// So long it may take at most, in virtual time.
+const REST_WITHIN: Duration = Duration::from_secs(1800);
+const STEPS_MAX: u64 = 500_000;
+
+impl World {
+    /// See the module.
+    pub(crate) fn quiesce(&mut self) {
+        // No failure that was to come comes any more.
+        self.sim.switch_power(true);
+        // What could not be removed is removed at the next open; nothing else may lie about before.
+        let stuck = self
+            .faults
+            .sites()
+            .iter()
+            .any(|(site, counts)| site.operation == VfsOperation::Remove && counts.faults > 0);
+        self.mend(stuck);
+        self.compare_all();
+        self.forget_readers();
+        for family in &self.live {
+            let on = [("disable_auto_compactions", "false")];
+            self.db().set_options_cf(family, &on).expect("it may change");
+        }
+        self.db().flush_all().expect("the disk is well");
+        self.rest();
+        self.assert_at_rest();
+        self.assert_sound();
+        self.compare_all();
+        self.assert_no_orphans();
+        self.restart();
+        self.rest();
+        self.assert_at_rest();
+        self.assert_sound();
+        self.compare_all();
+        self.db().close().expect("the disk is well");
+        self.finish();
+    }
+
+    /// What the database still has to do or holds, in words.
+    fn unrest(&self, metrics: &Metrics) -> Vec<String> {
+        let mut unrest = Vec::new();
+        for family in &self.live {
+            for name in [
+                "num-immutable-mem-table",
+                "mem-table-flush-pending",
+                "compaction-pending",
+                "num-running-flushes",
+                "num-running-compactions",
+                "num-entries-active-mem-table",
+                "num-snapshots",
+                "is-write-stopped",
+            ] {
+                let value = self.db().property_cf(family, &format!("sateen.{name}"));
+                if value.as_deref() != Some("0") {
+                    unrest.push(format!("{name} of {}: {value:?}", family.name()));
+                }
+            }
+        }
+        if metrics.obsolete_bytes != 0 {
+            unrest.push(format!("{} bytes that nobody reads", metrics.obsolete_bytes));
+        }
+        if metrics.stalls.iter().any(|stall| stall.waiting != 0) {
+            unrest.push("a writer waits".to_owned());
+        }
+        let delay = self.db().write_delay();
+        if delay.is_none_or(|delay| !delay.is_zero()) {
+            unrest.push(format!("writes are delayed by {delay:?}"));
+        }
+        if metrics.memory.job_buffers != 0 {
+            unrest.push(format!("{} bytes of buffers of jobs", metrics.memory.job_buffers));
+        }
+        unrest
+    }
+
+    /// Does what there is to do until nothing is left.
+    fn rest(&self) {
+        let (mut steps, start) = (0, Self::now());
+        loop {
+            while self.must("a step", self.db().step()) == Some(true) {
+                steps += 1;
+                assert!(steps < STEPS_MAX, "background work does not end");
+            }
+            let unrest = self.unrest(&self.db().metrics());
+            if unrest.is_empty() {
+                return;
+            }
+            let passed = Self::now().saturating_sub(start);
+            assert!(
+                passed < REST_WITHIN,
+                "no rest after {passed:?}: {unrest:#?}, health {:?}\n{}",
+                self.db().health(),
+                self.db().property("sateen.stats").unwrap_or_default()
+            );
+            // Sparsely in the long run: each look costs more than a step.
+            clock::advance((passed / 20).max(Duration::from_millis(20)));
+        }
+    }
+
+    fn assert_at_rest(&self) {
+        let metrics = self.db().metrics();
+        assert_eq!(metrics.health, "ok");
+        let family = &self.options.column_family;
+        if family.compaction_style == CompactionStyle::Guards {
+            return;
+        }
+        for (cf, named) in metrics.column_families.iter().zip(&self.live) {
+            let options = self.db().options_cf(named);
+            let runs = cf.levels.first().map_or(0, |level| level.runs);
+            assert!(
+                runs <= u64::from(options.level0_trigger.max(options.level0_overlap_runs_max)),
+                "{}: {runs} runs of level 0 at rest, trigger {}",
+                cf.name,
+                options.level0_trigger
+            );
+        }
+    }
+
+    fn assert_no_orphans(&self) {
+        let vfs: Arc<dyn Vfs> = Arc::new(self.mem.clone());
+        let (mut logs, mut manifests) = (Vec::new(), Vec::new());
+        for name in vfs.list(PATH.as_ref()).expect("it is there") {
+            let text = name.to_string_lossy().into_owned();
+            match text.rsplit_once('.').map(|parts| parts.1) {
+                Some("wal") => logs.push(text),
+                Some("sat") => {}
+                _ if text.starts_with("MANIFEST") => manifests.push(text),
+                _ => assert!(
+                    ["CURRENT", "LOCK", "OPTIONS", "DEVICE"].contains(&&*text),
+                    "what is {text}?"
+                ),
+            }
+        }
+        assert_eq!(manifests.len(), 1, "one manifest: {manifests:?}");
+        // The one in use, one made in advance, and one that the newest flush has just left.
+        assert!(logs.len() <= 3, "logs that nothing needs: {logs:?}");
+        let options = self.options.clone();
+        let reader = Db::open_read_only_with(vfs, PATH, options).expect("it can be read");
+        let report = reader.check(&mut |_, _| {}).expect("it can be read");
+        assert!(report.problems.is_empty(), "{:#?}", report.problems);
+        assert!(report.orphans.is_empty(), "files that nothing names: {:?}", report.orphans);
+    }
+}

@@ -1,0 +1,202 @@
+//! Running seeds: once, twice where traces are compared, and with fewer operations once one fails.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::plan::Plan;
+use crate::rel::{Suite, processors, said};
+use crate::world::{Counts, World};
+
+const SHRINK_FOR: Duration = Duration::from_secs(60);
+/// One seed in so many is run twice.
+const TWICE: u64 = 100;
+/// In so many seeds everything has happened.
+const ENOUGH: u64 = 200;
+
+thread_local! {
+    /// Panics of this thread are expected: they are not printed.
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+fn quietly<R>(act: impl FnOnce() -> R) -> R {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                before(info);
+            }
+        }));
+    });
+    let before = QUIET.replace(true);
+    let result = act();
+    QUIET.set(before);
+    result
+}
+
+/// What came of a run.
+struct Ran {
+    counts: Counts,
+    trace: u64,
+    log: Vec<String>,
+}
+
+/// Does all of a plan. Returns what went wrong, and at which operation.
+fn run(plan: &Plan, log: bool) -> Result<Ran, (usize, String)> {
+    let at = Cell::new(0);
+    let done = catch_unwind(AssertUnwindSafe(|| {
+        let mut world = World::new(plan.clone(), log);
+        for (number, op) in plan.ops.iter().enumerate() {
+            at.set(number);
+            world.act(*op);
+        }
+        at.set(plan.ops.len());
+        world.quiesce();
+        Ran { counts: world.counts.clone(), trace: world.sim.trace(), log: world.sim.log() }
+    }));
+    done.map_err(|payload| (at.get(), said(payload.as_ref())))
+}
+
+/// Leaves out what the failure does not need.
+fn shrink(plan: &Plan, failed_at: usize) -> Plan {
+    let start = Instant::now();
+    let mut plan = plan.clone();
+    plan.ops.truncate(failed_at + 1);
+    let mut size = plan.ops.len().div_ceil(2);
+    while size > 0 {
+        let mut at = 0;
+        while at < plan.ops.len() && start.elapsed() < SHRINK_FOR {
+            let mut fewer = plan.clone();
+            fewer.ops.drain(at..(at + size).min(fewer.ops.len()));
+            match run(&fewer, false) {
+                Err((failed_at, _)) => {
+                    fewer.ops.truncate(failed_at + 1);
+                    plan = fewer;
+                }
+                Ok(_) => at += size,
+            }
+        }
+        size = if size == 1 { 0 } else { size.div_ceil(2) };
+    }
+    plan
+}
+
+/// Runs a seed; the same seed twice is the same run.
+fn examine(seed: u64) -> Counts {
+    let plan = Plan::new(seed);
+    let (why, few) = match quietly(|| run(&plan, false)) {
+        Ok(ran) => {
+            if seed.is_multiple_of(TWICE) {
+                let again = quietly(|| run(&plan, false));
+                if again.map(|again| again.trace) != Ok(ran.trace) {
+                    panic!("seed {seed} is not the same twice: {}", difference(&plan));
+                }
+            }
+            return ran.counts;
+        }
+        Err((at, why)) => {
+            if std::env::var_os("SATEEN_SIM_WHOLE").is_some() {
+                panic!("seed {seed}: operation {at} of {}: {why}\n{plan:?}", plan.ops.len());
+            }
+            (format!("operation {at} of {}: {why}", plan.ops.len()), quietly(|| shrink(&plan, at)))
+        }
+    };
+    let again = quietly(|| run(&few, false)).err();
+    let tail: Vec<_> = few.ops.iter().rev().take(60).rev().collect();
+    panic!(
+        "seed {seed}, profile {}: {why}\nREPLAY: SATEEN_SIM_SEED={seed}\n{} operations suffice: \
+         {again:?}\n{tail:?}",
+        plan.options.profile,
+        few.ops.len()
+    );
+}
+
+/// The first entry of the trace that is another the second time.
+fn difference(plan: &Plan) -> String {
+    let logs = [0, 1].map(|_| quietly(|| run(plan, true)).map(|ran| ran.log).unwrap_or_default());
+    let [first, second] = &logs;
+    let same = first.iter().zip(second).take_while(|(a, b)| a == b).count();
+    let from = same.saturating_sub(5);
+    let around = |log: &[String]| log[from.min(log.len())..(same + 3).min(log.len())].join("\n  ");
+    format!("entry {same}\n  {}\nand\n  {}", around(first), around(second))
+}
+
+#[test]
+fn short_runs_come_to_rest() {
+    let only = std::env::var("SATEEN_SIM_SEED").ok().and_then(|text| text.parse().ok());
+    if let Some(only) = only {
+        println!("{:#?}", examine(only));
+        return;
+    }
+    let next = AtomicU64::new(100);
+    std::thread::scope(|scope| {
+        for _ in 0..processors().min(4) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= 130 {
+                        return;
+                    }
+                    examine(seed);
+                }
+            });
+        }
+    });
+}
+
+/// The long form: see `rel.rs`.
+#[test]
+#[ignore = "goes on as long as it is told to"]
+fn rel() {
+    let seeds = AtomicU64::new(0);
+    let virtual_ms = AtomicU64::new(0);
+    let seen: [(&'static str, AtomicU64); 12] = [
+        "operations",
+        "power failures",
+        "failures in recovery",
+        "process deaths",
+        "restarts",
+        "faults struck",
+        "stalled writes",
+        "device stalls",
+        "refused late",
+        "checkpoints",
+        "preemptions",
+        "traces compared",
+    ]
+    .map(|name| (name, AtomicU64::new(0)));
+    Suite::new("sim", "seeds").run(processors(), |suite, seed| {
+        let counts = examine(seed);
+        let figures = [
+            counts.operations,
+            counts.power_failures,
+            counts.failures_in_recovery,
+            counts.kills,
+            counts.restarts,
+            counts.faults,
+            counts.waits,
+            counts.device_stalls,
+            counts.refused_late,
+            counts.checkpoints,
+            counts.preemptions,
+            u64::from(seed.is_multiple_of(TWICE)),
+        ];
+        for ((name, sum), more) in seen.iter().zip(figures) {
+            suite.count(name, more);
+            sum.fetch_add(more, Ordering::Relaxed);
+        }
+        let before = virtual_ms.fetch_add(counts.virtual_ms, Ordering::Relaxed);
+        let seconds = (before + counts.virtual_ms) / 1000 - before / 1000;
+        suite.count("virtual seconds", seconds);
+        suite.count("seeds", 1);
+        seeds.fetch_add(1, Ordering::Relaxed);
+    });
+    if seeds.load(Ordering::Relaxed) >= ENOUGH {
+        for (name, sum) in &seen {
+            assert!(sum.load(Ordering::Relaxed) > 0, "no {name} in {ENOUGH} seeds and more");
+        }
+    }
+}
