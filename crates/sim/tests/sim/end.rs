@@ -111,19 +111,29 @@ impl World {
     fn assert_at_rest(&self) {
         let metrics = self.db().metrics();
         assert_eq!(metrics.health, "ok");
-        let family = &self.options.column_family;
-        if family.compaction_style == CompactionStyle::Guards {
-            return;
-        }
-        for (cf, named) in metrics.column_families.iter().zip(&self.live) {
-            let options = self.db().options_cf(named);
-            let runs = cf.levels.first().map_or(0, |level| level.runs);
+        for family in &self.live {
+            let options = self.db().options_cf(family);
+            if options.compaction_style == CompactionStyle::Guards {
+                continue;
+            }
+            // Where level 0 is looked at in stripes, runs count that lie over one another.
+            let tables = self.db().live_tables_cf(family);
+            let level0 = || tables.iter().filter(|table| table.level == 0);
+            let over = |key: &[u8]| {
+                level0().filter(|table| *table.smallest <= *key && *key <= *table.largest).count()
+            };
+            let deepest = level0().map(|table| over(&table.smallest)).max().unwrap_or(0);
+            let mut waits_for = options.level0_trigger;
+            if options.level0_overlap_min > 0.0 {
+                waits_for = waits_for.max(options.level0_overlap_runs_max);
+            }
             assert!(
-                runs <= u64::from(options.level0_trigger.max(options.level0_overlap_runs_max)),
-                "{}: {runs} runs of level 0 at rest, trigger {}",
-                cf.name,
-                options.level0_trigger
+                deepest < waits_for as usize,
+                "{}: {deepest} runs of level 0 lie over one another at rest, of {waits_for}",
+                family.name(),
             );
+            let debt = self.db().property_cf(family, "sateen.estimate-pending-compaction-bytes");
+            assert_eq!(debt.as_deref(), Some("0"), "debt of {} at rest", family.name());
         }
     }
 
