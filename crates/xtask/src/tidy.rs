@@ -81,6 +81,16 @@ const PLACES: &[(&str, &[&str], &[&str], &str)] = &[
         "only the monotonic clock decides (rule F10)",
     ),
     (
+        "crates/engine/src/",
+        &[
+            "crates/engine/src/clock.rs",
+            "crates/engine/src/sync.rs",
+            "crates/engine/src/read/measure.rs",
+        ],
+        &["Instant::now", ".elapsed()", "thread::sleep"],
+        "only clock.rs says what time it is (invariant 11)",
+    ),
+    (
         "crates/control/src/",
         &[],
         &[

@@ -11,7 +11,7 @@ use super::{FileName, checked_text};
 use crate::vfs::{IoClass, OpenOptions, Vfs};
 
 /// Its name before it counts.
-const TEMPORARY: &str = "DEVICE.tmp";
+pub(super) const TEMPORARY: &str = "DEVICE.tmp";
 const FIRST_LINE: &str = "sateen device 1";
 
 fn to_text(profile: &DeviceProfile) -> String {
@@ -43,9 +43,16 @@ pub(crate) fn write(vfs: &dyn Vfs, directory: &Path, profile: &DeviceProfile) ->
     let temporary = directory.join(TEMPORARY);
     // An earlier attempt may have been cut short.
     let _none_there = vfs.remove(&temporary);
-    let file = vfs.open(&temporary, OpenOptions::CREATE)?;
-    file.write_at(to_text(profile).as_bytes(), 0, IoClass::Manifest)?;
-    vfs.rename(&temporary, &FileName::Device.path(directory))
+    let replace = || {
+        let file = vfs.open(&temporary, OpenOptions::CREATE)?;
+        file.write_at(to_text(profile).as_bytes(), 0, IoClass::Manifest)?;
+        vfs.rename(&temporary, &FileName::Device.path(directory))
+    };
+    let replaced = replace();
+    if replaced.is_err() {
+        let _orphan = vfs.remove(&temporary);
+    }
+    replaced
 }
 
 #[cfg(test)]

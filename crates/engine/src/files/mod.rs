@@ -88,6 +88,11 @@ impl FileName {
     }
 }
 
+/// Whether a file of this name is the beginning of one that replaces another.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    [options_file::TEMPORARY, device_hint::TEMPORARY].contains(&name)
+}
+
 /// The path of the compaction file `id`.
 pub(crate) fn table_file_name(directory: &Path, id: FileId) -> PathBuf {
     FileName::Table(id).path(directory)

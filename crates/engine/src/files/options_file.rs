@@ -44,12 +44,19 @@ pub(crate) fn write(vfs: &dyn Vfs, directory: &Path, text: &str) -> Result<()> {
         }
         _ => {}
     }
-    let file = vfs
-        .open(&temporary, OpenOptions::CREATE)
-        .map_err(|e| Error::io("create", &temporary, e))?;
-    file.write_at(text.as_bytes(), 0, IoClass::Manifest)
-        .map_err(|e| Error::io("write", &temporary, e))?;
-    file.sync_data(IoClass::Manifest).map_err(|e| Error::io("sync", &temporary, e))?;
-    vfs.rename(&temporary, &path).map_err(|e| Error::io("replace", &path, e))?;
+    let replace = || {
+        let file = vfs
+            .open(&temporary, OpenOptions::CREATE)
+            .map_err(|e| Error::io("create", &temporary, e))?;
+        file.write_at(text.as_bytes(), 0, IoClass::Manifest)
+            .map_err(|e| Error::io("write", &temporary, e))?;
+        file.sync_data(IoClass::Manifest).map_err(|e| Error::io("sync", &temporary, e))?;
+        vfs.rename(&temporary, &path).map_err(|e| Error::io("replace", &path, e))
+    };
+    if let Err(error) = replace() {
+        // There may be no other attempt: options can go back to what the file says.
+        let _orphan = vfs.remove(&temporary);
+        return Err(error);
+    }
     vfs.sync_dir(directory).map_err(|e| Error::io("sync", directory, e))
 }

@@ -7,7 +7,7 @@ use sateen_control::{FileId, LogNumber};
 
 use super::Opening;
 use crate::error::{CorruptionKind, Error, Result};
-use crate::files::{FileName, table_file_name, wal_file_name};
+use crate::files::{FileName, is_temporary, table_file_name, wal_file_name};
 use crate::vfs::{IoClass, OpenOptions, Vfs};
 use crate::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
 
@@ -25,6 +25,9 @@ impl Opening {
                 self.vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
             for path in listing {
                 let name = path.file_name().and_then(|name| name.to_str());
+                if directory == self.directory && name.is_some_and(is_temporary) {
+                    self.orphans.push(directory.join(&path));
+                }
                 let Some(name) = name.and_then(FileName::parse) else { continue };
                 self.versions.counters.file_seen(name.number().unwrap_or(0));
                 match name {

@@ -24,6 +24,39 @@ fn effort(stored: &StoredOptions) -> i32 {
     stored.options.column_family.zstd_level
 }
 
+/// Neither options that change back to what the file says nor an open that finds them as they are
+/// write them: what an attempt has left goes all the same.
+#[test]
+fn nothing_is_left_of_an_attempt_to_store_options_that_failed() {
+    let mem = MemVfs::new();
+    let faulty = FaultVfs::new(as_vfs(&mem));
+    let vfs: std::sync::Arc<dyn Vfs> = std::sync::Arc::new(faulty.clone());
+    let db = Db::open_with(vfs.clone(), "/db", tiny(), &[]).unwrap();
+    let before = effort(&load(&mem).unwrap());
+    let left = || -> Vec<_> {
+        let names = mem.list(Path::new("/db")).unwrap().into_iter();
+        names.filter(|name| name.extension().is_some_and(|end| end == "tmp")).collect()
+    };
+    for fault in [VfsOperation::Write, VfsOperation::Sync, VfsOperation::Rename] {
+        faulty.add(FaultRule::new(Fault::Io).on(fault).path_contains("OPTIONS").once());
+        db.set_options(&[("zstd_level", "9")]).unwrap();
+        faulty.clear();
+        assert_eq!(effort(&load(&mem).unwrap()), before, "{fault:?}: it was not stored");
+        db.set_options(&[("zstd_level", &before.to_string())]).unwrap();
+        while db.step().unwrap() {}
+        assert!(left().is_empty(), "{fault:?}: {:?}", left());
+    }
+    db.close().unwrap();
+    drop(db);
+    // As a power failure would leave them.
+    for name in ["OPTIONS.tmp", "DEVICE.tmp"] {
+        mem.open(&Path::new("/db").join(name), OpenOptions::CREATE).unwrap();
+    }
+    let db = Db::open_with(vfs, "/db", tiny(), &[]).unwrap();
+    assert!(left().is_empty(), "{:?}", left());
+    assert_sound(&db);
+}
+
 #[test]
 fn what_a_database_was_opened_with_and_what_was_changed_is_found() {
     let vfs = MemVfs::new();

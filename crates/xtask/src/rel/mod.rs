@@ -1,8 +1,8 @@
 //! `cargo xtask rel`: the suites of the reliability programme (docs/reliability.md), their results
 //! as JSON under `target/rel`, and what they must come to.
 //!
-//! Most suites are an ignored test `<module>::rel` of the engine's test binary, which is told by
-//! the environment how much to do (`crates/engine/tests/it/rel.rs`).
+//! Most suites are an ignored test `<module>::rel` of the engine's test binary or of another one,
+//! which is told by the environment how much to do (`crates/engine/tests/it/rel.rs`).
 
 mod planted;
 mod sched;
@@ -192,13 +192,15 @@ impl Bench {
         }
     }
 
-    /// The suite as a test of the engine's test binary.
+    /// The suite as a test of its test binary.
     fn test_command(&self, suite: &Suite) -> Result<Command, Vec<String>> {
-        let binary = self.test_binary(&[])?;
+        let (package, test, module) = suite.place();
+        let binary = self.test_of(package, test, &[])?;
         let mut command = Command::new(binary);
-        let name = format!("{}::rel", suite.module);
+        let name = format!("{module}::rel");
         command.args(["--ignored", "--exact", &name, "--nocapture", "--test-threads=1"]);
-        command.current_dir(self.root.join("crates/engine"));
+        let folder = package.strip_prefix("sateen-").unwrap_or("engine");
+        command.current_dir(self.root.join("crates").join(folder));
         Ok(command)
     }
 
@@ -213,12 +215,22 @@ impl Bench {
         test: &str,
         environment: &[(&str, &str)],
     ) -> Result<PathBuf, Vec<String>> {
-        let words = "test --profile rel --package sateen --no-run --message-format json --test";
+        self.test_of("sateen", test, environment)
+    }
+
+    /// Builds a test binary of a package, and says where it is.
+    fn test_of(
+        &self,
+        package: &str,
+        test: &str,
+        environment: &[(&str, &str)],
+    ) -> Result<PathBuf, Vec<String>> {
+        let words = "test --profile rel --no-run --message-format json --package";
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command
             .args(words.split(' '))
-            .arg(test)
+            .args([package, "--test", test])
             .current_dir(&self.root)
             .envs(environment.iter().copied());
         let built = command.stderr(std::process::Stdio::inherit()).output();

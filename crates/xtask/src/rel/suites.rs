@@ -20,12 +20,26 @@ const fn bar(figure: &'static str, short: u64, long: u64) -> Bar {
 pub(crate) struct Suite {
     pub(super) name: &'static str,
     pub(super) what: &'static str,
-    /// The module of the engine's tests that has it.
+    /// The module of the engine's tests that has it; "package/test/module" where it is in another
+    /// test binary.
     pub(super) module: &'static str,
     pub(super) bars: &'static [Bar],
     /// Its share of the time of `rel all`.
     pub(super) share: f64,
     pub(super) run: fn(&Bench, &Suite, Amount, Option<u64>) -> Outcome,
+}
+
+impl Suite {
+    /// The package, the test binary and the module that has it.
+    pub(super) fn place(&self) -> (&'static str, &'static str, &'static str) {
+        match self.module.split_once('/') {
+            Some((package, rest)) => {
+                let (test, module) = rest.split_once('/').unwrap_or((rest, rest));
+                (package, test, module)
+            }
+            None => ("sateen", "it", self.module),
+        }
+    }
 }
 
 pub(super) const SUITES: &[Suite] = &[
@@ -34,6 +48,14 @@ pub(super) const SUITES: &[Suite] = &[
         what: "power failures at every operation of the file system, and again while recovering",
         module: "crash",
         bars: &[bar("images", 100_000, 10_000_000), bar("double-crash images", 10_000, 1_000_000)],
+        share: 4.0,
+        run: Bench::run_test,
+    },
+    Suite {
+        name: "sim",
+        what: "the engine in virtual time on a modelled device, from one seed to its rest",
+        module: "sateen-sim/sim/seeds",
+        bars: &[bar("seeds", 2_000, 1_000_000)],
         share: 4.0,
         run: Bench::run_test,
     },
