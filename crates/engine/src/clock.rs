@@ -20,6 +20,10 @@ thread_local! {
     static VIRTUAL: RefCell<Option<Virtual>> = const { RefCell::new(None) };
 }
 
+/// Who has waited so long in virtual time, and nothing was read or written meanwhile, is forgotten:
+/// what the engine waits for at most before it does something again are seconds.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
+
 /// What lets time pass while somebody waits: so long at most.
 pub type Pass = Rc<dyn Fn(Duration)>;
 
@@ -27,6 +31,8 @@ struct Virtual {
     begin: Instant,
     passed: Duration,
     pass: Option<Pass>,
+    /// Of it, the last part in which there was nothing but waiting.
+    idle: Duration,
     /// Where numbers come from that are random otherwise.
     seed: u64,
 }
@@ -42,7 +48,13 @@ impl VirtualTime {
     /// If the thread has virtual time already.
     #[must_use]
     pub fn begin(seed: u64) -> VirtualTime {
-        let begun = Virtual { begin: Instant::now(), passed: Duration::ZERO, pass: None, seed };
+        let begun = Virtual {
+            begin: Instant::now(),
+            passed: Duration::ZERO,
+            pass: None,
+            idle: Duration::ZERO,
+            seed,
+        };
         let before = VIRTUAL.with(|time| time.borrow_mut().replace(begun));
         assert!(before.is_none(), "the thread has virtual time already");
         ANY_VIRTUAL.store(true, Ordering::Relaxed);
@@ -73,11 +85,12 @@ pub fn virtual_time() -> Option<Duration> {
     VIRTUAL.with(|time| time.borrow().as_ref().map(|time| time.passed))
 }
 
-/// Lets virtual time pass on this thread, if it has any.
+/// Lets virtual time pass on this thread, if it has any: something was done, or decided.
 pub fn advance(by: Duration) {
     VIRTUAL.with(|time| {
         if let Some(time) = &mut *time.borrow_mut() {
             time.passed += by;
+            time.idle = Duration::ZERO;
         }
     });
 }
@@ -122,8 +135,20 @@ pub(crate) fn next_random() -> Option<u64> {
 }
 
 /// Does nothing for so long, whatever else there is to do.
-pub(crate) fn sleep(time: Duration) {
-    if is_virtual() { advance(time) } else { sync::sleep(time) }
+pub(crate) fn sleep(most: Duration) {
+    if !is_virtual() {
+        return sync::sleep(most);
+    }
+    let idle = VIRTUAL.with(|time| {
+        let mut time = time.borrow_mut();
+        let time = time.as_mut()?;
+        time.passed += most;
+        time.idle += most;
+        Some(time.idle)
+    });
+    // In virtual time nobody else will ever do anything.
+    let idle = idle.unwrap_or_default();
+    assert!(idle < FORGOTTEN_AFTER, "somebody waits for what nobody does, for {idle:?}");
 }
 
 /// Waits until `changed` is told of, for `most` at most. On a thread with virtual time, background
@@ -167,14 +192,23 @@ mod tests {
         let time = VirtualTime::begin(1);
         let start = now();
         assert_eq!(since(start), Duration::ZERO);
-        sleep(Duration::from_secs(3600));
-        advance(Duration::from_secs(1));
+        advance(Duration::from_secs(3600));
+        sleep(Duration::from_secs(1));
         assert_eq!(since(start), Duration::from_secs(3601));
         assert_eq!(virtual_time(), Some(Duration::from_secs(3601)));
         let elsewhere = std::thread::spawn(|| (virtual_time(), is_virtual())).join().unwrap();
         assert_eq!(elsewhere, (None, false));
         drop(time);
         assert!(!is_virtual() && now() < start + Duration::from_secs(3600));
+    }
+
+    #[test]
+    #[should_panic(expected = "somebody waits for what nobody does")]
+    fn who_waits_for_ever_in_virtual_time_is_told() {
+        let _time = VirtualTime::begin(1);
+        for _ in 0..1000 {
+            sleep(Duration::from_secs(1));
+        }
     }
 
     #[test]

@@ -56,6 +56,9 @@ struct State {
     stop: bool,
     /// Outputs that a dead manifest may name: removed once a new manifest is current.
     after_roll: Vec<FileId>,
+    /// Logs that nobody writes or reads, but that a manifest may name: removed once none does that
+    /// counts.
+    logs_left: Vec<LogNumber>,
     manifest_dead: bool,
     /// Seals counted when the idle memory was last looked at, and when that number changed.
     seals_seen: (u64, u64),
@@ -357,7 +360,9 @@ impl DbCore {
         if self.reclaimer.is_held() {
             return Ok(false);
         }
-        let gone = self.retire_logs(oldest);
+        let mut gone = self.retire_logs(oldest);
+        let chores = &self.driver.chores;
+        gone.extend(lock(&chores.state).logs_left.extract_if(.., |log| *log < oldest));
         self.remove_logs(&gone);
         Ok(!gone.is_empty())
     }
@@ -458,14 +463,18 @@ impl DbCore {
     fn leave_dead_logs(self: &Arc<Self>) -> Result<()> {
         let writer = self.create_wal()?;
         let number = writer.number();
+        let left =
+            |logs: &[LogNumber]| lock(&self.driver.chores.state).logs_left.extend_from_slice(logs);
         let mut fresh = Some(writer);
         let mut tries = 0;
         let dead = loop {
             tries += 1;
             if let Err(error) = self.store_everything(number) {
                 drop(fresh);
-                if !self.driver.chores.manifest_is_dead() {
+                if tries == 1 && !self.driver.chores.manifest_is_dead() {
                     let _orphan = self.vfs.remove(&wal_file_name(&self.wal_directory(), number));
+                } else {
+                    left(&[number]);
                 }
                 return Err(error);
             }
@@ -474,18 +483,24 @@ impl DbCore {
                 // Nobody can tell where a dead log ends: what comes now does not follow it.
                 Ok(dead.map(|dead| [self.kept_logs.lock().clear(), dead].concat()))
             };
-            if let Some(dead) = self.pipeline.exclusive(replace)? {
-                break dead;
-            }
             // Writers are refused by now: soon there is none left that was not.
-            if tries == STORE_TRIES {
-                self.health.check()?;
+            let replaced = self.pipeline.exclusive(replace).and_then(|dead| {
+                if dead.is_none() && tries == STORE_TRIES {
+                    self.health.check()?
+                }
+                Ok(dead)
+            });
+            match replaced {
+                Ok(Some(dead)) => break dead,
+                Ok(None) => {}
+                Err(error) => {
+                    left(&[number]);
+                    return Err(error);
+                }
             }
         };
-        if !self.reclaimer.is_held() {
-            self.remove_logs(&dead);
-        }
-        Ok(())
+        left(&dead);
+        self.remove_old_logs().map(drop)
     }
 
     /// Stores the memtables of all families by one edit: the dead log tells nobody how far it is

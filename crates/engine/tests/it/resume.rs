@@ -49,6 +49,39 @@ fn a_log_prepared_before_the_failure_is_not_written_to() {
     }
 }
 
+/// What an attempt to go on has made goes with the next one that succeeds, not only at the next
+/// open.
+#[test]
+fn attempts_to_resume_that_fail_leave_no_logs() {
+    let mem = MemVfs::new();
+    let faulty = FaultVfs::new(as_vfs(&mem));
+    let db = Db::open_with(Arc::new(faulty.clone()), "/db", tiny(), &[]).unwrap();
+    let manifest = || FaultRule::new(Fault::Io).class(IoClass::Manifest).on(VfsOperation::Sync);
+    let log = || FaultRule::new(Fault::Io).class(IoClass::Wal).on(VfsOperation::Write);
+    // The edit that stores all cannot be made durable; the new log cannot be begun.
+    for (round, rule) in [manifest(), log().nth(2), manifest(), log().nth(2)].iter().enumerate() {
+        db.put(format!("key{round}"), "1").unwrap();
+        faulty.add(log());
+        db.put("refused", "2").unwrap_err();
+        faulty.clear();
+        let rule = faulty.add(rule.clone());
+        db.resume().unwrap_err();
+        assert_eq!(faulty.happened(rule), 1, "round {round}");
+        faulty.clear();
+        db.resume().unwrap();
+        while db.step().unwrap() {}
+        let names = mem.list("/db".as_ref()).unwrap().into_iter();
+        let logs: Vec<_> =
+            names.filter(|name| name.extension().is_some_and(|end| end == "wal")).collect();
+        // The one in use and one made in advance.
+        assert!(logs.len() <= 2, "round {round}: {logs:?}");
+    }
+    for round in 0..4 {
+        assert_eq!(db.get(format!("key{round}")).unwrap().as_deref(), Some(&b"1"[..]));
+    }
+    assert_sound(&db);
+}
+
 /// Who listens hears of each change of health once, with its cause.
 #[test]
 fn changes_of_health_are_told() {

@@ -387,11 +387,11 @@ impl World {
                 }
                 self.live.push(family);
             }
-            None if self.sim.has_failed() => {
+            None => {
                 // Whatever its number was to be.
                 self.doubtful_family = Some((u32::MAX, name));
+                self.mend_unless_dark();
             }
-            None => self.mend(true),
         }
     }
 
@@ -405,9 +405,14 @@ impl World {
         if self.settle("drop_column_family", dropped).is_some() {
             self.live.remove(at);
             self.model.families.remove(&family.id());
-        } else if self.sim.has_failed() {
-            self.doubtful_family = Some((family.id(), family.name().to_owned()));
         } else {
+            self.doubtful_family = Some((family.id(), family.name().to_owned()));
+            self.mend_unless_dark();
+        }
+    }
+
+    fn mend_unless_dark(&mut self) {
+        if !self.sim.has_failed() {
             self.mend(true);
         }
     }

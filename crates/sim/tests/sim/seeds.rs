@@ -1,9 +1,10 @@
 //! Running seeds: once, twice where traces are compared, and with fewer operations once one fails.
 
 use std::cell::Cell;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
 use crate::plan::Plan;
@@ -15,6 +16,10 @@ const SHRINK_FOR: Duration = Duration::from_secs(60);
 const TWICE: u64 = 100;
 /// In so many seeds everything has happened.
 const ENOUGH: u64 = 200;
+
+/// Longer than any run takes, on a busy machine.
+const HANG: Duration = Duration::from_secs(120);
+static RUNNING: Mutex<Vec<(u64, Instant)>> = Mutex::new(Vec::new());
 
 thread_local! {
     /// Panics of this thread are expected: they are not printed.
@@ -44,9 +49,33 @@ struct Ran {
     log: Vec<String>,
 }
 
+/// A run that does not return says so and ends the process: nothing else would.
+fn watch() {
+    static WATCH: Once = Once::new();
+    WATCH.call_once(|| {
+        std::thread::spawn(|| {
+            loop {
+                std::thread::park_timeout(Duration::from_secs(1));
+                let running = RUNNING.lock().unwrap();
+                for (seed, since) in running.iter() {
+                    if since.elapsed() > HANG {
+                        // Past the capture of the test harness, which would keep it.
+                        let replay = format!("cargo xtask rel replay --suite sim --case {seed}");
+                        let text = format!("seed {seed} does not return\nREPLAY: {replay}\n");
+                        let _lost = std::io::stderr().write_all(text.as_bytes());
+                        std::process::abort();
+                    }
+                }
+            }
+        });
+    });
+}
+
 /// Does all of a plan. Returns what went wrong, and at which operation.
 fn run(plan: &Plan, log: bool) -> Result<Ran, (usize, String)> {
-    let at = Cell::new(0);
+    watch();
+    let (at, began) = (Cell::new(0), Instant::now());
+    RUNNING.lock().unwrap().push((plan.seed, began));
     let done = catch_unwind(AssertUnwindSafe(|| {
         let mut world = World::new(plan.clone(), log);
         for (number, op) in plan.ops.iter().enumerate() {
@@ -57,6 +86,7 @@ fn run(plan: &Plan, log: bool) -> Result<Ran, (usize, String)> {
         world.quiesce();
         Ran { counts: world.counts.clone(), trace: world.sim.trace(), log: world.sim.log() }
     }));
+    RUNNING.lock().unwrap().retain(|(seed, since)| (*seed, *since) != (plan.seed, began));
     done.map_err(|payload| (at.get(), said(payload.as_ref())))
 }
 
