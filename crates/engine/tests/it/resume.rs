@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use sateen::vfs::{CrashChoice, Fault, FaultRule, FaultVfs, IoClass, MemVfs, VfsOperation};
+use sateen::vfs::{CrashChoice, Fault, FaultRule, FaultVfs, IoClass, MemVfs, Vfs, VfsOperation};
 use sateen::{CompactRangeOptions, Db, Health, HealthListener, Options, WalMode, WriteOptions};
 
 use crate::common::{as_vfs, assert_sound, tiny};
@@ -56,15 +56,16 @@ fn attempts_to_resume_that_fail_leave_no_logs() {
     let mem = MemVfs::new();
     let faulty = FaultVfs::new(as_vfs(&mem));
     let db = Db::open_with(Arc::new(faulty.clone()), "/db", tiny(), &[]).unwrap();
-    let manifest = || FaultRule::new(Fault::Io).class(IoClass::Manifest).on(VfsOperation::Sync);
     let log = || FaultRule::new(Fault::Io).class(IoClass::Wal).on(VfsOperation::Write);
-    // The edit that stores all cannot be made durable; the new log cannot be begun.
-    for (round, rule) in [manifest(), log().nth(2), manifest(), log().nth(2)].iter().enumerate() {
+    // The edit that stores all dies with its manifest.
+    let operations = [VfsOperation::Sync, VfsOperation::Write];
+    for (round, operation) in operations.into_iter().cycle().take(4).enumerate() {
         db.put(format!("key{round}"), "1").unwrap();
         faulty.add(log());
         db.put("refused", "2").unwrap_err();
         faulty.clear();
-        let rule = faulty.add(rule.clone());
+        let rule = FaultRule::new(Fault::Io).class(IoClass::Manifest).on(operation);
+        let rule = faulty.add(rule);
         db.resume().unwrap_err();
         assert_eq!(faulty.happened(rule), 1, "round {round}");
         faulty.clear();

@@ -78,6 +78,9 @@ impl World {
         if delay.is_none_or(|delay| !delay.is_zero()) {
             unrest.push(format!("writes are delayed by {delay:?}"));
         }
+        if metrics.memory.pinned_blocks != 0 {
+            unrest.push(format!("{} bytes of pinned blocks", metrics.memory.pinned_blocks));
+        }
         if metrics.memory.job_buffers != 0 {
             unrest.push(format!("{} bytes of buffers of jobs", metrics.memory.job_buffers));
         }

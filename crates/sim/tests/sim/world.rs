@@ -510,6 +510,9 @@ impl World {
     /// The run is over: what it did is counted.
     pub(crate) fn finish(&mut self) {
         self.leave();
+        // With the handles go the files that have no name any more.
+        let named = self.mem.crash_image(CrashChoice::Everything).used_bytes();
+        assert_eq!(self.mem.used_bytes(), named, "a file without a name is still open");
         self.counts.virtual_ms = Self::now().as_millis() as u64;
         self.counts.device_stalls = self.sim.counts().stalls;
     }
