@@ -74,8 +74,8 @@ pub(super) const BUGS: &[Bug] = &[
     bug(
         "visible_before_applied",
         "a snapshot between apply and publish",
-        "concurrency::an_iterator_never_sees_half_a_batch",
-        &["of 12 keys", "concurrency.rs"],
+        "sched",
+        &["before <= seqno", "half a batch is seen"],
     ),
     bug(
         "stale_log_bytes",
