@@ -3,6 +3,7 @@
 //! so that both are cheap enough to be called at every step of every job.
 
 mod admission;
+mod scrubbing;
 mod tuning;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -12,7 +13,7 @@ use crate::column_family::{ColumnFamily, Pick};
 use crate::compaction::{CompactionChain, CompactionPlan, InFlight};
 use crate::event::{Action, Event, JobResult};
 use crate::options::{ControlOptions, JobSlots, Preemption};
-use crate::scheduler::{DeviceProfile, IoScheduler, Lane, MeasuredDrains};
+use crate::scheduler::{DeviceProfile, IoScheduler, Lane, MeasuredDrains, Scrub};
 use crate::tuner::Tuner;
 use crate::types::{ColumnFamilyId, Instant, IoClass, JobId};
 use crate::write_controller::{Admission, WriteController};
@@ -56,6 +57,7 @@ pub struct ControlPlane {
     /// A sample has arrived since writers were last judged.
     sampled: bool,
     drains: MeasuredDrains,
+    scrub: Scrub,
     /// How the writers of each column family are admitted, where it is not as fast as they can.
     families_admitted: BTreeMap<ColumnFamilyId, Admission>,
     /// When a column family that waits after a failure may be looked at again.
@@ -83,6 +85,7 @@ impl ControlPlane {
             dirty: false,
             sampled: false,
             drains: MeasuredDrains::default(),
+            scrub: Scrub::new(options.scrub),
             families_admitted: BTreeMap::new(),
             retry_at: None,
             options,
@@ -481,6 +484,9 @@ impl ControlPlane {
 
     fn set_options(&mut self, now: Instant, options: ControlOptions) {
         self.scheduler.set_options(&options);
+        if self.options.scrub != options.scrub {
+            self.scrub.set_options(now, options.scrub);
+        }
         self.write_controller.set_delayed_write_rate(options.delayed_write_rate);
         let before = std::mem::replace(&mut self.options, options);
         self.restart_tuner(now, &before);

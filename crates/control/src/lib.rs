@@ -23,7 +23,7 @@ pub use compaction::CompactionPlan;
 pub use control_plane::ControlPlane;
 pub use event::{Action, ClassSample, Event, JobResult, Note, PauseReason, SAMPLE_PERIOD, Sample};
 pub use options::{CfOptions, ControlOptions, JobSlots};
-pub use scheduler::DeviceProfile;
+pub use scheduler::{DeviceProfile, ScrubStep};
 pub use tuner::{Adjustment, Limit, Overflow};
 pub use types::*;
 pub use version::{TableMeta, Version, VersionEdit};

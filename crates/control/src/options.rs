@@ -9,7 +9,9 @@ use crate::version::LEVELS_MAX;
 mod scheduler;
 mod tuner;
 
-pub use scheduler::{Preemption, RateLimiterMode, RateLimiterOptions, SchedulerOptions};
+pub use scheduler::{
+    Preemption, RateLimiterMode, RateLimiterOptions, SchedulerOptions, ScrubOptions,
+};
 pub use tuner::{DebtLimit, TunerOptions};
 
 const KIB: u64 = 1 << 10;
@@ -44,6 +46,8 @@ pub struct ControlOptions {
     pub tuner: TunerOptions,
     /// How writers are slowed down.
     pub admission: AdmissionPolicy,
+    /// When what is stored is verified, and how fast.
+    pub scrub: ScrubOptions,
     /// The most that one grant allows.
     pub slice_bytes_max: u64,
     /// The limit on background bytes.
@@ -64,6 +68,7 @@ impl Default for ControlOptions {
             scheduler: SchedulerOptions::default(),
             tuner: TunerOptions::default(),
             admission: AdmissionPolicy::default(),
+            scrub: ScrubOptions::default(),
             slice_bytes_max: MIB,
             rate_limiter: RateLimiterOptions::default(),
             delayed_write_rate: 16 * MIB,

@@ -13,6 +13,7 @@ use crate::background::compaction_job::{CompactionContext, CompactionJob};
 use crate::background::flush_job::FlushJob;
 use crate::background::output::OutputContext;
 use crate::background::pool::Pool;
+use crate::background::scrub::Scrubbing;
 use crate::background::state::{Health, HealthState};
 use crate::background::{Driver, Turn};
 use crate::clock;
@@ -75,6 +76,7 @@ pub(crate) struct DbCore {
     /// Logs that only readers of the log need.
     pub(crate) kept_logs: KeptLogs,
     pub(crate) driver: Driver,
+    pub(crate) scrubbing: Scrubbing,
     pub(crate) pool: Pool,
     pub(crate) health: HealthState,
     pub(crate) metrics: EngineMetrics,
@@ -484,6 +486,7 @@ impl DbCore {
             return Ok(());
         }
         self.driver.stop();
+        self.scrubbing.stop();
         self.pool.join();
         self.driver.abandon_all();
         if !self.read_only {

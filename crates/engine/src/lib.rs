@@ -42,6 +42,7 @@ mod wal;
 mod write;
 mod write_buffers;
 
+pub use background::scrub::ScrubReport;
 pub use background::state::{Health, HealthListener};
 pub use check::CheckReport;
 pub use compaction_filter::{

@@ -174,6 +174,7 @@ impl DbCore {
         metrics.snapshots = self.snapshots.count() as u64;
         metrics.obsolete_bytes = self.reclaimer.obsolete_bytes();
         metrics.table_files = self.table_file_totals();
+        metrics.scrub = self.scrubbing.metrics();
         metrics.live_wal_bytes = self.pipeline.live_logs().iter().map(|(_, bytes)| bytes).sum();
         metrics
     }

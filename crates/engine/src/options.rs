@@ -134,6 +134,12 @@ option_struct! {
         /// The largest value that a write takes; at most 1 GiB.
         value_bytes_max: u64 = 64 * MIB, Bytes, mutable, none;
 
+        /// All tables and logs are verified so many seconds after that was done last, or the
+        /// database was opened. 0: only when [`Db::scrub`](crate::Db::scrub) is called.
+        scrub_interval_seconds: u64 = 0, Count, mutable, none;
+        /// Bytes a second that are verified at most. 0: as fast as there is room.
+        scrub_rate: u64 = 16 * MIB, Bytes, mutable, none;
+
         /// Clients' reads bypass the page cache; then the block cache is all the cache there is.
         direct_reads: bool = false, Flag, fixed, "use_direct_reads";
         /// Flushes and compactions bypass the page cache, where the file system can; otherwise

@@ -17,6 +17,7 @@ use sateen_control::{ColumnFamilyId, Event, Instant, LogNumber, SeqNo};
 use crate::background::flush_job::FlushJob;
 use crate::background::output::OutputContext;
 use crate::background::pool::Pool;
+use crate::background::scrub::Scrubbing;
 use crate::background::state::HealthState;
 use crate::background::{Driver, Step};
 use crate::clock;
@@ -492,6 +493,7 @@ impl Opening {
             reclaimer: self.reclaimer,
             kept_logs: KeptLogs::new(kept),
             driver: Driver::new(control),
+            scrubbing: Scrubbing::default(),
             pool: Pool::default(),
             health: HealthState::new(self.options.health_listener.clone()),
             metrics: EngineMetrics::new(crate::core::sampling(&self.options), 0)

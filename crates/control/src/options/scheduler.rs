@@ -4,6 +4,15 @@ use std::time::Duration;
 
 use crate::scheduler::DeviceProfile;
 
+/// When what is stored is verified, and how fast.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScrubOptions {
+    /// Bytes a second; 0: as fast as there is room.
+    pub bytes_per_second: u64,
+    /// From the end of one to the begin of the next; `None`: only when a client asks.
+    pub interval_ns: Option<u64>,
+}
+
 /// Which bytes of background jobs the rate limiter counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RateLimiterMode {

@@ -1,9 +1,10 @@
 //! What background work may take at once while clients use the device: how fast dead tables are
-//! given back, and how much a compaction takes in.
+//! given back, how much a compaction takes in, and whether there is room for what nobody waits for.
 
-use super::IoScheduler;
 use super::allocator::Allocation;
-use crate::arithmetic::{NS_PER_SECOND, per_second, scale};
+use super::{IoScheduler, Lane};
+use crate::arithmetic::{NS_PER_SECOND, per_second, scale, to_i64};
+use crate::types::Instant;
 
 /// Beside clients dead tables are given back over so long, and no slower than so much a second: a
 /// device that has to discard many blocks at once serves nobody meanwhile.
@@ -18,6 +19,28 @@ impl IoScheduler {
     pub(crate) fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
         let paced = self.options.bandwidth && self.monitor.clients_active();
         paced.then(|| per_second(backlog, RECLAIM_NS).max(RECLAIM_MIN))
+    }
+
+    /// Whether work that nobody waits for may read now: no job waits for its grant or does what is
+    /// urgent, and clients leave something.
+    pub(crate) fn has_room(&mut self, now: Instant) -> bool {
+        let urgent = self.running(Lane::Flush) + self.running(Lane::Level0) > 0;
+        if urgent || !self.queue.is_empty() {
+            return false;
+        }
+        if !self.options.bandwidth {
+            return true;
+        }
+        self.refill(now);
+        let limits = self.limits(now);
+        limits.brake_ns == 0 && !limits.no_step && !self.main.lacks(true, limits.reserve).0
+    }
+
+    /// Such work has read so many bytes: there is so much less for jobs.
+    pub(crate) fn read_beside(&mut self, bytes: u64) {
+        if self.options.bandwidth {
+            self.main.take(to_i64(bytes), 0);
+        }
     }
 
     /// What a compaction of several tables may take in, so that beside clients it is done soon:

@@ -14,6 +14,7 @@ mod monitor;
 mod pauses;
 mod rate_limiter;
 mod running;
+mod scrub;
 mod slice;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +34,8 @@ pub(crate) use monitor::{FILL, Smoothed};
 use rate_limiter::RateLimiter;
 pub(crate) use running::Lane;
 use running::{Running, Source, State, thousandths};
+pub(crate) use scrub::Scrub;
+pub use scrub::ScrubStep;
 use slice::Slices;
 
 /// A place in the queue: rank, the share that was had, first come, first served.

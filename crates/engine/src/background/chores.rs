@@ -179,6 +179,7 @@ impl DbCore {
         if self.reclaimer.has_work() {
             self.give_back_dead_tables();
         }
+        self.scrub_some();
         worked
     }
 

@@ -17,6 +17,7 @@ pub(crate) mod output;
 pub(crate) mod pool;
 mod requests;
 mod sampler;
+pub(crate) mod scrub;
 pub(crate) mod state;
 mod step;
 

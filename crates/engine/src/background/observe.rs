@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use sateen_control::compaction::CompactionChain;
 use sateen_control::{
-    ColumnFamilyId, ControlPlane, DeviceProfile, Event, IoClass, JobId, JobResult, Note, Outlook,
-    PauseReason,
+    ColumnFamilyId, ControlPlane, DeviceProfile, Event, Instant, IoClass, JobId, JobResult, Note,
+    Outlook, PauseReason, ScrubStep,
 };
 
 use super::{Driver, Job, Shared, Step, StepBytes, output};
@@ -95,6 +95,26 @@ impl Driver {
     /// Bytes a second that dead tables are given back at; `None`: as fast as they can be.
     pub(crate) fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
         lock(&self.shared).plane.reclaim_rate(backlog)
+    }
+
+    /// A client wants all verified.
+    pub(crate) fn request_scrub(&self, now: Instant, rate: Option<u64>) {
+        lock(&self.shared).plane.request_scrub(now, rate);
+    }
+
+    /// What is to be done about it.
+    pub(super) fn scrub_step(&self, now: Instant) -> ScrubStep {
+        lock(&self.shared).plane.scrub_step(now)
+    }
+
+    /// So many bytes were verified.
+    pub(super) fn scrub_stepped(&self, now: Instant, bytes: u64) {
+        lock(&self.shared).plane.scrub_stepped(now, bytes);
+    }
+
+    /// The scrub is over.
+    pub(super) fn scrub_finished(&self, now: Instant) {
+        lock(&self.shared).plane.scrub_finished(now);
     }
 
     /// How long compaction would take to catch up.

@@ -112,6 +112,11 @@ impl HealthState {
         self.tell(health, Some(error));
     }
 
+    /// Damage was found that keeps nobody from working so far.
+    pub(crate) fn found(&self, damage: &Error) {
+        self.tell(self.health(), Some(damage));
+    }
+
     fn tell(&self, health: Health, cause: Option<&Error>) {
         if let Some(HealthListener(hear)) = &self.listener {
             hear(health, cause);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{ColumnFamily, Db, check_family};
+use crate::background::scrub::ScrubReport;
 use crate::background::state::Health;
 use crate::error::{Error, Result};
 use crate::options::{ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options};
@@ -59,6 +60,30 @@ impl Db {
     /// `Background` if something failed meanwhile.
     pub fn wait_idle(&self) -> Result<()> {
         self.core.wait_idle()
+    }
+
+    /// Verifies every checksum of every live table and log, beside clients and below all other
+    /// work, at no more than `rate` bytes a second (`None`: as the option `scrub_rate` says).
+    /// Returns when that is done. What is damaged is in the report; the
+    /// [`HealthListener`](crate::HealthListener) hears of it as it is found, and the metrics count
+    /// it. No cache is filled or emptied by it. If one runs already this waits for its end, and it
+    /// goes on at the new rate.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// db.flush()?;
+    /// let report = db.scrub(None)?;
+    /// assert!(report.tables == 1 && report.problems.is_empty());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Closed` if the database is closed meanwhile, `ReadOnly` if it was opened so: then
+    /// [`Db::check`] does the same, and more.
+    pub fn scrub(&self, rate: Option<u64>) -> Result<ScrubReport> {
+        self.core.scrub(rate)
     }
 
     /// Does one piece of background work on the calling thread: how a database that was opened with

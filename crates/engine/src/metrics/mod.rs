@@ -26,5 +26,6 @@ pub use sateen_control::{Overflow, StallCause};
 pub(crate) use sharded::{ShardedCounters, Ticker};
 pub use snapshot::{
     ColumnFamilyMetrics, CompactionTotals, Counts, FlushTotals, LevelShape, MemoryUse, Metrics,
-    Operation, OperationLatency, SchedulerMetrics, StallTotals, TableFile, TableFileTotals,
+    Operation, OperationLatency, SchedulerMetrics, ScrubMetrics, StallTotals, TableFile,
+    TableFileTotals,
 };

@@ -350,6 +350,23 @@ pub struct Metrics {
     pub table_files: TableFileTotals,
     /// Bytes of write-ahead logs that recovery would read.
     pub live_wal_bytes: u64,
+    /// The verification of what is stored.
+    pub scrub: ScrubMetrics,
+}
+
+/// The verification of what is stored ([`Db::scrub`](crate::Db::scrub)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScrubMetrics {
+    /// One runs.
+    pub running: bool,
+    /// How many have come to their end.
+    pub runs: u64,
+    /// Bytes of tables and logs that were verified.
+    pub bytes: u64,
+    /// How often damage was found.
+    pub problems: u64,
+    /// The number of the table that is verified, or was last; 0 while logs are. They ascend.
+    pub position: u64,
 }
 
 impl Metrics {

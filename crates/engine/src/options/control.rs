@@ -2,7 +2,8 @@
 
 use sateen_control::options::{
     self as control, AdmissionPolicy, BottommostLevelCompaction, CfOptions, CompactionPri,
-    CompressionCode, ControlOptions, DebtLimit, RateLimiterOptions, SchedulerOptions, TunerOptions,
+    CompressionCode, ControlOptions, DebtLimit, RateLimiterOptions, SchedulerOptions, ScrubOptions,
+    TunerOptions,
 };
 
 use super::{
@@ -73,6 +74,11 @@ pub(crate) fn database(options: &Options) -> ControlOptions {
             ..SchedulerOptions::default()
         },
         tuner: tuner(options),
+        scrub: ScrubOptions {
+            bytes_per_second: options.scrub_rate,
+            interval_ns: (options.scrub_interval_seconds > 0)
+                .then(|| options.scrub_interval_seconds.saturating_mul(1_000_000_000)),
+        },
         ..ControlOptions::default()
     }
 }

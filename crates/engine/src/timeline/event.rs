@@ -137,6 +137,15 @@ pub enum EventKind {
     /// The file system cannot punch holes: from now on files are given back as a whole, and those
     /// with much that is dead are written anew. Told once.
     CannotPunch,
+    /// All that is stored is being verified from now on.
+    ScrubBegan,
+    /// It has been.
+    ScrubEnded {
+        /// Bytes that were verified.
+        bytes: u64,
+        /// How much of it was found damaged.
+        problems: u64,
+    },
     /// There is no log for what would stay in it when memtables are flushed: all is flushed. Told
     /// once for a column family.
     CannotUseLog,

@@ -275,7 +275,10 @@ impl Timeline {
                 fields.text("cause", cause.name()).number("began_ns", began_ns);
                 fields.number("waits", waits).number("waited_ns", waited_ns);
             }
-            EventKind::CannotPunch | EventKind::CannotUseLog => {}
+            EventKind::CannotPunch | EventKind::CannotUseLog | EventKind::ScrubBegan => {}
+            EventKind::ScrubEnded { bytes, problems } => {
+                fields.number("bytes", bytes).number("problems", problems);
+            }
             EventKind::Sealed { column_family, bytes } => {
                 fields.text("column_family", &self.family_name(column_family));
                 fields.number("bytes", bytes);
@@ -464,6 +467,8 @@ fn event_name(kind: &EventKind) -> &'static str {
         EventKind::Admission { .. } => "admission",
         EventKind::Stalled { .. } => "stalled",
         EventKind::CannotPunch => "cannot punch",
+        EventKind::ScrubBegan => "scrub began",
+        EventKind::ScrubEnded { .. } => "scrub ended",
         EventKind::CannotUseLog => "cannot use log",
         EventKind::Sealed { .. } => "memtable sealed",
     }

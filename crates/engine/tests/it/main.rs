@@ -27,6 +27,7 @@ mod rel;
 mod repair;
 mod replay;
 mod resume;
+mod scrub;
 mod secondary;
 mod space;
 mod stored;

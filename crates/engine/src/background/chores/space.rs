@@ -29,7 +29,8 @@ pub(super) struct Sparse {
 }
 
 impl Chores {
-    fn again_at(&self, at: Option<Instant>) {
+    /// There is something to do at this moment, whether somebody says so or not.
+    pub(in crate::background) fn again_at(&self, at: Option<Instant>) {
         let mut state = lock(&self.state);
         state.next_at = state.next_at.into_iter().chain(at).min();
     }

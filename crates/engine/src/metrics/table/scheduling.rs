@@ -117,6 +117,41 @@ pub(super) const SCHEDULING: &[Family] = &[
             s.by_family(m, |family| family.write_rate_limit.unwrap_or(0));
         },
     ),
+    counter(
+        "sateen_scrub_runs_total",
+        "scrubs",
+        "How often all tables and logs were verified to the end.",
+        |m, s| {
+            s.number(m.scrub.runs);
+        },
+    ),
+    counter(
+        "sateen_scrub_bytes_total",
+        "bytes",
+        "Bytes of tables and logs that were verified by scrubs.",
+        |m, s| {
+            s.number(m.scrub.bytes);
+        },
+    ),
+    counter(
+        "sateen_scrub_problems_total",
+        "findings",
+        "How often a scrub found something damaged.",
+        |m, s| {
+            s.number(m.scrub.problems);
+        },
+    ),
+    gauge("sateen_scrub_running", "1 or 0", "1 while a scrub runs.", |m, s| {
+        s.number(u64::from(m.scrub.running));
+    }),
+    gauge(
+        "sateen_scrub_position",
+        "table number",
+        "The table that is verified, or was last; 0 while logs are.",
+        |m, s| {
+            s.number(m.scrub.position);
+        },
+    ),
     gauge(
         "sateen_writes_stopped",
         "1 or 0",

@@ -1,0 +1,203 @@
+//! When the bytes of tables and logs are verified, and how many at a time. It is the least of all
+//! work: it waits while a job waits for its grant, while a flush or a compaction out of level 0
+//! runs, and while clients use what there is of the device; but it comes to an end, for a slice
+//! passes now and then whatever there is to do.
+
+use crate::arithmetic::{NS_PER_SECOND, scale};
+use crate::options::ScrubOptions;
+use crate::types::Instant;
+
+/// Bytes of a slice: a step of a few milliseconds on a slow device.
+const SLICE_BYTES: u64 = 256 << 10;
+/// It is held back for no longer than this.
+const HELD_NS_MAX: u64 = NS_PER_SECOND;
+/// How long to wait before it is looked again whether there is room.
+const LOOK_NS: u64 = 20_000_000;
+
+/// What is to be done about a scrub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScrubStep {
+    /// About so many bytes are to be verified now, and told by [`Scrub::stepped`].
+    Read(u64),
+    /// Nothing before this moment.
+    Wait(Instant),
+    /// Nothing: none runs, and none is due.
+    Nothing,
+}
+
+/// A scrub under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    /// Bytes a second; `None`: as the options say.
+    rate: Option<u64>,
+    /// Since when, with how many bytes, its pace is measured.
+    paced_from: Instant,
+    bytes: u64,
+    /// Since when it was held back.
+    held_from: Option<Instant>,
+}
+
+/// Decides when to verify what is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Scrub {
+    options: ScrubOptions,
+    run: Option<Run>,
+    /// When the last one ended, or the database was opened.
+    ended: Instant,
+}
+
+impl Scrub {
+    /// None runs; the first by the interval comes one interval from now on.
+    pub(crate) fn new(options: ScrubOptions) -> Scrub {
+        Scrub { options, run: None, ended: Instant::default() }
+    }
+
+    /// Other options count from now on, for what runs, too.
+    pub(crate) fn set_options(&mut self, now: Instant, options: ScrubOptions) {
+        self.options = options;
+        self.pace_from(now);
+    }
+
+    /// Begins one, with a rate of its own if there is one. One that runs goes on, with this rate.
+    pub(crate) fn request(&mut self, now: Instant, rate: Option<u64>) {
+        let before = self.run.and_then(|run| run.rate);
+        let rate = rate.or(before);
+        self.run = Some(Run { rate, paced_from: now, bytes: 0, held_from: None });
+    }
+
+    /// What to do now. `room`: nothing that is more important wants the device.
+    pub(crate) fn next(&mut self, now: Instant, room: bool) -> ScrubStep {
+        let Some(run) = &mut self.run else {
+            let Some(interval_ns) = self.options.interval_ns else { return ScrubStep::Nothing };
+            let due = Instant(self.ended.0.saturating_add(interval_ns));
+            if now < due {
+                return ScrubStep::Wait(due);
+            }
+            self.request(now, None);
+            return self.next(now, room);
+        };
+        let rate = run.rate.unwrap_or(self.options.bytes_per_second);
+        if rate > 0 {
+            let due = run.paced_from.0.saturating_add(scale(run.bytes, NS_PER_SECOND, rate));
+            if now.0 < due {
+                return ScrubStep::Wait(Instant(due));
+            }
+        }
+        let held_from = *run.held_from.get_or_insert(now);
+        if !room && now.0.saturating_sub(held_from.0) < HELD_NS_MAX {
+            return ScrubStep::Wait(Instant(now.0.saturating_add(LOOK_NS)));
+        }
+        run.held_from = None;
+        ScrubStep::Read(if rate > 0 { SLICE_BYTES.min(rate.max(1)) } else { SLICE_BYTES })
+    }
+
+    /// So many bytes were verified.
+    pub(crate) fn stepped(&mut self, now: Instant, bytes: u64) {
+        let rate = self.rate();
+        let Some(run) = &mut self.run else { return };
+        run.bytes = run.bytes.saturating_add(bytes);
+        // What was not read while it was held back is not read later all at once.
+        if rate > 0 {
+            let due = run.paced_from.0.saturating_add(scale(run.bytes, NS_PER_SECOND, rate));
+            if due < now.0 {
+                (run.paced_from, run.bytes) = (now, 0);
+            }
+        }
+    }
+
+    /// It is over.
+    pub(crate) fn finished(&mut self, now: Instant) {
+        (self.run, self.ended) = (None, now);
+    }
+
+    /// Bytes a second; 0: no limit.
+    fn rate(&self) -> u64 {
+        self.run.and_then(|run| run.rate).unwrap_or(self.options.bytes_per_second)
+    }
+
+    fn pace_from(&mut self, now: Instant) {
+        if let Some(run) = &mut self.run {
+            (run.paced_from, run.bytes) = (now, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: u64 = 1 << 20;
+    const SECOND: u64 = NS_PER_SECOND;
+
+    fn at(ns: u64) -> Instant {
+        Instant(ns)
+    }
+
+    fn options(interval_s: Option<u64>) -> ScrubOptions {
+        let interval_ns = interval_s.map(|seconds| seconds * SECOND);
+        ScrubOptions { bytes_per_second: RATE, interval_ns }
+    }
+
+    #[test]
+    fn none_runs_unasked_without_an_interval() {
+        let mut scrub = Scrub::new(options(None));
+        assert_eq!(scrub.next(at(u64::MAX), true), ScrubStep::Nothing);
+    }
+
+    #[test]
+    fn it_comes_by_its_interval_counted_from_the_end_of_the_last() {
+        let mut scrub = Scrub::new(options(Some(60)));
+        assert_eq!(scrub.next(at(0), true), ScrubStep::Wait(at(60 * SECOND)));
+        assert_eq!(scrub.next(at(60 * SECOND), true), ScrubStep::Read(SLICE_BYTES));
+        scrub.finished(at(100 * SECOND));
+        assert_eq!(scrub.next(at(101 * SECOND), true), ScrubStep::Wait(at(160 * SECOND)));
+        scrub.set_options(at(102 * SECOND), options(None));
+        assert_eq!(scrub.next(at(1000 * SECOND), true), ScrubStep::Nothing);
+    }
+
+    #[test]
+    fn it_reads_no_more_in_a_second_than_it_may() {
+        let mut scrub = Scrub::new(options(None));
+        scrub.request(at(0), None);
+        let (mut now, mut read) = (0, 0);
+        while now < 10 * SECOND {
+            match scrub.next(at(now), true) {
+                ScrubStep::Read(bytes) => {
+                    read += bytes;
+                    scrub.stepped(at(now), bytes);
+                }
+                ScrubStep::Wait(until) => now = until.0,
+                ScrubStep::Nothing => panic!("it runs"),
+            }
+        }
+        assert!((9 * RATE..=10 * RATE + SLICE_BYTES).contains(&read), "{read}");
+        // Another rate for what runs.
+        scrub.request(at(now), Some(16 * RATE));
+        assert_eq!(scrub.next(at(now), true), ScrubStep::Read(SLICE_BYTES));
+        scrub.stepped(at(now), SLICE_BYTES);
+        let next = now + SECOND / 64;
+        assert_eq!(scrub.next(at(now), true), ScrubStep::Wait(at(next)));
+    }
+
+    #[test]
+    fn what_is_more_important_goes_first_but_not_for_ever() {
+        let mut scrub = Scrub::new(ScrubOptions { bytes_per_second: 0, interval_ns: None });
+        scrub.request(at(0), None);
+        assert_eq!(scrub.next(at(0), false), ScrubStep::Wait(at(LOOK_NS)));
+        assert_eq!(scrub.next(at(LOOK_NS), true), ScrubStep::Read(SLICE_BYTES));
+        assert_eq!(scrub.next(at(LOOK_NS), false), ScrubStep::Wait(at(2 * LOOK_NS)));
+        let late = LOOK_NS + HELD_NS_MAX;
+        assert_eq!(scrub.next(at(late), false), ScrubStep::Read(SLICE_BYTES));
+    }
+
+    #[test]
+    fn time_that_was_waited_is_not_made_up_for() {
+        let mut scrub = Scrub::new(options(None));
+        scrub.request(at(0), None);
+        assert_eq!(scrub.next(at(100 * SECOND), true), ScrubStep::Read(SLICE_BYTES));
+        scrub.stepped(at(100 * SECOND), SLICE_BYTES);
+        scrub.stepped(at(100 * SECOND), SLICE_BYTES);
+        let due = at(100 * SECOND + SECOND / 4);
+        assert_eq!(scrub.next(at(100 * SECOND), true), ScrubStep::Wait(due));
+    }
+}

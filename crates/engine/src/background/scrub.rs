@@ -1,0 +1,426 @@
+//! The scrub: every checksum of every live table and log is looked at, slice by slice, when control
+//! says so.
+//!
+//! What must stay true: what is read is read past all caches, and counts as a deep compaction's
+//! reads, not as clients'; a table that is being read is held; between two slices nothing else is;
+//! a slice ends with what it was granted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sateen_control::version::TableMeta;
+use sateen_control::{
+    ColumnFamilyId, Epoch, Instant, IoClass, LogNumber, ScrubStep, TableId, UserKey,
+};
+
+use crate::core::DbCore;
+use crate::error::{Error, Result};
+use crate::files::{FileName, wal_file_name};
+use crate::key;
+use crate::metrics::ScrubMetrics;
+use crate::read::InternalIterator;
+use crate::read::table_cache::{TableCache, TableCacheOptions};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex, lock, sleep, wait_timeout};
+use crate::table::{Table, TableIter, TableIterOptions};
+use crate::timeline::EventKind;
+use crate::vfs::Vfs;
+use crate::wal::WalReader;
+
+/// For the lowest compactions: what nobody waits for.
+const CLASS: IoClass = IoClass::Deep(u8::MAX);
+/// So much is read at once.
+const CHUNK_BYTES: usize = 256 << 10;
+/// So many findings of one table are told.
+const FINDINGS_MAX: usize = 20;
+/// Who waits for the end looks so often whether the database is being closed.
+const WAIT: Duration = Duration::from_millis(50);
+
+/// What a scrub looked at, and what it found.
+#[derive(Clone, Debug, Default)]
+pub struct ScrubReport {
+    /// Tables whose every block was verified.
+    pub tables: u64,
+    /// Logs whose every record was.
+    pub logs: u64,
+    /// Bytes of both.
+    pub bytes: u64,
+    /// What is damaged: each names a file and the offset.
+    pub problems: Vec<Error>,
+}
+
+/// Where a table was when the scrub began.
+struct Place {
+    family: ColumnFamilyId,
+    level: u8,
+    epoch: Epoch,
+    smallest: UserKey,
+}
+
+/// A table that is being verified.
+struct UnderWay {
+    /// Held: its bytes stay.
+    meta: Arc<TableMeta>,
+    table: Arc<Table>,
+    iter: TableIter,
+    begun: bool,
+    block_bytes: u64,
+    findings: usize,
+}
+
+/// A log that is.
+struct LogUnderWay {
+    number: LogNumber,
+    reader: WalReader,
+    /// What went wrong when it was read the first time.
+    failed: Option<String>,
+}
+
+/// A scrub under way.
+struct Run {
+    cache: TableCache,
+    tables: BTreeMap<TableId, Place>,
+    table: Option<UnderWay>,
+    /// `None`: it has not come to them yet.
+    logs: Option<Vec<LogNumber>>,
+    log: Option<LogUnderWay>,
+    report: ScrubReport,
+}
+
+#[derive(Default)]
+struct State {
+    run: Option<Box<Run>>,
+    /// A thread has it just now.
+    taken: bool,
+    /// How many are over, and what the last one found.
+    over: u64,
+    last: Option<Arc<ScrubReport>>,
+}
+
+/// The scrub of a database.
+#[derive(Default)]
+pub(crate) struct Scrubbing {
+    state: Mutex<State>,
+    ended: Condvar,
+    runs: AtomicU64,
+    bytes: AtomicU64,
+    problems: AtomicU64,
+    /// The table that is verified next; 0: none.
+    position: AtomicU64,
+    running: AtomicBool,
+}
+
+impl Scrubbing {
+    pub(crate) fn metrics(&self) -> ScrubMetrics {
+        ScrubMetrics {
+            running: self.running.load(Ordering::Relaxed),
+            runs: self.runs.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            problems: self.problems.load(Ordering::Relaxed),
+            position: self.position.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Who waits for the end hears that there will be none.
+    pub(crate) fn stop(&self) {
+        self.ended.notify_all();
+    }
+}
+
+impl Run {
+    fn new(core: &DbCore) -> Run {
+        let mut tables = BTreeMap::new();
+        for family in core.families().values() {
+            let version = family.super_version().version.clone();
+            for (level, epoch, table) in version.tables() {
+                let smallest = table.smallest.clone();
+                let place = Place { family: family.id(), level, epoch, smallest };
+                tables.insert(table.id, place);
+            }
+        }
+        let cache = TableCache::new(TableCacheOptions {
+            vfs: core.vfs.clone(),
+            directory: core.directory.clone(),
+            db_uid: core.versions.db_uid(),
+            direct: core.options.load().direct_reads,
+            open_files_max: 2,
+            memory_bytes_max: 1 << 20,
+        });
+        Run { cache, tables, table: None, logs: None, log: None, report: ScrubReport::default() }
+    }
+
+    /// Verifies about so many bytes. Returns how many, and whether that was the end.
+    fn step(&mut self, core: &DbCore, bytes: u64) -> (u64, bool) {
+        let mut done = 0;
+        while done < bytes {
+            if core.driver.is_stopping() {
+                return (done, false);
+            }
+            if let Some(table) = &mut self.table {
+                let (read, more) = table.step(&mut self.report, bytes - done);
+                done += read;
+                if !more {
+                    self.report.tables += 1;
+                    self.cache.evict(table.meta.id);
+                    self.table = None;
+                }
+                continue;
+            }
+            if let Some((id, place)) = self.tables.pop_first() {
+                core.scrubbing.position.store(id.0, Ordering::Relaxed);
+                done += self.open(core, id, &place);
+                continue;
+            }
+            match self.step_logs(core, bytes - done) {
+                Some(read) => done += read,
+                None => return (done, true),
+            }
+        }
+        (done, false)
+    }
+
+    /// Opens a table if it is still there. Returns the bytes that this took.
+    fn open(&mut self, core: &DbCore, id: TableId, place: &Place) -> u64 {
+        let Some(family) = core.family_by_id(place.family) else { return 0 };
+        // Held until the table is: what is reclaimed must not be read any more.
+        let version = family.super_version().version.clone();
+        let run = version.level(place.level).run(place.epoch);
+        let found = run.and_then(|run| run.locate(place.smallest.bytes(), id));
+        let found = found.map(|(_, table)| table.clone());
+        // It may have changed its level.
+        let moved = || version.tables().map(|(.., table)| table).find(|table| table.id == id);
+        let Some(meta) = found.or_else(|| moved().cloned()) else { return 0 };
+        match self.cache.get(&meta, CLASS) {
+            Ok(table) => {
+                let iter = table.iter(TableIterOptions::compaction(CLASS, CHUNK_BYTES));
+                let blocks = (table.blocks() as u64).max(1);
+                let block_bytes = (meta.stored_bytes() / blocks).max(1);
+                let (begun, findings) = (false, 0);
+                self.table = Some(UnderWay { meta, table, iter, begun, block_bytes, findings });
+                // Index, filter and footer.
+                block_bytes
+            }
+            Err(error) => {
+                self.report.problems.push(error);
+                1
+            }
+        }
+    }
+
+    /// Verifies records of logs; `None` at the end.
+    fn step_logs(&mut self, core: &DbCore, bytes: u64) -> Option<u64> {
+        let logs = self.logs.get_or_insert_with(|| logs_of(core));
+        let mut log = match self.log.take() {
+            Some(log) => log,
+            None => {
+                let number = logs.pop()?;
+                core.scrubbing.position.store(0, Ordering::Relaxed);
+                self.open_log(core, number, None)?
+            }
+        };
+        let mut done = 0;
+        while done < bytes {
+            match log.reader.next() {
+                Ok(Some(record)) => done += record.payload.len() as u64 + 1,
+                Ok(None) => {
+                    self.report.logs += 1;
+                    return Some(done.max(1));
+                }
+                Err(error) => {
+                    self.log_failed(core, log.number, &log.failed, error);
+                    return Some(done.max(1));
+                }
+            }
+        }
+        self.log = Some(log);
+        Some(done)
+    }
+
+    fn open_log(
+        &mut self,
+        core: &DbCore,
+        number: LogNumber,
+        failed: Option<String>,
+    ) -> Option<LogUnderWay> {
+        let path = wal_file_name(&core.wal_directory(), number);
+        let uid = Some(core.versions.db_uid());
+        match WalReader::open(core.vfs.as_ref(), &path, number, uid, 0) {
+            Ok(reader) => Some(LogUnderWay { number, reader, failed }),
+            Err(error) => {
+                self.log_failed(core, number, &failed, error);
+                self.log.take()
+            }
+        }
+    }
+
+    /// What is read while it is written looks damaged; what is read once more and is needed is.
+    fn log_failed(
+        &mut self,
+        core: &DbCore,
+        number: LogNumber,
+        before: &Option<String>,
+        error: Error,
+    ) {
+        if before.as_ref() != Some(&error.to_string()) {
+            self.log = match before {
+                None => self.open_log(core, number, Some(error.to_string())),
+                Some(_) => None,
+            };
+        } else if number >= core.versions.oldest_log() {
+            self.report.problems.push(error);
+        }
+    }
+}
+
+/// The logs that are there, the newest first.
+fn logs_of(core: &DbCore) -> Vec<LogNumber> {
+    let listing = core.vfs.list(&core.wal_directory()).unwrap_or_default();
+    let names = listing.iter().filter_map(|path| path.file_name()?.to_str());
+    let logs = names.filter_map(|name| match FileName::parse(name) {
+        Some(FileName::Wal(log)) => Some(log),
+        _ => None,
+    });
+    let mut logs: Vec<_> = logs.collect();
+    logs.sort_unstable_by_key(|log| std::cmp::Reverse(*log));
+    logs
+}
+
+impl UnderWay {
+    /// Verifies about so many bytes. Returns how many, and whether there are more.
+    fn step(&mut self, report: &mut ScrubReport, bytes: u64) -> (u64, bool) {
+        let mut done = 0;
+        while done < bytes {
+            let (read, moved) = self.advance();
+            done += read;
+            match moved {
+                Ok(true) => {}
+                Ok(false) => return (done, false),
+                Err(error) => {
+                    let goes_on = error.is_corruption() && self.findings < FINDINGS_MAX;
+                    self.findings += 1;
+                    report.problems.push(error);
+                    if !goes_on {
+                        return (done, false);
+                    }
+                }
+            }
+        }
+        (done, true)
+    }
+
+    /// The next block; the next entry where its value may be somewhere else.
+    fn advance(&mut self) -> (u64, Result<bool>) {
+        let valid = |moved: Result<()>, iter: &TableIter| moved.map(|()| iter.valid());
+        if !std::mem::replace(&mut self.begun, true) {
+            let moved = self.iter.seek_to_first();
+            return (self.block_bytes, valid(moved, &self.iter));
+        }
+        if self.table.properties().values.is_some() && self.iter.valid() {
+            let bytes = (key::user_key(self.iter.key()).len() + self.iter.value().len()) as u64;
+            let moved = self.iter.next();
+            return (bytes.max(1), valid(moved, &self.iter));
+        }
+        (self.block_bytes, self.iter.skip_block())
+    }
+}
+
+impl DbCore {
+    /// Verifies some bytes if control says so, and sees to it that it is asked again in time.
+    pub(super) fn scrub_some(self: &Arc<Self>) {
+        let step = self.driver.scrub_step(self.now());
+        let again = match step {
+            ScrubStep::Nothing => return,
+            ScrubStep::Wait(until) => until,
+            ScrubStep::Read(bytes) => {
+                self.scrub_slice(bytes);
+                self.now()
+            }
+        };
+        self.driver.chores.again_at(Some(again));
+    }
+
+    fn scrub_slice(self: &Arc<Self>, bytes: u64) {
+        let scrubbing = &self.scrubbing;
+        let taken = {
+            let mut state = lock(&scrubbing.state);
+            if std::mem::replace(&mut state.taken, true) {
+                return;
+            }
+            state.run.take()
+        };
+        let mut run = taken.unwrap_or_else(|| {
+            scrubbing.running.store(true, Ordering::Relaxed);
+            self.metrics.timeline.told(self.now(), EventKind::ScrubBegan);
+            Box::new(Run::new(self))
+        });
+        let told = run.report.problems.len();
+        let (done, over) = run.step(self, bytes);
+        run.report.bytes += done;
+        scrubbing.bytes.fetch_add(done, Ordering::Relaxed);
+        for problem in run.report.problems.iter().skip(told) {
+            scrubbing.problems.fetch_add(1, Ordering::Relaxed);
+            self.health.found(problem);
+        }
+        self.driver.scrub_stepped(self.now(), done);
+        if over {
+            self.driver.scrub_finished(self.now());
+            scrubbing.running.store(false, Ordering::Relaxed);
+            scrubbing.runs.fetch_add(1, Ordering::Relaxed);
+            let (bytes, problems) = (run.report.bytes, run.report.problems.len() as u64);
+            self.metrics.timeline.told(self.now(), EventKind::ScrubEnded { bytes, problems });
+        }
+        let mut state = lock(&scrubbing.state);
+        state.taken = false;
+        if over {
+            state.over += 1;
+            state.last = Some(Arc::new(run.report));
+        } else {
+            state.run = Some(run);
+        }
+        drop(state);
+        if over {
+            scrubbing.ended.notify_all();
+        }
+    }
+
+    /// Has all verified, and waits for the end of it.
+    pub(crate) fn scrub(self: &Arc<Self>, rate: Option<u64>) -> Result<ScrubReport> {
+        self.check_writable("scrubbing")?;
+        let scrubbing = &self.scrubbing;
+        let before = lock(&scrubbing.state).over;
+        self.driver.request_scrub(self.now(), rate);
+        self.driver.chores.poke();
+        loop {
+            let state = lock(&scrubbing.state);
+            if state.over > before
+                && let Some(report) = &state.last
+            {
+                return Ok((**report).clone());
+            }
+            if self.driver.is_stopping() {
+                return Err(Error::Closed);
+            }
+            if self.has_threads() {
+                drop(wait_timeout(&scrubbing.ended, &scrubbing.state, state, WAIT));
+            } else {
+                drop(state);
+                self.check_open()?;
+                self.scrub_here();
+            }
+        }
+    }
+
+    /// Without threads the caller does it, at the same pace.
+    fn scrub_here(self: &Arc<Self>) {
+        match self.driver.scrub_step(self.now()) {
+            ScrubStep::Read(bytes) => self.scrub_slice(bytes),
+            ScrubStep::Wait(Instant(until)) => {
+                let wait = Duration::from_nanos(until.saturating_sub(self.now().0));
+                sleep(wait.min(WAIT));
+            }
+            // Another caller had the end of it.
+            ScrubStep::Nothing => {}
+        }
+    }
+}
