@@ -209,12 +209,30 @@ Examples:
         after_help = "\
 Examples:
   sateen db check library
+  sateen db check library --json
 
-Ends with 1 if anything is damaged; each finding names the file and the offset."
+The database may be open in another process, and goes on meanwhile. Nothing is changed or locked. Of
+a damaged database it says what it can. Ends with 1 if anything is damaged; each finding names the
+file and the offset."
     )]
     Check {
         #[command(flatten)]
         place: Place,
+    },
+    /// Verify every checksum of all tables and logs as a database does by itself, at a limited rate
+    #[command(after_help = "\
+Examples:
+  sateen db scrub library
+  sateen db scrub library --rate 50
+
+No other process may have the database open; one that has it does the same with the option
+scrub_interval_seconds. Ends with 1 if anything is damaged.")]
+    Scrub {
+        #[command(flatten)]
+        place: Place,
+        /// MB a second, at most
+        #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..))]
+        rate: Option<u64>,
     },
     /// Make a second database of the same contents, sharing files where possible
     #[command(after_help = "\
@@ -253,8 +271,10 @@ Examples:
     #[command(after_help = "\
 Examples:
   sateen db repair library
+  sateen db repair library --json
 
-Make a copy first: what cannot be read is set aside and missed from then on.")]
+What cannot be read is missed from then on, and named. Damaged files are kept in the directory
+lost, beside what was made of them. Ends with 1 if anything is lost.")]
     Repair {
         #[command(flatten)]
         place: Place,

@@ -25,6 +25,7 @@ use crate::scan;
 use crate::store::{self, Access};
 use crate::text::bytes::{from_base64, from_hex, to_base64, to_hex};
 use crate::text::{Encoding, Format, RecordReader, RecordWriter};
+use crate::upkeep;
 
 /// Text is read in pieces of this size.
 const INPUT_BUFFER_BYTES: usize = 1 << 20;
@@ -63,7 +64,8 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
             let db = store::open(place, Access::Read)?;
             stats(&db, *prometheus, json, output)
         }
-        DbVerb::Check { place } => check(place, json, output),
+        DbVerb::Check { place } => upkeep::check(place, json, output),
+        DbVerb::Scrub { place, rate } => upkeep::scrub(place, *rate, json, output),
         DbVerb::Checkpoint { place, target } => checkpoint(place, target, json, output),
         DbVerb::Compact { family, from, to, encoding, rewrite_last_level } => {
             let (from, to) = (bound(from.as_deref(), *encoding)?, bound(to.as_deref(), *encoding)?);
@@ -76,7 +78,7 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
             db.compact_range(&family, from.as_deref(), to.as_deref(), &options)?;
             Ok(db.close()?)
         }
-        DbVerb::Repair { place } => repair(place, json, output),
+        DbVerb::Repair { place } => upkeep::repair(place, json, output),
         DbVerb::Properties { family, names, options } => {
             properties(family, names, *options, json, output)
         }
@@ -346,24 +348,6 @@ fn stats_json(db: &Db) -> serde_json::Value {
     })
 }
 
-fn check(place: &Place, json: bool, output: &mut dyn Write) -> Result<()> {
-    let bar = Progress::bytes("checking", Some(0));
-    let (findings, looked_at) = store::check(place, |done, total| bar.of(done, total))?;
-    drop(bar);
-    if json {
-        writeln!(output, "{}", json!({ "ok": findings.is_empty(), "findings": findings }))?;
-    } else if findings.is_empty() {
-        writeln!(output, "{}: all is right: {looked_at}", place.db.display())?;
-    } else {
-        findings.iter().try_for_each(|finding| writeln!(output, "{finding}"))?;
-    }
-    match findings.len() {
-        0 => Ok(()),
-        1 => Err(Failure::failed("1 thing is damaged")),
-        count => Err(Failure::failed(format!("{count} things are damaged"))),
-    }
-}
-
 fn checkpoint(place: &Place, target: &Path, json: bool, output: &mut dyn Write) -> Result<()> {
     let db = store::open(place, Access::Write)?;
     let spinner = Progress::spinner("making a checkpoint");
@@ -374,23 +358,6 @@ fn checkpoint(place: &Place, target: &Path, json: bool, output: &mut dyn Write) 
         return Ok(writeln!(output, "{}", json!({ "checkpoint": target }))?);
     }
     Ok(writeln!(output, "{}", target.display())?)
-}
-
-fn repair(place: &Place, json: bool, output: &mut dyn Write) -> Result<()> {
-    let spinner = Progress::spinner("repairing");
-    let (done, lost) = store::repair(place)?;
-    drop(spinner);
-    if json {
-        writeln!(output, "{}", json!({ "done": done, "lost": lost }))?;
-    } else {
-        done.iter().try_for_each(|line| writeln!(output, "{line}"))?;
-        lost.iter().try_for_each(|line| writeln!(output, "lost: {line}"))?;
-    }
-    match lost.len() {
-        0 => Ok(()),
-        1 => Err(Failure::failed("repaired, but one thing is lost")),
-        count => Err(Failure::failed(format!("repaired, but {count} things are lost"))),
-    }
 }
 
 fn properties(

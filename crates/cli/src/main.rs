@@ -13,6 +13,7 @@ mod scan;
 mod sim;
 mod store;
 mod text;
+mod upkeep;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

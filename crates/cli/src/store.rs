@@ -1,9 +1,10 @@
 //! The seam to the engine: all that the command asks of it, in one place.
 
 use sateen::{
-    ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, KEY_BYTES_MAX, Options, PROPERTIES, WriteBatch,
-    WriteOptions,
+    CheckReport, ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, KEY_BYTES_MAX, Options, PROPERTIES,
+    RepairReport, WriteBatch, WriteOptions,
 };
+use serde_json::json;
 
 use crate::args::{Family, Place};
 use crate::failure::{Failure, Result};
@@ -24,9 +25,8 @@ pub(crate) enum Access {
 pub(crate) fn open(place: &Place, access: Access) -> Result<Db> {
     let mut options = options(place)?;
     options.create_if_missing = access == Access::Create;
-    // `Path::exists` takes a directory that cannot be looked at for missing; opening says why.
-    if access != Access::Create && place.db.try_exists().is_ok_and(|exists| !exists) {
-        return Err(Failure::failed(format!("{}: there is no database", place.db.display())));
+    if access != Access::Create {
+        refuse_missing(place)?;
     }
     let db = match access {
         Access::Read => Db::open_read_only(&place.db, options)?,
@@ -166,37 +166,40 @@ pub(crate) fn property_names(db: &Db, family: &ColumnFamily) -> Vec<String> {
     names
 }
 
-/// Checks all of a database; gives what was found wrong, and a sentence on what was looked at.
-pub(crate) fn check(
-    place: &Place,
-    mut progress: impl FnMut(u64, u64),
-) -> Result<(Vec<String>, String)> {
-    let db = open(place, Access::Read)?;
-    let report = db.check(&mut progress)?;
-    let problems = report.problems.iter().map(ToString::to_string).collect();
-    let (tables, entries, bytes) = (report.tables, report.entries, report.bytes);
-    let mut looked_at = format!("{tables} tables, {entries} entries, {bytes} bytes");
-    for orphan in &report.orphans {
-        looked_at.push_str(&format!("\n{}: not part of the database", orphan.display()));
-    }
-    Ok((problems, looked_at))
+/// Checks all of a database, which may be open elsewhere, as far as it can be read.
+pub(crate) fn check(place: &Place, mut progress: impl FnMut(u64, u64)) -> Result<CheckReport> {
+    refuse_missing(place)?;
+    Ok(sateen::check(&place.db, &options(place)?, &mut progress)?)
 }
 
-/// Repairs a database; gives what was done, and what was lost.
-pub(crate) fn repair(place: &Place) -> Result<(Vec<String>, Vec<String>)> {
+/// An error with where it is, for who reads it by a program.
+pub(crate) fn finding(error: &sateen::Error) -> serde_json::Value {
+    let text = error.to_string();
+    match error {
+        sateen::Error::Corruption { path, offset, kind } => json!({
+            "file": path, "offset": offset, "kind": kind.to_string(), "text": text,
+        }),
+        sateen::Error::Io { path, source, .. } => json!({
+            "file": path, "kind": source.to_string(), "text": text,
+        }),
+        sateen::Error::InconsistentEdit { path, reason }
+        | sateen::Error::IncompatibleDirectory { path, reason } => json!({
+            "file": path, "kind": reason, "text": text,
+        }),
+        _ => json!({ "kind": text, "text": text }),
+    }
+}
+
+/// `Path::exists` takes a directory that cannot be looked at for missing; opening says why.
+fn refuse_missing(place: &Place) -> Result<()> {
     if place.db.try_exists().is_ok_and(|exists| !exists) {
         return Err(Failure::failed(format!("{}: there is no database", place.db.display())));
     }
-    let report = sateen::repair(&place.db, &options(place)?)?;
-    let believed = match &report.manifest {
-        Some(manifest) => format!("believed {}", manifest.display()),
-        None => "believed the tables, there being no manifest to believe".to_owned(),
-    };
-    let mut done = vec![
-        believed,
-        format!("kept {} tables", report.tables_kept),
-        format!("wrote {} entries anew", report.entries_salvaged),
-    ];
-    done.extend(report.moved.iter().map(|file| format!("moved away {}", file.display())));
-    Ok((done, report.losses.iter().map(ToString::to_string).collect()))
+    Ok(())
+}
+
+/// Repairs a database.
+pub(crate) fn repair(place: &Place) -> Result<RepairReport> {
+    refuse_missing(place)?;
+    Ok(sateen::repair(&place.db, &options(place)?)?)
 }

@@ -1,296 +1,391 @@
-//! The check of a whole database: everything that must be true of what is stored, looked at once.
+//! The check of a whole database: everything that must be true of what is stored, looked at once,
+//! from outside, by way of the directory alone: whoever has the database open, if anybody, goes on
+//! meanwhile. Nothing is locked or changed.
+//!
+//! What must stay true: what a writer gives up meanwhile is no damage. A table, file or log counts
+//! only as long as the manifest says that it is needed: after something was found wrong with one
+//! the manifest is read again, and what it does not name any more is passed over. Nothing ever
+//! comes back, so what is needed after it failed was needed when it did.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+mod files;
+mod logs;
+mod order;
+mod tables;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sateen_control::version::{Placement, TableMeta, Version};
-use sateen_control::{FileId, IoClass, SeqNo, UserKey, ValueKind};
+use sateen_control::version::{TableMeta, Version};
+use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo, TableId, UserKey};
 
-use crate::column_family::{ColumnFamilyData, Families};
-use crate::core::DbCore;
 use crate::db::Db;
 use crate::error::{CorruptionKind, Error, Result};
-use crate::files::{FileName, table_file_name};
-use crate::key;
-use crate::read::InternalIterator;
-use crate::table::{TableIter, TableIterOptions, hash_key};
-use crate::vfs::Vfs;
+use crate::files::{FileName, manifest_file_name, table_file_name};
+use crate::manifest::version_set::{FamilyState, FindComparator};
+use crate::manifest::{foreign, foreign_reason};
+use crate::options::{ColumnFamilyOptions, Options};
+use crate::read::table_cache::{TableCache, TableCacheOptions};
+use crate::recovery::{find_comparators, find_manifest};
+use crate::secondary::ManifestFollower;
+use crate::vfs::{MeteredVfs, PosixVfs, Vfs};
+
+/// So many times tables are looked for that were made since the check began.
+const PASSES_MAX: u32 = 3;
+/// So many times something is read again that changes all the time.
+const TRIES_MAX: u32 = 50;
+/// So many findings of one file are told.
+const FINDINGS_PER_FILE_MAX: usize = 20;
 
 /// What a check looked at, and what it found.
 #[derive(Debug, Default)]
 pub struct CheckReport {
+    /// The manifest that counts, if there is one that can be read.
+    pub manifest: Option<PathBuf>,
     /// Tables read from end to end.
     pub tables: u64,
     /// Entries in them.
     pub entries: u64,
     /// Bytes of them.
     pub bytes: u64,
+    /// Logs read from end to end.
+    pub logs: u64,
+    /// Commit groups in them.
+    pub log_records: u64,
+    /// Bytes of tables that are needed, whatever could be read of them.
+    pub live_bytes: u64,
+    /// Bytes that files of tables take on the disk.
+    pub disk_bytes: u64,
     /// What is wrong: each names a file. Empty if nothing is.
     pub problems: Vec<Error>,
-    /// Files that nothing names: left by a crash or a failed removal. Removed at the next open.
+    /// Files that nothing names: left by a crash or a failed removal, and removed at the next open;
+    /// or being written just now by whoever has the database open.
     pub orphans: Vec<PathBuf>,
+    /// What is worth knowing and no damage, a sentence each.
+    pub notes: Vec<String>,
 }
 
 impl Db {
-    /// Reads every table of the database and checks all that must be true: checksums, order,
-    /// counts and bounds of each table, that runs do not overlap, that newer data lies above older,
-    /// that every file is there. `progress` is told the bytes read so far, and of how many.
+    /// Reads all of the database and checks all that must be true: CURRENT, the manifest and the
+    /// file OPTIONS; every log, record by record; of each table the checksums, order, counts and
+    /// bounds; that runs do not overlap, that newer data lies above older, that every file is
+    /// there. Writers go on meanwhile. `progress` is told the bytes read so far, and of how many.
+    ///
+    /// What is looked at is what is stored: of a secondary, or a database that was opened for
+    /// reading, what whoever writes it has stored by now.
     ///
     /// # Errors
     /// Only if the check itself could not be done; what it finds is in the report.
     pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<CheckReport> {
-        self.core().check_open()?;
         let core = self.core();
-        let mut report = CheckReport::default();
+        core.check_open()?;
         let families = core.families();
-        let pinned: Vec<_> = families.values().map(|family| family.pin_super_version()).collect();
-        let total = pinned.iter().map(|pinned| pinned.version.bytes()).sum();
-        let mut live: BTreeMap<FileId, u64> = BTreeMap::new();
-        for pinned in &pinned {
-            let version = &pinned.version;
-            if let Err(error) = version.validate() {
-                report.problems.push(Error::InconsistentEdit {
-                    path: core.directory.clone(),
-                    reason: error.to_string(),
-                });
-            }
-            let bounds =
-                families.by_id(version.column_family()).map(|tree| bounds_of(&families, tree));
-            for (_, _, table) in version.tables() {
-                if let Some((begin, end)) = bounds.as_ref()
-                    && (begin.as_ref().is_some_and(|begin| table.smallest < *begin)
-                        || end.as_ref().is_some_and(|end| table.largest >= *end))
-                {
-                    let path = table_file_name(&core.directory, table.placement.file());
-                    let what = CorruptionKind::Inconsistent("a table reaches out of its region");
-                    report.problems.push(Error::corruption(&path, 0, what));
-                }
-                let end = match table.placement {
-                    Placement::Slice { offset, length, .. }
-                    | Placement::Log { offset, length, .. } => offset + length,
-                    _ => table.size_bytes,
-                };
-                let known = live.entry(table.placement.file()).or_default();
-                *known = (*known).max(end);
-                if let Some(values) = table.placement.values() {
-                    live.entry(values).or_default();
-                }
-                if let Err(error) = check_table(core, table, &mut report) {
-                    report.problems.push(error);
-                }
-                progress(report.bytes, total);
-            }
-            // It reads the same tables: what is damaged was told already.
-            if let Err(error) = check_depth_order(core, version)
-                && report.problems.iter().all(|told| told.to_string() != error.to_string())
-            {
-                report.problems.push(error);
-            }
-        }
-        check_files(core, &live, &mut report)?;
-        Ok(report)
-    }
-}
-
-/// The keys that a tree may hold: from the first on, up to the second.
-fn bounds_of(
-    families: &Families,
-    tree: &Arc<ColumnFamilyData>,
-) -> (Option<UserKey>, Option<UserKey>) {
-    let begin = tree.region().map(|region| region.begin.clone());
-    let whole = families.by_id(tree.whole()).unwrap_or(tree);
-    let next = whole
-        .region_begins()
-        .find(|next| begin.as_ref().is_none_or(|begin| *next > begin))
-        .cloned();
-    (begin, next)
-}
-
-fn open_iter(core: &DbCore, table: &Arc<TableMeta>) -> Result<TableIter> {
-    let options = TableIterOptions::compaction(IoClass::Client, 1 << 20);
-    Ok(core.tables.get(table, IoClass::Client)?.iter(options))
-}
-
-fn check_table(core: &DbCore, meta: &Arc<TableMeta>, report: &mut CheckReport) -> Result<()> {
-    let path = table_file_name(&core.directory, meta.placement.file());
-    let wrong = |what| Error::corruption(&path, 0, CorruptionKind::Inconsistent(what));
-    let table = core.tables.get(meta, IoClass::Client)?;
-    let mut iter = open_iter(core, meta)?;
-    iter.seek_to_first()?;
-    let (mut entries, mut tombstones, mut merges) = (0, 0, 0);
-    let (mut seqno_min, mut seqno_max) = (SeqNo::MAX, SeqNo(0));
-    let mut last: Vec<u8> = Vec::new();
-    while iter.valid() {
-        let internal = iter.key();
-        let user_key = key::user_key(internal);
-        if entries == 0 && *user_key != meta.smallest {
-            return Err(wrong("a table does not begin with its smallest key"));
-        }
-        if entries > 0 && key::compare(meta.smallest.comparator(), &last, internal).is_ge() {
-            return Err(Error::corruption(&path, 0, CorruptionKind::Order));
-        }
-        if !table.may_contain(hash_key(user_key)) {
-            return Err(wrong("a key is missing in its table's filter"));
-        }
-        match key::kind(internal) {
-            Some(ValueKind::Merge) => merges += 1,
-            Some(ValueKind::Delete | ValueKind::SingleDelete) => tombstones += 1,
-            _ => {}
-        }
-        seqno_min = seqno_min.min(key::seqno(internal));
-        seqno_max = seqno_max.max(key::seqno(internal));
-        entries += 1;
-        last.clear();
-        last.extend_from_slice(internal);
-        iter.next()?;
-    }
-    report.tables += 1;
-    report.entries += entries;
-    report.bytes += meta.size_bytes;
-    let counted = (entries, tombstones, merges);
-    if counted != (meta.entries, meta.tombstones, meta.merges) {
-        return Err(wrong("a table has not as many entries as the catalogue says"));
-    }
-    if *key::user_key(&last) != meta.largest {
-        return Err(wrong("a table does not end with its largest key"));
-    }
-    if seqno_min != meta.seqno_min || seqno_max != meta.seqno_max {
-        return Err(wrong("a table's sequence numbers are not those in the catalogue"));
-    }
-    Ok(())
-}
-
-/// One run, read from end to end.
-struct RunCursor {
-    tables: Vec<Arc<TableMeta>>,
-    next: usize,
-    iter: Option<TableIter>,
-}
-
-impl RunCursor {
-    fn settle(&mut self, core: &DbCore) -> Result<()> {
-        while self.iter.as_ref().is_none_or(|iter| !iter.valid()) {
-            let Some(table) = self.tables.get(self.next) else {
-                self.iter = None;
-                return Ok(());
-            };
-            self.next += 1;
-            let mut iter = open_iter(core, table)?;
-            iter.seek_to_first()?;
-            self.iter = Some(iter);
-        }
-        Ok(())
-    }
-
-    fn user_key(&self) -> Option<&[u8]> {
-        self.iter.as_ref().map(|iter| key::user_key(iter.key()))
-    }
-}
-
-/// A read stops at the first entry of a key that it may see: for nobody, now or with a snapshot,
-/// may there be a newer one below. A compaction that ended early leaves copies above its output,
-/// and what is merged into those later may drop what nobody can see from among them.
-fn check_depth_order(core: &DbCore, version: &Version) -> Result<()> {
-    let readers = core.snapshot_list();
-    let runs = version.levels().iter().flat_map(|level| level.runs());
-    let mut cursors: Vec<RunCursor> = runs
-        .map(|run| RunCursor { tables: run.iter().cloned().collect(), next: 0, iter: None })
-        .collect();
-    if cursors.len() < 2 {
-        return Ok(());
-    }
-    for cursor in &mut cursors {
-        cursor.settle(core)?;
-    }
-    while let Some(current) = cursors.iter().filter_map(RunCursor::user_key).min() {
-        let current = current.to_vec();
-        let mut above: Vec<SeqNo> = Vec::new();
-        for cursor in &mut cursors {
-            let mut here = Vec::new();
-            while cursor.user_key() == Some(&current) {
-                let Some(iter) = &mut cursor.iter else { break };
-                let seqno = key::seqno(iter.key());
-                if is_hidden(seqno, &above, &readers) {
-                    return Err(Error::InconsistentEdit {
-                        path: core.directory.clone(),
-                        reason: format!(
-                            "the key \"{}\" has an entry {seqno} below one that is older",
-                            current.escape_ascii()
-                        ),
-                    });
-                }
-                here.push(seqno);
-                iter.next()?;
-                cursor.settle(core)?;
-            }
-            above.append(&mut here);
-        }
-    }
-    Ok(())
-}
-
-/// Whether one of `readers` that may see an entry finds an older one in front of it, of those that
-/// lie above it.
-fn is_hidden(seqno: SeqNo, above: &[SeqNo], readers: &[SeqNo]) -> bool {
-    let first_seen = |reader: &SeqNo| above.iter().filter(|above| *above <= reader).max();
-    let mut may_see = readers.iter().filter(|reader| seqno <= **reader);
-    !above.is_empty() && may_see.any(|reader| first_seen(reader).is_some_and(|seen| *seen < seqno))
-}
-
-fn check_files(
-    core: &DbCore,
-    live: &BTreeMap<FileId, u64>,
-    report: &mut CheckReport,
-) -> Result<()> {
-    let directory = &core.directory;
-    let listing = core.vfs.list(directory).map_err(|e| Error::io("list", directory, e))?;
-    let known = core.reclaimer.known_files();
-    let mut seen = Vec::new();
-    for path in listing {
-        let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
-        if let Some(FileName::Table(file)) = name {
-            seen.push(file);
-            if !known.contains(&file) && core.read_only {
-                report.orphans.push(directory.join(&path));
-            }
-        }
-    }
-    for (file, end) in live {
-        let path = table_file_name(directory, *file);
-        if !seen.contains(file) {
-            report.problems.push(Error::corruption(&path, 0, CorruptionKind::MissingFile));
-            continue;
-        }
-        let length = core
-            .vfs
-            .open(&path, crate::vfs::OpenOptions::READ)
-            .and_then(|file| file.len())
-            .map_err(|e| Error::io("open", &path, e))?;
-        if length < *end {
-            report.problems.push(Error::corruption(&path, length, CorruptionKind::Truncated));
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_somebody_would_read_must_not_lie_below_what_is_older() {
-        let hidden = |seqno, above: &[u64], readers: &[u64]| {
-            let numbers = |of: &[u64]| of.iter().copied().map(SeqNo).collect::<Vec<_>>();
-            is_hidden(SeqNo(seqno), &numbers(above), &numbers(readers))
+        let whole = families.values().filter(|data| data.region().is_none());
+        let known = whole.map(|data| (data.name().to_owned(), data.options().comparator.clone()));
+        // One that was made meanwhile is not known yet.
+        let others = core.options.load().column_family.comparator.clone();
+        let comparators = files::known_comparators(known, others);
+        let readers = || core.snapshot_list();
+        let mut checker = Checker {
+            vfs: core.vfs.clone(),
+            directory: core.directory.clone(),
+            wal_directory: core.wal_directory(),
+            direct: core.options.load().direct_reads,
+            readers: &readers,
+            goes_on: &|| core.check_open(),
+            progress,
+            found: BTreeMap::new(),
+            report: CheckReport::default(),
         };
-        assert!(!hidden(5, &[], &[9]), "nothing above");
-        assert!(!hidden(5, &[7], &[9]), "a newer one above");
-        assert!(hidden(5, &[3], &[9]), "an older one above");
-        assert!(!hidden(5, &[5, 3], &[9]), "its copy above");
-        // An older one that a snapshot keeps, and a newer one that hides both from all others.
-        assert!(!hidden(5, &[7, 3], &[4, 9]));
-        assert!(hidden(5, &[7, 3], &[4, 6, 9]), "the snapshot at 6 should see it");
-        assert!(!hidden(5, &[3], &[4]), "nobody may see it");
+        match find_manifest(&core.vfs, &core.directory, &comparators) {
+            Ok(manifest) => checker.follow(manifest)?,
+            Err(error @ Error::Behind { .. }) => return Err(error),
+            Err(error) => {
+                // The tables are those that it was opened with, and has made since.
+                checker.problem(error);
+                let mut view =
+                    View { db_uid: core.versions.db_uid(), families: core.versions.families() };
+                let pins = families.values().map(|data| (data.id(), data.pin_super_version()));
+                let pins: Vec<_> = pins.collect();
+                for (id, pin) in &pins {
+                    if let Some(family) = view.families.get_mut(id) {
+                        family.version = pin.version.clone();
+                    }
+                }
+                checker.check_tables(&view, None, &mut BTreeSet::new())?;
+                checker.check_table_files(None, &view)?;
+                let oldest = view.oldest_log();
+                checker.check_each_log(&view, &|log| log >= oldest)?;
+                checker.check_small_files(&view, None)?;
+            }
+        }
+        Ok(checker.report)
     }
+}
+
+/// [`Db::check`] of a database that need not be open, and may be, here or in another process. Of a
+/// damaged one it says what it can.
+///
+/// # Errors
+/// `IncompatibleDirectory` if there is nothing of a database, `InvalidArgument` if options are
+/// wrong, such as the comparator. What the check finds is in its report.
+pub fn check(
+    path: impl AsRef<Path>,
+    options: &Options,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<CheckReport> {
+    check_with(Arc::new(PosixVfs::new()), path, options, &[], progress)
+}
+
+/// [`check`] in a file system of the caller's, column families with options of their own.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_with(
+    vfs: Arc<dyn Vfs>,
+    path: impl AsRef<Path>,
+    options: &Options,
+    families: &[(&str, ColumnFamilyOptions)],
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<CheckReport> {
+    options.validate()?;
+    families.iter().try_for_each(|(_, options)| options.validate())?;
+    let vfs = Arc::new(MeteredVfs::new(vfs));
+    let directory = path.as_ref();
+    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let comparators = find_comparators(options, families);
+    let found = find_manifest(&vfs, &directory, &comparators);
+    let error = match &found {
+        Err(error @ (Error::InvalidArgument(_) | Error::Behind { .. })) => {
+            return Err(error.clone());
+        }
+        Err(error) => Some(error.clone()),
+        Ok(_) => None,
+    };
+    if let Some(error) = &error {
+        refuse_other_than_ours(vfs.as_ref(), &directory, error)?;
+    }
+    let mut checker = Checker {
+        vfs,
+        wal_directory: options.wal_directory(&directory),
+        directory,
+        direct: options.direct_reads,
+        readers: &|| vec![SeqNo::MAX],
+        goes_on: &|| Ok(()),
+        progress,
+        found: BTreeMap::new(),
+        report: CheckReport::default(),
+    };
+    match found {
+        Ok(manifest) => checker.follow(manifest)?,
+        Err(error) => {
+            checker.problem(error);
+            checker.without_manifest(&comparators)?;
+        }
+    }
+    Ok(checker.report)
+}
+
+/// `error`, unless there are files of ours, which can be looked at whatever it is.
+fn refuse_other_than_ours(vfs: &dyn Vfs, directory: &Path, error: &Error) -> Result<()> {
+    let Ok(listing) = vfs.list(directory) else { return Err(error.clone()) };
+    if let Some(what) = foreign(vfs, directory, &listing) {
+        let reason = foreign_reason(what, directory);
+        return Err(Error::IncompatibleDirectory { path: directory.to_owned(), reason });
+    }
+    let mut names = listing.iter().filter_map(|path| path.file_name()?.to_str());
+    let ours = names.any(|name| {
+        let name = FileName::parse(name);
+        matches!(name, Some(FileName::Table(_) | FileName::Wal(_) | FileName::Manifest(_)))
+    });
+    if ours { Ok(()) } else { Err(error.clone()) }
+}
+
+/// What the manifest says.
+#[derive(Clone, Default)]
+struct View {
+    db_uid: u64,
+    families: BTreeMap<ColumnFamilyId, FamilyState>,
+}
+
+impl View {
+    fn tables(&self) -> impl Iterator<Item = &Arc<TableMeta>> {
+        self.families.values().flat_map(|family| family.version.tables()).map(|(.., table)| table)
+    }
+
+    fn live_bytes(&self) -> u64 {
+        self.tables().map(|table| table.stored_bytes()).sum()
+    }
+
+    fn oldest_log(&self) -> LogNumber {
+        let logs = self.families.values().map(|family| family.version.log_number());
+        logs.min().unwrap_or_default()
+    }
+
+    /// The files that tables are in, and up to where in each.
+    fn files(&self) -> BTreeMap<FileId, u64> {
+        let mut files: BTreeMap<FileId, u64> = BTreeMap::new();
+        for table in self.tables() {
+            let end = tables::extent(table).end;
+            let known = files.entry(table.placement.file()).or_default();
+            *known = (*known).max(end);
+            if let Some(values) = table.placement.values() {
+                files.entry(values).or_default();
+            }
+        }
+        files
+    }
+
+    /// The keys that a tree may hold: from the first on, up to the second.
+    fn bounds_of(&self, id: ColumnFamilyId) -> (Option<UserKey>, Option<UserKey>) {
+        let own = self.families.get(&id).and_then(|family| family.region.clone());
+        let (of, begin) = own.map_or((id, None), |region| (region.of, Some(region.begin)));
+        let regions = self.families.values().filter_map(|family| family.region.as_ref());
+        let begins = regions.filter(|region| region.of == of).map(|region| &region.begin);
+        let end = begins.filter(|next| begin.as_ref().is_none_or(|begin| *next > begin)).min();
+        (begin, end.cloned())
+    }
+}
+
+/// A check under way.
+struct Checker<'a> {
+    vfs: Arc<MeteredVfs>,
+    directory: PathBuf,
+    wal_directory: PathBuf,
+    direct: bool,
+    /// Up to which sequence numbers somebody may read.
+    readers: &'a dyn Fn() -> Vec<SeqNo>,
+    /// An error if the check is to stop.
+    goes_on: &'a dyn Fn() -> Result<()>,
+    progress: &'a mut dyn FnMut(u64, u64),
+    /// How many findings each file has.
+    found: BTreeMap<PathBuf, usize>,
+    report: CheckReport,
+}
+
+impl Checker<'_> {
+    /// Checks a database whose manifest can be read.
+    fn follow(&mut self, mut manifest: ManifestFollower) -> Result<()> {
+        self.report.manifest = Some(manifest.path());
+        let mut checked = BTreeSet::new();
+        let mut view = view_of(&manifest);
+        self.report.live_bytes = view.live_bytes();
+        for _ in 0..PASSES_MAX {
+            self.check_tables(&view, Some(&mut manifest), &mut checked)?;
+            if !self.advance(&mut manifest) {
+                break;
+            }
+            view = view_of(&manifest);
+            if view.tables().all(|table| checked.contains(&table.id)) {
+                break;
+            }
+        }
+        self.check_order(&mut manifest)?;
+        self.check_table_files(Some(&mut manifest), &view)?;
+        self.check_logs(&mut manifest)?;
+        self.advance(&mut manifest);
+        self.check_small_files(&view_of(&manifest), Some(&manifest))
+    }
+
+    /// Checks what there is of a database that has no manifest which counts: what the newest one
+    /// names that can be read, or else each file for itself.
+    fn without_manifest(&mut self, comparators: &FindComparator) -> Result<()> {
+        let mut believed = None;
+        for number in self.manifests()?.into_iter().rev() {
+            let path = manifest_file_name(&self.directory, number);
+            match files::read_manifest(self.vfs.as_ref(), &path, number, comparators) {
+                Ok(view) if believed.is_none() => believed = Some((path, view)),
+                Ok(_) => {}
+                Err(error @ Error::InvalidArgument(_)) => return Err(error),
+                Err(error) => self.problem(error),
+            }
+        }
+        let view = match believed {
+            Some((path, view)) => {
+                let text = format!("the tables and logs are held against {}", path.display());
+                self.report.notes.push(text);
+                self.report.live_bytes = view.live_bytes();
+                self.check_tables(&view, None, &mut BTreeSet::new())?;
+                self.check_table_files(None, &view)?;
+                view
+            }
+            None => {
+                self.check_described_tables()?;
+                View::default()
+            }
+        };
+        self.check_each_log(&view, &|_| true)?;
+        self.check_small_files(&view, None)
+    }
+
+    /// Reads what has come to the manifest. False if there is nothing new, or no way to tell.
+    fn advance(&mut self, manifest: &mut ManifestFollower) -> bool {
+        let mut failed: Option<String> = None;
+        for _ in 0..TRIES_MAX {
+            match manifest.advance() {
+                Ok(moved) => return moved,
+                Err(error) if failed.as_ref() == Some(&error.to_string()) => {
+                    self.problem(error);
+                    return false;
+                }
+                Err(error) => failed = Some(error.to_string()),
+            }
+        }
+        false
+    }
+
+    /// Whether a table is still needed. Without a manifest that is followed nobody gives it up.
+    fn is_live(&mut self, manifest: Option<&mut ManifestFollower>, table: TableId) -> bool {
+        let Some(manifest) = manifest else { return true };
+        self.advance(manifest);
+        let mut versions = manifest.families().values().map(|family| &family.version);
+        versions.any(|version| version.tables().any(|(.., live)| live.id == table))
+    }
+
+    fn table_cache(&self, db_uid: u64) -> TableCache {
+        // Its own: what is open already was read from the disk a long time ago.
+        TableCache::new(TableCacheOptions {
+            vfs: self.vfs.clone(),
+            directory: self.directory.clone(),
+            db_uid,
+            direct: self.direct,
+            open_files_max: 64,
+            memory_bytes_max: 64 << 20,
+        })
+    }
+
+    /// Takes note of what is wrong, once.
+    fn problem(&mut self, error: Error) {
+        let text = error.to_string();
+        if self.report.problems.iter().any(|told| told.to_string() == text) {
+            return;
+        }
+        if let Error::Corruption { path, .. } = &error {
+            let found = self.found.entry(path.clone()).or_default();
+            *found += 1;
+            if *found == FINDINGS_PER_FILE_MAX + 1 {
+                let text = format!("{}: more is wrong with it than is told", path.display());
+                self.report.notes.push(text);
+            }
+            if *found > FINDINGS_PER_FILE_MAX {
+                return;
+            }
+        }
+        self.report.problems.push(error);
+    }
+}
+
+fn view_of(manifest: &ManifestFollower) -> View {
+    View { db_uid: manifest.db_uid, families: manifest.families().clone() }
+}
+
+/// The error of a table's file as a whole.
+fn wrong(directory: &Path, file: FileId, at: u64, what: &'static str) -> Error {
+    let path = table_file_name(directory, file);
+    Error::corruption(&path, at, CorruptionKind::Inconsistent(what))
+}
+
+/// Whether a version is the same as another, and not only alike.
+fn is_same(view: &View, id: ColumnFamilyId, version: &Arc<Version>) -> bool {
+    view.families.get(&id).is_some_and(|family| Arc::ptr_eq(&family.version, version))
 }

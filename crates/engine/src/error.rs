@@ -15,6 +15,9 @@ pub enum CorruptionKind {
     /// The stored checksum differs from that of the bytes.
     #[error("checksum mismatch")]
     Checksum,
+    /// Zeros stand where bytes of a table must be: a hole, or a write that was lost.
+    #[error("a hole: zeros where a table is")]
+    Hole,
     /// The file or record ends early.
     #[error("truncated")]
     Truncated,

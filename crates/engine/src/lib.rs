@@ -44,7 +44,7 @@ mod write_buffers;
 
 pub use background::scrub::ScrubReport;
 pub use background::state::{Health, HealthListener};
-pub use check::CheckReport;
+pub use check::{CheckReport, check, check_with};
 pub use compaction_filter::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,
 };
@@ -63,7 +63,7 @@ pub use perf::{PerfContext, PerfLevel, PerfMetric};
 pub use prefix::{PrefixExtractor, Prefixing};
 pub use read::block_cache::SharedBlockCache;
 pub use read::super_version::PinnedSlice;
-pub use repair::{RepairReport, repair, repair_with};
+pub use repair::{LostRange, RepairReport, repair, repair_families_with, repair_with};
 pub use sateen_control::{ColumnFamilyId, Comparator, ValueKind};
 pub use snapshot::Snapshot;
 pub use ttl::WallClock;

@@ -54,7 +54,8 @@ mod files;
 mod kept;
 mod secondary;
 
-pub(crate) use secondary::open_secondary;
+pub(crate) use families::comparators as find_comparators;
+pub(crate) use secondary::{find_manifest, open_secondary};
 
 const LOCK_FILE: &str = "LOCK";
 /// Bytes of a step of a flush during recovery: nobody waits behind it.

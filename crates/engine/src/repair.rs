@@ -1,49 +1,49 @@
-//! Making a database readable again whose catalogue is lost or damaged, or some of whose tables
-//! are.
+//! Making a database readable again whose catalogue is lost or damaged, or some of whose tables or
+//! logs are.
 //!
-//! If a manifest can be read to its end it is believed, and only tables that are gone and blocks
-//! that cannot be read are given up: what else is in a damaged table is written anew in its place.
-//! Otherwise the tables describe themselves: everything readable is merged into one new run, of
-//! each key the newest entry, and if that is an operand all down to a value; of two of one sequence
-//! number, that of the younger file. A table that a compaction had replaced and that was not given
-//! back yet, for other tables of its file are live, can bring a deleted key, an older value or an
-//! operand that was merged back; so can ranges that were deleted, which only the manifest knew;
-//! what was ingested and not compacted since counts as older than all else; dropped column families
-//! come back from logs. Logs that the next open can replay stay; others see `repair/logs.rs`.
+//! If the manifest that counts can be read to its end it is believed, and only tables that are gone
+//! and blocks that cannot be read are given up: what else is in a damaged table is written anew in
+//! its place. Otherwise tables and logs describe themselves: everything readable is merged into one
+//! new run for each column family, of each key the newest entry, and if that is an operand all down
+//! to a value; of two of one sequence number, that of the younger file. What the readable part of
+//! manifests says is taken for true: names, comparators and regions of column families, what was
+//! dropped or replaced, which ranges were deleted. What it does not say is missed: a table that a
+//! compaction had replaced and that was not given back yet, for other tables of its file are live,
+//! can bring a deleted key, an older value or an operand that was merged back; so can ranges that
+//! were deleted; what was ingested and not compacted since counts as older than all else; dropped
+//! column families come back; a column family without a name is called `recovered-N`.
 //!
-//! What must stay true: no file is destroyed, unless the repair is interrupted after its manifest
-//! is there. What the repaired database does not use is moved into the directory `lost` beside it.
+//! What must stay true: no byte that was there is destroyed, wherever the repair is interrupted,
+//! and begun again it comes to the same. What the repaired database does not use, and files with
+//! damage that it does use a part of, are in the directory `lost` beside it.
 
+mod aside;
 mod logs;
+mod merge;
+mod remembered;
 mod sources;
+mod tables;
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sateen_control::version::{
-    AddedTable, LEVELS_MAX, RemovedTable, TableMeta, Version, VersionEdit,
-};
-use sateen_control::{
-    ColumnFamilyId, Comparator, Epoch, FileId, IoClass, LogNumber, SeqNo, TableId,
-};
+use sateen_control::version::{AddedTable, RemovedTable, TableMeta, Version, VersionEdit};
+use sateen_control::{ColumnFamilyId, Comparator, FileId, IoClass, LogNumber, SeqNo};
 
 use crate::background::output::{Output, OutputContext};
 use crate::error::{CorruptionKind, Error, Result};
-use crate::files::{
-    CompactionFile, DirectoryEntry, FileName, manifest_file_name, table_file_name, wal_file_name,
-};
+use crate::files::found::described;
+use crate::files::{FileName, manifest_file_name, options_file, table_file_name, wal_file_name};
 use crate::manifest::version_set::{Counters, FamilyState, FindComparator, Replay, VersionSet};
 use crate::manifest::{ManifestReader, foreign, foreign_reason, read_current};
 use crate::options::{ColumnFamilyOptions, Options};
-use crate::read::InternalIterator;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
-use crate::table::{Table, TableIterOptions};
-use crate::vfs::{OpenOptions, PosixVfs, Vfs};
-use crate::wal::frame::FileKind;
+use crate::vfs::{PosixVfs, Vfs};
 
-use sources::{Newest, Sources};
+use remembered::Remembered;
+pub use tables::LostRange;
+use tables::read_whole;
 
 /// What a repair did.
 #[derive(Debug, Default)]
@@ -52,11 +52,17 @@ pub struct RepairReport {
     pub manifest: Option<PathBuf>,
     /// Tables that are part of the repaired database.
     pub tables_kept: u64,
-    /// Entries that were written anew.
+    /// Entries that were written anew, of tables and logs.
     pub entries_salvaged: u64,
-    /// Why what is lost is lost; each names a file.
+    /// Those of them that logs had.
+    pub log_entries_salvaged: u64,
+    /// What was found damaged or missing; each names a file.
     pub losses: Vec<Error>,
-    /// Files that were moved away.
+    /// Where in the keys something is lost with tables.
+    pub lost_ranges: Vec<LostRange>,
+    /// What else is worth knowing, a sentence each: what was lost of logs above all.
+    pub notes: Vec<String>,
+    /// Files that were moved away, by their new names.
     pub moved: Vec<PathBuf>,
 }
 
@@ -64,7 +70,18 @@ struct Repair {
     vfs: Arc<dyn Vfs>,
     directory: PathBuf,
     options: Arc<Options>,
+    /// The comparators of column families that were given options of their own.
+    given: Vec<(String, Comparator)>,
     report: RepairReport,
+    remembered: Remembered,
+    /// Files that have a second name in `lost`, and that.
+    aside: BTreeMap<PathBuf, PathBuf>,
+    /// Files of which some table could not be read whole.
+    damaged: BTreeSet<FileId>,
+    /// Files that were made on the way and are of no use in the end.
+    temporary: Vec<FileId>,
+    /// Something was written by a newer version: it is not damaged, and not to be lost.
+    newer: Option<Error>,
     tables: Vec<FileId>,
     manifests: Vec<FileId>,
     /// Ascending.
@@ -85,8 +102,9 @@ struct Catalogue {
 /// Repairs the database in `path`, which must not be open.
 ///
 /// # Errors
-/// `Locked` if it is open, `IncompatibleDirectory` if there is nothing of a database, `Io` if the
-/// directory cannot be read or written.
+/// `Locked` if it is open, `IncompatibleDirectory` if there is nothing of a database or something
+/// of a newer version, `InvalidArgument` if another comparator is wanted, `Io` if the directory
+/// cannot be read or written. Then nothing of what was there has changed.
 pub fn repair(path: impl AsRef<Path>, options: &Options) -> Result<RepairReport> {
     repair_with(Arc::new(PosixVfs::new()), path, options)
 }
@@ -100,13 +118,27 @@ pub fn repair_with(
     path: impl AsRef<Path>,
     options: &Options,
 ) -> Result<RepairReport> {
+    repair_families_with(vfs, path, options, &[])
+}
+
+/// The same, where column families have comparators of their own: those in `families`.
+///
+/// # Errors
+/// As [`repair`].
+pub fn repair_families_with(
+    vfs: Arc<dyn Vfs>,
+    path: impl AsRef<Path>,
+    options: &Options,
+    families: &[(&str, ColumnFamilyOptions)],
+) -> Result<RepairReport> {
     options.validate()?;
+    families.iter().try_for_each(|(_, options)| options.validate())?;
     let directory = path.as_ref().to_owned();
     let listing = vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
     // Before the lock: its file has no business in a directory that is no database.
     let refused = match foreign(vfs.as_ref(), &directory, &listing) {
         Some(what) => Some(foreign_reason(what, &directory)),
-        None if holds_tables_or_manifests(&listing) => None,
+        None if holds_a_database(&listing) => None,
         None => Some("there is nothing of a database here".to_owned()),
     };
     if let Some(reason) = refused {
@@ -121,7 +153,16 @@ pub fn repair_with(
         vfs,
         directory,
         options: Arc::new(options.clone()),
+        given: families
+            .iter()
+            .map(|(name, options)| ((*name).to_owned(), options.comparator.clone()))
+            .collect(),
         report: RepairReport::default(),
+        remembered: Remembered::default(),
+        aside: BTreeMap::new(),
+        damaged: BTreeSet::new(),
+        temporary: Vec::new(),
+        newer: None,
         tables: Vec::new(),
         manifests: Vec::new(),
         logs: Vec::new(),
@@ -129,19 +170,29 @@ pub fn repair_with(
         numbers_seen: 0,
     };
     repair.list()?;
-    let mut catalogue = match repair.believe_a_manifest()? {
-        Some(catalogue) => repair.without_lost_tables(catalogue)?,
+    repair.look_at_options();
+    let catalogue = match repair.believe_a_manifest()? {
+        Some(catalogue) => {
+            let mut catalogue = repair.without_lost_tables(catalogue)?;
+            repair.take_in_logs(&mut catalogue)?;
+            catalogue
+        }
         None => repair.salvage()?,
     };
-    repair.take_in_logs(&mut catalogue)?;
+    if let Some(newer) = repair.newer {
+        return Err(newer);
+    }
     repair.install(catalogue)?;
     Ok(repair.report)
 }
 
-fn holds_tables_or_manifests(listing: &[PathBuf]) -> bool {
+fn holds_a_database(listing: &[PathBuf]) -> bool {
     let mut names = listing.iter().filter_map(|path| path.file_name()?.to_str());
     names.any(|name| {
-        matches!(FileName::parse(name), Some(FileName::Table(_) | FileName::Manifest(_)))
+        matches!(
+            FileName::parse(name),
+            Some(FileName::Table(_) | FileName::Manifest(_) | FileName::Wal(_))
+        )
     })
 }
 
@@ -182,9 +233,22 @@ impl Repair {
         }
     }
 
-    /// The newest manifest that can be read to its end.
+    /// The manifest that counts, if it can be read to its end. Without CURRENT that is the newest,
+    /// but for one whose snapshot is not whole: none counts before that is durable.
     fn believe_a_manifest(&mut self) -> Result<Option<Catalogue>> {
+        let current = read_current(self.vfs.as_ref(), &self.directory);
+        if let Err(error) = &current {
+            self.loss(error.clone());
+        }
+        let current = current.ok().flatten();
+        if let Some(current) = &current {
+            self.remembered.db_uid = Some(current.db_uid);
+        }
+        let current = current.map(|current| FileId(current.manifest));
         for number in self.manifests.clone().into_iter().rev() {
+            if current.is_some_and(|current| current != number) {
+                continue;
+            }
             let path = manifest_file_name(&self.directory, number);
             match self.read_manifest(&path, number) {
                 Ok(catalogue) => {
@@ -193,17 +257,58 @@ impl Repair {
                 }
                 // Nothing is wrong with it: other options are wanted.
                 Err(error @ Error::InvalidArgument(_)) => return Err(error),
-                Err(error) => self.report.losses.push(error),
+                Err(error) => self.loss(error),
             }
+            if current.is_some() || has_snapshot(self.vfs.as_ref(), &path, number) {
+                break;
+            }
+        }
+        if let Some(number) = current.filter(|current| !self.manifests.contains(current)) {
+            let path = manifest_file_name(&self.directory, number);
+            self.loss(Error::corruption(&path, 0, CorruptionKind::MissingFile));
+        }
+        for number in self.manifests.clone() {
+            let path = manifest_file_name(&self.directory, number);
+            self.remembered.read(self.vfs.as_ref(), &path, number);
         }
         Ok(None)
     }
 
+    /// Nothing depends on the options, but whoever opens the database may have relied on them.
+    fn look_at_options(&mut self) {
+        match Options::load_with(self.vfs.as_ref(), &self.directory, true) {
+            Err(error @ (Error::Corruption { .. } | Error::Io { .. })) => self.loss(error),
+            Err(error) => self.note(error.to_string()),
+            Ok(stored) => {
+                if stored.options.wal_dir.is_some() && self.options.wal_dir.is_none() {
+                    self.note("its logs were in another directory: see the option wal_dir".into());
+                }
+            }
+        }
+    }
+
+    /// Takes note of what is damaged or missing, once.
+    fn loss(&mut self, error: Error) {
+        if let Error::IncompatibleDirectory { reason, .. } = &error
+            && reason.starts_with("written in a newer format:")
+        {
+            self.newer.get_or_insert(error.clone());
+        }
+        let text = error.to_string();
+        if !self.report.losses.iter().any(|told| told.to_string() == text) {
+            self.report.losses.push(error);
+        }
+    }
+
+    fn note(&mut self, text: String) {
+        self.report.notes.push(text);
+    }
+
     fn read_manifest(&self, path: &Path, number: FileId) -> Result<Catalogue> {
         let mut reader = ManifestReader::open(self.vfs.as_ref(), path, number.0, None, 0)?;
-        let given = self.options.column_family.comparator.clone();
+        let (own, known) = (self.given.clone(), self.comparators());
         let comparators: FindComparator =
-            Arc::new(move |name, recorded| comparator_of(&given, name, recorded));
+            Arc::new(move |name, recorded| comparator_of(&own, &known, name, recorded));
         let mut replay = Replay::new(path, &comparators);
         let mut catalogue = Catalogue {
             db_uid: 0,
@@ -228,24 +333,11 @@ impl Repair {
         Ok(catalogue)
     }
 
-    /// What those of `tables` are compared by that can be read.
-    fn comparator_of_tables(
-        &self,
-        cache: &TableCache,
-        tables: &[(FileId, DirectoryEntry)],
-    ) -> Result<Comparator> {
-        let mut refused = None;
-        for (file, entry) in tables {
-            for comparator in [&Comparator::BYTEWISE, &self.options.column_family.comparator] {
-                let meta = Arc::new(meta_of(*file, entry, comparator));
-                match cache.get(&meta, IoClass::Client) {
-                    Ok(_) => return Ok(comparator.clone()),
-                    Err(error @ Error::InvalidArgument(_)) => refused = Some(error),
-                    Err(_) => break,
-                }
-            }
-        }
-        refused.map_or(Ok(Comparator::BYTEWISE), Err)
+    /// All comparators that were given.
+    fn comparators(&self) -> Vec<Comparator> {
+        let given = self.given.iter().map(|(_, comparator)| comparator);
+        let given = given.chain([&self.options.column_family.comparator]);
+        std::iter::once(&Comparator::BYTEWISE).chain(given).cloned().collect()
     }
 
     fn table_cache(&self, db_uid: u64) -> TableCache {
@@ -263,22 +355,30 @@ impl Repair {
     fn without_lost_tables(&mut self, mut catalogue: Catalogue) -> Result<Catalogue> {
         let cache = self.table_cache(catalogue.db_uid);
         catalogue.counters.file_seen(self.numbers_seen);
+        let mut files: BTreeMap<FileId, Result<()>> = BTreeMap::new();
         for family in catalogue.families.values_mut() {
             let id = family.version.column_family();
             let mut edit = VersionEdit { column_family: id, ..Default::default() };
             for (level, epoch, table) in family.version.tables() {
+                let file = table.placement.file();
+                let described = files.entry(file).or_insert_with(|| self.is_described(file));
                 let opened = cache.get(table, IoClass::Client);
-                let read = opened.as_ref().map_err(Error::clone).and_then(read_whole);
-                let Err(error) = read else {
+                let read = opened.and_then(|table| read_whole(&table));
+                let Err(error) = read.and_then(|()| described.clone()) else {
                     self.report.tables_kept += 1;
                     continue;
                 };
-                self.report.losses.push(error);
+                self.loss(error);
+                self.damaged.insert(table.placement.file());
                 let comparator = family.version.comparator();
                 let mut output = self.output(id, level, catalogue.db_uid, comparator);
-                if let Ok(table) = opened {
-                    self.salvage_blocks(&table, &mut output, &catalogue.counters)?;
-                }
+                self.salvage_into(
+                    &family.name,
+                    catalogue.db_uid,
+                    table,
+                    &mut output,
+                    &catalogue.counters,
+                )?;
                 let written = output.finish()?;
                 self.report.tables_kept += written.len() as u64;
                 let added = written.into_iter().map(|table| AddedTable { level, epoch, table });
@@ -295,28 +395,30 @@ impl Repair {
         Ok(catalogue)
     }
 
-    /// Writes the entries of all blocks that can be read.
-    fn salvage_blocks(
+    /// Whether a file says itself what it has: the next repair may need it.
+    fn is_described(&self, file: FileId) -> Result<()> {
+        described(self.vfs.as_ref(), &self.directory, file).map(drop)
+    }
+
+    /// Writes what of a table can be read.
+    fn salvage_into(
         &mut self,
-        table: &Arc<Table>,
+        family: &str,
+        db_uid: u64,
+        table: &TableMeta,
         output: &mut Output,
         counters: &Counters,
     ) -> Result<()> {
-        // Block by block: one that is damaged must not take its neighbours with it.
-        let mut iter = table.iter(TableIterOptions::compaction(IoClass::Client, 1));
-        let mut moved = iter.seek_to_first();
-        loop {
-            if moved.is_err() {
-                moved = match iter.skip_block() {
-                    Ok(false) => return Ok(()),
-                    skipped => skipped.map(drop),
-                };
-            } else if iter.valid() {
-                output.add(counters, iter.key(), iter.value())?;
-                self.report.entries_salvaged += 1;
-                moved = iter.next();
-            } else {
-                return Ok(());
+        match self.place_of(db_uid, table) {
+            Ok(place) => self.salvage_table(family, &place, output, counters),
+            Err(_) => {
+                self.report.lost_ranges.push(LostRange {
+                    column_family: family.to_owned(),
+                    file: table_file_name(&self.directory, table.placement.file()),
+                    first: table.smallest.bytes().to_vec(),
+                    last: table.largest.bytes().to_vec(),
+                });
+                Ok(())
             }
         }
     }
@@ -367,129 +469,6 @@ impl Repair {
         output.add(counters, internal, value)
     }
 
-    /// Builds a catalogue from the tables alone.
-    fn salvage(&mut self) -> Result<Catalogue> {
-        let counters = Counters::default();
-        counters.file_seen(self.numbers_seen);
-        let mut found: BTreeMap<ColumnFamilyId, Vec<(FileId, DirectoryEntry)>> = BTreeMap::new();
-        let mut db_uid = None;
-        for file in self.tables.clone() {
-            // A log that has values of tables is read by way of these.
-            if self.is_log(file) {
-                continue;
-            }
-            match self.read_directory(file) {
-                Ok(described) => {
-                    db_uid.get_or_insert(described.db_uid);
-                    for entry in described.tables {
-                        let family = entry.column_family;
-                        counters.absorb(&VersionEdit {
-                            next_table: Some(TableId(entry.table.0 + 1)),
-                            next_column_family: Some(ColumnFamilyId(family.0 + 1)),
-                            ..VersionEdit::default()
-                        });
-                        found.entry(family).or_default().push((file, entry));
-                    }
-                }
-                Err(error) => self.report.losses.push(error),
-            }
-        }
-        let Some(db_uid) = db_uid else {
-            return Err(self.nothing_readable());
-        };
-        found.entry(ColumnFamilyId(0)).or_default();
-        let mut catalogue = Catalogue {
-            db_uid,
-            families: BTreeMap::new(),
-            counters,
-            shared: BTreeSet::new(),
-            last_seqno: SeqNo(0),
-        };
-        for (id, tables) in found {
-            let newest = tables.iter().map(|(_, entry)| entry.seqno_max).max();
-            catalogue.last_seqno = catalogue.last_seqno.max(newest.unwrap_or_default());
-            let version = self.merge(id, tables, &catalogue)?;
-            let name = recovered_name(id);
-            let stored = newest.unwrap_or_default();
-            let family =
-                FamilyState { name, region: None, version: Arc::new(version), stored, data: None };
-            catalogue.families.insert(id, family);
-        }
-        Ok(catalogue)
-    }
-
-    fn is_log(&self, file: FileId) -> bool {
-        let magic = FileKind::Wal.magic();
-        let mut begin = vec![0; magic.len()];
-        let handle = self.vfs.open(&table_file_name(&self.directory, file), OpenOptions::READ);
-        handle.and_then(|handle| handle.read_at(&mut begin, 0, IoClass::Client)).is_ok()
-            && begin == magic
-    }
-
-    fn read_directory(&self, file: FileId) -> Result<CompactionFile> {
-        let path = table_file_name(&self.directory, file);
-        let handle = self.vfs.open(&path, OpenOptions::READ);
-        let handle = handle.map_err(|error| Error::io("open", &path, error))?;
-        CompactionFile::open(&handle, &path, file)
-    }
-
-    /// Whether a table was dead, and its place in the file was given back: nothing is lost with it.
-    fn was_given_back(&self, file: FileId, entry: &DirectoryEntry) -> bool {
-        let path = table_file_name(&self.directory, file);
-        let mut tail = [1; 64];
-        let from = (entry.offset + entry.length).saturating_sub(tail.len() as u64);
-        let handle = self.vfs.open(&path, OpenOptions::READ);
-        handle.and_then(|handle| handle.read_at(&mut tail, from, IoClass::Client)).is_ok()
-            && tail.iter().all(|byte| *byte == 0)
-    }
-
-    /// Writes the newest entry of each key into one run of the last level.
-    fn merge(
-        &mut self,
-        id: ColumnFamilyId,
-        mut tables: Vec<(FileId, DirectoryEntry)>,
-        catalogue: &Catalogue,
-    ) -> Result<Version> {
-        tables.sort_by_key(|(file, _)| Reverse(*file));
-        let cache = self.table_cache(catalogue.db_uid);
-        let comparator = self.comparator_of_tables(&cache, &tables)?;
-        let mut sources = Sources::new(&comparator);
-        for (file, entry) in &tables {
-            let meta = Arc::new(meta_of(*file, entry, &comparator));
-            match cache.get(&meta, IoClass::Client) {
-                Ok(table) => {
-                    let options = TableIterOptions::compaction(IoClass::Client, 64 << 10);
-                    let mut iter = table.iter(options);
-                    if let Err(error) = iter.seek_to_first() {
-                        self.report.losses.push(error);
-                        while iter.skip_block().is_err() {}
-                    }
-                    sources.add(iter);
-                }
-                Err(_) if self.was_given_back(*file, entry) => {}
-                Err(error) => self.report.losses.push(error),
-            }
-        }
-        let levels = self.options.column_family.levels;
-        let level = u8::try_from(levels.saturating_sub(1)).unwrap_or(u8::MAX);
-        let mut output = self.output(id, level, catalogue.db_uid, &comparator);
-        let mut newest = Newest::default();
-        while let Some((source, internal, value)) = sources.newest() {
-            if newest.keeps(internal) {
-                self.add(&mut output, &catalogue.counters, internal, value)?;
-            }
-            if let Err(error) = sources.advance(source) {
-                self.report.losses.push(error);
-            }
-        }
-        let written = output.finish()?;
-        self.report.tables_kept += written.len() as u64;
-        let added =
-            written.into_iter().map(|table| AddedTable { level, epoch: Epoch(0), table }).collect();
-        let edit = VersionEdit { column_family: id, added, ..VersionEdit::default() };
-        self.apply(&Version::new(id, LEVELS_MAX).with_comparator(comparator), &edit)
-    }
-
     /// Makes the catalogue durable, then moves away what it does not name.
     fn install(&mut self, catalogue: Catalogue) -> Result<()> {
         catalogue.counters.file_seen(self.numbers_seen);
@@ -509,90 +488,80 @@ impl Repair {
             catalogue.shared,
             catalogue.last_seqno,
         );
-        versions.roll()?;
         let directory = self.directory.clone();
         let unused = self.tables.iter().filter(|file| !live.contains(file));
         let mut away: Vec<PathBuf> =
             unused.map(|file| table_file_name(&directory, *file)).collect();
         away.extend(self.manifests.iter().map(|file| manifest_file_name(&directory, *file)));
-        self.move_away(&directory, away)?;
+        // Of these a part is used, and the rest would be given back.
+        let damaged = self.damaged.iter().filter(|file| live.contains(file));
+        let mut kept: Vec<PathBuf> =
+            damaged.map(|file| table_file_name(&directory, *file)).collect();
+        let (current, options) = self.damaged_texts();
+        kept.extend(current);
+        away.extend(options);
+        kept.extend(away.iter().cloned());
+        self.keep_aside(&directory, &kept)?;
+        let wal_directory = self.wal_directory();
+        let mut logs = Vec::new();
         if self.logs_are_stored {
-            let directory = self.wal_directory();
-            let logs = self.logs.iter().map(|log| wal_file_name(&directory, *log)).collect();
-            self.move_away(&directory, logs)?;
+            logs.extend(self.logs.iter().map(|log| wal_file_name(&wal_directory, *log)));
+            self.keep_aside(&wal_directory, &logs)?;
+        }
+        versions.roll()?;
+        self.take_away(&directory, &away)?;
+        self.take_away(&wal_directory, &logs)?;
+        for file in std::mem::take(&mut self.temporary) {
+            // An open would remove it.
+            let _orphan = self.vfs.remove(&table_file_name(&directory, file));
         }
         Ok(())
     }
 
-    /// Moves files of `directory` into `lost` there.
-    fn move_away(&mut self, directory: &Path, files: Vec<PathBuf>) -> Result<()> {
-        if files.is_empty() {
-            return Ok(());
-        }
-        let lost = directory.join("lost");
-        self.vfs.create_dir_all(&lost).map_err(|e| Error::io("create", &lost, e))?;
-        for path in files {
-            let to = lost.join(path.file_name().unwrap_or_default());
-            self.vfs.rename(&path, &to).map_err(|e| Error::io("move", &path, e))?;
-            self.report.moved.push(to);
-        }
-        for directory in [directory, &lost] {
-            self.vfs
-                .sync_dir(directory)
-                .map_err(|error| Error::io("sync directory", directory, error))?;
-        }
-        Ok(())
+    /// CURRENT, which is replaced, and OPTIONS, if they are damaged.
+    fn damaged_texts(&self) -> (Option<PathBuf>, Option<PathBuf>) {
+        let vfs = self.vfs.as_ref();
+        let current = read_current(vfs, &self.directory).is_err();
+        let stored = options_file::read(vfs, &self.directory).ok().flatten();
+        let options = stored.is_some()
+            && matches!(
+                Options::load_with(vfs, &self.directory, true),
+                Err(Error::Corruption { .. })
+            );
+        (
+            current.then(|| FileName::Current.path(&self.directory)),
+            options.then(|| FileName::Options.path(&self.directory)),
+        )
     }
 }
 
+/// Whether the snapshot that opens a manifest can be read to its end.
+fn has_snapshot(vfs: &dyn Vfs, path: &Path, number: FileId) -> bool {
+    let Ok(mut reader) = ManifestReader::open(vfs, path, number.0, None, 0) else { return false };
+    while let Ok(Some(_)) = reader.next() {}
+    reader.has_snapshot()
+}
+
 /// What keys of the column family `name` are compared by, which is called `recorded`.
-fn comparator_of(given: &Comparator, name: &str, recorded: &str) -> Result<Comparator> {
-    match recorded {
-        Comparator::BYTEWISE_NAME => Ok(Comparator::BYTEWISE),
-        recorded if recorded == given.name() => Ok(given.clone()),
-        recorded => Err(Error::InvalidArgument(format!(
-            "comparator={}: keys of the column family {name} are compared by {recorded}",
-            given.name()
-        ))),
-    }
+fn comparator_of(
+    own: &[(String, Comparator)],
+    known: &[Comparator],
+    name: &str,
+    recorded: &str,
+) -> Result<Comparator> {
+    let own = own.iter().filter(|(family, _)| family == name).map(|(_, comparator)| comparator);
+    let mut candidates = own.chain(known);
+    candidates.find(|known| known.name() == recorded).cloned().ok_or_else(|| {
+        let given = known.last().map_or_else(String::new, |known| known.name().to_owned());
+        Error::InvalidArgument(format!(
+            "comparator={given}: keys of the column family {name} are compared by {recorded}"
+        ))
+    })
 }
 
 fn recovered_name(id: ColumnFamilyId) -> String {
     match id {
         ColumnFamilyId(0) => crate::DEFAULT_COLUMN_FAMILY.to_owned(),
         other => format!("recovered-{}", other.0),
-    }
-}
-
-fn read_whole(table: &Arc<Table>) -> Result<()> {
-    let mut iter = table.iter(TableIterOptions::compaction(IoClass::Client, 256 << 10));
-    iter.seek_to_first()?;
-    while iter.valid() {
-        iter.next()?;
-    }
-    Ok(())
-}
-
-fn meta_of(file: FileId, entry: &DirectoryEntry, comparator: &Comparator) -> TableMeta {
-    TableMeta {
-        id: entry.table,
-        placement: sateen_control::version::Placement::Slice {
-            file,
-            offset: entry.offset,
-            length: entry.length,
-        },
-        size_bytes: entry.length,
-        smallest: comparator.key(&entry.smallest),
-        largest: comparator.key(&entry.largest),
-        seqno_min: entry.seqno_min,
-        seqno_max: entry.seqno_max,
-        entries: entry.entries,
-        tombstones: entry.tombstones,
-        merges: 0,
-        ranges_applied: SeqNo(0),
-        global_seqno: SeqNo(0),
-        raw_bytes: entry.raw_bytes,
-        tail_bytes: 0,
-        sketch: None,
     }
 }

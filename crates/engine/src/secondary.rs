@@ -26,7 +26,7 @@ use crate::options::ReadOptions;
 use crate::read::InternalIterator;
 use crate::sync::{Mutex, RwLock, RwLockReadGuard, lock, read, write};
 use crate::vfs::Vfs;
-use crate::wal::{Followed, LogFollower};
+use crate::wal::{Followed, LogFollower, Tail};
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -104,8 +104,19 @@ impl ManifestFollower {
         self.replay.check(self.reader.position())
     }
 
-    fn path(&self) -> PathBuf {
+    /// Where it is.
+    pub(crate) fn path(&self) -> PathBuf {
         manifest_file_name(&self.directory, FileId(self.number))
+    }
+
+    /// Its number.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// How it ended, as far as it was read.
+    pub(crate) fn tail(&self) -> Option<Tail> {
+        self.reader.tail()
     }
 
     /// Takes in the edits that have come since. Returns whether there were any.
@@ -133,7 +144,7 @@ impl ManifestFollower {
     }
 
     /// The same, or all of another manifest that counts now.
-    fn advance(&mut self) -> Result<bool> {
+    pub(crate) fn advance(&mut self) -> Result<bool> {
         let uid = self.db_uid;
         let current = read_current(self.vfs.as_ref(), &self.directory)?;
         let current = current.filter(|current| current.db_uid == uid).ok_or_else(|| {

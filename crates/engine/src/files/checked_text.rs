@@ -22,6 +22,22 @@ pub(crate) fn unseal(bytes: &[u8]) -> Option<&str> {
     (check == format!("{:016x}", xxh3_64(covered.as_bytes()))).then_some(covered)
 }
 
+/// That a whole text which does not begin with `first_line` is of a newer format: the name in that
+/// line, and a larger number.
+pub(crate) fn newer(text: &str, first_line: &str) -> Option<String> {
+    let (name, known) = first_line.rsplit_once(' ')?;
+    let first = text.lines().next()?;
+    let version = first.strip_prefix(name)?.strip_prefix(' ')?;
+    if version == known || version.is_empty() || !version.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        return None;
+    }
+    Some(format!(
+        "written in a newer format: format version {version}; this version reads format version \
+         {known}"
+    ))
+}
+
 /// The bytes of a small file; an error if there is none.
 pub(crate) fn read(vfs: &dyn Vfs, path: &Path) -> std::io::Result<Vec<u8>> {
     let file = vfs.open(path, OpenOptions::READ)?;

@@ -4,6 +4,7 @@
 pub(crate) mod checked_text;
 mod compaction_file;
 pub(crate) mod device_hint;
+pub(crate) mod found;
 pub(crate) mod options_file;
 pub(crate) mod reclaim;
 mod space;

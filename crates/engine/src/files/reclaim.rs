@@ -14,7 +14,7 @@
 //! checkpoint or a copy that somebody made, is neither punched nor shrunk; the disk is touched
 //! outside the lock.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -169,12 +169,6 @@ impl Reclaimer {
     /// The files that hold anything reachable.
     pub(crate) fn live_files(&self) -> Vec<FileId> {
         lock(&self.state).accounts.files().collect()
-    }
-
-    /// The files that hold anything reachable, or wait to be removed.
-    pub(crate) fn known_files(&self) -> BTreeSet<FileId> {
-        let state = lock(&self.state);
-        state.accounts.files().chain(state.unlink.iter().map(|dead| dead.file)).collect()
     }
 
     /// Bytes of tables that no version needs and that are not given back yet.

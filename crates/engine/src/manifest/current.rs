@@ -85,10 +85,16 @@ pub(crate) fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Cur
         let reason = foreign_reason(what, directory);
         return Err(Error::IncompatibleDirectory { path: directory.to_owned(), reason });
     }
+    let newer = checked_text::unseal(&bytes).and_then(|text| checked_text::newer(text, FIRST_LINE));
+    if let Some(reason) = newer {
+        return Err(Error::IncompatibleDirectory { path, reason });
+    }
+    // Who knows how a newer version makes its checksum.
     let first_line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    if first_line.starts_with(b"sateen ") && first_line != FIRST_LINE.as_bytes() {
-        let reason = String::from_utf8_lossy(first_line);
-        let reason = format!("written in a newer format, or damaged: it begins with {reason:?}");
+    if let Ok(text) = std::str::from_utf8(first_line)
+        && checked_text::newer(text, FIRST_LINE).is_some()
+    {
+        let reason = format!("written in a newer format, or damaged: it begins with {text:?}");
         return Err(Error::IncompatibleDirectory { path, reason });
     }
     Err(Error::corruption(&path, 0, CorruptionKind::Checksum))

@@ -184,6 +184,11 @@ impl ManifestReader {
         self.phase == Phase::Snapshot
     }
 
+    /// True once the snapshot was read to its end.
+    pub(crate) fn has_snapshot(&self) -> bool {
+        self.phase == Phase::Deltas
+    }
+
     /// How the file ended, once [`ManifestReader::next`] returned `None`.
     pub(crate) fn tail(&self) -> Option<Tail> {
         self.records.tail()

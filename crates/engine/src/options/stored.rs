@@ -77,9 +77,11 @@ impl Options {
         };
         let Some(rest) = text.strip_prefix(FIRST_LINE).and_then(|rest| rest.strip_prefix('\n'))
         else {
-            let first = text.lines().next().unwrap_or_default();
-            let reason = format!("written in a newer format: it begins with {first:?}");
-            return Err(Error::IncompatibleDirectory { path, reason });
+            let kind = CorruptionKind::Malformed("the first line");
+            return Err(match checked_text::newer(text, FIRST_LINE) {
+                Some(reason) => Error::IncompatibleDirectory { path, reason },
+                None => Error::corruption(&path, 0, kind),
+            });
         };
         StoredOptions::parse(rest, ignore_unknown)
             .map_err(|error| Error::InvalidArgument(format!("{}: {error}", path.display())))

@@ -62,7 +62,7 @@ impl Opening {
 
 /// The comparators of column families, as these options have them. Those that have no options of
 /// their own have the comparator of others only if it is theirs.
-pub(super) fn comparators(
+pub(crate) fn comparators(
     options: &Options,
     family_options: &[(&str, ColumnFamilyOptions)],
 ) -> FindComparator {

@@ -44,7 +44,8 @@ pub(crate) fn open_secondary(
     Ok(core)
 }
 
-fn find_manifest(
+/// The manifest that counts, which whoever has the database open may replace meanwhile.
+pub(crate) fn find_manifest(
     vfs: &Arc<MeteredVfs>,
     directory: &Path,
     comparators: &FindComparator,

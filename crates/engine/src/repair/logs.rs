@@ -1,26 +1,42 @@
 //! What the logs hold and the next open could not replay: where a log is damaged or missing, or no
-//! manifest says what of them is needed. It goes into tables, of each log what stands before its
-//! first damage; the logs are moved away, an empty one takes their place.
+//! manifest says what of them is needed. It goes into tables, of each log what can be verified,
+//! before its damage and behind it; the logs are moved away, an empty one takes their place.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sateen_control::version::{AddedTable, LEVELS_MAX, Version, VersionEdit};
-use sateen_control::{ColumnFamilyId, Comparator, LogNumber, SeqNo, UserKey, ValueKind};
+use sateen_control::version::{AddedTable, RangeTombstone, VersionEdit};
+use sateen_control::{ColumnFamilyId, Epoch, IoClass, LogNumber, SeqNo, UserKey, ValueKind};
 
-use super::{Catalogue, Repair, recovered_name};
+use super::{Catalogue, Repair};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::wal_file_name;
 use crate::key;
-use crate::manifest::version_set::FamilyState;
+use crate::vfs::OpenOptions;
+use crate::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use crate::wal::reader::WalRecord;
 use crate::wal::{WalChain, WalReader, WalWriter};
 
-/// Of each key the newest entry that is no operand, and the operands since; oldest first.
-type Entries = BTreeMap<UserKey, Vec<(SeqNo, ValueKind, Vec<u8>)>>;
-type Found = BTreeMap<ColumnFamilyId, Entries>;
+/// What logs hold of a column family.
+#[derive(Default)]
+pub(super) struct FoundEntries {
+    /// Of each key the newest entry that is no operand, and the operands since; oldest first.
+    pub(super) entries: BTreeMap<UserKey, Vec<(SeqNo, ValueKind, Vec<u8>)>>,
+    pub(super) ranges: Vec<RangeTombstone>,
+}
+
+impl FoundEntries {
+    /// The newest sequence number in it.
+    pub(super) fn newest(&self) -> SeqNo {
+        let entries = self.entries.values().flatten().map(|(seqno, ..)| *seqno);
+        entries.chain(self.ranges.iter().map(|range| range.seqno)).max().unwrap_or_default()
+    }
+}
+
+pub(super) type Found = BTreeMap<ColumnFamilyId, FoundEntries>;
+/// Up to which number the entries of a column family are in tables; `None` if it was dropped.
+type Stored<'a> = dyn Fn(ColumnFamilyId) -> Option<SeqNo> + 'a;
 
 impl Repair {
     pub(super) fn wal_directory(&self) -> PathBuf {
@@ -31,11 +47,9 @@ impl Repair {
     pub(super) fn take_in_logs(&mut self, catalogue: &mut Catalogue) -> Result<()> {
         let families = catalogue.families.values();
         let needed = families.map(|family| family.version.log_number()).min().unwrap_or_default();
-        let believed = self.report.manifest.is_some();
-        let oldest = self.logs.first().copied();
         let missing = needed > LogNumber(0) && !self.logs.contains(&needed);
         let path = wal_file_name(&self.wal_directory(), needed);
-        if missing && oldest.is_none() {
+        if missing && self.logs.is_empty() {
             // To go on would give up logs that may be somewhere else.
             return Err(Error::IncompatibleDirectory {
                 path: self.wal_directory(),
@@ -46,133 +60,159 @@ impl Repair {
                 ),
             });
         }
-        let first = if believed { Some(needed) } else { oldest }.unwrap_or_default();
-        let mut found = BTreeMap::new();
-        let whole = match self.replay(catalogue, first, &mut found) {
-            Err(error) if !error.is_corruption() => return Err(error),
-            Err(error) => {
-                self.report.losses.push(error);
-                found.clear();
-                self.read_each(catalogue, first, &mut found)?;
-                false
+        let uid = catalogue.db_uid;
+        let mut found = Found::new();
+        let replayed = {
+            let stored = |id| catalogue.families.get(&id).map(|family| family.stored);
+            match self.replay(uid, needed, &stored, &mut found) {
+                Err(error) if !error.is_corruption() => return Err(error),
+                Err(error) => {
+                    self.loss(error);
+                    found.clear();
+                    self.read_each(uid, needed, &stored, &mut found)?;
+                    false
+                }
+                Ok(()) if missing => {
+                    self.loss(Error::corruption(&path, 0, CorruptionKind::MissingFile));
+                    false
+                }
+                Ok(()) => true,
             }
-            Ok(()) if missing => {
-                self.report.losses.push(Error::corruption(&path, 0, CorruptionKind::MissingFile));
-                false
-            }
-            Ok(()) => true,
         };
-        if whole && (believed || oldest.is_none()) {
-            return Ok(());
-        }
-        self.store(catalogue, found)
+        if replayed { Ok(()) } else { self.store(catalogue, found) }
     }
 
     /// Reads the logs as the next open would.
-    fn replay(&self, catalogue: &Catalogue, first: LogNumber, found: &mut Found) -> Result<()> {
+    pub(super) fn replay(
+        &self,
+        db_uid: u64,
+        first: LogNumber,
+        stored: &Stored<'_>,
+        found: &mut Found,
+    ) -> Result<()> {
         let (directory, logs) = (self.wal_directory(), self.logs.iter().copied());
-        let uid = catalogue.db_uid;
-        let mut chain = WalChain::open(self.vfs.clone(), &directory, logs, uid, first)?;
+        let mut chain = WalChain::open(self.vfs.clone(), &directory, logs, db_uid, first)?;
         while let Some(record) = chain.next()? {
-            self.take(catalogue, &record, found)?;
+            self.take(&record, stored, found)?;
         }
         Ok(())
     }
 
-    /// Reads each log for itself, to its end or its first damage, whatever became of the others.
-    fn read_each(
+    /// Reads each log for itself, all of it that verifies, whatever became of the others.
+    pub(super) fn read_each(
         &mut self,
-        catalogue: &Catalogue,
+        db_uid: u64,
         first: LogNumber,
+        stored: &Stored<'_>,
         found: &mut Found,
     ) -> Result<()> {
         for number in self.logs.clone().into_iter().filter(|number| *number >= first) {
             let path = wal_file_name(&self.wal_directory(), number);
-            let uid = Some(catalogue.db_uid);
-            let opened = WalReader::open(self.vfs.as_ref(), &path, number, uid, 0);
-            let read = opened.and_then(|mut reader| {
-                while let Some(record) = reader.next()? {
-                    self.take(catalogue, &record, found)?;
-                }
-                Ok(())
-            });
-            match read {
-                Err(error) if !error.is_corruption() => return Err(error),
+            let opened = WalReader::open_damaged(self.vfs.as_ref(), &path, number, db_uid);
+            let mut reader = match opened {
+                Ok(reader) => reader,
                 Err(error) => {
-                    let told = |loss: &Error| loss.to_string() == error.to_string();
-                    if !self.report.losses.iter().any(told) {
-                        self.report.losses.push(error);
-                    }
+                    self.loss(error);
+                    continue;
                 }
-                Ok(()) => {}
+            };
+            loop {
+                let taken = match reader.next() {
+                    Ok(Some(record)) => self.take(&record, stored, found),
+                    Ok(None) => break,
+                    Err(error) => Err(error),
+                };
+                let Err(error) = taken else { continue };
+                if !error.is_corruption() {
+                    return Err(error);
+                }
+                let damaged_at = reader.position().end;
+                self.loss(error);
+                if !reader.skip_damage()? {
+                    self.note(format!(
+                        "{}: what stood from offset {damaged_at} on is lost",
+                        path.display()
+                    ));
+                    break;
+                }
+                let goes_on = reader.position().end;
+                self.note(format!(
+                    "{}: the commits between offsets {damaged_at} and {goes_on} are lost; those \
+                     behind are not",
+                    path.display()
+                ));
             }
         }
         Ok(())
     }
 
-    fn take(&self, catalogue: &Catalogue, record: &WalRecord<'_>, found: &mut Found) -> Result<()> {
-        record.for_each_entry(&self.wal_directory(), |seqno, entry| {
-            let known = catalogue.families.get(&entry.column_family);
-            let stored = match known {
-                Some(family) => family.stored,
-                // Dropped, if that is known; or all of it is in the logs.
-                None if self.report.manifest.is_some() => SeqNo::MAX,
-                None => SeqNo(0),
-            };
-            if seqno > stored {
-                let family = found.entry(entry.column_family).or_default();
-                let comparator = self.comparator_of_family(known);
-                let entries = family.entry(comparator.key(entry.key)).or_default();
-                if entry.kind != ValueKind::Merge {
-                    entries.clear();
-                }
-                entries.push((seqno, entry.kind, entry.value.to_vec()));
-            }
+    /// The uid of the database, of the first log that tells it.
+    pub(super) fn uid_of_logs(&self) -> Option<u64> {
+        let directory = self.wal_directory();
+        self.logs.iter().find_map(|log| {
+            let path = wal_file_name(&directory, *log);
+            let file = self.vfs.open(&path, OpenOptions::READ).ok()?;
+            let mut block = [0; FILE_HEADER_BYTES];
+            file.read_at(&mut block, 0, IoClass::Wal).ok()?;
+            Some(FileHeader::decode(FileKind::Wal, &block)?.db_uid)
         })
     }
 
-    /// What keys of a column family are compared by; of one that is only in the logs, what the
-    /// options say.
-    fn comparator_of_family<'a>(&'a self, known: Option<&'a FamilyState>) -> &'a Comparator {
-        known.map_or(&self.options.column_family.comparator, |family| family.version.comparator())
+    fn take(&self, record: &WalRecord<'_>, stored: &Stored<'_>, found: &mut Found) -> Result<()> {
+        record.for_each_entry(&self.wal_directory(), |seqno, entry| {
+            let id = entry.column_family;
+            if stored(id).is_none_or(|stored| seqno <= stored) {
+                return;
+            }
+            let family = found.entry(id).or_default();
+            // By bytes: who stores them compares as the column family does.
+            let key = UserKey::bytewise(entry.key);
+            if entry.kind == ValueKind::RangeDelete {
+                let end = UserKey::bytewise(entry.value);
+                family.ranges.push(RangeTombstone { begin: key, end, seqno });
+                return;
+            }
+            let entries = family.entries.entry(key).or_default();
+            // A log may be read that repeats another.
+            if entries.last().is_some_and(|(newest, ..)| *newest >= seqno) {
+                return;
+            }
+            if entry.kind != ValueKind::Merge {
+                entries.clear();
+            }
+            entries.push((seqno, entry.kind, entry.value.to_vec()));
+        })
     }
 
     fn store(&mut self, catalogue: &mut Catalogue, mut found: Found) -> Result<()> {
         catalogue.counters.file_seen(self.numbers_seen);
-        for id in found.keys() {
-            if let Entry::Vacant(place) = catalogue.families.entry(*id) {
-                let next_column_family = Some(ColumnFamilyId(id.0 + 1));
-                catalogue
-                    .counters
-                    .absorb(&VersionEdit { next_column_family, ..VersionEdit::default() });
-                let comparator = self.comparator_of_family(None).clone();
-                let version = Version::new(*id, LEVELS_MAX).with_comparator(comparator);
-                let version = Arc::new(version);
-                let name = recovered_name(*id);
-                place.insert(FamilyState {
-                    name,
-                    region: None,
-                    version,
-                    stored: SeqNo(0),
-                    data: None,
-                });
-            }
-        }
         let log = self.create_log(catalogue)?;
         let mut internal = Vec::new();
         for (id, family) in &mut catalogue.families {
-            let entries = found.remove(id).unwrap_or_default();
-            let epoch = catalogue.counters.epoch();
+            let found = found.remove(id).unwrap_or_default();
+            family.stored = family.stored.max(found.newest());
+            let epoch: Epoch = catalogue.counters.epoch();
             let comparator = family.version.comparator();
             let mut output = self.output(*id, 0, catalogue.db_uid, comparator);
+            let entries: BTreeMap<_, _> = found
+                .entries
+                .into_iter()
+                .map(|(key, entries)| (comparator.key(key.bytes()), entries))
+                .collect();
             for (user_key, entries) in entries {
                 for (seqno, kind, value) in entries.into_iter().rev() {
-                    family.stored = family.stored.max(seqno);
                     internal.clear();
                     key::append(&mut internal, user_key.bytes(), seqno, kind);
                     self.add(&mut output, &catalogue.counters, &internal, &value)?;
+                    self.report.log_entries_salvaged += 1;
                 }
             }
+            let compared = |range: RangeTombstone| RangeTombstone {
+                begin: comparator.key(range.begin.bytes()),
+                end: comparator.key(range.end.bytes()),
+                seqno: range.seqno,
+            };
+            let ranges = found.ranges.into_iter().map(compared);
             catalogue.last_seqno = catalogue.last_seqno.max(family.stored);
             let written = output.finish()?;
             self.report.tables_kept += written.len() as u64;
@@ -180,6 +220,7 @@ impl Repair {
             let edit = VersionEdit {
                 column_family: *id,
                 added: added.collect(),
+                range_tombstones: ranges.filter(|range| range.begin < range.end).collect(),
                 log_number: Some(log),
                 ..VersionEdit::default()
             };
@@ -189,7 +230,7 @@ impl Repair {
         Ok(())
     }
 
-    fn create_log(&self, catalogue: &Catalogue) -> Result<LogNumber> {
+    pub(super) fn create_log(&self, catalogue: &Catalogue) -> Result<LogNumber> {
         let number = catalogue.counters.log();
         let directory = self.wal_directory();
         let path = wal_file_name(&directory, number);

@@ -5,7 +5,8 @@ use std::collections::BinaryHeap;
 
 use sateen_control::{Comparator, SeqNo, UserKey};
 
-use crate::error::Result;
+use super::tables::step_over;
+use crate::error::Error;
 use crate::key;
 use crate::read::InternalIterator;
 use crate::read::db_iter::Visible;
@@ -48,16 +49,19 @@ impl Sources {
         Some((*source, iter.key(), iter.value()))
     }
 
-    /// Moves on; of a source that fails, behind the damage.
-    pub(super) fn advance(&mut self, source: usize) -> Result<()> {
+    /// Moves on; of a source that fails, behind the damage. Then what failed, and the entry behind
+    /// it, if there is one.
+    pub(super) fn advance(&mut self, source: usize) -> Option<(Error, Option<Vec<u8>>)> {
         self.heap.pop();
-        let moved = self.iters[source].next();
-        if moved.is_err() {
+        let iter = &mut self.iters[source];
+        let error = iter.next().err();
+        if error.is_some() {
             // What is behind the damage is still good.
-            while self.iters[source].skip_block().is_err() {}
+            while step_over(iter).is_err() {}
         }
+        let behind = iter.valid().then(|| iter.key().to_vec());
         self.place(source);
-        moved
+        error.map(|error| (error, behind))
     }
 }
 
@@ -71,8 +75,9 @@ pub(super) struct Newest {
 }
 
 impl Newest {
-    /// Whether the entry is to be kept: the newest value, and operands above it.
-    pub(super) fn keeps(&mut self, internal: &[u8]) -> bool {
+    /// Whether the entry is to be kept: the newest value, and operands above it; none that a range
+    /// tombstone deletes.
+    pub(super) fn keeps(&mut self, internal: &[u8], deleted_below: Option<SeqNo>) -> bool {
         let user_key = key::user_key(internal);
         if self.key.as_deref() != Some(user_key) {
             self.key = Some(user_key.to_vec());
@@ -80,6 +85,10 @@ impl Newest {
         }
         let SeqNo(seqno) = key::seqno(internal);
         if seqno >= self.below {
+            return false;
+        }
+        if deleted_below.is_some_and(|tombstone| seqno < tombstone.0) {
+            self.below = 0;
             return false;
         }
         let says = Visible::of(key::kind(internal));

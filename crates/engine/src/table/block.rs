@@ -228,6 +228,27 @@ impl<'a> RawEntry<'a> {
     }
 }
 
+/// Whether `block` is a data block from its first byte to its last: its entries use up its keys and
+/// its values. What is of another kind is not, but by a strange chance.
+pub(super) fn is_whole(block: &[u8]) -> bool {
+    let Some(Parts { values, keys, .. }) = Parts::of(block) else { return false };
+    let (mut keys, mut bytes, mut before) = (keys, 0_usize, 0);
+    if keys.is_empty() {
+        return false;
+    }
+    while !keys.is_empty() {
+        let Some(entry) = RawEntry::decode(keys) else { return false };
+        let Some(sum) = bytes.checked_add(entry.value_length) else { return false };
+        if entry.shared > before || sum > values.len() {
+            return false;
+        }
+        before = entry.shared + entry.suffix.len();
+        bytes = sum;
+        keys = entry.rest;
+    }
+    bytes == values.len()
+}
+
 /// What a search for one user key came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {

@@ -15,6 +15,7 @@ mod iter;
 mod properties;
 mod reader;
 mod separated;
+pub(crate) mod walk;
 
 #[cfg(test)]
 mod bench;

@@ -211,6 +211,11 @@ impl RecordHeader {
             && RecordHeader::open(bytes, seed, offset).is_ok_and(|h| h.synced_offset > floor)
     }
 
+    /// The checksum that a whole record should have behind the checksum `chain`.
+    pub(crate) fn chain_behind(record: &[u8], chain: u64) -> u64 {
+        mix(xxh3_64(record.get(8..).unwrap_or_default()), chain)
+    }
+
     /// Verifies a whole record, header and payload, behind the checksum `chain`; the next chain.
     #[inline]
     pub(crate) fn verify(record: &[u8], chain: u64) -> Option<u64> {

@@ -10,6 +10,8 @@
 //! What must stay true: memory is bounded by a chunk plus the largest record that verified; every
 //! byte is hostile; a length is believed only after its header check and never beyond the file.
 
+mod salvage;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -145,7 +147,14 @@ impl RecordReader {
             return self.end(CorruptionKind::Checksum);
         };
         if header.version > FORMAT_VERSION {
-            return Err(self.newer(format!("format version {}", header.version)));
+            return Err(Error::IncompatibleDirectory {
+                path: self.path.clone(),
+                reason: format!(
+                    "written in a newer format: format version {}; this version reads format \
+                     version {FORMAT_VERSION}",
+                    header.version
+                ),
+            });
         }
         if header.db_uid != expected {
             return Err(self.corruption(0, CorruptionKind::Inconsistent("of another database")));
@@ -463,6 +472,7 @@ impl WalReader {
             match record.header.kind {
                 RecordKind::Data => break record,
                 RecordKind::Mark => {}
+                RecordKind::Link if record.offset == FILE_HEADER_END => {}
                 _ => return Err(self.malformed(record, "a record that is of no log")),
             }
         };

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod basics;
+mod check;
 mod common;
 mod comparator;
 mod concurrency;
@@ -11,6 +12,7 @@ mod crash;
 mod filter;
 mod full_disk;
 mod fuzz_corpus;
+mod golden;
 mod ingest;
 mod kill;
 mod log_data;
@@ -27,6 +29,7 @@ mod rel;
 mod repair;
 mod replay;
 mod resume;
+mod salvage;
 mod scrub;
 mod secondary;
 mod space;

@@ -1,0 +1,149 @@
+//! The verbs of `sateen db` that look for damage and mend it.
+
+use std::io::Write;
+use std::path::Path;
+
+use sateen::{CheckReport, ScrubReport};
+use serde_json::json;
+
+use crate::args::Place;
+use crate::failure::{Failure, Result};
+use crate::progress::Progress;
+use crate::store::{self, Access, finding};
+
+pub(crate) fn check(place: &Place, json: bool, output: &mut dyn Write) -> Result<()> {
+    let bar = Progress::bytes("checking", Some(0));
+    let report = store::check(place, |done, total| bar.of(done, total))?;
+    drop(bar);
+    if json {
+        writeln!(output, "{}", check_json(&report))?;
+    } else {
+        check_text(&report, &place.db, output)?;
+    }
+    damaged(report.problems.len())
+}
+
+fn check_text(report: &CheckReport, db: &Path, output: &mut dyn Write) -> Result<()> {
+    report.problems.iter().try_for_each(|problem| writeln!(output, "{problem}"))?;
+    report.notes.iter().try_for_each(|note| writeln!(output, "note: {note}"))?;
+    for orphan in &report.orphans {
+        let what = "not part of the database: left by a crash, or being written just now";
+        writeln!(output, "note: {}: {what}", orphan.display())?;
+    }
+    let CheckReport { tables, entries, bytes, logs, log_records, live_bytes, disk_bytes, .. } =
+        report;
+    let looked_at = format!(
+        "{tables} tables, {entries} entries, {bytes} bytes; {logs} logs, {log_records} commits; \
+         files of tables take {disk_bytes} bytes, {live_bytes} of them needed"
+    );
+    let verdict = if report.problems.is_empty() { "all is right" } else { "damaged" };
+    Ok(writeln!(output, "{}: {verdict}: {looked_at}", db.display())?)
+}
+
+fn check_json(report: &CheckReport) -> serde_json::Value {
+    json!({
+        "ok": report.problems.is_empty(),
+        "findings": report.problems.iter().map(finding).collect::<Vec<_>>(),
+        "notes": report.notes,
+        "orphans": report.orphans,
+        "manifest": report.manifest,
+        "tables": report.tables,
+        "entries": report.entries,
+        "bytes": report.bytes,
+        "logs": report.logs,
+        "log_records": report.log_records,
+        "live_bytes": report.live_bytes,
+        "disk_bytes": report.disk_bytes,
+    })
+}
+
+pub(crate) fn scrub(
+    place: &Place,
+    rate: Option<u64>,
+    json: bool,
+    output: &mut dyn Write,
+) -> Result<()> {
+    let db = store::open(place, Access::Write)?;
+    let spinner = Progress::spinner("verifying");
+    // Without a rate there is nobody to be kept from the device.
+    let report = db.scrub(Some(rate.map_or(0, |rate| rate.saturating_mul(1_000_000))))?;
+    drop(spinner);
+    db.close()?;
+    let ScrubReport { tables, logs, bytes, problems, .. } = &report;
+    if json {
+        let findings: Vec<_> = problems.iter().map(finding).collect();
+        let done = json!({
+            "ok": problems.is_empty(), "findings": findings, "tables": tables, "logs": logs,
+            "bytes": bytes,
+        });
+        writeln!(output, "{done}")?;
+    } else {
+        problems.iter().try_for_each(|problem| writeln!(output, "{problem}"))?;
+        writeln!(output, "verified {tables} tables and {logs} logs, {bytes} bytes")?;
+    }
+    damaged(problems.len())
+}
+
+fn damaged(things: usize) -> Result<()> {
+    match things {
+        0 => Ok(()),
+        1 => Err(Failure::failed("1 thing is damaged")),
+        count => Err(Failure::failed(format!("{count} things are damaged"))),
+    }
+}
+
+pub(crate) fn repair(place: &Place, json: bool, output: &mut dyn Write) -> Result<()> {
+    let spinner = Progress::spinner("repairing");
+    let report = store::repair(place)?;
+    drop(spinner);
+    if json {
+        let ranges: Vec<_> = report.lost_ranges.iter().map(range_json).collect();
+        let done = json!({
+            "manifest": report.manifest,
+            "tables_kept": report.tables_kept,
+            "entries_salvaged": report.entries_salvaged,
+            "log_entries_salvaged": report.log_entries_salvaged,
+            "losses": report.losses.iter().map(finding).collect::<Vec<_>>(),
+            "lost_ranges": ranges,
+            "notes": report.notes,
+            "moved": report.moved,
+        });
+        writeln!(output, "{done}")?;
+    } else {
+        match &report.manifest {
+            Some(manifest) => writeln!(output, "believed {}", manifest.display())?,
+            None => writeln!(output, "believed the tables, there being no manifest to believe")?,
+        }
+        writeln!(output, "kept {} tables", report.tables_kept)?;
+        writeln!(output, "wrote {} entries anew", report.entries_salvaged)?;
+        writeln!(output, "{} of them from logs", report.log_entries_salvaged)?;
+        report.notes.iter().try_for_each(|note| writeln!(output, "note: {note}"))?;
+        let moved = |file: &std::path::PathBuf| format!("moved away {}", file.display());
+        report.moved.iter().try_for_each(|file| writeln!(output, "{}", moved(file)))?;
+        report.losses.iter().try_for_each(|error| writeln!(output, "damaged: {error}"))?;
+        report.lost_ranges.iter().try_for_each(|range| writeln!(output, "lost: {range}"))?;
+    }
+    match report.losses.len() {
+        0 => Ok(()),
+        1 => Err(Failure::failed("repaired; 1 thing was damaged")),
+        count => Err(Failure::failed(format!("repaired; {count} things were damaged"))),
+    }
+}
+
+fn range_json(range: &sateen::LostRange) -> serde_json::Value {
+    let text = |key: &[u8]| key.escape_ascii().to_string();
+    json!({
+        "column_family": range.column_family,
+        "file": range.file,
+        "first": text(&range.first),
+        "last": text(&range.last),
+        "first_hex": hex(&range.first),
+        "last_hex": hex(&range.last),
+    })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = Vec::new();
+    crate::text::bytes::to_hex(bytes, &mut text);
+    String::from_utf8(text).unwrap_or_default()
+}

@@ -1,0 +1,128 @@
+//! Damage as a user meets it: found, named, mended as far as it can be.
+#![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn sateen(at: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sateen"));
+    command.args(arguments).current_dir(at).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What it prints, and its exit code.
+fn run(at: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let output = sateen(at, arguments);
+    let code = output.status.code().unwrap();
+    let error = text(&output.stderr);
+    assert!(!error.contains("panicked"), "{error}");
+    (code, text(&output.stdout), error)
+}
+
+fn json(at: &Path, arguments: &[&str]) -> (i32, Value) {
+    let (code, out, error) = run(at, arguments);
+    let line = out.lines().next().unwrap_or_else(|| panic!("{arguments:?}: {error}"));
+    (code, serde_json::from_str(line).unwrap())
+}
+
+/// A database of a few tables, and something in its log.
+fn made() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    let lines = |from: u32| (from..from + 500).map(|i| format!("key{i:05}\tvalue {i}\n"));
+    for from in [0, 500] {
+        fs::write(folder.path().join("in.tsv"), lines(from).collect::<String>()).unwrap();
+        assert_eq!(run(folder.path(), &["db", "load", "d", "in.tsv"]).0, 0);
+    }
+    for i in 0..5 {
+        let key = format!("logged{i}");
+        assert_eq!(run(folder.path(), &["db", "put", "d", &key, "value", "--sync"]).0, 0);
+    }
+    folder
+}
+
+fn file(at: &Path, part: &str) -> PathBuf {
+    let entries = fs::read_dir(at.join("d")).unwrap().map(|entry| entry.unwrap().path());
+    let fits = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().contains(part);
+    entries.filter(fits).max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap()
+}
+
+fn flip(path: &Path, at: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[at] ^= 0xFF;
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_database_that_is_open_is_checked_beside_its_owner() {
+    let folder = made();
+    let at = folder.path();
+    let db = sateen::Db::open(at.join("d"), sateen::Options::default()).unwrap();
+    for i in 0..2000 {
+        db.put(format!("key{i:05}"), "another value").unwrap();
+    }
+    db.flush().unwrap();
+    let (code, report) = json(at, &["db", "check", "d", "--json"]);
+    assert_eq!((code, &report["ok"]), (0, &Value::Bool(true)), "{report}");
+    assert!(report["tables"].as_u64().unwrap() >= 1, "{report}");
+    let (code, _, error) = run(at, &["db", "scrub", "d"]);
+    assert!(code == 1 && error.contains("already open"), "{error}");
+    let (code, _, error) = run(at, &["db", "repair", "d"]);
+    assert!(code == 1 && error.contains("already open"), "{error}");
+    db.put("goes", "on").unwrap();
+    db.close().unwrap();
+}
+
+#[test]
+fn findings_have_file_offset_and_kind() {
+    let folder = made();
+    let at = folder.path();
+    assert_eq!(run(at, &["db", "scrub", "d", "--rate", "100"]).0, 0);
+    let table = file(at, ".sat");
+    flip(&table, 4096 + 10);
+    let (code, report) = json(at, &["db", "check", "d", "--json"]);
+    assert_eq!((code, &report["ok"]), (1, &Value::Bool(false)), "{report}");
+    let found = &report["findings"][0];
+    assert_eq!(found["file"], table.to_str().unwrap());
+    assert_eq!((&found["offset"], &found["kind"]), (&4096.into(), &"checksum mismatch".into()));
+    let (code, report) = json(at, &["db", "scrub", "d", "--json"]);
+    assert_eq!((code, &report["findings"][0]["offset"]), (1, &4096.into()), "{report}");
+    let (code, out, error) = run(at, &["db", "check", "d"]);
+    assert!(code == 1 && out.contains("damaged") && error.contains("1 thing"), "{out}{error}");
+    flip(&table, 4096 + 10);
+    let manifest = file(at, "MANIFEST");
+    flip(&manifest, 200);
+    let (code, report) = json(at, &["db", "check", "d", "--json"]);
+    assert_eq!(code, 1, "{report}");
+    assert_eq!(report["findings"][0]["file"], manifest.to_str().unwrap());
+    assert!(report["tables"].as_u64().unwrap() >= 1, "the tables are read all the same: {report}");
+    let (code, _, error) = run(at, &["db", "check", "nowhere"]);
+    assert!(code == 1 && error.contains("nowhere"), "{error}");
+}
+
+#[test]
+fn a_repair_says_what_is_lost_and_a_check_is_content_with_it() {
+    let folder = made();
+    let at = folder.path();
+    flip(&file(at, ".sat"), 4096 + 10);
+    let (code, report) = json(at, &["db", "repair", "d", "--json"]);
+    assert_eq!(code, 1, "{report}");
+    assert!(report["entries_salvaged"].as_u64().unwrap() > 100, "{report}");
+    let range = &report["lost_ranges"][0];
+    assert_eq!(range["column_family"], "default");
+    assert!(range["first"].as_str().unwrap().starts_with("key"), "{report}");
+    assert!(range["last_hex"].as_str().unwrap().starts_with("6b6579"), "{report}");
+    let moved = report["moved"].as_array().unwrap();
+    assert!(moved.iter().all(|file| at.join(file.as_str().unwrap()).exists()), "{report}");
+    assert_eq!(json(at, &["db", "check", "d", "--json"]).0, 0);
+    let (code, out, _) = run(at, &["db", "scan", "d"]);
+    assert!(code == 0 && out.contains("logged4\tvalue") && out.contains("key00999"), "{out}");
+    let (code, out, error) = run(at, &["db", "repair", "d"]);
+    assert_eq!((code, &*error), (0, ""), "there is nothing left to lose: {out}");
+}

@@ -1,0 +1,97 @@
+//! What manifests tell that cannot be believed as a whole: what stands before their damage was
+//! true, and much of it stays so whatever came later: names, comparators and regions of column
+//! families, that a table was replaced, that a range was deleted. Tables do not say these things of
+//! themselves.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use sateen_control::version::{RangeTombstone, Region, VersionEdit};
+use sateen_control::{ColumnFamilyId, FileId, SeqNo, TableId};
+
+use crate::manifest::ManifestReader;
+use crate::vfs::Vfs;
+
+/// What is remembered of a column family, or a region of one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Family {
+    pub(super) name: String,
+    pub(super) region: Option<Region>,
+    pub(super) style: Option<String>,
+    pub(super) comparator: String,
+    pub(super) ranges: Vec<RangeTombstone>,
+}
+
+/// What is remembered of a table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub(super) global_seqno: SeqNo,
+    /// The file that has values of it.
+    pub(super) values: Option<FileId>,
+}
+
+/// What is remembered.
+#[derive(Debug, Default)]
+pub(super) struct Remembered {
+    pub(super) db_uid: Option<u64>,
+    pub(super) families: BTreeMap<ColumnFamilyId, Family>,
+    dropped: BTreeSet<ColumnFamilyId>,
+    tables: BTreeMap<TableId, Known>,
+    removed: BTreeSet<TableId>,
+}
+
+impl Remembered {
+    /// Takes in a manifest as far as it can be read. The newest comes last.
+    pub(super) fn read(&mut self, vfs: &dyn Vfs, path: &Path, number: FileId) {
+        let Ok(mut reader) = ManifestReader::open(vfs, path, number.0, None, 0) else { return };
+        self.db_uid = self.db_uid.or(reader.db_uid());
+        while let Ok(Some(edits)) = reader.next() {
+            edits.into_iter().for_each(|edit| self.take(edit));
+        }
+    }
+
+    fn take(&mut self, edit: VersionEdit) {
+        let id = edit.column_family;
+        if edit.drop {
+            self.families.remove(&id);
+            self.dropped.insert(id);
+            return;
+        }
+        let family = self.families.entry(id).or_default();
+        if let Some(name) = edit.create {
+            family.name = name;
+            family.region = edit.region;
+            family.comparator =
+                edit.comparator.map(|one| one.name().to_owned()).unwrap_or_default();
+        }
+        family.style = edit.style.or(family.style.take());
+        family.ranges.extend(edit.range_tombstones);
+        for removed in edit.removed {
+            self.removed.insert(removed.id);
+        }
+        // A table that is moved is removed and added by one edit.
+        for added in edit.added {
+            let known = Known {
+                global_seqno: added.table.global_seqno,
+                values: added.table.placement.values(),
+            };
+            self.tables.insert(added.table.id, known);
+            self.removed.remove(&added.table.id);
+        }
+    }
+
+    /// What is remembered of a table.
+    pub(super) fn table(&self, id: TableId) -> Option<Known> {
+        self.tables.get(&id).copied()
+    }
+
+    /// Whether a table was replaced by others.
+    pub(super) fn is_replaced(&self, id: TableId) -> bool {
+        self.removed.contains(&id)
+    }
+
+    /// Whether a column family was dropped.
+    pub(super) fn is_dropped(&self, id: ColumnFamilyId) -> bool {
+        self.dropped.contains(&id)
+    }
+}
