@@ -3,7 +3,7 @@
 //! too, to all but clients, who know the whole by one handle.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use arc_swap::ArcSwap;
 use sateen_control::version::{Region, Version};
@@ -30,6 +30,8 @@ pub(crate) struct Sealed {
 struct Memory {
     /// Oldest first.
     sealed: Vec<Sealed>,
+    /// Those that were stored, and may be held by readers still.
+    stored: Vec<Weak<MemTable>>,
     /// The oldest log that may hold an entry of the active memtable.
     active_log: LogNumber,
     sizes: MemtableSizes,
@@ -95,6 +97,7 @@ impl ColumnFamilyData {
             super_version: ArcSwap::from_pointee(super_version),
             memory: Mutex::new(Memory {
                 sealed: Vec::new(),
+                stored: Vec::new(),
                 active_log: LogNumber(0),
                 sizes: MemtableSizes {
                     active: options.memtable_bytes,
@@ -348,6 +351,17 @@ impl ColumnFamilyData {
         (memory.sealed.len(), bytes.sum())
     }
 
+    /// Bytes of memtables that are stored, and that readers have not let go of.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let held: Vec<_> = {
+            let mut memory = lock_timed(&self.memory);
+            memory.stored.retain(|memtable| memtable.strong_count() > 0);
+            memory.stored.iter().filter_map(Weak::upgrade).collect()
+        };
+        // Outside of the lock: this may be the last to let go.
+        held.iter().map(|memtable| memtable.memory_bytes() as u64).sum()
+    }
+
     /// True if as many memtables are sealed as are flushed together.
     pub(crate) fn wants_flush(&self) -> bool {
         let sealed = lock_timed(&self.memory).sealed.len();
@@ -365,7 +379,10 @@ impl ColumnFamilyData {
     /// Called by the version set alone.
     pub(crate) fn install(&self, version: Arc<Version>, flushed: usize) {
         let mut memory = lock(&self.memory);
-        memory.sealed.drain(..flushed);
+        memory.stored.retain(|memtable| memtable.strong_count() > 0);
+        let memory = &mut *memory;
+        let stored = memory.sealed.drain(..flushed);
+        memory.stored.extend(stored.map(|sealed| Arc::downgrade(&sealed.memtable)));
         let sealed = newest_first(&memory.sealed);
         let active = self.super_version.load().active.clone();
         let next = SuperVersion::new(active, sealed, version);

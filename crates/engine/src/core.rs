@@ -271,9 +271,11 @@ impl DbCore {
         self.unlogged_writes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of what is in memory besides memtables and the block cache.
+    /// Bytes of what is in memory besides the block cache and memtables, but for those that were
+    /// stored and that only readers hold.
     pub(crate) fn other_memory(&self) -> u64 {
-        self.tables.memory_bytes()
+        let held = self.families().values().map(|family| family.held_bytes()).sum::<u64>();
+        held + self.tables.memory_bytes()
             + self.blocks.pinned_bytes()
             + self.driver.buffer_bytes()
             + self.pipeline.buffer_bytes()

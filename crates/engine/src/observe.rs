@@ -149,7 +149,7 @@ impl DbCore {
         let (mut active, mut immutable, mut versions) = (0, 0, 0);
         for tree in families.values() {
             active += tree.active_memtable().memory_bytes() as u64;
-            immutable += tree.sealed_usage().1;
+            immutable += tree.sealed_usage().1 + tree.held_bytes();
             versions += version_bytes(&tree.super_version().version);
         }
         metrics.column_families =
@@ -297,9 +297,8 @@ fn property(core: &DbCore, family: &Arc<ColumnFamilyData>, name: &str) -> Option
         "num-running-flushes" => core.driver.running().0,
         "num-running-compactions" => core.driver.running().1,
         "cur-size-active-mem-table" => sum(&|tree| tree.active_memtable().memory_bytes() as u64),
-        "cur-size-all-mem-tables" | "size-all-mem-tables" => {
-            sum(&|tree| tree.active_memtable().memory_bytes() as u64 + tree.sealed_usage().1)
-        }
+        "cur-size-all-mem-tables" => sum(&|tree| memtable_bytes(tree)),
+        "size-all-mem-tables" => sum(&|tree| memtable_bytes(tree) + tree.held_bytes()),
         "num-entries-active-mem-table" => sum(&|tree| tree.active_memtable().entries() as u64),
         "num-deletes-active-mem-table" => sum(&|tree| tree.active_memtable().tombstones() as u64),
         "num-range-tombstones" => {
@@ -367,6 +366,10 @@ fn tables_text(family: &Arc<ColumnFamilyData>) -> String {
         }
     }
     text
+}
+
+fn memtable_bytes(tree: &ColumnFamilyData) -> u64 {
+    tree.active_memtable().memory_bytes() as u64 + tree.sealed_usage().1
 }
 
 fn estimated_keys(tree: &ColumnFamilyData) -> u64 {

@@ -196,3 +196,66 @@ fn what_is_adjusted_in_overload_stays_within_the_budget() {
     let adjusted = metrics.scheduler.adjustments;
     assert!(adjusted.iter().sum::<u64>() > 0, "nothing overflowed");
 }
+
+/// Iterators that stay hold memtables that were stored long ago. The account has them, and the
+/// cache makes room for them.
+#[test]
+fn memtables_that_iterators_hold_count_against_the_budget() {
+    const KEYS: u64 = 2000;
+    let mut options = Options { memory_budget: Some(OVERLOAD_BUDGET), ..Options::default() };
+    options.block_cache_bytes = OVERLOAD_BUDGET;
+    options.column_family.memtable_bytes = 1 << 20;
+    let vfs = Arc::new(MemVfs::new());
+    let db = Db::open_with(vfs, "/db", options, &[]).unwrap();
+    let value = |n: u64| -> Vec<u8> {
+        let mut random = Random::new(n);
+        (0..128).flat_map(|_| random.next().to_le_bytes()).collect()
+    };
+    for n in 0..30_000 {
+        db.put(overload_key(n), value(n)).unwrap();
+    }
+    db.flush_all().unwrap();
+    let read_everything = || {
+        let mut iter = db.iter(&ReadOptions::default()).unwrap();
+        iter.seek_to_first();
+        while iter.valid() {
+            iter.next();
+        }
+        iter.status().unwrap();
+    };
+    read_everything();
+    let before = db.metrics().memory;
+    assert!(before.block_cache > OVERLOAD_BUDGET / 2, "{before:?}");
+    let mut iterators = Vec::new();
+    for round in 1..=6 {
+        for n in 0..KEYS {
+            if n % 100 == 0 {
+                let mut iter = db.iter(&ReadOptions::default()).unwrap();
+                iter.seek(overload_key(n));
+                iterators.push((iter, n, n + (round - 1) * KEYS));
+            }
+            db.put(overload_key(n), value(n + round * KEYS)).unwrap();
+        }
+        db.flush_all().unwrap();
+    }
+    db.wait_idle().unwrap();
+    read_everything();
+    let held = db.metrics().memory;
+    assert!(held.immutable_memtables > 5 * KEYS * 1024, "{:?}", held.owners());
+    let bound = OVERLOAD_BUDGET + OVERLOAD_BUDGET / 10;
+    let patience = std::time::Instant::now() + Duration::from_secs(60);
+    while db.metrics().memory.total() > bound {
+        assert!(std::time::Instant::now() < patience, "{:?}", db.metrics().memory.owners());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for (iter, key, seed) in &mut iterators {
+        iter.seek(overload_key(*key));
+        assert_eq!(iter.value(), value(*seed), "key {key}");
+    }
+    drop(iterators);
+    while db.metrics().memory.immutable_memtables > held.immutable_memtables / 2 {
+        assert!(std::time::Instant::now() < patience, "{:?}", db.metrics().memory.owners());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_sound(&db);
+}
