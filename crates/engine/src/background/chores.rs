@@ -71,6 +71,9 @@ struct State {
     next_at: Option<Instant>,
     /// Bytes that jobs, open tables and the like took lately.
     other_memory: u64,
+    /// Bytes that the cache gave up since free memory was given back to the system last, and when
+    /// that was.
+    given_up: (u64, u64),
     mend_at_ns: u64,
     mend_wait: Duration,
 }

@@ -24,6 +24,7 @@ pub use fault::{Fault, FaultId, FaultRule, FaultVfs, Site, SiteCounts, VfsOperat
 pub use mem::{CrashChoice, MemVfs, PendingKind, PendingOperation, Recording};
 pub use metered::{ClassSnapshot, ClassTotals, IoSnapshot, MeteredVfs};
 pub use posix::PosixVfs;
+pub(crate) use posix::heap::give_back_free_memory;
 pub use sateen_control::IoClass;
 
 /// How a file will be used: decides page cache or direct I/O, and where it may be created.

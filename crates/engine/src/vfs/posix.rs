@@ -7,6 +7,7 @@
 //! kernel may have dropped the dirty pages and would report success the second time.
 #![expect(unsafe_code, reason = "sync_file_range has no safe binding")]
 
+pub(super) mod heap;
 pub(super) mod processor;
 #[cfg(test)]
 mod tests;

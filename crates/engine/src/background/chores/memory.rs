@@ -9,6 +9,7 @@ use sateen_control::Instant;
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::sync::lock;
+use crate::vfs::give_back_free_memory;
 
 /// How long after the last memtable was sealed the memory kept for the next is given back.
 const IDLE_MEMORY_AFTER: Duration = Duration::from_secs(2);
@@ -17,6 +18,10 @@ const OTHER_MEMORY_FADES_IN: u64 = 64;
 
 /// What the memory budget leaves the cache in any case, if it is not tiny.
 const CACHE_BYTES_MIN: u64 = 8 << 20;
+/// When the cache has given up this part of the budget, that is given back to the system; not more
+/// often than that.
+const GIVE_BACK_PART: u64 = 1 << 5;
+const GIVE_BACK_PAUSE: Duration = Duration::from_secs(1);
 /// A memtable that holds no more is not being filled.
 const IDLE_MEMTABLE_BYTES: usize = 64 << 10;
 
@@ -72,7 +77,25 @@ impl DbCore {
         }
         let memtables = self.memtable_memory().max(growth);
         let cache = left.saturating_sub(memtables).max(cache_min);
+        let before = self.blocks.usage_bytes();
         self.blocks.set_capacity(cache.min(options.block_cache_bytes.max(cache_min)));
+        self.give_back_free_memory(before.saturating_sub(self.blocks.usage_bytes()), budget);
+    }
+
+    /// The cache has given up so many bytes for others, who do not find them in what the allocator
+    /// keeps for the threads that had them.
+    fn give_back_free_memory(&self, given_up: u64, budget: u64) {
+        let now = self.now();
+        {
+            let mut state = lock(&self.driver.chores.state);
+            state.given_up.0 += given_up;
+            let (bytes, last) = state.given_up;
+            if bytes < budget / GIVE_BACK_PART || now.since(Instant(last)) < GIVE_BACK_PAUSE {
+                return;
+            }
+            state.given_up = (0, now.0);
+        }
+        give_back_free_memory();
     }
 
     /// What is open and under way takes so much, or will again soon: jobs come and go between two
