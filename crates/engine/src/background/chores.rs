@@ -35,7 +35,7 @@ const LOG_ALONE_BYTES_MIN: u64 = 1 << 20;
 const ROUND: Duration = Duration::from_millis(100);
 /// How long after a failure the first attempt to mend it is made; doubled up to the maximum.
 const MEND_AFTER: Duration = Duration::from_millis(500);
-const MEND_AFTER_MAX: Duration = Duration::from_secs(5);
+const MEND_AFTER_MAX: Duration = Duration::from_secs(2);
 
 /// How many tables a round of chores opens, and how long after it is the next: clients that begin
 /// right after the database was opened open tables, too, and should find a device to do it.
