@@ -1,7 +1,7 @@
 //! Virtual time on a modelled [`Device`]. Two things run in it.
 //!
-//! The real engine: [`SimVfs`] is a file system whose calls take the time that the device needs, and
-//! can lose its power at any of them. `tests/sim` runs it against faults, crashes and a model.
+//! The real engine: [`SimVfs`] is a file system whose calls take the time that the device needs,
+//! and can lose its power at any of them. `tests/sim` runs it against faults, crashes and a model.
 //!
 //! The control plane alone, which is the rest of this crate: the same [`ControlPlane`] that runs in
 //! the engine, driven by a tree without bytes and clients that arrive on schedule.

@@ -55,6 +55,7 @@ const PLACES: &[(&str, &[&str], &[&str], &str)] = &[
         "crates/engine/src/",
         &[
             "crates/engine/src/sync.rs",
+            "crates/engine/src/clock.rs",
             "crates/engine/src/perf.rs",
             "crates/engine/src/plant.rs",
             "crates/engine/src/memtable/",
