@@ -466,8 +466,8 @@ mod tests {
         assert_eq!(ms(|| file.start_writeback(0, 0).unwrap()), 0);
         assert_eq!(ms(|| file.sync_data(IoClass::Flush).unwrap()), 106, "behind it");
         let mut buffer = vec![0; MB as usize];
-        let read = || drop(file.read_at(&mut buffer, 0, IoClass::Client).unwrap());
-        assert_eq!(ms(read), 11);
+        let mut read = || file.read_at(&mut buffer, 0, IoClass::Client).unwrap();
+        assert_eq!(ms(|| assert_eq!(read(), MB as usize)), 11);
         let direct = vfs.open("/direct".as_ref(), OpenOptions::CREATE.direct(true)).unwrap();
         assert_eq!(ms(|| direct.write_at(&bytes, 0, IoClass::Flush).unwrap()), 101);
         assert_eq!(vfs.counts().barriers, 3);
