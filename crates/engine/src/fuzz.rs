@@ -1,19 +1,24 @@
 //! Entries for the fuzzers in `/fuzz`: every decoder, given hostile bytes. Each must return: no
 //! panic, no large allocation. Not part of the interface.
 
+mod api;
+
 use std::path::Path;
 
 use sateen_control::version::{AddedTable, Placement, TableMeta, VersionEdit};
 use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey};
 
-use crate::Options;
 use crate::error::{Error, Result};
-use crate::manifest::{ManifestWriter, encode_edit};
-use crate::vfs::MemVfs;
+use crate::files::{FileName, checked_text, device_hint};
+use crate::manifest::{ManifestWriter, encode_edit, read_current};
+use crate::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
 use crate::wal::WalWriter;
 use crate::write::batch::WriteBatch;
+use crate::{Options, StoredOptions};
 
-pub use crate::table::fuzz::{block, compaction_file, filter, seed, table};
+pub use api::{api, ingest};
+
+pub use crate::table::fuzz::{block, blocks, compaction_file, filter, seed, table};
 
 /// The number of the files that the entries take theirs for, and the uid of their database.
 const NUMBER: u64 = 1;
@@ -24,14 +29,17 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them, by the names of the fuzz targets.
 pub const TARGETS: &[Target] = &[
+    ("api", api),
     ("batch", batch),
     ("block", block),
     ("compaction_file", compaction_file),
     ("edit", edit),
     ("filter", filter),
+    ("ingest", ingest),
     ("manifest", manifest),
     ("options", options),
     ("table", table),
+    ("texts", texts),
     ("wal", wal),
 ];
 
@@ -69,6 +77,23 @@ pub fn options(bytes: &[u8]) {
     assert_eq!(again, options, "{text}");
 }
 
+/// The small files of text: CURRENT, DEVICE, OPTIONS.
+pub fn texts(bytes: &[u8]) {
+    let directory = Path::new("/db");
+    for name in [FileName::Current, FileName::Device, FileName::Options] {
+        let vfs = MemVfs::new();
+        let path = name.path(directory);
+        let written = vfs
+            .create_dir_all(directory)
+            .and_then(|()| vfs.open(&path, OpenOptions::CREATE))
+            .and_then(|file| file.write_at(bytes, 0, IoClass::Client));
+        assert!(written.is_ok(), "a file in memory");
+        let _current = read_current(&vfs, directory);
+        let _device = device_hint::read(&vfs, directory);
+        let _options = Options::load_with(&vfs, directory, true);
+    }
+}
+
 /// Inputs that the writers made, each with the target that it is for: where fuzzing begins.
 #[must_use]
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
@@ -82,6 +107,10 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         encode_edit(&edit, &mut bytes);
         seeds.push(("edit", bytes));
     }
+    seeds.extend(api::seeds());
+    for text in text_seeds() {
+        seeds.push(("texts", text.into_bytes()));
+    }
     for text in [
         "memtable_bytes=128MiB;wal=sync",
         "profile=rocksdb\n# a comment\n[section]\nwal=interval:10ms\nwal_dir=/logs",
@@ -90,6 +119,15 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         seeds.push(("options", text.as_bytes().to_vec()));
     }
     seeds
+}
+
+fn text_seeds() -> Vec<String> {
+    let options = Options::default();
+    let families = [("default", &options.column_family)];
+    vec![
+        checked_text::seal("sateen 1\nmanifest 7\nuid 0123456789abcdef\nsynced 99\n"),
+        StoredOptions::text(&options, families.into_iter()),
+    ]
 }
 
 fn batch_seed() -> WriteBatch {

@@ -101,6 +101,30 @@ mod tests {
     }
 
     #[test]
+    fn a_hint_that_cannot_be_written_does_not_matter() {
+        use crate::vfs::{Fault, FaultRule, FaultVfs, VfsOperation};
+        for operation in
+            [VfsOperation::Remove, VfsOperation::Create, VfsOperation::Write, VfsOperation::Rename]
+        {
+            let vfs = MemVfs::new();
+            let faults = FaultVfs::new(Arc::new(vfs.clone()));
+            let options = Options { background_threads: 0, ..Options::default() };
+            let db = Db::open_with(Arc::new(faults.clone()), "/db", options, &[]).unwrap();
+            lock(&db.core().driver.hint.kept).0.write_bytes_per_second = 1;
+            let rule = FaultRule::new(Fault::Io).on(operation).path_contains("DEVICE");
+            let rule = faults.add(rule);
+            db.put("key", "value").unwrap();
+            db.close().unwrap();
+            assert!(faults.happened(rule) > 0, "{operation:?}");
+            let kept = device_hint::read(&vfs, Path::new("/db"));
+            // What was not there cannot be removed, and need not be.
+            assert_eq!(kept.is_some(), operation == VfsOperation::Remove, "{operation:?}");
+            let db = open(&vfs, Options::default());
+            assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
+        }
+    }
+
+    #[test]
     fn without_the_file_or_with_a_damaged_one_all_works() {
         let (vfs, path) = (MemVfs::new(), Path::new("/db/DEVICE"));
         let db = open(&vfs, Options::default());

@@ -19,7 +19,9 @@ pub(crate) fn unseal(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
     let (covered, check) = text.split_at_checked(text.rfind("check ")?)?;
     let check = check.strip_prefix("check ")?.strip_suffix('\n')?;
-    (check == format!("{:016x}", xxh3_64(covered.as_bytes()))).then_some(covered)
+    let right = check == format!("{:016x}", xxh3_64(covered.as_bytes()));
+    // A fuzzer cannot guess checksums, so builds for it let every one pass.
+    (right || cfg!(fuzzing)).then_some(covered)
 }
 
 /// That a whole text which does not begin with `first_line` is of a newer format: the name in that

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use sateen_control::{ColumnFamilyId, Comparator, FileId, IoClass, SeqNo, TableId};
 
-use crate::files::CompactionFile;
+use crate::files::{CompactionFile, DirectoryEntry};
 use crate::read::InternalIterator;
 use crate::vfs::{MemVfs, OpenOptions, Vfs, VfsFile};
 
@@ -18,6 +18,8 @@ use super::{Table, TableIterOptions, TableSource, hash_key};
 const DB_UID: u64 = 1;
 const FILE: FileId = FileId(1);
 const TABLE: TableId = TableId(1);
+/// Where the header of a file has its number.
+const NUMBER_AT: usize = 24;
 
 /// Walks the payload of a data block.
 pub fn block(bytes: &[u8]) {
@@ -58,7 +60,7 @@ pub fn filter(bytes: &[u8]) {
 pub fn table(bytes: &[u8]) {
     if let Some(file) = in_memory(bytes) {
         let length = bytes.len() as u64;
-        walk(&file, TABLE, 0, length);
+        walk(TableSource { table: TABLE, offset: 0, length, ..anywhere(&file) });
     }
 }
 
@@ -67,8 +69,32 @@ pub fn compaction_file(bytes: &[u8]) {
     let Some(file) = in_memory(bytes) else { return };
     let Ok(directory) = CompactionFile::open(&file, Path::new("fuzz"), FILE) else { return };
     for entry in directory.tables.iter().take(16) {
-        walk(&file, entry.table, entry.offset, entry.length);
+        walk(source(&file, entry));
     }
+}
+
+/// Where the data blocks of a compaction file are, checksums included; none in any other file. For
+/// tests that put blocks in each other's places.
+#[must_use]
+pub fn blocks(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let number = bytes.get(NUMBER_AT..).and_then(|bytes| bytes.first_chunk());
+    let (Some(number), Some(file)) = (number, in_memory(bytes)) else { return Vec::new() };
+    let id = FileId(u64::from_le_bytes(*number));
+    let Ok(directory) = CompactionFile::open(&file, Path::new("file"), id) else {
+        return Vec::new();
+    };
+    let mut blocks = Vec::new();
+    for entry in &directory.tables {
+        let place = TableSource { file_id: id, db_uid: directory.db_uid, ..source(&file, entry) };
+        let Ok(table) = Table::open(place, IoClass::Client) else { continue };
+        blocks.extend((0..table.blocks()).filter_map(|nth| table.handle(nth)).filter_map(
+            |block| {
+                let at = |offset: u64| usize::try_from(entry.offset + offset).ok();
+                Some(at(block.offset)?..at(block.end())?)
+            },
+        ));
+    }
+    blocks
 }
 
 /// A small compaction file, to begin with; `compression` is taken modulo the number of methods.
@@ -142,19 +168,28 @@ fn in_memory(bytes: &[u8]) -> Option<Arc<dyn VfsFile>> {
     Some(file)
 }
 
-fn walk(file: &Arc<dyn VfsFile>, table: TableId, offset: u64, length: u64) {
-    let source = TableSource {
+fn anywhere(file: &Arc<dyn VfsFile>) -> TableSource {
+    TableSource {
         file: file.clone(),
         path: Path::new("fuzz").into(),
-        table,
+        table: TABLE,
         file_id: FILE,
         db_uid: DB_UID,
-        offset,
-        length,
+        offset: 0,
+        length: 0,
         tail_bytes: 0,
         global_seqno: SeqNo(0),
         comparator: Some(Comparator::BYTEWISE),
-    };
+    }
+}
+
+fn source(file: &Arc<dyn VfsFile>, entry: &DirectoryEntry) -> TableSource {
+    let DirectoryEntry { table, offset, length, .. } = *entry;
+    TableSource { table, offset, length, ..anywhere(file) }
+}
+
+fn walk(source: TableSource) {
+    let length = source.length;
     let Ok(table) = Table::open(source, IoClass::Client).map(Arc::new) else { return };
     let mut key = Vec::new();
     for options in

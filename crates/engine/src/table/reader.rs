@@ -312,6 +312,11 @@ impl Table {
         self.index.blocks()
     }
 
+    /// Where one of its data blocks is. `None` behind the last.
+    pub(super) fn handle(&self, nth: usize) -> Option<BlockHandle> {
+        self.index.handle(nth)
+    }
+
     /// Bytes of memory that the open table takes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let filters = self.filter.iter().chain(&self.prefixes);

@@ -58,6 +58,7 @@ pub struct FaultVfs {
 #[derive(Default)]
 struct Faults {
     capture_callers: AtomicBool,
+    capture_callers_of_faults: AtomicBool,
     state: Mutex<FaultState>,
     /// Told when rules are taken away, for calls that hang.
     changed: Condvar,
@@ -68,6 +69,8 @@ struct FaultState {
     rules: BTreeMap<FaultId, ActiveRule>,
     next_id: u64,
     sites: BTreeMap<Site, SiteCounts>,
+    /// Every call while callers are captured.
+    calls: Vec<Site>,
     breaches: Vec<String>,
 }
 
@@ -121,6 +124,18 @@ impl FaultVfs {
         self.faults.capture_callers.store(capture, Ordering::Relaxed);
     }
 
+    /// The same for calls alone to which a fault happens: a run that takes callers for granted,
+    /// and fails one of them, makes sure in this way of which it was.
+    pub fn capture_callers_of_faults(&self, capture: bool) {
+        self.faults.capture_callers_of_faults.store(capture, Ordering::Relaxed);
+    }
+
+    /// The place of each call that was made while [`FaultVfs::capture_callers`] was on, in order.
+    #[must_use]
+    pub fn captured_calls(&self) -> Vec<Site> {
+        lock(&self.faults.state).calls.clone()
+    }
+
     /// Every place that was passed, with counts.
     #[must_use]
     pub fn sites(&self) -> Vec<(Site, SiteCounts)> {
@@ -164,7 +179,7 @@ impl Faults {
     ) -> Option<Chosen> {
         let path_class = paths.first().map(|path| path_class(path)).unwrap_or_default();
         let capture = self.capture_callers.load(Ordering::Relaxed);
-        let site = Site { operation, path_class, class, caller: capture.then(caller) };
+        let mut site = Site { operation, path_class, class, caller: capture.then(caller) };
         let mut state = lock(&self.state);
         let state = &mut *state;
         let chosen = state.rules.iter_mut().find_map(|(&id, active)| {
@@ -174,6 +189,11 @@ impl Faults {
                 random,
             })
         });
+        if capture {
+            state.calls.push(site.clone());
+        } else if chosen.is_some() && self.capture_callers_of_faults.load(Ordering::Relaxed) {
+            site.caller = Some(caller());
+        }
         let counts = state.sites.entry(site).or_default();
         counts.calls += 1;
         counts.faults += u64::from(chosen.is_some());
@@ -361,14 +381,17 @@ impl VfsFile for FaultFile {
     }
 
     fn allocated(&self) -> io::Result<u64> {
+        self.choose(VfsOperation::Allocated, None, 0)?;
         self.inner.allocated()
     }
 
     fn links(&self) -> io::Result<u64> {
+        self.choose(VfsOperation::Links, None, 0)?;
         self.inner.links()
     }
 
     fn modified(&self) -> io::Result<Option<u64>> {
+        self.choose(VfsOperation::Modified, None, 0)?;
         self.inner.modified()
     }
 

@@ -13,6 +13,7 @@ mod crash;
 mod cut;
 mod device;
 mod enospc;
+mod errors;
 mod filter;
 mod full_disk;
 mod fuzz_corpus;

@@ -4,6 +4,7 @@
 //! Most suites are an ignored test `<module>::rel` of the engine's test binary or of another one,
 //! which is told by the environment how much to do (`crates/engine/tests/it/rel.rs`).
 
+mod fuzz;
 mod planted;
 mod sched;
 mod suites;
@@ -180,6 +181,10 @@ impl Bench {
         match suite.name {
             "planted" => return planted::replay(self, suite, case),
             "sched" => return sched::replay(self, case),
+            "fuzz" => {
+                let text = "its failures are files, which say how they are replayed";
+                return Err(vec![format!("suite fuzz has no case {case}: {text}")]);
+            }
             _ => {}
         }
         let environment = [("SATEEN_REL_ONLY", case.to_string())];
@@ -286,8 +291,23 @@ impl Bench {
 
     /// Writes a result of a suite that is not a test of the engine.
     pub(crate) fn record(&self, suite: &Suite, figures: &BTreeMap<&str, u64>) -> Outcome {
+        self.append(&json!({ "suite": suite.name, "figures": figures, "failed": null }))
+    }
+
+    /// Says that a suite can't be run here: it counts nothing, and is a failure where all suites
+    /// are required.
+    pub(crate) fn skip(&self, suite: &Suite, reason: &str) -> Outcome {
+        eprintln!("SKIPPED({reason})");
+        let line = json!({ "suite": suite.name, "skipped": reason, "failed": null });
+        self.append(&line)?;
+        match std::env::var_os("REL_REQUIRE_ALL") {
+            Some(_) => Err(vec![format!("suite {} is required: {reason}", suite.name)]),
+            None => Ok(()),
+        }
+    }
+
+    fn append(&self, line: &Value) -> Outcome {
         use std::io::Write;
-        let line = json!({ "suite": suite.name, "figures": figures, "failed": null });
         let file = fs::OpenOptions::new().create(true).append(true).open(self.results());
         file.and_then(|mut file| writeln!(file, "{line}"))
             .map_err(|error| vec![format!("{}: {error}", self.results().display())])

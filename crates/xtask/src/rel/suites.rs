@@ -1,6 +1,6 @@
 //! Which suites there are, and how much each must come to: on every change, and in a long run.
 
-use super::{Amount, Bench, count_unsafe, planted, sched};
+use super::{Amount, Bench, count_unsafe, fuzz, planted, sched};
 use crate::Outcome;
 
 /// A figure that must be reached. That nothing fails meanwhile is understood.
@@ -60,6 +60,27 @@ pub(super) const SUITES: &[Suite] = &[
         run: Bench::run_test,
     },
     Suite {
+        name: "errors",
+        what: "every call of the file system fails in every way, once and for good",
+        module: "errors",
+        bars: &[
+            bar("rounds", 1, 10),
+            bar("calls", 130, 130),
+            bar("failed calls", 1_200, 12_000),
+            bar("failed syncs", 150, 1_500),
+        ],
+        share: 1.0,
+        run: Bench::run_test,
+    },
+    Suite {
+        name: "corrupt",
+        what: "damage of every byte, part and file of small databases",
+        module: "corrupt",
+        bars: &[bar("mutations", 250_000, 20_000_000)],
+        share: 4.0,
+        run: Bench::run_test,
+    },
+    Suite {
         name: "kill",
         what: "processes killed at any moment and at every change of their files",
         module: "kill",
@@ -106,6 +127,14 @@ pub(super) const SUITES: &[Suite] = &[
         bars: &[bar("schedules", 5_000, 1_000_000)],
         share: 1.0,
         run: sched::run,
+    },
+    Suite {
+        name: "fuzz",
+        what: "hostile bytes for every decoder, and as calls of the API; needs nightly",
+        module: "",
+        bars: &[bar("executions", 100_000, 100_000_000)],
+        share: 2.0,
+        run: fuzz::run,
     },
     Suite {
         name: "planted",

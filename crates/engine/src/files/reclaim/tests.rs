@@ -357,3 +357,49 @@ fn a_file_that_cannot_be_punched_is_in_no_others_way() {
         drop((kept, live));
     }
 }
+
+/// Beside clients each call may fail: what is dead goes all the same, and nothing else.
+#[test]
+fn a_call_that_fails_keeps_nothing_back() {
+    use VfsOperation as Op;
+    let mut happened = BTreeMap::<Op, u64>::new();
+    for operation in [Op::Open, Op::Links, Op::PunchHole, Op::Truncate, Op::Sync, Op::Remove] {
+        for (fault, no_holes) in [Fault::Io, Fault::Interrupted, Fault::NoSpace]
+            .into_iter()
+            .flat_map(|fault| [(fault, false), (fault, true)])
+        {
+            for (for_good, live) in [(false, false), (true, false), (false, true)] {
+                let faults = FaultVfs::new(Arc::new(PosixVfs::new()));
+                let (fixture, mut metas) = Fixture::on(Arc::new(faults.clone()), &[3 << 20; 2]);
+                fixture.reclaimer.no_holes.store(no_holes, Ordering::Relaxed);
+                let live = live.then(|| metas.pop());
+                let rule = FaultRule::new(fault).on(operation);
+                let rule = faults.add(if for_good { rule } else { rule.nth(1) });
+                fixture.reclaimer.retire(metas.into_iter());
+                let mut now = Instant(0);
+                for round in 0..80 {
+                    now = now + Duration::from_secs(1);
+                    // It says so each time it tries.
+                    let _failed = fixture.reclaimer.reclaim(now, Some(RATE));
+                    if round == 40 {
+                        *happened.entry(operation).or_default() += faults.remove_rule(rule);
+                    }
+                }
+                let what = format!("{operation:?} {fault:?}, no holes: {no_holes}");
+                match live {
+                    None => assert_eq!(fixture.length(), None, "{what}"),
+                    Some(_) => {
+                        let content = std::fs::read(fixture.path()).unwrap();
+                        assert!(content[3 << 20..].iter().all(|byte| *byte == 1), "{what}");
+                        let dead = fixture.reclaimer.obsolete_bytes();
+                        let stays = fixture.reclaimer.no_holes.load(Ordering::Relaxed);
+                        assert_eq!(dead > 0, stays, "{what}: {dead} bytes");
+                    }
+                }
+            }
+        }
+    }
+    for (operation, count) in happened {
+        assert!(count > 0, "{operation:?} never failed");
+    }
+}

@@ -24,6 +24,9 @@ pub enum VfsOperation {
     Preallocate,
     Truncate,
     Len,
+    Allocated,
+    Links,
+    Modified,
     Rename,
     Remove,
     HardLink,
@@ -79,7 +82,15 @@ impl Fault {
             Fault::Io | Fault::Interrupted | Fault::Delay(_) | Fault::Hang | Fault::Panic => true,
             Fault::NoSpace | Fault::Quota => !matches!(
                 operation,
-                Op::Open | Op::Read | Op::Len | Op::List | Op::Exists | Op::FreeSpace
+                Op::Open
+                    | Op::Read
+                    | Op::Len
+                    | Op::Allocated
+                    | Op::Links
+                    | Op::Modified
+                    | Op::List
+                    | Op::Exists
+                    | Op::FreeSpace
             ),
             Fault::Short | Fault::FlippedBit | Fault::Zeros | Fault::Bandwidth(_) => {
                 matches!(operation, Op::Read | Op::Write)

@@ -243,6 +243,38 @@ fn places_are_told_apart_by_their_line_and_can_be_failed_one_by_one() {
 }
 
 #[test]
+fn each_captured_call_is_listed_and_so_is_the_line_of_a_fault() {
+    let (vfs, _) = vfs();
+    let file = create(&vfs, "000001.wal");
+    vfs.capture_callers(true);
+    file.links().unwrap();
+    file.allocated().unwrap();
+    file.modified().unwrap();
+    file.links().unwrap();
+    vfs.capture_callers(false);
+    file.links().unwrap();
+    use VfsOperation::{Allocated, Links, Modified};
+    let calls = vfs.captured_calls();
+    let operations: Vec<_> = calls.iter().map(|site| site.operation).collect();
+    assert_eq!(operations, [Links, Allocated, Modified, Links]);
+    assert!(calls.iter().all(|site| site.caller.is_some()));
+    vfs.reset_sites();
+    vfs.capture_callers_of_faults(true);
+    for operation in [Links, Allocated, Modified] {
+        vfs.add(FaultRule::new(Fault::Io).on(operation).nth(2));
+    }
+    for _ in 0..3 {
+        let _fails = (file.links(), file.allocated(), file.modified());
+    }
+    let struck: Vec<_> = vfs.sites().into_iter().filter(|(_, counts)| counts.faults > 0).collect();
+    assert_eq!(struck.len(), 3);
+    for (site, counts) in struck {
+        assert_eq!(counts, SiteCounts { calls: 1, faults: 1 }, "{site}");
+        assert!(site.caller.unwrap().contains("vfs/fault/tests.rs:"));
+    }
+}
+
+#[test]
 fn files_are_classed_by_their_names() {
     for (name, class) in [
         ("db/000012.wal", "wal"),
