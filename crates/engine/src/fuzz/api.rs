@@ -15,7 +15,7 @@ use crate::{
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Longer sequences find nothing that shorter ones do not.
-const CALLS_MAX: usize = 400;
+const CALLS_MAX: usize = 100;
 
 fn must<T>(result: crate::Result<T>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
@@ -298,7 +298,7 @@ pub(super) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     // No numbers of a generator: each byte is as far from the last one as from the one before.
     for (shape, step) in [(0_u8, 37_u8), (3, 101), (5, 59), (16, 83), (31, 7)] {
         let mut bytes = vec![shape];
-        bytes.extend((0..600_u32).map(|nth| {
+        bytes.extend((0..200_u32).map(|nth| {
             let nth = nth.wrapping_mul(u32::from(step)) ^ (nth >> 3).wrapping_mul(31);
             (nth ^ (nth >> 7)) as u8
         }));
