@@ -138,10 +138,23 @@ pub(crate) struct VersionSet {
     db_uid: u64,
     state: Mutex<State>,
     free: Condvar,
+    /// Somebody makes a new manifest.
+    rolling: Mutex<bool>,
+    rolled: Condvar,
     pub(crate) counters: Counters,
     manifest_bytes: AtomicU64,
     /// Bytes that the manifest began with.
     snapshot_bytes: AtomicU64,
+}
+
+/// The turn to make a new manifest, given back on drop.
+struct Rolling<'a>(&'a VersionSet);
+
+impl Drop for Rolling<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.rolling) = false;
+        self.0.rolled.notify_one();
+    }
 }
 
 /// What an install did, for those who act on it.
@@ -177,6 +190,8 @@ impl VersionSet {
                 last_seqno,
             }),
             free: Condvar::new(),
+            rolling: Mutex::new(false),
+            rolled: Condvar::new(),
             counters,
             manifest_bytes: AtomicU64::new(0),
             snapshot_bytes: AtomicU64::new(0),
@@ -395,6 +410,18 @@ impl VersionSet {
     /// go on being installed in the old one while the snapshot is written. Returns the numbers of
     /// the manifests that are not needed any more.
     pub(crate) fn roll(&self) -> Result<Vec<FileId>> {
+        // Of two at once each would lack the edits that the other was told of.
+        let mut rolling = lock(&self.rolling);
+        while *rolling {
+            rolling = self.rolled.wait(rolling).unwrap_or_else(PoisonError::into_inner);
+        }
+        *rolling = true;
+        drop(rolling);
+        let _turn = Rolling(self);
+        self.roll_alone()
+    }
+
+    fn roll_alone(&self) -> Result<Vec<FileId>> {
         let number = self.counters.file();
         let mut state = self.take_token();
         let families = state.families.clone();
