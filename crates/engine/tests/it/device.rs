@@ -81,7 +81,23 @@ fn run(command: &mut Command) -> io::Result<()> {
     Err(io::Error::other(format!("{command:?}: {said}")))
 }
 
-const PREFIX: &str = "file-systems-of-";
+const PREFIX: &str = "sateen-file-systems-of-";
+/// So much is free where images stand in memory.
+const MEMORY_BYTES_MIN: u64 = 4 << 30;
+
+/// Where images stand: in memory if there is enough, so that a disk that others use does not decide
+/// how many there are in a minute. What a file system has written to its image and what not is the
+/// same in both. `SATEEN_REL_IMAGES` names another folder.
+fn base() -> PathBuf {
+    if let Some(path) = std::env::var_os("SATEEN_REL_IMAGES") {
+        return path.into();
+    }
+    let memory = Path::new("/dev/shm");
+    match PosixVfs::new().free_space(memory) {
+        Ok(bytes) if bytes >= MEMORY_BYTES_MIN => memory.to_owned(),
+        _ => env!("CARGO_TARGET_TMPDIR").into(),
+    }
+}
 
 /// A folder for images and the places where they are mounted. Its name has the process in it, so
 /// that what a killed one has left is found.
@@ -91,7 +107,7 @@ impl Place {
     pub(crate) fn new() -> Place {
         let prefix = format!("{PREFIX}{}-", std::process::id());
         let mut builder = tempfile::Builder::new();
-        Place(builder.prefix(&prefix).tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
+        Place(builder.prefix(&prefix).tempdir_in(base()).unwrap())
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -102,7 +118,7 @@ impl Place {
 /// Of our folders those that are mounted below, the innermost first.
 fn mounted() -> Vec<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
-    let ours = Path::new(env!("CARGO_TARGET_TMPDIR")).join(PREFIX);
+    let ours = base().join(PREFIX);
     let places = mounts.lines().filter_map(|line| line.split(' ').nth(1));
     places.filter(|at| at.starts_with(ours.to_str().unwrap())).map(PathBuf::from).rev().collect()
 }
@@ -113,14 +129,14 @@ fn forget_the_dead() {
         let id = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
         id.is_none_or(|id| Path::new("/proc").join(id).exists())
     };
-    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let base = base();
     for at in mounted() {
-        let name = at.strip_prefix(tmp).unwrap().components().next().unwrap();
+        let name = at.strip_prefix(&base).unwrap().components().next().unwrap();
         if !alive(name.as_os_str().to_str().unwrap()) {
             let _gone = run(Command::new("umount").arg("-l").arg(&at));
         }
     }
-    for entry in std::fs::read_dir(tmp).into_iter().flatten().flatten() {
+    for entry in std::fs::read_dir(&base).into_iter().flatten().flatten() {
         if !alive(&entry.file_name().to_string_lossy()) {
             let _gone = std::fs::remove_dir_all(entry.path());
         }
