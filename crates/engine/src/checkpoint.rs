@@ -101,8 +101,9 @@ fn link_tables(core: &DbCore, to: &Path, files: &BTreeSet<FileId>) -> Result<Vec
     let mut to_link = Vec::new();
     for file in files {
         let (from, to) = (table_file_name(&core.directory, *file), table_file_name(to, *file));
-        if vfs.clone_file(&from, &to).is_err() {
-            to_link.push(*file);
+        match vfs.clone_file(&from, &to) {
+            Ok(()) => sync(vfs, &to)?,
+            Err(_) => to_link.push(*file),
         }
     }
     if to_link.is_empty() {
@@ -134,6 +135,13 @@ fn link_tables(core: &DbCore, to: &Path, files: &BTreeSet<FileId>) -> Result<Vec
         }
     }
     Ok(shared)
+}
+
+/// Makes a clone durable: its blocks are, its length and where they are is not.
+fn sync(vfs: &dyn Vfs, path: &Path) -> Result<()> {
+    let options = OpenOptions { write: true, ..OpenOptions::READ };
+    let file = vfs.open(path, options).map_err(|e| Error::io("open", path, e))?;
+    file.sync_data(IoClass::Manifest).map_err(|e| Error::io("sync", path, e))
 }
 
 /// Copies the first `bytes` of a file, durably.

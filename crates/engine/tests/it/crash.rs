@@ -455,3 +455,18 @@ fn a_recovery_that_flushes_on_its_way() {
         assert!(again(&run, &image, end, &format!("seed {seed}")) > 50);
     }
 }
+
+/// A clone is durable when the checkpoint is, not when the file system gets to it.
+#[test]
+fn a_checkpoint_of_clones_survives() {
+    let vfs = MemVfs::new();
+    vfs.set_clones_supported(true);
+    let db = Db::open_with(as_vfs(&vfs), "/db", tiny(), &[]).unwrap();
+    (0..100).for_each(|n| db.put(format!("key{n:03}"), [7; 100]).unwrap());
+    db.flush().unwrap();
+    db.checkpoint("/copy").unwrap();
+    let image = vfs.crash_image(CrashChoice::SyncedOnly);
+    let copy = Db::open_with(as_vfs(&image), "/copy", tiny(), &[]).unwrap();
+    (0..100).for_each(|n| assert!(copy.get(format!("key{n:03}")).unwrap().is_some(), "{n}"));
+    assert_sound(&copy);
+}
