@@ -14,6 +14,7 @@ use crate::files::CompactionFileWriter;
 use crate::key;
 use crate::options::{Compression, Options};
 use crate::table::{TableBuilder, TableBuilderOptions};
+use crate::ttl::{self, WallClock};
 use crate::vfs::{PosixVfs, Vfs};
 use crate::write::batch::KEY_BYTES_MAX;
 
@@ -74,10 +75,13 @@ pub struct SstFileWriter {
     last: Vec<u8>,
     ranges: Vec<(UserKey, UserKey)>,
     options: TableBuilderOptions,
+    /// What tells the times of values, if they have them.
+    times: Option<WallClock>,
 }
 
 impl SstFileWriter {
-    /// Begins the file `path`, which must not exist. Of the options those of blocks count.
+    /// Begins the file `path`, which must not exist. Of the options those of blocks count, and
+    /// `ttl`: only column families that have it can read what is written with it, and no others.
     ///
     /// # Errors
     /// `Io` if it exists or cannot be made.
@@ -125,6 +129,7 @@ impl SstFileWriter {
             last: Vec::new(),
             ranges: Vec::new(),
             options: table,
+            times: family.ttl.is_some().then(|| options.wall_clock.clone()),
         })
     }
 
@@ -188,8 +193,13 @@ impl SstFileWriter {
             let text = format!("keys must ascend: {key} comes after {last}");
             return Err(Error::InvalidArgument(text));
         }
+        let timed = match (kind, &self.times) {
+            (ValueKind::Put | ValueKind::Merge, Some(clock)) => Some(ttl::timed(value, clock)?),
+            _ => None,
+        };
         self.internal.clear();
         key::append(&mut self.internal, user_key, SeqNo(0), kind);
+        let value = timed.as_deref().unwrap_or(value);
         self.builder.add(&mut self.file, &self.internal, value)?;
         self.last.clear();
         self.last.extend_from_slice(user_key);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sateen::vfs::MemVfs;
 use sateen::{
     ColumnFamily, ColumnFamilyOptions, CompactRangeOptions, Db, Decision, Filtering, Options,
-    ReadOptions, WallClock, WriteBatch, WriteOptions,
+    ReadOptions, SstFileWriter, WallClock, WriteBatch, WriteOptions,
 };
 
 use crate::common::{appending, appending_late, as_vfs, assert_sound, read_all, small, tiny};
@@ -263,4 +263,32 @@ fn regions_have_times_too() {
     clock.pass(101);
     compact(&db, &family);
     assert!(read_all(&db, &family, &ReadOptions::default()).is_empty());
+}
+
+/// What is written outside for a column family with times has them, and expires.
+#[test]
+fn what_is_taken_in_has_times_too() {
+    let (vfs, clock) = (MemVfs::new(), Clock::new());
+    let mut options = clock.with(tiny(), 100);
+    options.column_family.merge_operator = Some(appending());
+    let db = open(&vfs, options.clone());
+    let family = db.default_column_family();
+    db.put("merged", "be").unwrap();
+    let mut writer = SstFileWriter::create_with(as_vfs(&vfs), "/outside", &options).unwrap();
+    writer.put("k1", "value").unwrap();
+    writer.put("k2", "").unwrap();
+    writer.delete("k3").unwrap();
+    writer.merge("merged", "fore").unwrap();
+    writer.finish().unwrap();
+    db.ingest(&family, &["/outside"], &Default::default()).unwrap();
+    for (key, value) in [("k1", Some("value")), ("k2", Some("")), ("k3", None)] {
+        assert_eq!(get(&db, &family, key).as_deref(), value, "{key}");
+    }
+    assert_eq!(get(&db, &family, "merged").as_deref(), Some("before"));
+    clock.pass(101);
+    compact(&db, &family);
+    let all = CompactRangeOptions { rewrite_last_level: true, ..Default::default() };
+    db.compact_range(&family, None, None, &all).unwrap();
+    assert_eq!(read_all(&db, &family, &ReadOptions::default()).len(), 0);
+    assert_sound(&db);
 }
