@@ -15,6 +15,7 @@ mod error;
 mod files;
 #[doc(hidden)]
 pub mod fuzz;
+mod held;
 mod ingest;
 mod iter;
 mod key;
@@ -43,6 +44,8 @@ mod write;
 mod write_buffers;
 
 pub use background::scrub::ScrubReport;
+#[doc(hidden)]
+pub use background::interfere::Interference;
 pub use background::state::{Health, HealthListener};
 pub use check::{CheckReport, check, check_with};
 pub use compaction_filter::{
@@ -50,6 +53,8 @@ pub use compaction_filter::{
 };
 pub use db::{ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, LiveTable, WaitForCompactOptions};
 pub use error::{CorruptionKind, Error, Result};
+#[doc(hidden)]
+pub use held::Held;
 pub use ingest::{IngestOptions, SstFileInfo, SstFileWriter};
 pub use iter::Iter;
 pub use merge::{MergeOperator, Merging};

@@ -10,6 +10,7 @@ pub(crate) mod compaction_job;
 mod device_hint;
 pub(crate) mod flush_job;
 mod hot_keys;
+pub(crate) mod interfere;
 mod limits;
 mod log_values;
 mod observe;

@@ -12,6 +12,7 @@ use super::{Driver, Job, Shared, Step, StepBytes, output};
 use crate::clock;
 use crate::column_family::ColumnFamilyData;
 use crate::error::Result;
+use crate::held::Held;
 use crate::metrics::SchedulerMetrics;
 use crate::sync::lock;
 use crate::timeline::JobInfo;
@@ -62,6 +63,18 @@ impl Driver {
         let shared = lock(&self.shared);
         let flushes = shared.jobs.values().filter(|slot| slot.is_flush).count();
         (flushes as u64, (shared.jobs.len() - flushes) as u64)
+    }
+
+    /// Jobs, and what is held for them; see [`Held`].
+    pub(crate) fn held(&self) -> Held {
+        let shared = lock(&self.shared);
+        Held {
+            jobs: shared.jobs.len(),
+            inputs: shared.plane.in_flight().len(),
+            given_up: shared.abandoned.len() + shared.abandoning,
+            requests: shared.requests.len(),
+            ..Held::default()
+        }
     }
 
     /// Bytes of the buffers of what runs.

@@ -202,6 +202,12 @@ impl Reclaimer {
         !self.no_holes.load(Ordering::Relaxed)
     }
 
+    /// Who keeps files as they are, and tables that wait for their last reader.
+    pub(crate) fn held(&self) -> (usize, usize) {
+        let state = lock(&self.state);
+        (state.holds as usize, state.zombies.len())
+    }
+
     /// True while files must stay.
     pub(crate) fn is_held(&self) -> bool {
         lock(&self.state).holds > 0

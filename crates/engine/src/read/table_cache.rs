@@ -195,14 +195,14 @@ impl TableCache {
             && lock_timed(&self.files).open.len() < self.open_files_max.load(Ordering::Relaxed)
     }
 
-    /// How many files are open.
-    #[cfg(test)]
-    pub(crate) fn open_files(&self) -> usize {
-        lock_timed(&self.files).open.len()
+    /// The files that are open.
+    pub(crate) fn open_files(&self) -> Vec<FileId> {
+        let mut files: Vec<_> = lock_timed(&self.files).open.keys().copied().collect();
+        files.sort_unstable();
+        files
     }
 
     /// How many tables are open.
-    #[cfg(test)]
     pub(crate) fn open_tables(&self) -> usize {
         let open = self.shards.iter().map(|shard| read(&shard.0).len()).sum();
         assert_eq!(open, self.tables.load(Ordering::Relaxed));

@@ -3,9 +3,9 @@
 //!
 //! It panics on: a change or a sync through a handle whose sync failed; a hole, an
 //! overwrite, a truncation or the removal of the last name that touches a range registered with
-//! [`MemVfs::protect`]. Breaches are also listed by [`MemVfs::breaches`], for the case that the
-//! thread which committed one is nobody's to join. What a read does not fill of its buffer is
-//! overwritten with garbage, so that a short read taken for data shows.
+//! [`MemVfs::protect`] or named by a [`Guard`]. Breaches are also listed by [`MemVfs::breaches`],
+//! for the case that the thread which committed one is nobody's to join. What a read does not fill
+//! of its buffer is overwritten with garbage, so that a short read taken for data shows.
 //!
 //! What must stay true: every change goes through [`State::apply`], live or replayed.
 
@@ -38,6 +38,32 @@ const FILE_BYTES_MAX: u64 = 1 << 42;
 
 /// What fills the part of a buffer that a short read left.
 const GARBAGE: u8 = 0xA5;
+
+/// Says which bytes of which files must not change now; see [`MemVfs::set_guard`].
+#[derive(Clone)]
+pub struct Guard(Arc<GuardFn>);
+
+type GuardFn = dyn Fn(&MemVfs, Option<&Path>) -> Vec<(PathBuf, Range<u64>)> + Send + Sync;
+
+impl Guard {
+    /// One that is asked with the file system, and the name that is to go.
+    pub fn new(
+        ask: impl Fn(&MemVfs, Option<&Path>) -> Vec<(PathBuf, Range<u64>)> + Send + Sync + 'static,
+    ) -> Guard {
+        Guard(Arc::new(ask))
+    }
+}
+
+/// How often something was taken away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Holes punched.
+    pub punches: u64,
+    /// Files cut.
+    pub cuts: u64,
+    /// Names removed.
+    pub names: u64,
+}
 
 /// A file system in memory. Clones are the same file system.
 #[derive(Clone, Default)]
@@ -112,6 +138,34 @@ impl MemVfs {
         Ok(())
     }
 
+    /// From now on `guard` is asked, whenever a hole is punched, a file cut, or a name taken away
+    /// or over, which bytes must not change at that moment; they take the place of all that were
+    /// registered. Of a name it is told which. `None`: nobody is asked any more.
+    pub fn set_guard(&self, guard: Option<Guard>) {
+        let mut live = lock(&self.live);
+        live.guard = guard;
+        live.protected.clear();
+    }
+
+    /// Asks the guard, outside the lock: it looks at the file system itself.
+    fn ask_guard(&self, name: Option<&Path>) {
+        let Some(guard) = lock(&self.live).guard.clone() else { return };
+        let ranges = (guard.0)(self, name);
+        let mut live = lock(&self.live);
+        live.protected.clear();
+        for (path, range) in ranges {
+            if let Ok(file) = live.file(&path) {
+                live.protected.entry(file).or_default().push(range);
+            }
+        }
+    }
+
+    /// How often something was taken away since it was made.
+    #[must_use]
+    pub fn taken(&self) -> Taken {
+        lock(&self.live).taken
+    }
+
     /// Forgets all registered ranges.
     pub fn clear_protected(&self) {
         lock(&self.live).protected.clear();
@@ -121,6 +175,13 @@ impl MemVfs {
     #[must_use]
     pub fn breaches(&self) -> Vec<String> {
         lock(&self.live).breaches.clone()
+    }
+
+    /// Handles that are open, and locks that are held: none once everybody has closed.
+    #[must_use]
+    pub fn open_handles(&self) -> (usize, usize) {
+        let live = lock(&self.live);
+        (live.handles.values().map(|count| *count as usize).sum(), live.locked.len())
     }
 
     /// Lets the next sync of this file fail, with all that it implies: see [`VfsFile::poison`].
@@ -289,7 +350,9 @@ impl VfsFile for MemFile {
     }
 
     fn punch_hole(&self, offset: u64, length: u64, _: IoClass) -> io::Result<()> {
+        MemVfs { live: self.live.clone() }.ask_guard(None);
         let mut live = lock(&self.live);
+        live.taken.punches += u64::from(length > 0);
         self.check_change(&mut live, "punch", offset, length)?;
         live.check_range(self.inode, "punch", offset..offset + length);
         if length > 0 {
@@ -312,7 +375,9 @@ impl VfsFile for MemFile {
     }
 
     fn truncate(&self, length: u64) -> io::Result<()> {
+        MemVfs { live: self.live.clone() }.ask_guard(None);
         let mut live = lock(&self.live);
+        live.taken.cuts += 1;
         self.check_change(&mut live, "truncation", 0, length)?;
         live.check_range(self.inode, "truncation", length..u64::MAX);
         self.change(&mut live, DataChange::Truncate { length });
@@ -326,6 +391,11 @@ impl VfsFile for MemFile {
     fn allocated(&self) -> io::Result<u64> {
         let live = lock(&self.live);
         Ok(live.state.contents(self.inode).ok_or(Errno::BADF)?.allocated_bytes())
+    }
+
+    fn links(&self) -> io::Result<u64> {
+        let live = lock(&self.live);
+        Ok(live.state.node(self.inode).map_or(0, |node| u64::from(node.links)))
     }
 
     fn poison(&self) {
@@ -365,6 +435,7 @@ impl Vfs for MemVfs {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.ask_guard(Some(to));
         let mut live = lock(&self.live);
         let (from, inode) = live.place(from)?;
         let (to_place, over) = live.place(to)?;
@@ -382,7 +453,9 @@ impl Vfs for MemVfs {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
+        self.ask_guard(Some(path));
         let mut live = lock(&self.live);
+        live.taken.names += 1;
         let inode = live.file(path)?;
         let (at, _) = live.place(path)?;
         live.check_unlink(inode, path);

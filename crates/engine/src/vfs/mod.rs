@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 pub use buffer::{AlignedBuffer, DIRECT_IO_ALIGNMENT};
 pub use fault::{Fault, FaultId, FaultRule, FaultVfs, Site, SiteCounts, VfsOperation, path_class};
-pub use mem::{CrashChoice, MemVfs, PendingKind, PendingOperation, Recording};
+pub use mem::{CrashChoice, Guard, MemVfs, PendingKind, PendingOperation, Recording, Taken};
 pub use metered::{ClassSnapshot, ClassTotals, IoSnapshot, MeteredVfs};
 pub use posix::PosixVfs;
 pub(crate) use posix::heap::give_back_free_memory;

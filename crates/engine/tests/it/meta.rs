@@ -9,6 +9,7 @@ mod act;
 mod keys;
 mod look;
 mod model;
+mod more;
 mod ops;
 mod sets;
 mod threads;
@@ -16,19 +17,17 @@ mod world;
 mod writes;
 
 use std::cell::Cell;
-use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::common::Random;
+use crate::rel::{Watch, said};
 use ops::Op;
 use sateen::Options;
 use world::World;
 
-/// Longer than any operation takes.
-const HANG: Duration = Duration::from_secs(30);
 const SHRINK_FOR: Duration = Duration::from_secs(40);
 
 thread_local! {
@@ -40,13 +39,13 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Does all of `ops`. Returns what went wrong, and at which.
+/// Does all of `ops`. Returns how many calls that were, or what went wrong, and at which.
 fn run(
     options: &Options,
     faults: bool,
     ops: &[Op],
     progress: &AtomicUsize,
-) -> Option<(usize, String)> {
+) -> Result<u64, (usize, String)> {
     progress.store(0, Ordering::Relaxed);
     let done = catch_unwind(AssertUnwindSafe(|| {
         let mut world = World::new(options.clone(), faults);
@@ -56,11 +55,9 @@ fn run(
         }
         progress.store(ops.len(), Ordering::Relaxed);
         world.quiesce();
+        world.calls
     }));
-    let payload = done.err()?;
-    let text = payload.downcast_ref::<String>().cloned();
-    let text = text.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-    Some((progress.load(Ordering::Relaxed), text.unwrap_or_default()))
+    done.map_err(|payload| (progress.load(Ordering::Relaxed), said(payload.as_ref())))
 }
 
 /// Leaves out what the failure does not need.
@@ -77,11 +74,11 @@ fn shrink(options: &Options, faults: bool, ops: &[Op], progress: &AtomicUsize) -
             let mut fewer = ops.clone();
             fewer.drain(at..(at + size).min(ops.len()));
             match run(options, faults, &fewer, progress) {
-                Some((failed_at, _)) => {
+                Err((failed_at, _)) => {
                     fewer.truncate(failed_at + 1);
                     ops = fewer;
                 }
-                None => at += size,
+                Ok(_) => at += size,
             }
         }
         size = if size == 1 { 0 } else { size.div_ceil(2) };
@@ -89,26 +86,32 @@ fn shrink(options: &Options, faults: bool, ops: &[Op], progress: &AtomicUsize) -
     ops
 }
 
-/// A test that hangs says where and ends the process: nothing else would.
-fn watch(what: String, steps: std::sync::Arc<AtomicUsize>, over: std::sync::Arc<AtomicUsize>) {
-    std::thread::spawn(move || {
-        let (mut last, mut since) = (0, Instant::now());
-        while over.load(Ordering::Relaxed) == 0 {
-            std::thread::park_timeout(Duration::from_millis(500));
-            let now = steps.load(Ordering::Relaxed);
-            if now != last {
-                (last, since) = (now, Instant::now());
-            } else if since.elapsed() > HANG {
-                // Past the capture of the test harness, which would keep it.
-                let text = format!("{what}: operation {now} does not return\n");
-                let _lost = std::io::stderr().write_all(text.as_bytes());
-                std::process::abort();
-            }
-        }
-    });
+/// A list of operations, made from its seed, under a set of options.
+struct Case<'a> {
+    name: &'a str,
+    options: &'a Options,
+    seed: u64,
+    count: usize,
+    faults: bool,
+    /// What replays it.
+    replay: String,
 }
 
 fn examine(name: &str, options: &Options, seed: u64, set: usize, count: usize, faults: bool) {
+    let count = number("SATEEN_META_OPS").map_or(count, |count| count as usize);
+    let seed = number("SATEEN_META_SEED").unwrap_or(seed);
+    if number("SATEEN_META_SET").is_some_and(|only| only != set as u64) {
+        return;
+    }
+    let replay =
+        format!("REPLAY: SATEEN_META_SEED={seed} SATEEN_META_SET={set} SATEEN_META_OPS={count}");
+    examine_case(&Case { name, options, seed, count, faults, replay });
+}
+
+/// Does all of the case, and returns what that was, and in how many calls. A failing one is
+/// reduced.
+fn examine_case(case: &Case<'_>) -> (Vec<Op>, u64) {
+    let Case { name, options, seed, count, faults, ref replay } = *case;
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
@@ -118,32 +121,71 @@ fn examine(name: &str, options: &Options, seed: u64, set: usize, count: usize, f
             }
         }));
     });
-    let count = number("SATEEN_META_OPS").map_or(count, |count| count as usize);
-    let seed = number("SATEEN_META_SEED").unwrap_or(seed);
-    if number("SATEEN_META_SET").is_some_and(|only| only != set as u64) {
-        return;
-    }
-    let replay = format!("SATEEN_META_SEED={seed} SATEEN_META_SET={set} SATEEN_META_OPS={count}");
     let mut list = ops::list(&mut Random::new(seed), count, faults);
-    let (progress, over) = (std::sync::Arc::new(AtomicUsize::new(0)), std::sync::Arc::default());
-    watch(format!("{name}: {replay}"), progress.clone(), std::sync::Arc::clone(&over));
+    let watch = Watch::new(format!("{name}: {replay}"));
+    let progress = watch.steps.clone();
     QUIET.set(true);
-    let failed = run(options, faults, &list, &progress);
-    if let Some((at, why)) = failed {
+    let done = run(options, faults, &list, &progress);
+    if let Err((at, why)) = done {
         list.truncate(at + 1);
         let few = shrink(options, faults, &list, &progress);
         let again = run(options, faults, &few, &progress);
         QUIET.set(false);
-        over.store(1, Ordering::Relaxed);
+        drop(watch);
         let tail: Vec<_> = few.iter().rev().take(60).rev().collect();
         panic!(
-            "{name}, faults {faults}: operation {at} of {count}: {why}\nREPLAY: {replay}\n\
+            "{name}, faults {faults}: operation {at} of {count}: {why}\n{replay}\n\
              {} operations suffice: {again:?}\n{tail:?}",
             few.len()
         );
     }
     QUIET.set(false);
-    over.store(1, Ordering::Relaxed);
+    (list, done.unwrap_or_default())
+}
+
+/// How many random sets a round of the long form has.
+const RANDOM: u64 = 64;
+
+/// The set of options by the number of the case: each fixed one, each profile, and random ones.
+fn chosen(case: u64) -> (String, Options) {
+    let profiles = Options::profiles();
+    let sets = sets::FIXED as u64 + profiles.len() as u64 + RANDOM;
+    let at = (case % sets) as usize;
+    if at < sets::FIXED {
+        let (name, options) = sets::fixed(at);
+        return (name.to_owned(), options);
+    }
+    let random = &mut Random::new(case.wrapping_mul(86_028_121));
+    let mut options = match profiles.get(at - sets::FIXED) {
+        Some(profile) => sets::profile(profile, random),
+        None => sets::random(random),
+    };
+    if random.one_in(5) {
+        keys::mirror(&mut options);
+    }
+    let profile = profiles.get(at - sets::FIXED).copied();
+    (profile.unwrap_or("a random set").to_owned(), options)
+}
+
+/// The set of options, whether disks fail, and all operations by the number of the case; see
+/// `rel.rs`.
+#[test]
+#[ignore = "run by cargo xtask rel meta"]
+fn rel() {
+    let suite = crate::rel::Suite::new("meta", "operations").requires(ops::NAMES);
+    suite.run(crate::rel::processors(), |suite, number| {
+        let (name, options) = chosen(number);
+        let (name, options, seed) = (&*name, &options, number);
+        let sets = sets::FIXED as u64 + Options::profiles().len() as u64 + RANDOM;
+        let faults = (number / sets + number).is_multiple_of(3);
+        let count = if faults { 500 } else { 1000 };
+        let replay = format!("REPLAY: cargo xtask rel replay --suite meta --case {number}");
+        let (done, calls) = examine_case(&Case { name, options, seed, count, faults, replay });
+        suite.count("operations", calls);
+        for op in done {
+            suite.count(op.kind.name(), 1);
+        }
+    });
 }
 
 /// Each fixed set once, from `first` on each `stride`-th.

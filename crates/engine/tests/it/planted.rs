@@ -9,7 +9,8 @@ use sateen::vfs::{
 use sateen::{Compression, Db, Options, ReadOptions};
 
 use crate::common::{Contents, as_vfs, assert_sound, read_all, tiny};
-use crate::space::{shapes, store, store_half, wasted_bytes};
+use crate::extents::wasted_bytes;
+use crate::space::{shapes, store, store_half};
 
 /// What could not be punched is punched later.
 #[test]
@@ -30,7 +31,7 @@ fn space_is_given_back_though_a_punch_failed() {
     // What has failed waits for its time; a close does not.
     db.wait_idle().unwrap();
     db.close().unwrap();
-    assert_eq!(wasted_bytes(&vfs), 0, "after an orderly end");
+    assert_eq!(wasted_bytes(&vfs, Path::new("/db")), 0, "after an orderly end");
 }
 
 /// What an iterator keeps from being given back is told.

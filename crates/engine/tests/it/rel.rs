@@ -10,9 +10,14 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+use crate::leaks::Process;
+
+/// A run by time is held against what it must have looked at if it takes so long.
+const LONG_ENOUGH: Duration = Duration::from_secs(60);
 
 /// A suite under way.
 pub(crate) struct Suite {
@@ -25,6 +30,9 @@ pub(crate) struct Suite {
     at_least: u64,
     began: Instant,
     figures: Mutex<BTreeMap<&'static str, u64>>,
+    /// Figures of which none may be zero at the end of a run that was long enough.
+    required: &'static [&'static str],
+    before: Process,
     next: AtomicU64,
     failed: Mutex<Option<(u64, String)>>,
 }
@@ -32,6 +40,50 @@ pub(crate) struct Suite {
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
+}
+
+/// Longer than any step takes.
+const HANG: Duration = Duration::from_secs(30);
+
+/// A test that hangs says where and ends the process: nothing else would.
+pub(crate) struct Watch {
+    /// Changes with every step.
+    pub(crate) steps: Arc<AtomicUsize>,
+    over: Arc<AtomicBool>,
+}
+
+impl Watch {
+    pub(crate) fn new(what: String) -> Watch {
+        let watch = Watch { steps: Arc::default(), over: Arc::default() };
+        let (steps, over) = (watch.steps.clone(), watch.over.clone());
+        std::thread::spawn(move || {
+            let (mut last, mut since) = (0, Instant::now());
+            while !over.load(Ordering::Relaxed) {
+                std::thread::park_timeout(Duration::from_millis(500));
+                let now = steps.load(Ordering::Relaxed);
+                if now != last {
+                    (last, since) = (now, Instant::now());
+                } else if since.elapsed() > HANG {
+                    // Past the capture of the test harness, which would keep it.
+                    let text = format!("{what}: operation {now} does not return\n");
+                    let _lost = std::io::stderr().write_all(text.as_bytes());
+                    std::process::abort();
+                }
+            }
+        });
+        watch
+    }
+
+    /// A step is over.
+    pub(crate) fn step(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What a panic said.
@@ -52,9 +104,17 @@ impl Suite {
             at_least: number("SATEEN_REL_AT_LEAST").unwrap_or(0),
             began: Instant::now(),
             figures: Mutex::default(),
+            required: &[],
+            before: Process::now(),
             next: AtomicU64::new(first_case),
             failed: Mutex::default(),
         }
+    }
+
+    /// What must have happened at least once in a run that comes to the bar of the short form: a
+    /// suite that looked at nothing has not passed.
+    pub(crate) fn requires(self, figures: &'static [&'static str]) -> Suite {
+        Suite { required: figures, ..self }
     }
 
     /// Adds to a figure.
@@ -101,8 +161,25 @@ impl Suite {
         assert!(std::env::var_os("REL_REQUIRE_ALL").is_none(), "{} is required", self.name);
     }
 
+    /// What is wrong with the run as a whole.
+    fn problem(&self) -> Option<String> {
+        let given_back = catch_unwind(|| Process::now().assert_as(&self.before));
+        if let Err(payload) = given_back {
+            return Some(said(payload.as_ref()));
+        }
+        let figures = self.figures.lock().unwrap();
+        let missing = self.required.iter().find(|figure| figures.get(**figure).is_none_or(is_zero));
+        let long_enough = self.at_least > 0 || self.time >= LONG_ENOUGH;
+        missing.filter(|_| long_enough).map(|figure| format!("there was no {figure:?} at all"))
+    }
+
     fn finish(&self) {
         let failed = self.failed.lock().unwrap().take();
+        let problem = if failed.is_none() { self.problem() } else { None };
+        if let Some(problem) = problem {
+            self.report(serde_json::json!({ "failed": problem }));
+            panic!("{}: {problem}", self.name);
+        }
         let text = match &failed {
             Some((case, why)) => serde_json::json!({ "case": case, "why": why }),
             None => serde_json::Value::Null,
@@ -128,6 +205,10 @@ impl Suite {
             file.unwrap().write_all(format!("{result}\n").as_bytes()).unwrap();
         }
     }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Of this process, so far.

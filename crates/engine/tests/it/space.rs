@@ -1,69 +1,21 @@
 //! Space: what is given back to the file system is nothing that anybody can still reach, and what
 //! nobody can reach is given back, whatever came between.
 
-use std::collections::BTreeMap;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sateen::dump::{ManifestItem, Placement, manifest_with};
 use sateen::timeline::EventKind;
 use sateen::vfs::{CrashChoice, Fault, FaultRule, FaultVfs, MemVfs, Vfs, VfsOperation};
 use sateen::{Db, Options, ReadOptions};
 
 use crate::common::{Random, as_vfs, assert_sound, read_all, small, tiny};
+use crate::extents::{Extents, tables_of, wasted_bytes};
 
 const DB: &str = "/db";
 /// Long after this, on any machine, what is sparse has been written anew.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Where tables are, by file.
-type Extents = BTreeMap<PathBuf, Vec<Range<usize>>>;
-
-/// What the manifest that is current in `directory` says is where, without the engine's own idea of
-/// that; nothing before there is one.
-fn tables_of(vfs: &MemVfs, directory: &Path) -> Extents {
-    let mut extents = Extents::new();
-    let Ok(current) = vfs.contents(&directory.join("CURRENT")) else { return extents };
-    let current = String::from_utf8(current).unwrap();
-    let number = current.lines().find_map(|line| line.strip_prefix("manifest ")).unwrap();
-    let manifest = format!("MANIFEST-{:06}", number.parse::<u64>().unwrap());
-    let mut tables = BTreeMap::new();
-    let mut families = BTreeMap::new();
-    manifest_with(vfs, &directory.join(manifest), &mut |item| {
-        if let ManifestItem::Edit(edit) = item {
-            for removed in &edit.removed {
-                tables.remove(&removed.id);
-            }
-            for added in &edit.added {
-                tables.insert(added.table.id, added.table.placement);
-                families.insert(added.table.id, edit.column_family);
-            }
-            if edit.drop {
-                tables.retain(|id, _| families.get(id) != Some(&edit.column_family));
-            }
-        }
-        ControlFlow::Continue(())
-    })
-    .unwrap();
-    for placement in tables.into_values() {
-        let (Placement::Slice { file, offset, length }
-        | Placement::Log { file, offset, length, .. }) = placement
-        else {
-            panic!("{placement:?}")
-        };
-        // A log may still be written to behind its values: that it is there is what is looked at.
-        if let Some(values) = placement.values() {
-            let path = directory.join(format!("{:06}.sat", values.0));
-            extents.entry(path).or_default().push(0..64);
-        }
-        let path = directory.join(format!("{:06}.sat", file.0));
-        let offset = usize::try_from(offset).unwrap();
-        extents.entry(path).or_default().push(offset..offset + usize::try_from(length).unwrap());
-    }
-    extents
-}
 
 fn assert_unchanged(extents: &Extents, before: &MemVfs, after: &MemVfs, what: &str) {
     for (path, ranges) in extents {
@@ -216,30 +168,6 @@ fn what_is_taken_away_is_nothing_that_is_needed() {
     println!("{taken} times in all");
 }
 
-/// Bytes that the files of tables take beyond what their tables do, their headers and directories
-/// left out.
-pub(crate) fn wasted_bytes(vfs: &MemVfs) -> u64 {
-    const PAGE: usize = 4096;
-    let tables = tables_of(vfs, Path::new(DB));
-    let mut wasted = 0;
-    for name in vfs.list(Path::new(DB)).unwrap() {
-        let path = Path::new(DB).join(&name);
-        if path.extension().is_none_or(|extension| extension != "sat") {
-            continue;
-        }
-        let mut contents = vfs.contents(&path).unwrap();
-        let pages = contents.len() / PAGE;
-        // A file that holds nothing is wasted whole.
-        for range in tables.get(&path).into_iter().flatten() {
-            contents[range.start..range.end.next_multiple_of(PAGE)].fill(0);
-        }
-        // The first and the last are the file's own.
-        let taken = contents.chunks(PAGE).take(pages - 1).skip(1);
-        wasted += taken.filter(|page| page.iter().any(|byte| *byte != 0)).count() * PAGE;
-    }
-    wasted as u64
-}
-
 /// Stores these keys and has them compacted as far as they go.
 pub(crate) fn store(db: &Db, keys: Range<u64>, value: &str) {
     let key = |number: u64| format!("key{number:05}");
@@ -271,15 +199,18 @@ fn what_was_dead_when_the_power_failed_is_given_back() {
         store_half(&db, 2000);
         let expected = read_all(&db, &family, &ReadOptions::default());
         let image = vfs.crash_image(CrashChoice::Everything);
-        assert!(wasted_bytes(&image) > 100 << 10, "shape {shape}: nothing to give back");
+        assert!(
+            wasted_bytes(&image, Path::new(DB)) > 100 << 10,
+            "shape {shape}: nothing to give back"
+        );
         drop(iterator);
         db.close().unwrap();
-        assert_eq!(wasted_bytes(&vfs), 0, "shape {shape}: after an orderly end");
+        assert_eq!(wasted_bytes(&vfs, Path::new(DB)), 0, "shape {shape}: after an orderly end");
 
         let db = Db::open_with(as_vfs(&image), DB, options.clone(), &[]).unwrap();
         db.wait_idle().unwrap();
         let family = db.default_column_family();
-        assert_eq!(wasted_bytes(&image), 0, "shape {shape}: after a power failure");
+        assert_eq!(wasted_bytes(&image, Path::new(DB)), 0, "shape {shape}: after a power failure");
         assert!(db.table_files().iter().all(|file| file.dead_bytes == 0));
         assert_eq!(read_all(&db, &family, &ReadOptions::default()), expected);
         assert_sound(&db);

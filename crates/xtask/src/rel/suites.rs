@@ -52,6 +52,14 @@ pub(super) const SUITES: &[Suite] = &[
         run: Bench::run_test,
     },
     Suite {
+        name: "meta",
+        what: "random operations under extreme options, every answer compared with a model",
+        module: "meta",
+        bars: &[bar("operations", 2_000_000, 1_000_000_000)],
+        share: 4.0,
+        run: Bench::run_test,
+    },
+    Suite {
         name: "sim",
         what: "the engine in virtual time on a modelled device, from one seed to its rest",
         module: "sateen-sim/sim/seeds",
@@ -78,6 +86,22 @@ pub(super) const SUITES: &[Suite] = &[
         module: "corrupt",
         bars: &[bar("mutations", 250_000, 20_000_000)],
         share: 4.0,
+        run: Bench::run_test,
+    },
+    Suite {
+        name: "punch",
+        what: "nothing reachable is punched, cut or removed",
+        module: "punch",
+        bars: &[bar("punches", 100_000, 50_000_000)],
+        share: 2.0,
+        run: Bench::run_test,
+    },
+    Suite {
+        name: "events",
+        what: "jobs paused, preempted and given up at every place: all is given back",
+        module: "events",
+        bars: &[bar("preempt, pause and discard events", 50_000, 10_000_000)],
+        share: 1.0,
         run: Bench::run_test,
     },
     Suite {

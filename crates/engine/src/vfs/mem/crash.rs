@@ -4,7 +4,7 @@
 //! - a write of data survives whole, not at all, up to a sector (torn), in any set of its sectors,
 //!   or as a longer file that reads zero there; sectors are 512 bytes of the file's own offsets, so
 //!   a write into the middle of a sector tears at the sector's end and not 512 bytes further on;
-//! - a punched hole survives whole, not at all, or in its first half;
+//! - a punched hole survives whole, not at all, or in one of its halves;
 //! - a truncation, a clone and a change of names survive whole or not at all; a rename is one
 //!   change;
 //! - names and data are independent: a name without its data is an empty or shorter file, data
@@ -62,6 +62,8 @@ pub enum CrashChoice {
     SizeExtendedZero(usize),
     /// All, but of this one, a punch, only the first half was done.
     HalfPunch(usize),
+    /// The same with the second half.
+    HalfPunchTail(usize),
 }
 
 /// One operation that a power loss could undo.
@@ -111,6 +113,7 @@ enum Fate {
     Sectors(u64),
     SizeOnly,
     HalfPunch,
+    HalfPunchTail,
 }
 
 enum Change<'a> {
@@ -183,6 +186,7 @@ pub(super) fn choices(state: &State, seeds: u64) -> Vec<CrashChoice> {
             }
             Change::Data(_, DataChange::Punch { .. }) => {
                 choices.push(CrashChoice::HalfPunch(index));
+                choices.push(CrashChoice::HalfPunchTail(index));
             }
             _ => {}
         }
@@ -271,11 +275,13 @@ fn fates(pending: &[(u64, Change<'_>)], choice: CrashChoice) -> Vec<Fate> {
         CrashChoice::Sectors(seed) if is_write(change) => Fate::Sectors(random(seed, *sequence)),
         CrashChoice::SizeExtendedZero(one) if one == index && is_write(change) => Fate::SizeOnly,
         CrashChoice::HalfPunch(one) if one == index => Fate::HalfPunch,
+        CrashChoice::HalfPunchTail(one) if one == index => Fate::HalfPunchTail,
         CrashChoice::TornLast { .. }
         | CrashChoice::TornLastTail { .. }
         | CrashChoice::Sectors(_)
         | CrashChoice::SizeExtendedZero(_)
-        | CrashChoice::HalfPunch(_) => Fate::Keep,
+        | CrashChoice::HalfPunch(_)
+        | CrashChoice::HalfPunchTail(_) => Fate::Keep,
     };
     pending.iter().enumerate().map(fate).collect()
 }
@@ -299,7 +305,12 @@ fn surviving(durable: &Contents, changes: &[(&DataChange, Fate)]) -> Contents {
             (Fate::HalfPunch, DataChange::Punch { offset, length }) => {
                 contents.punch(*offset, length / 2);
             }
-            (Fate::Keep | Fate::HalfPunch, change) => change.apply(&mut contents),
+            (Fate::HalfPunchTail, DataChange::Punch { offset, length }) => {
+                contents.punch(offset + length / 2, length - length / 2);
+            }
+            (Fate::Keep | Fate::HalfPunch | Fate::HalfPunchTail, change) => {
+                change.apply(&mut contents);
+            }
             (fate, DataChange::Write { offset, bytes }) => {
                 write_partly(&mut contents, bytes, *offset, *fate);
             }
@@ -328,7 +339,7 @@ fn write_partly(contents: &mut Contents, bytes: &[u8], offset: u64, fate: Fate) 
             }
         }
         Fate::SizeOnly => contents.truncate(contents.len().max(end)),
-        Fate::Keep | Fate::Drop | Fate::HalfPunch => {}
+        Fate::Keep | Fate::Drop | Fate::HalfPunch | Fate::HalfPunchTail => {}
     }
 }
 

@@ -13,6 +13,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::contents::CHUNK_BYTES;
 use super::crash::Recording;
 use super::state::{Inode, Name, NameChange, Names, Operation, ROOT, State};
+use super::{Guard, Taken};
 
 /// A running file system: its state, and what a power loss takes with it.
 #[derive(Default)]
@@ -21,6 +22,8 @@ pub(super) struct Live {
     pub(super) handles: HashMap<Inode, u32>,
     pub(super) locked: BTreeSet<Inode>,
     pub(super) protected: HashMap<Inode, Vec<Range<u64>>>,
+    pub(super) guard: Option<Guard>,
+    pub(super) taken: Taken,
     pub(super) failing_syncs: HashSet<Inode>,
     pub(super) recording: Option<Recording>,
     pub(super) breaches: Vec<String>,

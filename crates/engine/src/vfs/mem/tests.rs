@@ -168,6 +168,7 @@ fn a_hole_is_done_undone_or_half_done() {
     check(CrashChoice::Everything, 4096..12_288);
     check(CrashChoice::DropOne(0), 0..0);
     check(CrashChoice::HalfPunch(0), 4096..8192);
+    check(CrashChoice::HalfPunchTail(0), 8192..12_288);
     assert_eq!(vfs.used_bytes(), 8192);
     assert_eq!(vfs.crash_image(CrashChoice::SyncedOnly).used_bytes(), 16_384);
 }
@@ -325,6 +326,42 @@ fn what_a_failed_sync_lost_no_later_sync_brings_back() {
 }
 
 #[test]
+fn a_guard_is_asked_whenever_something_is_taken_away() {
+    let vfs = MemVfs::new();
+    let (f, g) = (durable(&vfs, "f", &[b'x'; 16_384]), durable(&vfs, "g", b"x"));
+    // What it says may change, and it may look.
+    vfs.set_guard(Some(Guard::new(|vfs, _| {
+        let late = vfs.taken().punches > 0;
+        let range = if late { 0..4096 } else { 4096..8192 };
+        vec![(PathBuf::from("f"), range), (PathBuf::from("not there"), 0..1)]
+    })));
+    f.punch_hole(0, 4096, CLASS).unwrap();
+    assert!(breaches(&vfs, || drop(f.punch_hole(0, 1, CLASS))), "it is asked each time");
+    f.punch_hole(4096, 4096, CLASS).unwrap();
+    assert!(breaches(&vfs, || drop(f.truncate(100))));
+    assert!(breaches(&vfs, || drop(vfs.remove(path("f")))));
+    assert!(breaches(&vfs, || drop(vfs.rename(path("g"), path("f")))));
+    vfs.remove(path("g")).unwrap();
+    drop(g);
+    assert_eq!(vfs.taken(), Taken { punches: 3, cuts: 1, names: 2 });
+    assert_eq!(vfs.open_handles(), (1, 0));
+    drop(f);
+    assert_eq!(vfs.open_handles(), (0, 0));
+    vfs.set_guard(None);
+    vfs.remove(path("f")).unwrap();
+}
+
+#[test]
+fn a_file_says_how_many_names_it_has() {
+    let vfs = MemVfs::new();
+    let file = durable(&vfs, "f", b"x");
+    vfs.hard_link(path("f"), path("g")).unwrap();
+    assert_eq!(file.links().unwrap(), 2);
+    vfs.remove(path("f")).unwrap();
+    assert_eq!(file.links().unwrap(), 1);
+}
+
+#[test]
 fn protected_bytes_can_not_be_taken_away() {
     let vfs = MemVfs::new();
     let file = durable(&vfs, "f", &[1; 16_384]);
@@ -444,6 +481,7 @@ fn the_choices_cover_every_subset_or_every_neighbour() {
     assert_eq!(few.iter().filter(|c| matches!(c, CrashChoice::Mask(_))).count(), 6);
     assert!(few.contains(&CrashChoice::SizeExtendedZero(1)));
     assert!(few.contains(&CrashChoice::HalfPunch(2)));
+    assert!(few.contains(&CrashChoice::HalfPunchTail(2)));
     for n in 0..17 {
         file.write_at(b"1", n * 10, CLASS).unwrap();
     }

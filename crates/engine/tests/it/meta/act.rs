@@ -19,6 +19,7 @@ const FAMILIES_MAX: usize = 4;
 impl World {
     pub(super) fn act(&mut self, op: Op) {
         let random = &mut Random::new(op.seed);
+        self.calls += 1;
         match op.kind {
             Kind::Put
             | Kind::Delete
@@ -61,7 +62,8 @@ impl World {
                 self.compact(op.kind, random)
             }
             Kind::Step => {
-                for _ in 0..=random.below(12) {
+                for step in 0..=random.below(12) {
+                    self.calls += u64::from(step > 0);
                     self.settle("a step", self.db.step());
                 }
             }
@@ -95,7 +97,7 @@ impl World {
             Kind::CreateFamily | Kind::DropFamily | Kind::RecreateFamily | Kind::UseDropped => {
                 self.change_families(op.kind, random);
             }
-            _ => self.look(op.kind, random),
+            _ => self.more(op.kind, random),
         }
     }
 
@@ -191,8 +193,10 @@ impl World {
     fn move_iter(&mut self, random: &mut Random) {
         let Some(slot) = pick(&self.iters, random) else { return };
         let tainted = self.tainted;
+        let moves = 1 + random.below(20);
+        self.calls += moves - 1;
         let OpenIter { iter, view, at, failed } = &mut self.iters[slot];
-        for _ in 0..=random.below(20) {
+        for _ in 0..moves {
             let target = match random.below(3) {
                 0 if !view.is_empty() => view[random.below(view.len() as u64) as usize].0.clone(),
                 _ => ops::key(random),
@@ -301,6 +305,9 @@ impl World {
             }
         };
         let compacted = self.db.compact_range(&family, begin, end, &options);
+        if self.manual_paused > 0 && matches!(compacted, Err(Error::ManualCompactionPaused)) {
+            return;
+        }
         if self.settle("a compaction", compacted).is_some() && options.flush {
             self.model.is_stored(family.id());
         }

@@ -29,7 +29,7 @@ pub(crate) fn mirror(options: &mut Options) {
     }
 }
 
-fn turned(key: &[u8]) -> Vec<u8> {
+pub(super) fn turned(key: &[u8]) -> Vec<u8> {
     key.iter().rev().copied().collect()
 }
 
@@ -200,6 +200,19 @@ impl Db {
     ) -> Result<()> {
         let (begin, end) = (begin.map(|key| self.stored(key)), end.map(|key| self.stored(key)));
         self.db.compact_range(family, begin.as_deref(), end.as_deref(), options)
+    }
+
+    pub(super) fn mirrored(&self) -> bool {
+        self.mirrored
+    }
+
+    pub(super) fn may_contain(
+        &self,
+        family: &ColumnFamily,
+        key: &[u8],
+        options: &ReadOptions,
+    ) -> Result<bool> {
+        self.db.may_contain(family, self.stored(key), options)
     }
 
     pub(super) fn approximate_size(&self, family: &ColumnFamily, begin: &[u8], end: &[u8]) -> u64 {

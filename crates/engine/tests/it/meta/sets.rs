@@ -306,6 +306,15 @@ pub(crate) fn random(random: &mut Random) -> Options {
     options
 }
 
+/// A profile with an operator, and perhaps a filter.
+pub(crate) fn profile(name: &str, random: &mut Random) -> Options {
+    let mut options = small(name, 1 << 10 << random.below(4));
+    let operator = if random.one_in(3) { appending_late() } else { appending() };
+    options.column_family.merge_operator = Some(operator);
+    options.column_family.compaction_filter = random.one_in(2).then(deciding);
+    options
+}
+
 fn random_shape(random: &mut Random) -> Options {
     if random.one_in(4) {
         let profiles = Options::profiles();

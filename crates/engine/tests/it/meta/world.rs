@@ -14,6 +14,7 @@ use super::keys::{Db, Iter};
 use super::model::{Change, Model, Value, View, What, settled};
 use super::ops;
 use crate::common::{Random, open_arranged};
+use crate::leaks;
 
 pub(super) const PATH: &str = "/db";
 
@@ -42,6 +43,13 @@ pub(super) struct World {
     pub(super) iters: Vec<OpenIter>,
     pub(super) checkpoints: Vec<(PathBuf, BTreeMap<String, View>)>,
     pub(super) made: u32,
+    /// Calls of the database and its iterators so far, of those whose answers are compared.
+    pub(super) calls: u64,
+    /// How often manual compactions were paused, and files held.
+    pub(super) manual_paused: u32,
+    pub(super) files_held: u32,
+    /// What files were found with at some open is not known for sure.
+    pub(super) crashed: bool,
     /// Faults were let loose since the last time that everything was mended: errors are allowed.
     pub(super) tainted: bool,
     /// Faults were let loose since the base.
@@ -69,6 +77,10 @@ impl World {
             iters: Vec::new(),
             checkpoints: Vec::new(),
             made: 0,
+            calls: 0,
+            manual_paused: 0,
+            files_held: 0,
+            crashed: with_faults,
             tainted: false,
             doubt: false,
         }
@@ -214,6 +226,7 @@ impl World {
         self.iters.clear();
         self.snapshots.clear();
         self.dropped.clear();
+        self.let_go();
     }
 
     pub(super) fn clear_faults(&mut self) {
@@ -273,10 +286,8 @@ impl World {
         } else {
             false
         };
-        // The last handle goes: what it would say of the close is not heard.
-        let mem = MemVfs::new();
-        let placeholder = Options { background_threads: 0, ..Options::default() };
-        self.db = sateen::Db::open_with(Arc::new(mem), PATH, placeholder, &[]).unwrap().into();
+        // What it would say of the close is not heard.
+        self.leave();
         self.live.clear();
         self.clear_faults();
         if closed || !self.doubt {
@@ -289,6 +300,7 @@ impl World {
 
     /// The power fails.
     pub(super) fn crash(&mut self, choice: CrashChoice) {
+        self.crashed = true;
         let all = choice == CrashChoice::Everything && !self.doubt;
         let image = self.mem.crash_image(choice);
         self.clear_faults();
@@ -375,38 +387,30 @@ impl World {
                 assert_eq!(property(family, name), "0", "{name} of {}, at rest", family.name());
             }
         }
-        let metrics = self.db.metrics();
-        assert_eq!(metrics.obsolete_bytes, 0, "tables that nobody reads are given back");
-        assert!(metrics.stalls.iter().all(|stall| stall.waiting == 0), "no writer waits");
+        leaks::assert_at_rest(&self.db);
         crate::common::assert_sound(&self.db);
         self.compare_all();
         self.assert_no_orphans();
         self.reopen(self.options.clone(), true);
         self.db.wait_idle().unwrap();
         crate::common::assert_sound(&self.db);
+        self.db.close().unwrap();
+        self.live.clear();
+        self.leave();
+        leaks::assert_closed(&self.mem);
+    }
+
+    /// Another database, empty, takes the place of this one, whose last handle goes.
+    fn leave(&mut self) {
+        let mem = MemVfs::new();
+        let placeholder = Options { background_threads: 0, ..Options::default() };
+        self.db = sateen::Db::open_with(Arc::new(mem), PATH, placeholder, &[]).unwrap().into();
     }
 
     fn assert_no_orphans(&self) {
         let vfs = vfs_of(&self.mem, None);
-        let mut logs = Vec::new();
-        let mut manifests = Vec::new();
-        let directories = [Some(PathBuf::from(PATH)), self.options.wal_dir.clone()];
-        for directory in directories.into_iter().flatten() {
-            for name in vfs.list(&directory).unwrap() {
-                let text = name.to_string_lossy().into_owned();
-                match text.rsplit_once('.').map(|parts| parts.1) {
-                    Some("wal") => logs.push(text),
-                    Some("sat") => {}
-                    _ if text.starts_with("MANIFEST") => manifests.push(text),
-                    _ => {
-                        assert!(["CURRENT", "LOCK", "OPTIONS"].contains(&&*text), "what is {text}?")
-                    }
-                }
-            }
-        }
-        assert_eq!(manifests.len(), 1, "one manifest: {manifests:?}");
-        // The one in use, one made in advance, and one that the newest flush has just left.
-        assert!(logs.len() <= 3, "logs that nothing needs: {logs:?}");
+        let waste = if self.crashed { leaks::AFTER_A_CRASH } else { leaks::EXACTLY };
+        leaks::assert_directory(&*vfs, PATH.as_ref(), self.options.wal_dir.as_deref(), waste);
         let options = self.options.clone();
         let reader = sateen::Db::open_read_only_with(vfs, PATH, options).unwrap();
         let report = reader.check(&mut |_, _| {}).unwrap();

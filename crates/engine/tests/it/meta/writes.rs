@@ -123,6 +123,7 @@ impl World {
         let family = self.family(random);
         let (key, first) = (ops::key(random), random.below(200));
         for number in 0..5 + random.below(20) {
+            self.calls += u64::from(number > 0);
             let (key, what) = match kind {
                 Kind::Overwrite => (key.clone(), What::Put(ops::value(random))),
                 Kind::MergeMany => (key.clone(), What::Merge(ops::value(random))),

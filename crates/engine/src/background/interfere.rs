@@ -1,0 +1,76 @@
+//! What a test does to jobs between two of their steps: another one is next, one is given up or
+//! told to end early, as control might have asked for at that moment. Nothing else calls this.
+
+use sateen_control::JobId;
+
+use super::Job;
+use crate::core::DbCore;
+use crate::db::Db;
+use crate::sync::lock;
+use crate::timeline::{CompactionReason, EventKind};
+
+/// What is done to the jobs. The numbers choose among those it can be done to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interference {
+    /// Another job has the next step.
+    NextStep(u64),
+    /// A job is given up.
+    Discard(u64),
+    /// A compaction installs what it has as soon as that can stand by itself.
+    FinishEarly(u64),
+}
+
+impl Db {
+    /// Does that. Returns false if there was no such job. Not part of the interface.
+    #[doc(hidden)]
+    pub fn interfere(&self, how: Interference) -> bool {
+        self.core().interfere(how)
+    }
+}
+
+impl DbCore {
+    fn interfere(&self, how: Interference) -> bool {
+        let mut shared = lock(&self.driver.shared);
+        // Who asked for a compaction waits for its end, and is not told of another.
+        let may_go = |job: &Job| {
+            let reason = job.info(JobId(0)).reason;
+            !matches!(reason, Some(CompactionReason::Manual | CompactionReason::ManualBottommost))
+        };
+        let chosen = |jobs: Vec<JobId>, number: u64| {
+            let at = number.checked_rem(jobs.len() as u64)?;
+            jobs.get(usize::try_from(at).ok()?).copied()
+        };
+        let now = self.now();
+        match how {
+            Interference::NextStep(number) => {
+                let count = shared.runnable.len();
+                if count > 1 {
+                    let by = usize::try_from(number % count as u64).unwrap_or(0);
+                    shared.runnable.rotate_left(by);
+                }
+                count > 1
+            }
+            Interference::Discard(number) => {
+                let jobs =
+                    shared.jobs.iter().filter(|(_, slot)| slot.job.as_deref().is_some_and(may_go));
+                let Some(job) = chosen(jobs.map(|(id, _)| *id).collect(), number) else {
+                    return false;
+                };
+                self.discard(&mut shared, now, job);
+                true
+            }
+            Interference::FinishEarly(number) => {
+                let jobs =
+                    shared.jobs.iter().filter(|(_, slot)| !slot.is_flush && !slot.finish_early);
+                let Some(job) = chosen(jobs.map(|(id, _)| *id).collect(), number) else {
+                    return false;
+                };
+                self.metrics.timeline.told(now, EventKind::FinishEarly { job });
+                if let Some(slot) = shared.jobs.get_mut(&job) {
+                    slot.finish_early = true;
+                }
+                true
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What a database holds at one moment beyond what is stored: what must be given back once nobody
+//! works or reads any more. For tests that it is.
+
+use std::sync::Arc;
+
+use crate::db::Db;
+
+/// Counts of what is held. At rest, with all readers gone, all but the open files and tables are 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Held {
+    /// Flushes and compactions that exist, paused ones included.
+    pub jobs: usize,
+    /// Inputs that control believes to be in use.
+    pub inputs: usize,
+    /// Jobs that were given up and whose files are not removed yet.
+    pub given_up: usize,
+    /// Manual compactions that somebody waits for.
+    pub requests: usize,
+    /// Who keeps files from being given back, such as a checkpoint that is being made.
+    pub holds: usize,
+    /// Tables that no version has and that somebody still reads.
+    pub retired_tables: usize,
+    /// Readers of what the column families have now.
+    pub readers: usize,
+    /// Files of tables that are open, by number.
+    pub open_files: Vec<u64>,
+    /// Tables that are open.
+    pub open_tables: usize,
+}
+
+impl Db {
+    /// What is held at this moment. Not part of the interface.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn held(&self) -> Held {
+        let core = self.core();
+        let mut held = core.driver.held();
+        (held.holds, held.retired_tables) = core.reclaimer.held();
+        // One reference is the column family's own, the other is the one that is counted with.
+        let readers = |pinned: Arc<_>| Arc::strong_count(&pinned).saturating_sub(2);
+        let families = core.families();
+        held.readers = families.values().map(|tree| readers(tree.pin_super_version())).sum();
+        held.open_files = core.tables.open_files().into_iter().map(|file| file.0).collect();
+        held.open_tables = core.tables.open_tables();
+        held
+    }
+}
