@@ -43,9 +43,9 @@ mod wal;
 mod write;
 mod write_buffers;
 
-pub use background::scrub::ScrubReport;
 #[doc(hidden)]
 pub use background::interfere::Interference;
+pub use background::scrub::ScrubReport;
 pub use background::state::{Health, HealthListener};
 pub use check::{CheckReport, check, check_with};
 pub use compaction_filter::{
