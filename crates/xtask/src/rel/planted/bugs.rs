@@ -238,8 +238,8 @@ pub(super) const BUGS: &[Bug] = &[
     bug(
         "edits_lost_in_roll",
         "edits that come while the manifest is rolled are lost",
-        "kill::killed_at_random_moments",
-        &["InconsistentEdit", "missing file"],
+        "sched",
+        &["MissingFile", "InconsistentEdit"],
     ),
     bug(
         "sealed_before_applied",
