@@ -8,6 +8,7 @@
 //! the other. That the call that was meant has failed is looked at again each time.
 
 mod calls;
+mod damaged;
 mod run;
 mod scenarios;
 

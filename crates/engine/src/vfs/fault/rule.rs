@@ -96,7 +96,7 @@ impl Fault {
                 matches!(operation, Op::Read | Op::Write)
             }
             Fault::Unsupported => {
-                matches!(operation, Op::PunchHole | Op::Preallocate | Op::CloneFile)
+                matches!(operation, Op::PunchHole | Op::Preallocate | Op::CloneFile | Op::HardLink)
             }
             Fault::StaleBlock => {
                 matches!(operation, Op::Read | Op::Write | Op::PunchHole | Op::Truncate)

@@ -15,8 +15,8 @@ use crate::common::{Contents, Random, appended, appending, as_vfs, decided, is_d
 
 /// The number of the last batch, in both families.
 pub(super) const MARK: &[u8] = b"~commit";
-/// The number of the last single put, in the default family.
-pub(super) const SOLO: &[u8] = b"~solo";
+/// The number of the last single put, in the default family: a key that no filter decides about.
+pub(super) const SOLO: &[u8] = b"~single";
 pub(super) const OTHER: &str = "other";
 /// What is taken in begins with this, and nothing else does.
 pub(super) const INGESTED: &[u8] = b"taken";

@@ -11,6 +11,7 @@ use sateen::{
     SstFileWriter, WalMode, dump, repair_with,
 };
 
+use super::damaged;
 use super::run::{MARK, OTHER, Run, Start, TAKEN_IN, open};
 use crate::common::{as_vfs, small, tiny};
 
@@ -40,6 +41,16 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "dead bytes", start: dead_bytes, act: recovery },
     Scenario { name: "what is no database", start: || Start::fresh(tiny()), act: no_database },
     Scenario { name: "a device", start: device, act: device_is_known },
+    Scenario { name: "scrub", start: closed, act: damaged::scrub },
+    Scenario {
+        name: "options that are not stored",
+        start: closed,
+        act: damaged::options_are_not_stored,
+    },
+    Scenario { name: "holes", start: damaged::with_holes, act: damaged::check_damaged },
+    Scenario { name: "no manifest", start: without_manifest, act: damaged::check_damaged },
+    Scenario { name: "no links", start: without_manifest, act: damaged::repair_without_links },
+    Scenario { name: "logs alone", start: damaged::logs_alone, act: damaged::repair_damaged },
 ];
 
 /// Each write is synced, logs are elsewhere, and each change of the catalogue begins another.
@@ -63,7 +74,7 @@ fn kept_logs() -> Start {
 }
 
 /// What somebody left who was killed, with files that nobody needs.
-fn unclosed() -> Start {
+pub(super) fn unclosed() -> Start {
     let mut start = Start::fresh(tiny());
     start.options.column_family.memtables_max = 6;
     let mut run = start.run("unclosed".to_owned(), None);
@@ -90,7 +101,7 @@ fn unclosed() -> Start {
     Start { mem, states, durable, options: start.options }
 }
 
-fn closed() -> Start {
+pub(super) fn closed() -> Start {
     let start = unclosed();
     let mut run = start.run("closed".to_owned(), None);
     let db = run.open().unwrap();
@@ -104,14 +115,19 @@ fn closed() -> Start {
     Start { mem, states, durable, options: start.options }
 }
 
-fn without_manifest() -> Start {
+pub(super) fn without_manifest() -> Start {
     let start = closed();
+    remove(&start, |name| name.starts_with("MANIFEST"));
+    start
+}
+
+/// Removes files from what a scenario begins with.
+pub(super) fn remove(start: &Start, is_meant: impl Fn(&str) -> bool) {
     for name in start.mem.list(Path::new("/db")).unwrap() {
-        if name.to_str().unwrap().starts_with("MANIFEST") {
+        if is_meant(name.to_str().unwrap()) {
             start.mem.remove(&Path::new("/db").join(name)).unwrap();
         }
     }
-    start
 }
 
 fn compact(db: &Db) -> Result<(), Error> {
@@ -309,7 +325,7 @@ fn looking_on(run: &mut Run) -> Option<()> {
     Some(())
 }
 
-fn repair(run: &mut Run) -> Option<()> {
+pub(super) fn repair(run: &mut Run) -> Option<()> {
     let report = run.insist_alone_with(|vfs, options| repair_with(vfs, "/db", options))?;
     run.look_at_repaired(&report)
 }

@@ -1,0 +1,92 @@
+//! Scenarios of checks and repairs: what they read and move when a database is damaged as well.
+
+use std::path::Path;
+
+use sateen::vfs::{Fault, IoClass, OpenOptions, Vfs, VfsOperation};
+use sateen::{Db, ReadOptions, check_with, repair_with};
+
+use super::run::{Run, Start};
+use super::scenarios::{closed, remove, repair, unclosed};
+use crate::common::{as_vfs, assert_sound, read_all};
+
+const WRITE: OpenOptions = OpenOptions { write: true, ..OpenOptions::READ };
+
+fn files(start: &Start, kind: &str) -> Vec<std::path::PathBuf> {
+    let names = start.mem.list(Path::new("/db")).unwrap();
+    let of_kind = names.iter().filter(|name| name.to_str().unwrap().ends_with(kind));
+    of_kind.map(|name| Path::new("/db").join(name)).collect()
+}
+
+/// All is well: every byte is read once more.
+pub(super) fn scrub(run: &mut Run) -> Option<()> {
+    let db = run.open()?;
+    run.commit(&db, true)?;
+    let report = run.insist(&db, |db| db.scrub(None))?;
+    assert!(report.tables > 0 && report.logs > 0, "{}: {report:?}", run.what);
+    assert!(report.problems.is_empty() || run.has_struck(), "{}: {report:?}", run.what);
+    run.finish(db)
+}
+
+/// Options cannot be stored at first.
+pub(super) fn options_are_not_stored(run: &mut Run) -> Option<()> {
+    let db = run.open()?;
+    run.fail_once(Fault::Io, VfsOperation::Write, "OPTIONS");
+    run.insist(&db, |db| db.set_options(&[("manifest_bytes_max", "3KiB")]))?;
+    run.finish(db)
+}
+
+/// A page of every file of tables is a hole.
+pub(super) fn with_holes() -> Start {
+    let start = closed();
+    for path in files(&start, ".sat") {
+        let file = start.mem.open(&path, WRITE).unwrap();
+        file.write_at(&[0; 4096], 4096, IoClass::Client).unwrap();
+    }
+    start
+}
+
+/// What is damaged is told, whatever else fails.
+pub(super) fn check_damaged(run: &mut Run) -> Option<()> {
+    run.fails_by_itself = true;
+    let report =
+        run.insist_alone_with(|vfs, options| check_with(vfs, "/db", options, &[], &mut |_, _| {}))?;
+    assert!(!report.problems.is_empty(), "{}: {report:?}", run.what);
+    Some(())
+}
+
+/// Nothing is left but logs, the first of which has no header any more, and what is no file of
+/// tables.
+pub(super) fn logs_alone() -> Start {
+    let start = unclosed();
+    remove(&start, |name| match name {
+        "000900.sat" => false,
+        name => {
+            ["MANIFEST", "CURRENT", "0"].iter().any(|begin| name.starts_with(begin))
+                && !name.ends_with(".wal")
+        }
+    });
+    let logs = files(&start, ".wal");
+    assert!(logs.len() > 1, "{logs:?}");
+    let file = start.mem.open(&logs[0], WRITE).unwrap();
+    file.write_at(&[7; 16], 0, IoClass::Client).unwrap();
+    start
+}
+
+/// Files cannot have second names.
+pub(super) fn repair_without_links(run: &mut Run) -> Option<()> {
+    run.fail_until_told(Fault::Unsupported, VfsOperation::HardLink, "/db");
+    repair(run)
+}
+
+/// What is lost is told; what is left can be opened and is sound.
+pub(super) fn repair_damaged(run: &mut Run) -> Option<()> {
+    run.fails_by_itself = true;
+    let report = run.insist_alone_with(|vfs, options| repair_with(vfs, "/db", options))?;
+    assert!(!report.losses.is_empty(), "{}: {report:?}", run.what);
+    run.mend();
+    let db = Db::open_with(as_vfs(&run.mem), "/db", run.options.clone(), &[])
+        .unwrap_or_else(|error| panic!("{}: after the repair: {error}", run.what));
+    read_all(&db, &db.default_column_family(), &ReadOptions::default());
+    assert_sound(&db);
+    Some(())
+}
