@@ -68,7 +68,8 @@ fn the_largest_memtable_is_stored_early_whoevers_it_is() {
         over.store(true, Ordering::Relaxed);
     });
     let most = most.into_inner();
-    assert!(most <= LIMIT + LIMIT / 4, "{most} bytes take writes");
+    // Who is told to store may be late, as others write on; without a limit it would be 60 MB.
+    assert!(most <= 2 * LIMIT, "{most} bytes take writes");
     let flushes = |db: &Db| db.metrics().flushes.durations_ns.count();
     assert!(flushes(&idle) >= 1, "what nobody writes to any more was the largest");
     // 60 MB in memtables of 8 MB or less, although each might have 64 MiB.
