@@ -198,6 +198,8 @@ fn rel() {
         "traces compared",
     ]
     .map(|name| (name, AtomicU64::new(0)));
+    // Its thread stays, and is there before threads are counted.
+    watch();
     Suite::new("sim", "seeds").run(processors(), |suite, seed| {
         let counts = examine(seed);
         let figures = [
