@@ -17,7 +17,7 @@ const LOOK_NS: u64 = 20_000_000;
 /// What is to be done about a scrub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScrubStep {
-    /// About so many bytes are to be verified now, and told by [`Scrub::stepped`].
+    /// About so many bytes are to be verified now, and told by `Scrub::stepped`.
     Read(u64),
     /// Nothing before this moment.
     Wait(Instant),
