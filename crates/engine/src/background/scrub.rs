@@ -210,7 +210,13 @@ impl Run {
 
     /// Verifies records of logs; `None` at the end.
     fn step_logs(&mut self, core: &DbCore, bytes: u64) -> Option<u64> {
-        let logs = self.logs.get_or_insert_with(|| logs_of(core));
+        let logs = self.logs.get_or_insert_with(|| {
+            logs_of(core).unwrap_or_else(|error| {
+                // Which there are is not known, so none can be said to be well.
+                self.report.problems.push(error);
+                Vec::new()
+            })
+        });
         let mut log = match self.log.take() {
             Some(log) => log,
             None => {
@@ -274,8 +280,9 @@ impl Run {
 }
 
 /// The logs that are there, the newest first.
-fn logs_of(core: &DbCore) -> Vec<LogNumber> {
-    let listing = core.vfs.list(&core.wal_directory()).unwrap_or_default();
+fn logs_of(core: &DbCore) -> Result<Vec<LogNumber>> {
+    let directory = core.wal_directory();
+    let listing = core.vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
     let names = listing.iter().filter_map(|path| path.file_name()?.to_str());
     let logs = names.filter_map(|name| match FileName::parse(name) {
         Some(FileName::Wal(log)) => Some(log),
@@ -283,7 +290,7 @@ fn logs_of(core: &DbCore) -> Vec<LogNumber> {
     });
     let mut logs: Vec<_> = logs.collect();
     logs.sort_unstable_by_key(|log| std::cmp::Reverse(*log));
-    logs
+    Ok(logs)
 }
 
 impl UnderWay {

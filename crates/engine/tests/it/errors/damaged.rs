@@ -22,8 +22,9 @@ pub(super) fn scrub(run: &mut Run) -> Option<()> {
     let db = run.open()?;
     run.commit(&db, true)?;
     let report = run.insist(&db, |db| db.scrub(None))?;
-    assert!(report.tables > 0 && report.logs > 0, "{}: {report:?}", run.what);
-    assert!(report.problems.is_empty() || run.has_struck(), "{}: {report:?}", run.what);
+    let well = report.problems.is_empty();
+    assert!(!well || report.tables > 0 && report.logs > 0, "{}: {report:?}", run.what);
+    assert!(well || run.has_struck(), "{}: {report:?}", run.what);
     run.finish(db)
 }
 
