@@ -590,7 +590,7 @@ impl Db {
         if let Err(error) = &synced {
             self.core.health.raise(Health::ReadOnly, error);
         }
-        synced
+        synced.map(drop)
     }
 }
 

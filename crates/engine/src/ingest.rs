@@ -16,7 +16,7 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sateen_control::version::{AddedTable, RangeTombstone, TableMeta, VersionEdit};
+use sateen_control::version::{AddedTable, DurableLog, RangeTombstone, TableMeta, VersionEdit};
 use sateen_control::{Comparator, Event, FileId, IoClass, SeqNo, UserKey, ValueKind};
 
 use writer::{ENTRIES, EXTERNAL_FILE, EXTERNAL_UID, RANGES};
@@ -261,8 +261,8 @@ impl DbCore {
                 self.flush_inner(&trees, true)?;
             }
             // What was written before is not lost if these are not.
-            self.sync_log()?;
-            let install = |first| self.install_tables(&trees, written, &numbers, first);
+            let durable = self.sync_log()?;
+            let install = |first| self.install_tables(&trees, written, &numbers, first, durable);
             if let Some(versions) = self.pipeline.between_groups(count, is_free, install)? {
                 for version in versions.into_iter().flatten() {
                     self.driver.report(self.now(), Event::VersionInstalled { version });
@@ -273,7 +273,7 @@ impl DbCore {
         Err(Error::TimedOut("a moment in which nobody writes into the range of a file"))
     }
 
-    fn sync_log(&self) -> Result<()> {
+    fn sync_log(&self) -> Result<Option<DurableLog>> {
         let synced = self.pipeline.sync_wal();
         synced.inspect_err(|error| self.health.raise(Health::ReadOnly, error))
     }
@@ -284,9 +284,10 @@ impl DbCore {
         written: &[Written],
         numbers: &[Numbers<'_>],
         first: SeqNo,
+        mut durable_log: Option<DurableLog>,
     ) -> Result<Vec<Option<Arc<sateen_control::version::Version>>>> {
         if self.pipeline.has_unsynced() {
-            self.sync_log()?;
+            durable_log = self.sync_log()?;
         }
         let ranges = numbers.iter().flat_map(|layer| &layer.ranges);
         let ranges = ranges.map(|((begin, end), number)| RangeTombstone {
@@ -300,6 +301,7 @@ impl DbCore {
             let mut edit = VersionEdit {
                 column_family: tree.id(),
                 range_tombstones: range_tombstones.clone(),
+                durable_log,
                 ..VersionEdit::default()
             };
             // Layer by layer: later ones are newer.

@@ -40,6 +40,15 @@ pub struct Region {
     pub begin: UserKey,
 }
 
+/// A place in a log up to which it is durable, with all logs before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DurableLog {
+    /// The log.
+    pub log: LogNumber,
+    /// Bytes from its start.
+    pub bytes: u64,
+}
+
 /// One atomic change of one column family, with the counters that must be durable together with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VersionEdit {
@@ -72,6 +81,9 @@ pub struct VersionEdit {
     /// Entries of this column family up to here are in tables: a log that has them still must not
     /// bring them back, when newer ones that were never in it are gone with their deletion.
     pub flushed_seqno: Option<SeqNo>,
+    /// The logs were durable up to here before this edit was written: what it stores of this column
+    /// family stands beside what they hold of the others.
+    pub durable_log: Option<DurableLog>,
     /// No sequence number above this one has been given out when the edit was written.
     pub last_seqno: Option<SeqNo>,
     /// File ids from here on are unused. Log numbers and file ids share one counter.

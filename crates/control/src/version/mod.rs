@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use apply::EditError;
-pub use edit::{AddedTable, Region, RemovedTable, VersionEdit};
+pub use edit::{AddedTable, DurableLog, Region, RemovedTable, VersionEdit};
 pub use key_sketch::KeySketch;
 pub use range_tombstones::{Fragment, RangeTombstone, RangeTombstones};
 pub use run::Run;

@@ -240,7 +240,7 @@ impl DbCore {
         if let Err(error) = &synced {
             self.health.raise(Health::ReadOnly, error);
         }
-        synced.map(|()| true)
+        synced.map(|_| true)
     }
 
     pub(crate) fn create_wal(&self) -> Result<WalWriter> {

@@ -492,7 +492,7 @@ impl DbCore {
     }
 
     /// Makes a finished job's tables part of the tree.
-    fn install_result(&self, job: &mut Job, edit: VersionEdit) -> Result<Arc<Version>> {
+    fn install_result(&self, job: &mut Job, mut edit: VersionEdit) -> Result<Arc<Version>> {
         let (flushed, last_seqno, needs_log) = match job {
             Job::Flush(flush) => (flush.memtables(), Some(flush.last_seqno()), flush.needs_log()),
             Job::Compaction(_) => (0, None, false),
@@ -504,9 +504,13 @@ impl DbCore {
             // be synced; then all families are stored together before writes go on. The same for
             // keys that stay in memory, for the logs that had them go once this flush is installed,
             // for values that stay in the log, and where logs are kept for those who read them.
-            if let Err(error) = self.pipeline.sync_wal() {
-                job.abandon();
-                return Err(error);
+            match self.pipeline.sync_wal() {
+                // Which recovery holds the logs to: damage must not pass for what was not synced.
+                Ok(durable) => edit.durable_log = durable,
+                Err(error) => {
+                    job.abandon();
+                    return Err(error);
+                }
             }
         }
         // Before anybody relies on them: a table that cannot be opened fails the job, while its

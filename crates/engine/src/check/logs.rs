@@ -5,6 +5,7 @@ use sateen_control::LogNumber;
 use super::{Checker, TRIES_MAX, View, view_of};
 use crate::error::Result;
 use crate::files::wal_file_name;
+use crate::manifest::version_set::durable_log;
 use crate::secondary::ManifestFollower;
 use crate::wal::{Tail, WalChain, WalReader};
 
@@ -59,7 +60,8 @@ impl Checker<'_> {
         }
         let (directory, uid) = (&self.wal_directory, view.db_uid);
         let logs = logs.iter().copied();
-        let mut chain = WalChain::open(self.vfs.clone(), directory, logs, uid, needed)?;
+        let durable = durable_log(&view.families);
+        let mut chain = WalChain::open(self.vfs.clone(), directory, logs, uid, needed, durable)?;
         let mut replayed = Replayed::default();
         while let Some(record) = chain.next()? {
             record.for_each_entry(directory, |_, _| {})?;

@@ -9,7 +9,8 @@
 use std::sync::Arc;
 
 use sateen_control::version::{
-    AddedTable, KeySketch, Placement, RangeTombstone, Region, RemovedTable, TableMeta, VersionEdit,
+    AddedTable, DurableLog, KeySketch, Placement, RangeTombstone, Region, RemovedTable, TableMeta,
+    VersionEdit,
 };
 use sateen_control::{
     ColumnFamilyId, Comparator, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey,
@@ -44,6 +45,7 @@ const REGION: u64 = required(16);
 const RANGE_TOMBSTONE: u64 = required(17);
 const RETIRED_RANGE: u64 = required(18);
 const COMPARATOR: u64 = required(19);
+const DURABLE_LOG: u64 = optional(20);
 
 /// Fields behind the fixed part of an added table: what a reader can do without is optional.
 const TAIL_BYTES: u64 = optional(1);
@@ -81,6 +83,7 @@ pub(crate) fn encode_edit(edit: &VersionEdit, out: &mut Vec<u8>) {
         compact_pointers,
         log_number,
         flushed_seqno,
+        durable_log,
         last_seqno,
         next_file,
         next_table,
@@ -132,6 +135,12 @@ pub(crate) fn encode_edit(edit: &VersionEdit, out: &mut Vec<u8>) {
         fields.number(SHARED_FILE, Some(file.0));
     }
     fields.number(FLUSHED_SEQNO, flushed_seqno.map(|n| n.0));
+    if let Some(DurableLog { log, bytes }) = durable_log {
+        fields.field(DURABLE_LOG, |out| {
+            put_varint(out, log.0);
+            put_varint(out, *bytes);
+        });
+    }
     put_slice(out, &fields.bytes);
 }
 
@@ -299,6 +308,7 @@ fn decode_edit(mut input: &[u8]) -> Result<VersionEdit, EditError> {
             LOG_NUMBER => set(&mut edit.log_number, number(value).map(LogNumber))?,
             LAST_SEQNO => set(&mut edit.last_seqno, seqno(value))?,
             FLUSHED_SEQNO => set(&mut edit.flushed_seqno, seqno(value))?,
+            DURABLE_LOG => set(&mut edit.durable_log, durable_log(value))?,
             NEXT_FILE => set(&mut edit.next_file, number(value).map(FileId))?,
             NEXT_TABLE => set(&mut edit.next_table, number(value).map(TableId))?,
             NEXT_EPOCH => set(&mut edit.next_epoch, number(value).map(Epoch))?,
@@ -333,6 +343,12 @@ fn number(mut value: &[u8]) -> Option<u64> {
 
 fn seqno(value: &[u8]) -> Option<SeqNo> {
     number(value).map(SeqNo).filter(|seqno| *seqno <= SeqNo::MAX)
+}
+
+fn durable_log(mut value: &[u8]) -> Option<DurableLog> {
+    let log = LogNumber(take_varint(&mut value)?);
+    let bytes = take_varint(&mut value)?;
+    value.is_empty().then_some(DurableLog { log, bytes })
 }
 
 fn u32_field(value: &[u8]) -> Option<u32> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sateen_control::version::{AddedTable, LEVELS_MAX, Region, Version, VersionEdit};
+use sateen_control::version::{AddedTable, DurableLog, LEVELS_MAX, Region, Version, VersionEdit};
 use sateen_control::{ColumnFamilyId, Comparator, SeqNo};
 
 use crate::column_family::ColumnFamilyData;
@@ -22,8 +22,15 @@ pub(crate) struct FamilyState {
     pub(crate) version: Arc<Version>,
     /// Entries up to here are in tables, or were and are overwritten.
     pub(crate) stored: SeqNo,
+    /// How far the logs were durable when the last of it was stored.
+    pub(crate) durable_log: Option<DurableLog>,
     /// None while the database is being recovered.
     pub(crate) data: Option<Arc<ColumnFamilyData>>,
+}
+
+/// How far the logs were durable at least, as `families` know.
+pub(crate) fn durable_log(families: &BTreeMap<ColumnFamilyId, FamilyState>) -> Option<DurableLog> {
+    families.values().filter_map(|family| family.durable_log).max()
 }
 
 /// The edits that make `family` out of nothing.
@@ -38,6 +45,7 @@ pub(super) fn snapshot_edits(id: ColumnFamilyId, family: &FamilyState) -> Vec<Ve
         style: family.version.style().map(str::to_owned),
         log_number: Some(family.version.log_number()),
         flushed_seqno: Some(family.stored),
+        durable_log: family.durable_log,
         compact_pointers: compact_pointers.collect(),
         range_tombstones: family.version.range_tombstones().iter().cloned().collect(),
         ..VersionEdit::default()
@@ -140,6 +148,7 @@ pub(crate) fn next_family_state(
             region: edit.region.clone(),
             version: Arc::new(Version::new(edit.column_family, LEVELS_MAX)),
             stored: SeqNo(0),
+            durable_log: None,
             data: None,
         },
     };
@@ -152,6 +161,7 @@ pub(crate) fn next_family_state(
     })?;
     family.version = Arc::new(version);
     family.stored = family.stored.max(edit.flushed_seqno.unwrap_or_default());
+    family.durable_log = family.durable_log.max(edit.durable_log);
     Ok(Some(family))
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use sateen_control::version::{
-    AddedTable, KeySketch, Placement, RangeTombstone, Region, RemovedTable, TableMeta, VersionEdit,
+    AddedTable, DurableLog, KeySketch, Placement, RangeTombstone, Region, RemovedTable, TableMeta,
+    VersionEdit,
 };
 use sateen_control::{
     ColumnFamilyId, Comparator, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey,
@@ -130,6 +131,7 @@ prop_compose! {
             compact_pointers: pointers,
             log_number: numbers[0].map(LogNumber),
             flushed_seqno: seqnos[0].map(SeqNo),
+            durable_log: numbers[3].map(|n| DurableLog { log: LogNumber(n), bytes: n / 2 }),
             last_seqno: seqnos[1].map(SeqNo),
             next_file: numbers[1].map(FileId),
             next_table: numbers[2].map(TableId),

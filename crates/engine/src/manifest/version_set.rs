@@ -13,7 +13,7 @@ use sateen_control::compaction::levels_to_lift;
 use sateen_control::version::{TableMeta, Version, VersionEdit};
 use sateen_control::{CfOptions, ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId};
 
-pub(crate) use super::family_state::{FamilyState, FindComparator, Replay};
+pub(crate) use super::family_state::{FamilyState, FindComparator, Replay, durable_log};
 use super::family_state::{next_without_done_ranges, snapshot_edits};
 use super::{Current, ManifestWriter, write_current};
 use crate::column_family::ColumnFamilyData;

@@ -46,7 +46,7 @@ pub(super) fn new_catalogue(
     let trees = regions.into_iter().map(|(id, name, region)| (id, name, Some(region)));
     let families = std::iter::once(whole).chain(trees).map(|(id, name, region)| {
         let version = Arc::new(fresh_version(id, default));
-        (id, FamilyState { name, region, version, stored: SeqNo(0), data: None })
+        (id, FamilyState { name, region, version, stored: SeqNo(0), durable_log: None, data: None })
     });
     let families = families.collect();
     // A crash before the first manifest may have left files: their numbers are taken.

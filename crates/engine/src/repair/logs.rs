@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sateen_control::version::{AddedTable, RangeTombstone, VersionEdit};
+use sateen_control::version::{AddedTable, DurableLog, RangeTombstone, VersionEdit};
 use sateen_control::{ColumnFamilyId, Epoch, IoClass, LogNumber, SeqNo, UserKey, ValueKind};
 
 use super::{Catalogue, Repair};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::wal_file_name;
 use crate::key;
+use crate::manifest::version_set::durable_log;
 use crate::vfs::OpenOptions;
 use crate::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use crate::wal::reader::WalRecord;
@@ -64,7 +65,8 @@ impl Repair {
         let mut found = Found::new();
         let replayed = {
             let stored = |id| catalogue.families.get(&id).map(|family| family.stored);
-            match self.replay(uid, needed, &stored, &mut found) {
+            let durable = durable_log(&catalogue.families);
+            match self.replay(uid, needed, durable, &stored, &mut found) {
                 Err(error) if !error.is_corruption() => return Err(error),
                 Err(error) => {
                     self.loss(error);
@@ -87,11 +89,13 @@ impl Repair {
         &self,
         db_uid: u64,
         first: LogNumber,
+        durable: Option<DurableLog>,
         stored: &Stored<'_>,
         found: &mut Found,
     ) -> Result<()> {
         let (directory, logs) = (self.wal_directory(), self.logs.iter().copied());
-        let mut chain = WalChain::open(self.vfs.clone(), &directory, logs, db_uid, first)?;
+        let vfs = self.vfs.clone();
+        let mut chain = WalChain::open(vfs, &directory, logs, db_uid, first, durable)?;
         while let Some(record) = chain.next()? {
             self.take(&record, stored, found)?;
         }

@@ -66,7 +66,8 @@ impl Repair {
             let (version, name) = self.merge(id, tables, logged, log, &catalogue)?;
             let region = self.remembered.families.get(&id).and_then(|known| known.region.clone());
             let version = Arc::new(version);
-            let family = FamilyState { name, region, version, stored, data: None };
+            let family =
+                FamilyState { name, region, version, stored, durable_log: None, data: None };
             catalogue.families.insert(id, family);
         }
         self.forget_lost_regions(&mut catalogue);
@@ -263,7 +264,7 @@ impl Repair {
     fn read_logs(&mut self, db_uid: u64) -> Result<Found> {
         let mut found = Found::new();
         let Some(oldest) = self.logs.first().copied() else { return Ok(found) };
-        match self.replay(db_uid, oldest, &|_| Some(SeqNo(0)), &mut found) {
+        match self.replay(db_uid, oldest, None, &|_| Some(SeqNo(0)), &mut found) {
             Ok(()) => {}
             Err(error) if !error.is_corruption() => return Err(error),
             Err(error) => {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use sateen_control::LogNumber;
 #[cfg(test)]
 use sateen_control::SeqNo;
+use sateen_control::version::DurableLog;
 
 use super::frame::FILE_HEADER_BYTES;
 use super::reader::{Tail, WalReader, WalRecord};
@@ -47,6 +48,8 @@ pub(crate) struct WalChain {
     db_uid: u64,
     /// The needed logs, ascending.
     logs: Vec<LogNumber>,
+    /// How far they are known to be durable.
+    durable: Option<DurableLog>,
     /// The way, newest first: the log with its link. The last one is the next to be read.
     way: Vec<(LogNumber, WalLink)>,
     current: Option<WalReader>,
@@ -55,21 +58,31 @@ pub(crate) struct WalChain {
 
 impl WalChain {
     /// Prepares to replay those of `logs` in `directory` whose number is at least `first_needed`:
-    /// the smallest number of which some column family still needs a record.
+    /// the smallest number of which some column family still needs a record. The caller knows that
+    /// the logs were `durable` so far: what is missing before is damage.
     pub(crate) fn open(
         vfs: Arc<dyn Vfs>,
         directory: &Path,
         logs: impl IntoIterator<Item = LogNumber>,
         db_uid: u64,
         first_needed: LogNumber,
+        durable: Option<DurableLog>,
     ) -> Result<WalChain> {
         let mut logs: Vec<_> = logs.into_iter().filter(|log| *log >= first_needed).collect();
         logs.sort();
+        let durable = durable.filter(|durable| durable.log >= first_needed);
+        if let Some(DurableLog { log, .. }) = durable
+            && !logs.contains(&log)
+        {
+            let path = super::file_path(directory, log);
+            return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
+        }
         let mut chain = WalChain {
             vfs,
             directory: directory.to_owned(),
             db_uid,
             logs,
+            durable,
             way: Vec::new(),
             current: None,
             end: ChainEnd::default(),
@@ -87,6 +100,12 @@ impl WalChain {
             self.enter_next()?;
         }
         Ok(self.current.as_ref().and_then(WalReader::record))
+    }
+
+    /// The place behind the record that [`WalChain::next`] returned last.
+    pub(crate) fn position(&self) -> Option<DurableLog> {
+        let position = self.current.as_ref().map(WalReader::position)?;
+        Some(DurableLog { log: position.number, bytes: position.end })
     }
 
     /// What is left behind, once [`WalChain::next`] returned `None`.
@@ -184,7 +203,9 @@ impl WalChain {
     }
 
     fn reader(&self, number: LogNumber) -> Result<WalReader> {
-        WalReader::open(&*self.vfs, &self.path(number), number, Some(self.db_uid), 0)
+        let known = self.durable.filter(|durable| durable.log == number);
+        let floor = known.map_or(0, |durable| durable.bytes);
+        WalReader::open(&*self.vfs, &self.path(number), number, Some(self.db_uid), floor)
     }
 
     fn path(&self, number: LogNumber) -> PathBuf {

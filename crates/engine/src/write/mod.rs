@@ -13,6 +13,7 @@
 pub(crate) mod admission;
 pub(crate) mod batch;
 mod between;
+mod logs;
 mod publish;
 mod queue;
 
@@ -27,9 +28,9 @@ use crate::memtable::MemTable;
 use crate::perf::{self, PerfMetric};
 use crate::plant::planted;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Mutex, lock, lock_timed};
+use crate::sync::{Mutex, lock_timed};
 use crate::timeline::{Recorder, local};
-use crate::wal::{ReadableLog, WalSync, WalWriter};
+use crate::wal::{WalSync, WalWriter};
 
 use batch::WriteBatch;
 use publish::Publisher;
@@ -186,21 +187,6 @@ impl CommitPipeline {
     /// Memtables sealed so far.
     pub(crate) fn seals(&self) -> u64 {
         self.seals.load(Ordering::Relaxed)
-    }
-
-    /// Hands over a log made in the background; taken up at the next switch.
-    pub(crate) fn provide_wal(&self, writer: WalWriter) {
-        *lock(&self.next_wal) = Some(writer);
-    }
-
-    /// True if no successor log is waiting.
-    pub(crate) fn wants_wal(&self) -> bool {
-        lock(&self.next_wal).is_none()
-    }
-
-    /// Takes back the successor log that nobody used.
-    pub(crate) fn take_next_wal(&self) -> Option<LogNumber> {
-        lock(&self.next_wal).take().map(|writer| writer.number())
     }
 
     /// Commits one write: Ok means ordered, logged as asked, applied and visible.
@@ -435,118 +421,6 @@ impl CommitPipeline {
         sealed
     }
 
-    fn take_up_next_wal(&self, stage: &mut Stage) {
-        // A log that failed has no end that another could follow: it is replaced once what it holds
-        // is in tables.
-        if self.wal_is_dead() {
-            return;
-        }
-        let Some(previous) = stage.wal.take() else { return };
-        // One that was made before the log in use replaced a dead one would not be replayed: its
-        // number is too low. It stays as an orphan.
-        let next =
-            lock_timed(&self.next_wal).take().filter(|writer| writer.number() > previous.number());
-        let Some(mut writer) = next else {
-            stage.wal = Some(previous);
-            return;
-        };
-        // Fails only if the link does not fit a record, which it does.
-        if writer.follow(previous.finish()).is_ok() {
-            if self.links_at_once {
-                // If that fails the log is dead: whoever writes to it next hears of it.
-                let _told_later = writer.write_link();
-            }
-            self.start_log(stage, writer);
-        }
-    }
-
-    /// Replaces a dead log by `fresh` (format rule F4). The caller leads, and everything that was
-    /// written to the logs before it sealed is in tables. Returns those logs, which can be removed;
-    /// `None`, and `fresh` is left, if something has been written since.
-    pub(crate) fn replace_wal(
-        &self,
-        stage: &mut Stage,
-        fresh: &mut Option<WalWriter>,
-    ) -> Result<Option<Vec<LogNumber>>> {
-        // A writer that found all well before the log died may have come to its turn only now.
-        self.publisher.wait_applied(stage.next_ticket);
-        let holds = |(_, family, memtable): &(_, Arc<ColumnFamilyData>, Arc<MemTable>)| {
-            !memtable.is_empty() || family.sealed_usage().0 > 0
-        };
-        if stage.active.members.iter().any(holds) {
-            return Ok(None);
-        }
-        let Some(mut writer) = fresh.take() else { return Ok(None) };
-        writer.begin_anew(SeqNo(stage.next_seqno))?;
-        let dead: Vec<_> = lock(&self.logs).drain(..).collect();
-        dead.iter().for_each(|(_, log)| log.retire());
-        let unused = self.take_next_wal();
-        self.start_log(stage, writer);
-        for (_, family, _) in &stage.active.members {
-            family.set_active_log(stage.wal_number);
-        }
-        Ok(Some(dead.into_iter().map(|(number, _)| number).chain(unused).collect()))
-    }
-
-    /// Syncs what was written to the logs, and says so in the last of them, if it has a record:
-    /// from then on damage is told from a torn tail. For a close.
-    pub(crate) fn close_wal(&self) -> Result<()> {
-        self.sync_wal()?;
-        // Best effort: all is durable without it.
-        let _unmarked = self.exclusive(|stage| stage.wal.as_mut().map(WalWriter::append_mark));
-        Ok(())
-    }
-
-    fn start_log(&self, stage: &mut Stage, writer: WalWriter) {
-        lock_timed(&self.logs).push((writer.number(), writer.sync_handle()));
-        stage.wal_number = writer.number();
-        stage.wal = Some(writer);
-    }
-
-    /// Makes everything written to the logs so far durable.
-    pub(crate) fn sync_wal(&self) -> Result<()> {
-        // Each for itself: a log that was just taken up and has no record yet says nothing of the
-        // one before it.
-        let logs: Vec<_> = lock(&self.logs).iter().map(|(_, log)| log.clone()).collect();
-        logs.iter().try_for_each(|log| log.sync().map(drop))
-    }
-
-    /// True if the log in use takes nothing any more.
-    pub(crate) fn wal_is_dead(&self) -> bool {
-        lock(&self.logs).iter().any(|(_, log)| log.check_alive().is_err())
-    }
-
-    /// True if something was written to the log since it was last synced.
-    pub(crate) fn has_unsynced(&self) -> bool {
-        lock(&self.logs).iter().any(|(_, log)| log.written() > log.synced_offset())
-    }
-
-    /// Everything in the logs below `number` is in tables: returns those, oldest first.
-    pub(crate) fn retire_logs_below(&self, number: LogNumber) -> Vec<ReadableLog> {
-        let mut logs = lock(&self.logs);
-        let last = logs.last().map(|log| log.0);
-        let (old, kept): (Vec<_>, Vec<_>) =
-            logs.drain(..).partition(|log| log.0 < number && Some(log.0) != last);
-        *logs = kept;
-        old.iter().for_each(|(_, log)| log.retire());
-        old.iter().map(readable).collect()
-    }
-
-    /// The logs that are needed, oldest first. All but the last are complete.
-    pub(crate) fn readable_logs(&self) -> Vec<ReadableLog> {
-        lock(&self.logs).iter().map(readable).collect()
-    }
-
-    /// The logs that are needed, and the bytes written to them.
-    pub(crate) fn live_logs(&self) -> Vec<(LogNumber, u64)> {
-        lock(&self.logs).iter().map(|(number, log)| (*number, log.written())).collect()
-    }
-
-    /// Bytes of the buffers that groups go through on their way into the log, at most.
-    pub(crate) fn buffer_bytes(&self) -> u64 {
-        if lock(&self.logs).is_empty() { 0 } else { 2 * self.group_bytes_max as u64 }
-    }
-
     /// Adds column families' memtables to those that take writes. The caller leads.
     pub(crate) fn add_families<'a>(
         &self,
@@ -572,10 +446,6 @@ impl CommitPipeline {
         active.members.retain(|member| !ids.contains(&member.0));
         stage.active = Arc::new(active);
     }
-}
-
-fn readable((number, log): &(LogNumber, Arc<WalSync>)) -> ReadableLog {
-    ReadableLog { number: *number, end: log.written(), begins: log.begins() }
 }
 
 impl Stage {

@@ -95,6 +95,56 @@ fn a_sound_database_has_nothing_wrong_and_is_not_changed() {
     }
 }
 
+/// A flush of one column family makes sure that the logs are durable of what the others hold there,
+/// and says so: what is missing then is damage, whatever manifest says it and wherever it is read.
+#[test]
+fn what_a_flush_relied_on_is_not_taken_for_an_unfinished_end() {
+    let mut options = tiny();
+    options.manifest_bytes_max = 1 << 20;
+    for (rolled, copy) in [(false, false), (true, false), (false, true)] {
+        let vfs = MemVfs::new();
+        let db = Db::open_with(as_vfs(&vfs), DB, options.clone(), &[]).unwrap();
+        let other = db.create_column_family("other", options.column_family.clone()).unwrap();
+        let mut batch = WriteBatch::new();
+        batch.put("first", "1").unwrap();
+        batch.put_cf(&other, "second", "2").unwrap();
+        db.write(&batch, &WriteOptions::default()).unwrap();
+        db.flush().unwrap();
+        if rolled {
+            db.set_options(&[("manifest_bytes_max", "1")]).unwrap();
+            let before = ending(&vfs, "MANIFEST");
+            db.put("third", "3").unwrap();
+            db.flush().unwrap();
+            db.wait_idle().unwrap();
+            assert_ne!(ending(&vfs, "MANIFEST"), before);
+        }
+        if copy {
+            db.checkpoint("/copy").unwrap();
+        }
+        let at = if copy { "/copy" } else { DB };
+        let image = MemVfs::new();
+        image.create_dir_all(Path::new(DB)).unwrap();
+        let mut log = PathBuf::new();
+        for name in vfs.list(Path::new(at)).unwrap() {
+            let bytes = vfs.contents(&Path::new(at).join(&name)).unwrap();
+            let path = Path::new(DB).join(&name);
+            let file = image.open(&path, OpenOptions::CREATE).unwrap();
+            if name.extension().is_some_and(|kind| kind == "wal") && bytes.len() > 100 {
+                log = path;
+                file.write_at(&vec![0; bytes.len()], 0, IoClass::Manifest).unwrap();
+            } else {
+                file.write_at(&bytes, 0, IoClass::Manifest).unwrap();
+            }
+        }
+        drop((db, other));
+        let report = look(&image, &options);
+        named(&report, &log);
+        let opened = Db::open_with(as_vfs(&image), DB, options.clone(), &[]);
+        let text = opened.err().unwrap().to_string();
+        assert!(text.contains(log.to_str().unwrap()), "{rolled} {copy}: {text}");
+    }
+}
+
 #[test]
 fn each_kind_of_file_that_is_damaged_is_named_with_the_place() {
     let options = tiny();

@@ -43,6 +43,6 @@ impl DbCore {
     /// Before an edit says that logs are not needed: where they are kept they are durable, and so
     /// is the link that leads to them from the log in use.
     pub(crate) fn sync_kept_logs(&self) -> Result<()> {
-        if self.options.load().keeps_logs() { self.pipeline.sync_wal() } else { Ok(()) }
+        if self.options.load().keeps_logs() { self.pipeline.sync_wal().map(drop) } else { Ok(()) }
     }
 }

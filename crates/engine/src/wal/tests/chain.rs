@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRng;
+use sateen_control::version::DurableLog;
 use sateen_control::{LogNumber, SeqNo};
 
 use super::super::{ChainEnd, WalChain, WalPosition, WalSync};
@@ -13,6 +14,15 @@ use crate::vfs::{OpenOptions, Vfs};
 
 /// Replays the logs of `vfs` from `first_needed` on: the sequence numbers, and the end.
 fn replay(vfs: &TestVfs, first_needed: u64) -> Result<(Vec<u64>, ChainEnd)> {
+    replay_durable(vfs, first_needed, None)
+}
+
+/// The same where it is known how far they were durable.
+fn replay_durable(
+    vfs: &TestVfs,
+    first_needed: u64,
+    durable: Option<DurableLog>,
+) -> Result<(Vec<u64>, ChainEnd)> {
     let names = vfs.list(Path::new(DIRECTORY)).unwrap();
     let numbers = names.iter().filter_map(|name| name.to_str()?.strip_suffix(".wal")?.parse().ok());
     let mut chain = WalChain::open(
@@ -21,6 +31,7 @@ fn replay(vfs: &TestVfs, first_needed: u64) -> Result<(Vec<u64>, ChainEnd)> {
         numbers.map(LogNumber),
         UID,
         LogNumber(first_needed),
+        durable,
     )?;
     let mut seqnos = Vec::new();
     while let Some(record) = chain.next()? {
@@ -108,6 +119,33 @@ fn a_link_that_knows_of_a_sync_makes_the_loss_corruption() {
     append(&mut writer, 3);
     cut(&vfs, 1, 3);
     assert!(replay(&vfs, 0).unwrap_err().is_corruption());
+}
+
+#[test]
+fn a_loss_before_where_the_logs_are_known_to_be_durable_is_corruption() {
+    let vfs = TestVfs::default();
+    three_logs(&vfs, [false; 3]);
+    let bytes = vfs.bytes(&path(2)).len() as u64;
+    let durable = |bytes| Some(DurableLog { log: LogNumber(2), bytes });
+    assert_eq!(replay_durable(&vfs, 0, durable(bytes)).unwrap().0.len(), 9);
+    cut(&vfs, 2, 3);
+    let error = replay_durable(&vfs, 0, durable(bytes)).unwrap_err();
+    assert!(error.to_string().contains("000002.wal: corruption"), "{error}");
+    assert_eq!(replay_durable(&vfs, 0, durable(bytes / 2)).unwrap().0, [1, 2, 3, 4, 5]);
+    assert_eq!(replay_durable(&vfs, 3, durable(bytes)).unwrap().0, [7, 8, 9], "not needed");
+
+    // The log before it was durable, too, all of it.
+    let vfs = TestVfs::default();
+    three_logs(&vfs, [false; 3]);
+    cut(&vfs, 1, 3);
+    let error = replay_durable(&vfs, 0, durable(bytes)).unwrap_err();
+    assert!(error.to_string().contains("000001.wal: corruption"), "{error}");
+
+    let vfs = TestVfs::default();
+    three_logs(&vfs, [false; 3]);
+    vfs.inner_remove(&path(2));
+    let error = replay_durable(&vfs, 0, durable(bytes)).unwrap_err();
+    assert!(error.to_string().contains("000002.wal: corruption"), "{error}");
 }
 
 #[test]

@@ -160,13 +160,6 @@ impl Run {
         self.errors += 1;
     }
 
-    /// Whether a log may be read as if there were nothing in it. Then nothing says that there was,
-    /// and what one family has in tables may be missing in the other.
-    fn whole_logs_lie(&self) -> bool {
-        let Some((Fault::Zeros | Fault::StaleBlock, site)) = &self.fault else { return false };
-        site.operation == VfsOperation::Read && site.path_class == "wal"
-    }
-
     /// The fewest commits that may be there after the next open.
     fn fewest(&self) -> usize {
         if self.unsure {
@@ -179,7 +172,6 @@ impl Run {
         // What was not synced may look as a crash leaves it, and a log that is not there at all as
         // one that never was; what lies was synced by nobody.
         match (self.disk_is_well(), self.struck_at) {
-            (true, _) | (_, None) if self.whole_logs_lie() => 0,
             (true, _) | (_, None) => self.durable.min(self.done),
             (false, Some(struck)) => struck.min(self.done),
         }
@@ -214,8 +206,7 @@ impl Run {
             }
             marks.push(mark);
         }
-        let whole = marks[0] == marks[1] || self.whole_logs_lie();
-        assert!(whole, "{}: half a batch: {marks:?}", self.what);
+        assert!(marks[0] == marks[1], "{}: half a batch: {marks:?}", self.what);
         Ok(marks[0])
     }
 
@@ -229,8 +220,6 @@ impl Run {
                 Ok((db, shown))
             });
             match opened {
-                // From here on there is nothing to hold it against.
-                Ok(_) if self.whole_logs_lie() && self.has_struck() => return None,
                 Ok((db, shown)) => {
                     self.done = shown;
                     self.unsure = false;
