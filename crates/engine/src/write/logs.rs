@@ -1,4 +1,5 @@
-//! The logs that the pipeline writes: the one in use, its successor, and those that are needed still.
+//! The logs that the pipeline writes: the one in use, its successor, and those that are needed
+//! still.
 
 use std::sync::Arc;
 
