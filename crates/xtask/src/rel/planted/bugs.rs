@@ -90,6 +90,12 @@ pub(super) const BUGS: &[Bug] = &[
         &["SILENT"],
     ),
     bug(
+        "durable_log_untold",
+        "damage of what a flush relied on is taken for a torn tail",
+        "check::what_a_flush_relied_on_is_not_taken_for_an_unfinished_end",
+        &["is not named"],
+    ),
+    bug(
         "gap_after_failed_append",
         "an append to the manifest fails and later records follow the gap",
         "full_disk::every_call_fails_once_and_for_good",
