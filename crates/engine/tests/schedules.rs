@@ -7,15 +7,8 @@
 #![cfg(shuttle)]
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
-#[path = "it/common.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod common;
-#[path = "it/extents.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod extents;
-#[path = "it/leaks.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod leaks;
+#[path = "it/process.rs"]
+mod process;
 #[path = "it/rel.rs"]
 #[allow(dead_code, reason = "other suites use the rest")]
 mod rel;

@@ -1,5 +1,5 @@
-//! What was taken is given back: by a database at rest, in its directory, by its file system once
-//! it is closed, and by the process at the end of a suite (`rel.rs` looks at that for all of them).
+//! What was taken is given back: by a database at rest, in its directory, and by its file system
+//! once it is closed. By the process, see `process.rs`.
 //!
 //! A suite calls [`end`] with a database that it is done with. Where one part of it cannot hold,
 //! after faults for instance, it calls the others by themselves.
@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use sateen::Db;
 use sateen::vfs::{MemVfs, Vfs};
@@ -19,9 +18,6 @@ use crate::extents::{named, wasted};
 pub(crate) const EXACTLY: u64 = 0;
 /// The same after a crash: a file that was found at open is not looked at for so little.
 pub(crate) const AFTER_A_CRASH: u64 = 64 << 10;
-
-/// Long after this, on any machine, what ends by itself has ended.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Brings `db` to rest and closes it: everything is given back. All snapshots, iterators and
 /// column families' handles are gone already. `waste` is what each file of tables may take beyond
@@ -135,45 +131,6 @@ pub(crate) fn assert_closed(mem: &MemVfs) {
     assert!(mem.breaches().is_empty(), "{:?}", mem.breaches());
 }
 
-/// What a process has open, and its threads.
-#[derive(Clone, Debug)]
-pub(crate) struct Process {
-    descriptors: Vec<String>,
-    threads: usize,
-}
-
-impl Process {
-    pub(crate) fn now() -> Process {
-        let here = std::fs::read_dir("/proc/self/fd").unwrap();
-        // The one that lists them is gone when its target is asked for, or another's.
-        let targets = here.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
-        let own = PathBuf::from(format!("/proc/{}/fd", std::process::id()));
-        let mut descriptors: Vec<_> = targets
-            .filter(|target| *target != own)
-            .map(|target| target.to_string_lossy().into_owned())
-            .collect();
-        descriptors.sort_unstable();
-        let threads = std::fs::read_dir("/proc/self/task").unwrap().count();
-        Process { descriptors, threads }
-    }
-
-    /// It is as it was before. Threads that were told to end may take a moment.
-    pub(crate) fn assert_as(&self, before: &Process) {
-        let began = Instant::now();
-        let mut now = self.clone();
-        while now.differs(before) && began.elapsed() < PATIENCE {
-            std::thread::sleep(Duration::from_millis(10));
-            now = Process::now();
-        }
-        assert!(!now.differs(before), "{now:?} is left, and before there was {before:?}");
-    }
-
-    /// Whether there is more now.
-    fn differs(&self, before: &Process) -> bool {
-        self.threads > before.threads || self.descriptors.len() > before.descriptors.len()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -266,15 +223,5 @@ mod tests {
         drop(handle);
         assert!(fails(|| assert_directory(&vfs, directory, None, EXACTLY)).contains("4096"));
         db.close().unwrap();
-    }
-
-    #[test]
-    fn a_process_is_held_against_what_it_was() {
-        let before = Process { descriptors: Vec::new(), threads: 1 << 20 };
-        let now = Process { descriptors: vec!["/tmp/file".into()], threads: 1 };
-        assert!(now.differs(&before) && !before.differs(&Process { threads: 1 << 20, ..now }));
-        let more = Process { descriptors: Vec::new(), threads: 2 };
-        assert!(more.differs(&Process { threads: 1, ..more.clone() }));
-        assert!(!more.differs(&more));
     }
 }

@@ -34,6 +34,7 @@ mod overload;
 mod perf;
 mod planted;
 mod prefix;
+mod process;
 mod punch;
 mod ranges;
 mod regions;

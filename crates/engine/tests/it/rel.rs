@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::leaks::Process;
+use crate::process::Process;
 
 /// A run by time is held against what it must have looked at if it takes so long.
 const LONG_ENOUGH: Duration = Duration::from_secs(60);

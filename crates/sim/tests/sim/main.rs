@@ -11,15 +11,11 @@ mod act;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod common;
 mod end;
-#[path = "../../../engine/tests/it/extents.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod extents;
-#[path = "../../../engine/tests/it/leaks.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod leaks;
 #[path = "../../../engine/tests/it/meta/model.rs"]
 mod model;
 mod plan;
+#[path = "../../../engine/tests/it/process.rs"]
+mod process;
 #[path = "../../../engine/tests/it/rel.rs"]
 #[allow(dead_code, reason = "other suites use the rest")]
 mod rel;
