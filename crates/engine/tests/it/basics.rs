@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::common::{as_vfs, assert_sound, open_arranged, small};
+use crate::common::{Contents, as_vfs, assert_sound, open_arranged, read_all, small};
 use sateen::timeline::EventKind;
 use sateen::vfs::{CrashChoice, IoClass, MemVfs, OpenOptions, Vfs};
 use sateen::{
@@ -19,16 +19,8 @@ fn tiny() -> Options {
     options
 }
 
-fn contents(db: &Db) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let mut iter = db.iter(&ReadOptions::default()).unwrap();
-    let mut all = BTreeMap::new();
-    iter.seek_to_first();
-    while iter.valid() {
-        all.insert(iter.key().to_vec(), iter.value().to_vec());
-        iter.next();
-    }
-    iter.status().unwrap();
-    all
+fn contents(db: &Db) -> Contents {
+    read_all(db, &db.default_column_family(), &ReadOptions::default())
 }
 
 /// With `memory_only` nothing is read from the disk, and what is not known is no answer.

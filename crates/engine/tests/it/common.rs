@@ -1,14 +1,16 @@
 //! What several tests share: option sets, a random number generator that prints its seed, reading a
 //! whole database.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
 use sateen::vfs::{MemVfs, Vfs};
 use sateen::{
     ColumnFamily, ColumnFamilyOptions, CompactRangeOptions, CompactionStyle, Db, Decision,
-    Filtering, MergeOperator, Merging, Options, ReadOptions,
+    Filtering, Iter, MergeOperator, Merging, Options, ReadOptions, Result,
 };
 
 /// A column family's contents.
@@ -34,6 +36,11 @@ impl Random {
     pub(crate) fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
+}
+
+/// One of them, if there are any.
+pub(crate) fn pick<T>(slots: &[T], random: &mut Random) -> Option<usize> {
+    (!slots.is_empty()).then(|| random.below(slots.len() as u64) as usize)
 }
 
 /// What the merge operators of these tests make of a value and an operand: no other order of
@@ -173,31 +180,65 @@ pub(crate) fn open_arranged(
 
 /// The whole of a column family, read forwards; backwards must say the same.
 pub(crate) fn read_all(db: &Db, family: &ColumnFamily, options: &ReadOptions) -> Contents {
-    let mut iter = db.iter_cf(family, options).unwrap();
-    let mut forwards = Vec::new();
+    let shown: Vec<(Vec<u8>, Vec<u8>)> =
+        whole(db.iter_cf(family, options).unwrap(), <[u8]>::to_vec).unwrap();
+    let comparator = db.options_cf(family).comparator;
+    let ascend = |a: &[u8], b: &[u8]| comparator.compare(a, b) == Ordering::Less;
+    assert!(shown.is_sorted_by(|a, b| ascend(&a.0, &b.0)), "keys ascend");
+    shown.into_iter().collect()
+}
+
+/// All that an iterator shows, read forwards; backwards must say the same. `key` makes a key of what
+/// is stored for it.
+pub(crate) fn whole<V>(mut iter: Iter, key: impl Fn(&[u8]) -> Vec<u8>) -> Result<Vec<(Vec<u8>, V)>>
+where
+    V: for<'a> From<&'a [u8]> + Deref<Target = [u8]>,
+{
+    let mut forwards: Vec<(Vec<u8>, V)> = Vec::new();
     iter.seek_to_first();
     while iter.valid() {
-        forwards.push((iter.key().to_vec(), iter.value().to_vec()));
+        forwards.push((key(iter.key()), V::from(iter.value())));
         iter.next();
     }
-    iter.status().unwrap();
-    let mut backwards = Vec::new();
+    iter.status()?;
+    let mut left = forwards.len();
     iter.seek_to_last();
     while iter.valid() {
-        backwards.push((iter.key().to_vec(), iter.value().to_vec()));
+        assert!(left > 0, "backwards shows more than forwards");
+        left -= 1;
+        assert_eq!(key(iter.key()), forwards[left].0, "both directions show the same keys");
+        assert!(*iter.value() == *forwards[left].1, "both directions show the same values");
         iter.prev();
     }
-    iter.status().unwrap();
-    backwards.reverse();
-    assert_eq!(forwards, backwards, "both directions show the same");
-    assert!(forwards.is_sorted_by(|a, b| a.0 < b.0), "keys ascend");
-    forwards.into_iter().collect()
+    iter.status()?;
+    assert_eq!(left, 0, "backwards shows less than forwards");
+    Ok(forwards)
 }
+
+/// Properties of a column family that are 0 where nothing is left to do.
+pub(crate) const ZERO_AT_REST: [&str; 8] = [
+    "num-immutable-mem-table",
+    "mem-table-flush-pending",
+    "compaction-pending",
+    "num-running-flushes",
+    "num-running-compactions",
+    "num-entries-active-mem-table",
+    "num-snapshots",
+    "is-write-stopped",
+];
 
 /// Everything that must be true of a database is.
 pub(crate) fn assert_sound(db: &Db) {
     let report = db.check(&mut |_, _| {}).unwrap();
     assert!(report.problems.is_empty(), "{:#?}", report.problems);
+}
+
+/// Whoever opens the directory to read it finds nothing wrong, and no file that nothing names.
+pub(crate) fn assert_no_orphans(vfs: Arc<dyn Vfs>, path: impl AsRef<Path>, options: &Options) {
+    let reader = Db::open_read_only_with(vfs, path, options.clone()).unwrap();
+    let report = reader.check(&mut |_, _| {}).unwrap();
+    assert!(report.problems.is_empty(), "{:#?}", report.problems);
+    assert!(report.orphans.is_empty(), "files that nothing names: {:?}", report.orphans);
 }
 
 pub(crate) fn as_vfs(vfs: &MemVfs) -> Arc<dyn Vfs> {

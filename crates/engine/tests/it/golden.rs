@@ -5,7 +5,6 @@
 //! written again; with a new version of any file of it a new directory is made:
 //! `cargo test -p sateen --test it golden::generate -- --ignored`, with the version raised here.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -137,29 +136,11 @@ fn text_of(db: &Db) -> String {
     for name in db.column_families() {
         let family = db.column_family(&name).unwrap();
         writeln!(text, "[{name}]").unwrap();
-        let contents = read_all_in_order(db, &name);
-        for (key, value) in contents {
+        for (key, value) in read_all(db, &family, &ReadOptions::default()) {
             writeln!(text, "{}\t{}", key.escape_ascii(), value.escape_ascii()).unwrap();
         }
-        drop(family);
     }
     text
-}
-
-fn read_all_in_order(db: &Db, name: &str) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let family = db.column_family(name).unwrap();
-    if name != "reversed" {
-        return read_all(db, &family, &ReadOptions::default());
-    }
-    let mut iter = db.iter_cf(&family, &ReadOptions::default()).unwrap();
-    iter.seek_to_first();
-    let mut found = BTreeMap::new();
-    while iter.valid() {
-        found.insert(iter.key().to_vec(), iter.value().to_vec());
-        iter.next();
-    }
-    iter.status().unwrap();
-    found
 }
 
 /// Writes the golden databases of this version.

@@ -192,7 +192,7 @@ fn what_the_whole_part_of_a_manifest_says_is_remembered() {
         let families = [("reversed", reversed.clone())];
         let read = Db::open_read_only_families_with(as_vfs(&vfs), "/db", tiny(), &families);
         let read = read.unwrap();
-        names.iter().map(|name| in_order(&read, name)).collect()
+        names.iter().map(|name| contents(&read, name)).collect()
     };
     let [manifest] = &files(&vfs, "MANIFEST")[..] else { panic!("one manifest") };
     let length = vfs.contents(manifest).unwrap().len() as u64;
@@ -209,21 +209,12 @@ fn what_the_whole_part_of_a_manifest_says_is_remembered() {
     let there: Vec<_> = db.column_families();
     assert_eq!(there, ["default", "regions", "reversed", "users"]);
     for (name, expected) in names.iter().zip(expected) {
-        assert_eq!(in_order(&db, name), expected, "{name}: {report:?}");
+        assert_eq!(contents(&db, name), expected, "{name}: {report:?}");
     }
 }
 
-fn in_order(db: &Db, name: &str) -> Contents {
-    let family = db.column_family(name).unwrap();
-    let mut iter = db.iter_cf(&family, &ReadOptions::default()).unwrap();
-    iter.seek_to_first();
-    let mut found = Contents::new();
-    while iter.valid() {
-        found.insert(iter.key().to_vec(), iter.value().to_vec());
-        iter.next();
-    }
-    iter.status().unwrap();
-    found
+fn contents(db: &Db, name: &str) -> Contents {
+    read_all(db, &db.column_family(name).unwrap(), &ReadOptions::default())
 }
 
 /// A manifest that CURRENT named before is not believed in the place of the one that it names.
