@@ -6,6 +6,7 @@
 //! from `sets::FIXED` on a random one), `SATEEN_META_OPS=<n>` changes the number of operations.
 
 mod act;
+mod draw;
 mod keys;
 mod look;
 mod model;
@@ -16,24 +17,17 @@ mod threads;
 mod world;
 mod writes;
 
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::common::Random;
-use crate::rel::{Watch, said};
+use crate::rel::{Watch, quietly, said};
 use ops::Op;
 use sateen::Options;
 use world::World;
 
 const SHRINK_FOR: Duration = Duration::from_secs(40);
-
-thread_local! {
-    /// Panics of this thread are expected: they are not printed.
-    static QUIET: Cell<bool> = const { Cell::new(false) };
-}
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -58,32 +52,6 @@ fn run(
         world.calls
     }));
     done.map_err(|payload| (progress.load(Ordering::Relaxed), said(payload.as_ref())))
-}
-
-/// Leaves out what the failure does not need.
-fn shrink(options: &Options, faults: bool, ops: &[Op], progress: &AtomicUsize) -> Vec<Op> {
-    let start = Instant::now();
-    let mut ops = ops.to_vec();
-    let mut size = ops.len().div_ceil(2);
-    while size > 0 {
-        let mut at = 0;
-        while at < ops.len() {
-            if start.elapsed() > SHRINK_FOR {
-                return ops;
-            }
-            let mut fewer = ops.clone();
-            fewer.drain(at..(at + size).min(ops.len()));
-            match run(options, faults, &fewer, progress) {
-                Err((failed_at, _)) => {
-                    fewer.truncate(failed_at + 1);
-                    ops = fewer;
-                }
-                Ok(_) => at += size,
-            }
-        }
-        size = if size == 1 { 0 } else { size.div_ceil(2) };
-    }
-    ops
 }
 
 /// A list of operations, made from its seed, under a set of options.
@@ -112,25 +80,15 @@ fn examine(name: &str, options: &Options, seed: u64, set: usize, count: usize, f
 /// reduced.
 fn examine_case(case: &Case<'_>) -> (Vec<Op>, u64) {
     let Case { name, options, seed, count, faults, ref replay } = *case;
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            if !QUIET.get() {
-                before(info);
-            }
-        }));
-    });
     let mut list = ops::list(&mut Random::new(seed), count, faults);
     let watch = Watch::new(format!("{name}: {replay}"));
     let progress = watch.steps.clone();
-    QUIET.set(true);
-    let done = run(options, faults, &list, &progress);
+    let done = quietly(|| run(options, faults, &list, &progress));
     if let Err((at, why)) = done {
         list.truncate(at + 1);
-        let few = shrink(options, faults, &list, &progress);
-        let again = run(options, faults, &few, &progress);
-        QUIET.set(false);
+        let run = |ops: &[Op]| quietly(|| run(options, faults, ops, &progress)).err();
+        let few = draw::shrink(list, SHRINK_FOR, |ops| run(ops).map(|(at, _)| at));
+        let again = run(&few);
         drop(watch);
         let tail: Vec<_> = few.iter().rev().take(60).rev().collect();
         panic!(
@@ -139,7 +97,6 @@ fn examine_case(case: &Case<'_>) -> (Vec<Op>, u64) {
             few.len()
         );
     }
-    QUIET.set(false);
     (list, done.unwrap_or_default())
 }
 

@@ -7,11 +7,12 @@
 //! `SATEEN_REL_SECONDS` how long to go on, `SATEEN_REL_AT_LEAST` how much of the suite's first
 //! figure to reach whatever the time, and `SATEEN_REL_RESULTS` a file that gets a line of JSON.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant};
 
 use crate::process::Process;
@@ -84,6 +85,28 @@ impl Drop for Watch {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
     }
+}
+
+thread_local! {
+    /// Panics of this thread are expected: they are not printed.
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does what may panic: that is not printed.
+pub(crate) fn quietly<R>(act: impl FnOnce() -> R) -> R {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                before(info);
+            }
+        }));
+    });
+    let before = QUIET.replace(true);
+    let result = act();
+    QUIET.set(before);
+    result
 }
 
 /// What a panic said.

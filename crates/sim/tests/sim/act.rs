@@ -11,18 +11,15 @@ use sateen::{
     WriteOptions,
 };
 
-use crate::common::{Random, assert_sound};
-use crate::model::{Change, Value, What, settled};
+use crate::common::{Random, assert_sound, pick};
+use crate::draw::at_times;
+use crate::model::{Change, Value, What, same, settled};
 use crate::plan::{Kind, Op, key, numbered, value};
-use crate::world::{OpenIter, World, same};
+use crate::world::{OpenIter, World};
 
 const ITERATORS_MAX: usize = 4;
 const SNAPSHOTS_MAX: usize = 5;
 const FAMILIES_MAX: usize = 3;
-
-fn pick<T>(slots: &[T], random: &mut Random) -> Option<usize> {
-    (!slots.is_empty()).then(|| random.below(slots.len() as u64) as usize)
-}
 
 impl World {
     /// Does one operation; if the power fails meanwhile, the database is opened again.
@@ -115,10 +112,10 @@ impl World {
         let mut options =
             WriteOptions { low_priority: random.one_in(10), ..WriteOptions::default() };
         let most = [40, 40, 300, 2000][random.below(4) as usize];
-        let mut what = What::Put(value(random, most).into());
+        let mut what = What::Put(value(random, most));
         match kind {
             Kind::Delete => what = What::Delete,
-            Kind::Merge => what = What::Merge(value(random, 40).into()),
+            Kind::Merge => what = What::Merge(value(random, 40)),
             Kind::DeleteRange => {
                 let first = random.below(160);
                 key = numbered(first);
@@ -130,7 +127,7 @@ impl World {
                 let most = [0, 1_000, 50_000, 2_000_000][random.below(4) as usize];
                 options.deadline = Some(Duration::from_micros(random.below(most)));
             }
-            Kind::PutLarge => what = What::Put(value(random, 40_000).into()),
+            Kind::PutLarge => what = What::Put(value(random, 40_000)),
             _ => {}
         }
         let what = what.of(&key);
@@ -152,8 +149,8 @@ impl World {
             let what = match random.below(8) {
                 0 => What::Delete,
                 1 => What::SingleDelete,
-                2 | 3 => What::Merge(value(random, 40).into()),
-                _ => What::Put(value(random, 300).into()),
+                2 | 3 => What::Merge(value(random, 40)),
+                _ => What::Put(value(random, 300)),
             };
             let what = what.of(&key);
             let added = match &what {
@@ -173,16 +170,8 @@ impl World {
 
     fn same_value(&self, family: u32, key: &[u8], at: usize, found: Option<&[u8]>) {
         let found = found.and_then(|found| settled(key, found.into()));
-        let found = found.as_deref();
-        self.sim.note("found", found.unwrap_or(b"nothing"));
-        let expected = self.model.get(family, key, at);
-        assert!(
-            found == expected.as_deref(),
-            "the value of {:?} in family {family} at {at} is {:?} and not {:?} (lengths)",
-            key.escape_ascii().to_string(),
-            found.map(<[u8]>::len),
-            expected.map(|value| value.len()),
-        );
+        self.sim.note("found", found.as_deref().unwrap_or(b"nothing"));
+        self.model.assert_value(family, key, at, found.as_deref());
     }
 
     fn get(&self, kind: Kind, random: &mut Random) {
@@ -238,11 +227,7 @@ impl World {
         let (options, at) = self.read_options(random);
         let opened = self.db().iter_cf(&family, &options);
         let Some(iter) = self.settle("iter", opened) else { return };
-        let mut view: Vec<_> = self.model.view(family.id(), at).into_iter().collect();
-        view.retain(|(key, _)| {
-            options.lower_bound.as_ref().is_none_or(|lower| lower <= key)
-                && options.upper_bound.as_ref().is_none_or(|upper| key < upper)
-        });
+        let view = self.model.view_within(family.id(), &options, at).into_iter().collect();
         self.iters.push(OpenIter { iter, view, at: None });
     }
 
@@ -463,23 +448,15 @@ impl World {
             VfsOperation::HardLink,
             VfsOperation::Open,
         ];
-        let mut rule = FaultRule::new(fault);
-        rule = match fault {
+        let rule = FaultRule::new(fault);
+        let rule = match fault {
             Fault::Short => rule.on(VfsOperation::Write),
             Fault::Bandwidth(_) => rule,
             _ if random.one_in(4) => rule.on(VfsOperation::Read),
             _ if random.one_in(6) => rule,
             _ => rule.on(operations[random.below(operations.len() as u64) as usize]),
         };
-        rule = match random.below(4) {
-            0 => rule.nth(1 + random.below(6)),
-            1 => rule.from_nth(1 + random.below(10)),
-            _ => rule.probability(0.02 + 0.003 * random.below(100) as f64, random.next()),
-        };
-        if random.one_in(2) {
-            rule = rule.once();
-        }
-        self.faults.add(rule);
+        self.faults.add(at_times(rule, random));
         if !matches!(fault, Fault::Delay(_) | Fault::Bandwidth(_)) {
             self.tainted = true;
             self.doubt = true;

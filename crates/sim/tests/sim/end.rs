@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sateen::CompactionStyle;
 use sateen::clock;
 use sateen::metrics::Metrics;
 use sateen::vfs::{Vfs, VfsOperation};
-use sateen::{CompactionStyle, Db};
 
+use crate::common::{ZERO_AT_REST, assert_no_orphans};
 use crate::world::{PATH, World};
 
 /// So long it may take at most, in virtual time.
@@ -52,16 +53,7 @@ impl World {
     fn unrest(&self, metrics: &Metrics) -> Vec<String> {
         let mut unrest = Vec::new();
         for family in &self.live {
-            for name in [
-                "num-immutable-mem-table",
-                "mem-table-flush-pending",
-                "compaction-pending",
-                "num-running-flushes",
-                "num-running-compactions",
-                "num-entries-active-mem-table",
-                "num-snapshots",
-                "is-write-stopped",
-            ] {
+            for name in ZERO_AT_REST {
                 let value = self.db().property_cf(family, &format!("sateen.{name}"));
                 if value.as_deref() != Some("0") {
                     unrest.push(format!("{name} of {}: {value:?}", family.name()));
@@ -158,10 +150,6 @@ impl World {
         assert_eq!(manifests.len(), 1, "one manifest: {manifests:?}");
         // The one in use, one made in advance, and one that the newest flush has just left.
         assert!(logs.len() <= 3, "logs that nothing needs: {logs:?}");
-        let options = self.options.clone();
-        let reader = Db::open_read_only_with(vfs, PATH, options).expect("it can be read");
-        let report = reader.check(&mut |_, _| {}).expect("it can be read");
-        assert!(report.problems.is_empty(), "{:#?}", report.problems);
-        assert!(report.orphans.is_empty(), "files that nothing names: {:?}", report.orphans);
+        assert_no_orphans(vfs, PATH, &self.options);
     }
 }

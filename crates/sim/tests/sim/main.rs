@@ -10,6 +10,8 @@ mod act;
 #[path = "../../../engine/tests/it/common.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod common;
+#[path = "../../../engine/tests/it/meta/draw.rs"]
+mod draw;
 mod end;
 #[path = "../../../engine/tests/it/meta/model.rs"]
 mod model;

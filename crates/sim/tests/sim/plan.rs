@@ -1,6 +1,4 @@
-//! What a seed stands for: options, a device, clients and a list of operations. An operation is a
-//! kind and a seed of its own, and nothing else, so that a list from which some are left out still
-//! means the same.
+//! What a seed stands for: options, a device, clients and a list of operations.
 
 use std::time::Duration;
 
@@ -8,15 +6,9 @@ use sateen::{CompactionPriority, Compression, Options, Regions, Tuner, WalMode, 
 use sateen_sim::{Bandwidth, DeviceConfig};
 
 use crate::common::{Random, appending, appending_late, deciding, small, tiny};
-
-macro_rules! kinds {
-    ($($kind:ident $weight:literal)*) => {
-        /// What an operation does.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Kind { $($kind),* }
-        const KINDS: &[(Kind, u64)] = &[$((Kind::$kind, $weight)),*];
-    };
-}
+pub(crate) use crate::draw::numbered;
+use crate::draw::{self, kinds};
+use crate::model::Value;
 
 kinds! {
     Put 120 PutSync 6 PutUnlogged 4 PutDeadline 8 PutLarge 4 Delete 24 Merge 24 DeleteRange 6
@@ -30,12 +22,7 @@ kinds! {
     PowerFails 3 PowerFailsWithin 5 Killed 2 Restart 2
 }
 
-/// One operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Op {
-    pub(crate) kind: Kind,
-    pub(crate) seed: u64,
-}
+pub(crate) type Op = draw::Op<Kind>;
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -74,23 +61,12 @@ impl Plan {
 }
 
 fn ops(random: &mut Random, faults: bool, power: bool) -> Vec<Op> {
-    let weight = |(kind, weight): &(Kind, u64)| match kind {
+    let count = 100 + random.below(400);
+    draw::list(random, count, KINDS, |(kind, weight)| match kind {
         Kind::FaultBegin | Kind::FaultClear if !faults => 0,
         Kind::PowerFails | Kind::PowerFailsWithin | Kind::Killed if !power => 0,
         _ => *weight,
-    };
-    let total: u64 = KINDS.iter().map(weight).sum();
-    let count = 100 + random.below(400);
-    let mut draw = || {
-        let mut at = random.below(total);
-        let found = KINDS.iter().find(|entry| {
-            let hit = at < weight(entry);
-            at = at.saturating_sub(weight(entry));
-            hit
-        });
-        Op { kind: found.map_or(Kind::Get, |entry| entry.0), seed: random.next() }
-    };
-    (0..count).map(|_| draw()).collect()
+    })
 }
 
 /// Any number from `low` to `high`, each order of magnitude as often as another.
@@ -209,11 +185,6 @@ fn shape(random: &mut Random, options: &mut Options) {
 /// Keys of the series.
 pub(crate) const KEYS: u64 = 160;
 
-/// A key of the series.
-pub(crate) fn numbered(number: u64) -> Vec<u8> {
-    format!("key{number:05}").into_bytes()
-}
-
 /// A key.
 pub(crate) fn key(random: &mut Random) -> Vec<u8> {
     match random.below(12) {
@@ -223,16 +194,8 @@ pub(crate) fn key(random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// A value of at most so many bytes: half compressible, half not.
-pub(crate) fn value(random: &mut Random, most: u64) -> Vec<u8> {
-    let (length, fill) = (random.below(most), random.next());
-    let noisy = random.one_in(2);
-    let byte = |at: u64| {
-        if noisy {
-            (fill.wrapping_mul(at | 1) >> 32) as u8
-        } else {
-            fill.to_le_bytes()[(at % 8) as usize]
-        }
-    };
-    (0..length).map(byte).collect()
+/// A value of fewer bytes than `most`.
+pub(crate) fn value(random: &mut Random, most: u64) -> Value {
+    let length = random.below(most);
+    draw::bytes(random, length)
 }

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
-use crate::plan::Plan;
-use crate::rel::{Suite, processors, said};
+use crate::draw;
+use crate::plan::{Op, Plan};
+use crate::rel::{Suite, processors, quietly, said};
 use crate::world::{Counts, World};
 
 const SHRINK_FOR: Duration = Duration::from_secs(60);
@@ -20,27 +21,6 @@ const ENOUGH: u64 = 200;
 /// Longer than any run takes, on a busy machine.
 const HANG: Duration = Duration::from_secs(120);
 static RUNNING: Mutex<Vec<(u64, Instant)>> = Mutex::new(Vec::new());
-
-thread_local! {
-    /// Panics of this thread are expected: they are not printed.
-    static QUIET: Cell<bool> = const { Cell::new(false) };
-}
-
-fn quietly<R>(act: impl FnOnce() -> R) -> R {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            if !QUIET.get() {
-                before(info);
-            }
-        }));
-    });
-    let before = QUIET.replace(true);
-    let result = act();
-    QUIET.set(before);
-    result
-}
 
 /// What came of a run.
 struct Ran {
@@ -92,26 +72,10 @@ fn run(plan: &Plan, log: bool) -> Result<Ran, (usize, String)> {
 
 /// Leaves out what the failure does not need.
 fn shrink(plan: &Plan, failed_at: usize) -> Plan {
-    let start = Instant::now();
-    let mut plan = plan.clone();
-    plan.ops.truncate(failed_at + 1);
-    let mut size = plan.ops.len().div_ceil(2);
-    while size > 0 {
-        let mut at = 0;
-        while at < plan.ops.len() && start.elapsed() < SHRINK_FOR {
-            let mut fewer = plan.clone();
-            fewer.ops.drain(at..(at + size).min(fewer.ops.len()));
-            match run(&fewer, false) {
-                Err((failed_at, _)) => {
-                    fewer.ops.truncate(failed_at + 1);
-                    plan = fewer;
-                }
-                Ok(_) => at += size,
-            }
-        }
-        size = if size == 1 { 0 } else { size.div_ceil(2) };
-    }
-    plan
+    let with = |ops: &[Op]| Plan { ops: ops.to_vec(), ..plan.clone() };
+    let fails = |ops: &[Op]| run(&with(ops), false).err().map(|(failed_at, _)| failed_at);
+    let ops = plan.ops.iter().take(failed_at + 1).copied().collect();
+    with(&draw::shrink(ops, SHRINK_FOR, fails))
 }
 
 /// Runs a seed; the same seed twice is the same run.

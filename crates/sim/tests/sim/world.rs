@@ -15,8 +15,8 @@ use sateen::{
 };
 use sateen_sim::SimVfs;
 
-use crate::common::{Random, assert_sound};
-use crate::model::{Change, Model, Value, View, settled};
+use crate::common::{Random, assert_sound, whole};
+use crate::model::{Change, Model, Value, View, same, view_of};
 use crate::plan::Plan;
 
 pub(crate) const PATH: &str = "/db";
@@ -275,28 +275,7 @@ impl World {
 
     /// All of a column family, forwards; backwards must say the same. As compactions leave it.
     pub(crate) fn read(db: &Db, family: &ColumnFamily, options: &ReadOptions) -> Result<View> {
-        let mut iter = db.iter_cf(family, options)?;
-        let mut forwards = Vec::new();
-        iter.seek_to_first();
-        while iter.valid() {
-            forwards.push((iter.key().to_vec(), Value::from(iter.value())));
-            iter.next();
-        }
-        iter.status()?;
-        let mut left = forwards.len();
-        iter.seek_to_last();
-        while iter.valid() {
-            assert!(left > 0, "backwards shows more than forwards");
-            left -= 1;
-            assert_eq!(iter.key(), forwards[left].0, "both directions show the same keys");
-            assert!(*iter.value() == *forwards[left].1, "both directions show the same values");
-            iter.prev();
-        }
-        iter.status()?;
-        assert_eq!(left, 0, "backwards shows less than forwards");
-        let settled =
-            |(key, value): (Vec<u8>, Value)| settled(&key, value).map(|value| (key, value));
-        Ok(forwards.into_iter().filter_map(settled).collect())
+        Ok(view_of(whole(db.iter_cf(family, options)?, <[u8]>::to_vec)?))
     }
 
     /// Reads `family` at `at` as a whole and compares.
@@ -304,13 +283,7 @@ impl World {
         let Some(found) = self.settle("a scan", Self::read(self.db(), family, options)) else {
             return;
         };
-        let mut expected = self.model.view(family.id(), at);
-        let within = |key: &Vec<u8>| {
-            options.lower_bound.as_ref().is_none_or(|lower| lower <= key)
-                && options.upper_bound.as_ref().is_none_or(|upper| key < upper)
-        };
-        expected.retain(|key, _| within(key));
-        same(&found, &expected, family.name());
+        same(&found, &self.model.view_within(family.id(), options, at), family.name());
         found.iter().for_each(|(key, value)| {
             self.sim.note("shown", key);
             self.sim.note("as", value);
@@ -519,20 +492,5 @@ impl World {
 
     pub(crate) fn assert_sound(&self) {
         assert_sound(self.db());
-    }
-}
-
-#[track_caller]
-pub(crate) fn same(found: &View, expected: &View, what: &str) {
-    let keys = found.keys().chain(expected.keys());
-    for key in keys {
-        let (found, expected) = (found.get(key), expected.get(key));
-        assert!(
-            found == expected,
-            "{what}: {:?} is {:?} and not {:?} (lengths)",
-            key[..key.len().min(40)].escape_ascii().to_string(),
-            found.map(|value| value.len()),
-            expected.map(|value| value.len())
-        );
     }
 }

@@ -6,11 +6,11 @@ use sateen::{
 };
 
 use super::keys::{Db, Iter, mirror};
-use super::model::{Value, settled};
+use super::model::{Value, same, settled};
 use super::ops::{self, Kind, Op};
 use super::sets;
-use super::world::{OpenIter, PATH, World, read_options, same, vfs_of, within};
-use crate::common::{Random, assert_sound, open_arranged};
+use super::world::{OpenIter, PATH, World, read_options, vfs_of};
+use crate::common::{Random, assert_sound, open_arranged, pick};
 
 const ITERATORS_MAX: usize = 4;
 const SNAPSHOTS_MAX: usize = 6;
@@ -144,15 +144,7 @@ impl World {
 
     fn same_value(&self, family: u32, key: &[u8], at: usize, found: Option<&[u8]>) {
         let found = found.and_then(|found| settled(key, found.into()));
-        let found = found.as_deref();
-        let expected = self.model.get(family, key, at);
-        assert!(
-            found == expected.as_deref(),
-            "the value of {:?} in family {family} at {at} is {:?} and not {:?} (lengths)",
-            key[..key.len().min(40)].escape_ascii().to_string(),
-            found.map(<[u8]>::len),
-            expected.map(|value| value.len()),
-        );
+        self.model.assert_value(family, key, at, found.as_deref());
     }
 
     fn scan(&mut self, kind: Kind, random: &mut Random) {
@@ -185,8 +177,7 @@ impl World {
         let opened = self.db.iter_cf(&family, &options);
         let Some(iter) = self.settle("iter", opened) else { return };
         assert!(!iter.valid(), "an iterator stands on no key before the first seek");
-        let mut view: Vec<_> = self.model.view(family.id(), at).into_iter().collect();
-        view.retain(|(key, _)| within(&options, key));
+        let view = self.model.view_within(family.id(), &options, at).into_iter().collect();
         self.iters.push(OpenIter { iter, view, at: None, failed: false });
     }
 
@@ -517,8 +508,4 @@ impl World {
             vfs.sync_dir("/".as_ref()).unwrap();
         }
     }
-}
-
-pub(super) fn pick<T>(slots: &[T], random: &mut Random) -> Option<usize> {
-    (!slots.is_empty()).then(|| random.below(slots.len() as u64) as usize)
 }

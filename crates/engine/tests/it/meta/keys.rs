@@ -9,6 +9,7 @@ use sateen::{
     Result, WriteBatch, WriteOptions,
 };
 
+use super::model::Value;
 use crate::common;
 
 const NAME: &str = "mirrored";
@@ -228,6 +229,15 @@ impl Db {
         }
         let iter = self.db.iter_cf(family, &options)?;
         Ok(Iter { iter, mirrored: self.mirrored, key: Vec::new() })
+    }
+
+    /// The whole of a column family: see [`common::whole`].
+    pub(super) fn whole(
+        &self,
+        family: &ColumnFamily,
+        options: &ReadOptions,
+    ) -> Result<Vec<(Vec<u8>, Value)>> {
+        common::whole(self.iter_cf(family, options)?.iter, |key| self.stored(key))
     }
 }
 

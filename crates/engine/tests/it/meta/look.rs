@@ -3,6 +3,7 @@
 use sateen::vfs::{Fault, FaultRule, VfsOperation};
 use sateen::{Options, PROPERTIES};
 
+use super::draw::at_times;
 use super::ops::{self, Kind};
 use super::world::World;
 use crate::common::Random;
@@ -85,23 +86,15 @@ impl World {
             VfsOperation::Len,
             VfsOperation::List,
         ];
-        let mut rule = FaultRule::new(fault);
-        rule = match fault {
+        let rule = FaultRule::new(fault);
+        let rule = match fault {
             Fault::FlippedBit => rule.on(VfsOperation::Read).path_class("sat"),
             Fault::Short => rule.on(VfsOperation::Write),
             _ if random.one_in(4) => rule.on(VfsOperation::Read),
             _ if random.one_in(6) => rule,
             _ => rule.on(operations[random.below(operations.len() as u64) as usize]),
         };
-        rule = match random.below(4) {
-            0 => rule.nth(1 + random.below(6)),
-            1 => rule.from_nth(1 + random.below(10)),
-            _ => rule.probability(0.02 + 0.3 * (random.below(100) as f64 / 100.0), random.next()),
-        };
-        if random.one_in(2) {
-            rule = rule.once();
-        }
-        faults.add(rule);
+        faults.add(at_times(rule, random));
         self.tainted = true;
         self.doubt = true;
     }

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sateen::Regions;
+use sateen::{ReadOptions, Regions};
 
 use crate::common::{appended, decided, is_decided};
 
@@ -53,6 +53,28 @@ impl What {
 /// What compactions leave of a value.
 pub(crate) fn settled(key: &[u8], value: Value) -> Option<Value> {
     if is_decided(key) { decided(key, &value).map(Value::from) } else { Some(value) }
+}
+
+/// What a scan showed, as compactions leave it.
+pub(crate) fn view_of(shown: Vec<(Vec<u8>, Value)>) -> View {
+    assert!(shown.is_sorted_by(|a, b| a.0 < b.0), "keys ascend");
+    let settled = |(key, value): (Vec<u8>, Value)| settled(&key, value).map(|value| (key, value));
+    shown.into_iter().filter_map(settled).collect()
+}
+
+#[track_caller]
+pub(crate) fn same(found: &View, expected: &View, what: &str) {
+    let keys = found.keys().chain(expected.keys());
+    for key in keys {
+        let (found, expected) = (found.get(key), expected.get(key));
+        assert!(
+            found == expected,
+            "{what}: {:?} is {:?} and not {:?} (lengths)",
+            key[..key.len().min(40)].escape_ascii().to_string(),
+            found.map(|value| value.len()),
+            expected.map(|value| value.len())
+        );
+    }
 }
 
 /// One change of a key.
@@ -184,6 +206,30 @@ impl Model {
         let versions = self.families.get(&family)?.history.get(key)?;
         let end = versions.partition_point(|version| version.0 <= at);
         versions[..end].last()?.1.clone()
+    }
+
+    /// Holds what was found of a key, as compactions leave it, against what it had.
+    pub(crate) fn assert_value(&self, family: u32, key: &[u8], at: usize, found: Option<&[u8]>) {
+        let expected = self.get(family, key, at);
+        assert!(
+            found == expected.as_deref(),
+            "the value of {:?} in family {family} at {at} is {:?} and not {:?} (lengths)",
+            key[..key.len().min(40)].escape_ascii().to_string(),
+            found.map(<[u8]>::len),
+            expected.map(|value| value.len()),
+        );
+    }
+
+    /// What an iterator with these options shows.
+    pub(crate) fn view_within(&self, family: u32, options: &ReadOptions, at: usize) -> View {
+        let within = |key: &[u8]| {
+            options.lower_bound.as_ref().is_none_or(|lower| **lower <= *key)
+                && options.upper_bound.as_ref().is_none_or(|upper| *key < **upper)
+                && options.prefix.as_ref().is_none_or(|prefix| key.starts_with(prefix))
+        };
+        let mut view = self.view(family, at);
+        view.retain(|key, _| within(key));
+        view
     }
 
     pub(crate) fn view(&self, family: u32, at: usize) -> View {

@@ -1,22 +1,9 @@
-//! The operations: their kinds with weights, and where keys and values come from. An operation is a
-//! kind and a seed, and nothing else, so that a list of them from which some are left out still
-//! means the same.
+//! The operations: their kinds with weights, and where keys and values come from.
 
-use std::sync::Arc;
-
+use super::draw::{self, kinds};
+pub(crate) use super::draw::{bytes, numbered};
 use super::model::Value;
 use crate::common::Random;
-
-macro_rules! kinds {
-    ($($kind:ident $weight:literal)*) => {
-        /// What an operation does.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Kind { $($kind),* }
-        const KINDS: &[(Kind, u64)] = &[$((Kind::$kind, $weight)),*];
-        /// The names of all kinds, in their order.
-        pub(crate) const NAMES: &[&str] = &[$(stringify!($kind)),*];
-    };
-}
 
 kinds! {
     Put 60 Delete 25 Merge 40 MergeUnlogged 4 SingleDelete 8
@@ -44,30 +31,14 @@ impl Kind {
     }
 }
 
-/// One operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Op {
-    pub(crate) kind: Kind,
-    pub(crate) seed: u64,
-}
+pub(crate) type Op = draw::Op<Kind>;
 
 /// A list of operations. With `faults`, disks fail now and then.
 pub(crate) fn list(random: &mut Random, count: usize, faults: bool) -> Vec<Op> {
-    let weight = |(kind, weight): &(Kind, u64)| match kind {
+    draw::list(random, count as u64, KINDS, |(kind, weight)| match kind {
         Kind::FaultBegin | Kind::FaultClear if faults => 12,
         _ => *weight,
-    };
-    let total: u64 = KINDS.iter().map(weight).sum();
-    let mut draw = || {
-        let mut at = random.below(total);
-        let found = KINDS.iter().find(|entry| {
-            let hit = at < weight(entry);
-            at = at.saturating_sub(weight(entry));
-            hit
-        });
-        Op { kind: found.map_or(Kind::Get, |entry| entry.0), seed: random.next() }
-    };
-    (0..count).map(|_| draw()).collect()
+    })
 }
 
 /// A key: short ones that are prefixes of one another, the empty one among them, or of a series.
@@ -88,11 +59,6 @@ pub(crate) fn key(random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// A key of the series.
-pub(crate) fn numbered(number: u64) -> Vec<u8> {
-    format!("key{number:05}").into_bytes()
-}
-
 /// The longest key there may be; five of them.
 pub(crate) fn long_key(random: &mut Random) -> Vec<u8> {
     let mut key = vec![b'k'; sateen::KEY_BYTES_MAX];
@@ -111,18 +77,4 @@ pub(crate) fn value(random: &mut Random) -> Value {
     };
     let length = random.below(most);
     bytes(random, length)
-}
-
-/// `length` bytes: half compressible, half not.
-pub(crate) fn bytes(random: &mut Random, length: u64) -> Value {
-    let fill = random.next();
-    let noisy = random.one_in(2);
-    let byte = |at: u64| {
-        if noisy {
-            (fill.wrapping_mul(at | 1) >> 32) as u8
-        } else {
-            fill.to_le_bytes()[(at % 8) as usize]
-        }
-    };
-    (0..length).map(byte).collect::<Arc<[u8]>>()
 }

@@ -11,9 +11,9 @@ use sateen::{
 };
 
 use super::keys::{Db, Iter};
-use super::model::{Change, Model, Value, View, What, settled};
+use super::model::{Change, Model, Value, View, What, same, view_of};
 use super::ops;
-use crate::common::{Random, open_arranged};
+use crate::common::{Random, ZERO_AT_REST, assert_no_orphans, assert_sound, open_arranged};
 use crate::leaks;
 
 pub(super) const PATH: &str = "/db";
@@ -179,29 +179,7 @@ impl World {
 
     /// All of a column family, forwards; backwards must say the same. As compactions leave it.
     pub(super) fn read(db: &Db, family: &ColumnFamily, options: &ReadOptions) -> Result<View> {
-        let mut iter = db.iter_cf(family, options)?;
-        let mut forwards = Vec::new();
-        iter.seek_to_first();
-        while iter.valid() {
-            forwards.push((iter.key().to_vec(), Value::from(iter.value())));
-            iter.next();
-        }
-        iter.status()?;
-        let mut left = forwards.len();
-        iter.seek_to_last();
-        while iter.valid() {
-            assert!(left > 0, "backwards shows more than forwards");
-            left -= 1;
-            assert_eq!(iter.key(), forwards[left].0, "both directions show the same keys");
-            assert!(*iter.value() == *forwards[left].1, "both directions show the same values");
-            iter.prev();
-        }
-        iter.status()?;
-        assert_eq!(left, 0, "backwards shows less than forwards");
-        assert!(forwards.is_sorted_by(|a, b| a.0 < b.0), "keys ascend");
-        let settled =
-            |(key, value): (Vec<u8>, Value)| settled(&key, value).map(|value| (key, value));
-        Ok(forwards.into_iter().filter_map(settled).collect())
+        Ok(view_of(db.whole(family, options)?))
     }
 
     /// Reads `family` at `at` as a whole and compares.
@@ -209,9 +187,7 @@ impl World {
         let Some(found) = self.settle("a scan", World::read(&self.db, family, options)) else {
             return;
         };
-        let mut expected = self.model.view(family.id(), at);
-        expected.retain(|key, _| within(options, key));
-        same(&found, &expected, family.name());
+        same(&found, &self.model.view_within(family.id(), options, at), family.name());
     }
 
     pub(super) fn compare_all(&self) {
@@ -374,26 +350,17 @@ impl World {
             self.db.property_cf(family, &format!("sateen.{name}")).unwrap()
         };
         for family in &self.live {
-            for name in [
-                "num-immutable-mem-table",
-                "mem-table-flush-pending",
-                "compaction-pending",
-                "num-running-flushes",
-                "num-running-compactions",
-                "num-entries-active-mem-table",
-                "num-snapshots",
-                "is-write-stopped",
-            ] {
+            for name in ZERO_AT_REST {
                 assert_eq!(property(family, name), "0", "{name} of {}, at rest", family.name());
             }
         }
         leaks::assert_at_rest(&self.db);
-        crate::common::assert_sound(&self.db);
+        assert_sound(&self.db);
         self.compare_all();
         self.assert_no_orphans();
         self.reopen(self.options.clone(), true);
         self.db.wait_idle().unwrap();
-        crate::common::assert_sound(&self.db);
+        assert_sound(&self.db);
         self.db.close().unwrap();
         self.live.clear();
         self.leave();
@@ -411,11 +378,7 @@ impl World {
         let vfs = vfs_of(&self.mem, None);
         let waste = if self.crashed { leaks::AFTER_A_CRASH } else { leaks::EXACTLY };
         leaks::assert_directory(&*vfs, PATH.as_ref(), self.options.wal_dir.as_deref(), waste);
-        let options = self.options.clone();
-        let reader = sateen::Db::open_read_only_with(vfs, PATH, options).unwrap();
-        let report = reader.check(&mut |_, _| {}).unwrap();
-        assert!(report.problems.is_empty(), "{:#?}", report.problems);
-        assert!(report.orphans.is_empty(), "files that nothing names: {:?}", report.orphans);
+        assert_no_orphans(vfs, PATH, &self.options);
     }
 }
 
@@ -423,28 +386,6 @@ pub(super) fn vfs_of(mem: &MemVfs, faults: Option<&FaultVfs>) -> Arc<dyn Vfs> {
     match faults {
         Some(faults) => Arc::new(faults.clone()),
         None => Arc::new(mem.clone()),
-    }
-}
-
-/// True if an iterator with these options shows `key`.
-pub(super) fn within(options: &ReadOptions, key: &[u8]) -> bool {
-    options.lower_bound.as_ref().is_none_or(|lower| **lower <= *key)
-        && options.upper_bound.as_ref().is_none_or(|upper| *key < **upper)
-        && options.prefix.as_ref().is_none_or(|prefix| key.starts_with(prefix))
-}
-
-#[track_caller]
-pub(super) fn same(found: &View, expected: &View, what: &str) {
-    let keys = found.keys().chain(expected.keys());
-    for key in keys {
-        let (found, expected) = (found.get(key), expected.get(key));
-        assert!(
-            found == expected,
-            "{what}: {:?} is {:?} and not {:?} (lengths)",
-            key[..key.len().min(40)].escape_ascii().to_string(),
-            found.map(|value| value.len()),
-            expected.map(|value| value.len())
-        );
     }
 }
 
