@@ -11,7 +11,7 @@ use crate::files::{CompactionFile, CompactionFileWriter};
 use crate::key;
 use crate::read::InternalIterator;
 use crate::read::block_cache::BlockCache;
-use crate::vfs::{MemVfs, OpenOptions, Vfs, VfsFile};
+use crate::vfs::{MemVfs, OpenOptions, Vfs, VfsFile, pass_on};
 
 use super::tests::{CLASS, DB, Entries, FILE, options, path, ways};
 use super::{Table, TableBuilder, TableIterOptions, TableSource, hash_key};
@@ -38,27 +38,10 @@ impl VfsFile for Direct {
         Direct::check(bytes, offset);
         self.0.write_at(bytes, offset, class)
     }
-    fn sync_data(&self, class: IoClass) -> io::Result<()> {
-        self.0.sync_data(class)
-    }
-    fn start_writeback(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.0.start_writeback(offset, length)
-    }
-    fn punch_hole(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
-        self.0.punch_hole(offset, length, class)
-    }
-    fn preallocate(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.0.preallocate(offset, length)
-    }
-    fn truncate(&self, length: u64) -> io::Result<()> {
-        self.0.truncate(length)
-    }
-    fn len(&self) -> io::Result<u64> {
-        self.0.len()
-    }
     fn alignment(&self) -> usize {
         4096
     }
+    pass_on! { 0: sync_data start_writeback punch_hole preallocate truncate len }
 }
 
 /// About 5 MB in one table on a [`Direct`] file.

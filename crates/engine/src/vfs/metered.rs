@@ -15,7 +15,7 @@ use std::time::Instant;
 use sateen_control::IO_CLASSES;
 
 use super::posix::processor;
-use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};
+use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock, pass_on};
 use crate::clock;
 use crate::metrics::{Histogram, HistogramSnapshot};
 use crate::timeline::local::{IoCall, NOTED_NS, io_done};
@@ -316,10 +316,6 @@ impl VfsFile for MeteredFile {
         Ok(())
     }
 
-    fn start_writeback(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.inner.start_writeback(offset, length)
-    }
-
     fn punch_hole(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
         let meter = self.class(class);
         meter.note(self.inner.punch_hole(offset, length, class))?;
@@ -328,36 +324,8 @@ impl VfsFile for MeteredFile {
         Ok(())
     }
 
-    fn preallocate(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.inner.preallocate(offset, length)
-    }
-
-    fn truncate(&self, length: u64) -> io::Result<()> {
-        self.inner.truncate(length)
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.inner.len()
-    }
-
-    fn allocated(&self) -> io::Result<u64> {
-        self.inner.allocated()
-    }
-
-    fn links(&self) -> io::Result<u64> {
-        self.inner.links()
-    }
-
-    fn modified(&self) -> io::Result<Option<u64>> {
-        self.inner.modified()
-    }
-
-    fn alignment(&self) -> usize {
-        self.inner.alignment()
-    }
-
-    fn poison(&self) {
-        self.inner.poison();
+    pass_on! {
+        inner: start_writeback preallocate truncate len allocated links modified alignment poison
     }
 }
 
@@ -365,34 +333,6 @@ impl Vfs for MeteredVfs {
     fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Arc<dyn VfsFile>> {
         let inner = self.inner.open(path, options)?;
         Ok(Arc::new(MeteredFile { inner, meter: self.meter.clone() }))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.inner.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.inner.remove(path)
-    }
-
-    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.inner.hard_link(from, to)
-    }
-
-    fn clone_file(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.inner.clone_file(from, to)
-    }
-
-    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
-        self.inner.list(directory)
-    }
-
-    fn create_dir_all(&self, directory: &Path) -> io::Result<()> {
-        self.inner.create_dir_all(directory)
-    }
-
-    fn remove_dir(&self, directory: &Path) -> io::Result<()> {
-        self.inner.remove_dir(directory)
     }
 
     /// A barrier like any other: counted with the manifest's syncs, whose order it serves.
@@ -404,15 +344,8 @@ impl Vfs for MeteredVfs {
         Ok(())
     }
 
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.inner.exists(path)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn VfsLock>> {
-        self.inner.lock(path)
-    }
-
-    fn free_space(&self, path: &Path) -> io::Result<u64> {
-        self.inner.free_space(path)
+    pass_on! {
+        inner: rename remove hard_link clone_file list create_dir_all remove_dir exists lock
+            free_space
     }
 }

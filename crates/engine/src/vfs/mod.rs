@@ -12,6 +12,7 @@ mod buffer;
 mod fault;
 mod mem;
 mod metered;
+mod pass_on;
 mod posix;
 
 use std::fmt::Debug;
@@ -23,6 +24,7 @@ pub use buffer::{AlignedBuffer, DIRECT_IO_ALIGNMENT};
 pub use fault::{Fault, FaultId, FaultRule, FaultVfs, Site, SiteCounts, VfsOperation, path_class};
 pub use mem::{CrashChoice, Guard, MemVfs, PendingKind, PendingOperation, Recording, Taken};
 pub use metered::{ClassSnapshot, ClassTotals, IoSnapshot, MeteredVfs};
+pub(crate) use pass_on::pass_on;
 pub use posix::PosixVfs;
 pub(crate) use posix::heap::give_back_free_memory;
 pub use sateen_control::IoClass;

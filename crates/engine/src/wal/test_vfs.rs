@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::leaf::lock;
-use crate::vfs::{IoClass, MemVfs, OpenOptions, Vfs, VfsFile, VfsLock};
+use crate::vfs::{IoClass, MemVfs, OpenOptions, Vfs, VfsFile, VfsLock, pass_on};
 
 /// What the files of a [`TestVfs`] do.
 #[derive(Debug, Default)]
@@ -65,9 +65,6 @@ impl TestVfs {
 }
 
 impl VfsFile for TestFile {
-    fn read_at(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize> {
-        self.0.read_at(buffer, offset, class)
-    }
     fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<()> {
         self.1.writes.fetch_add(1, Ordering::SeqCst);
         if self.1.fail_writes.load(Ordering::SeqCst) {
@@ -88,55 +85,15 @@ impl VfsFile for TestFile {
         lock(&self.1.written_back).push((offset, length));
         Ok(())
     }
-    fn punch_hole(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
-        self.0.punch_hole(offset, length, class)
-    }
-    fn preallocate(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.0.preallocate(offset, length)
-    }
-    fn truncate(&self, length: u64) -> io::Result<()> {
-        self.0.truncate(length)
-    }
-    fn len(&self) -> io::Result<u64> {
-        self.0.len()
-    }
+    pass_on! { 0: read_at punch_hole preallocate truncate len }
 }
 
 impl Vfs for TestVfs {
     fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Arc<dyn VfsFile>> {
         Ok(Arc::new(TestFile(self.inner.open(path, options)?, self.switches.clone())))
     }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.inner.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.inner.remove(path)
-    }
-    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.inner.hard_link(from, to)
-    }
-    fn clone_file(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.inner.clone_file(from, to)
-    }
-    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
-        self.inner.list(directory)
-    }
-    fn create_dir_all(&self, directory: &Path) -> io::Result<()> {
-        self.inner.create_dir_all(directory)
-    }
-    fn remove_dir(&self, directory: &Path) -> io::Result<()> {
-        self.inner.remove_dir(directory)
-    }
-    fn sync_dir(&self, directory: &Path) -> io::Result<()> {
-        self.inner.sync_dir(directory)
-    }
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.inner.exists(path)
-    }
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn VfsLock>> {
-        self.inner.lock(path)
-    }
-    fn free_space(&self, path: &Path) -> io::Result<u64> {
-        self.inner.free_space(path)
+    pass_on! {
+        inner: rename remove hard_link clone_file list create_dir_all remove_dir sync_dir exists
+            lock free_space
     }
 }

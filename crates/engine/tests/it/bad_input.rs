@@ -14,6 +14,7 @@ use sateen::{
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::common::{Contents, as_vfs, assert_sound, read_all, tiny};
+use crate::pass_on::pass_on;
 
 const SECOND_OPENER: &str = "SATEEN_SECOND_OPENER";
 
@@ -362,9 +363,6 @@ impl Refusing {
 }
 
 impl VfsFile for RefusingFile {
-    fn read_at(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize> {
-        self.0.read_at(buffer, offset, class)
-    }
     fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<()> {
         self.1.change()?;
         self.0.write_at(bytes, offset, class)
@@ -372,9 +370,6 @@ impl VfsFile for RefusingFile {
     fn sync_data(&self, class: IoClass) -> io::Result<()> {
         self.1.change()?;
         self.0.sync_data(class)
-    }
-    fn start_writeback(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.0.start_writeback(offset, length)
     }
     fn punch_hole(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
         self.1.change()?;
@@ -388,9 +383,7 @@ impl VfsFile for RefusingFile {
         self.1.change()?;
         self.0.truncate(length)
     }
-    fn len(&self) -> io::Result<u64> {
-        self.0.len()
-    }
+    pass_on! { 0: read_at start_writeback len }
 }
 
 impl Vfs for Refusing {
@@ -430,19 +423,11 @@ impl Vfs for Refusing {
         self.change()?;
         self.inner.remove_dir(directory)
     }
-    fn sync_dir(&self, directory: &Path) -> io::Result<()> {
-        self.inner.sync_dir(directory)
-    }
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.inner.exists(path)
-    }
     fn lock(&self, path: &Path) -> io::Result<Box<dyn VfsLock>> {
         self.change()?;
         self.inner.lock(path)
     }
-    fn free_space(&self, path: &Path) -> io::Result<u64> {
-        self.inner.free_space(path)
-    }
+    pass_on! { inner: sync_dir exists free_space }
 }
 
 #[test]

@@ -14,6 +14,7 @@ use sateen::vfs::{
 };
 
 use crate::common::Random;
+use crate::pass_on::pass_on;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
@@ -184,30 +185,10 @@ impl Vfs for KillVfs {
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.trap.around(VfsOperation::HardLink, from, || self.inner.hard_link(from, to))
     }
-    fn clone_file(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.inner.clone_file(from, to)
-    }
-    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
-        self.inner.list(directory)
-    }
-    fn create_dir_all(&self, directory: &Path) -> io::Result<()> {
-        self.inner.create_dir_all(directory)
-    }
-    fn remove_dir(&self, directory: &Path) -> io::Result<()> {
-        self.inner.remove_dir(directory)
-    }
     fn sync_dir(&self, directory: &Path) -> io::Result<()> {
         self.trap.around(VfsOperation::SyncDir, directory, || self.inner.sync_dir(directory))
     }
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.inner.exists(path)
-    }
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn VfsLock>> {
-        self.inner.lock(path)
-    }
-    fn free_space(&self, path: &Path) -> io::Result<u64> {
-        self.inner.free_space(path)
-    }
+    pass_on! { inner: clone_file list create_dir_all remove_dir exists lock free_space }
 }
 
 #[derive(Debug)]
@@ -218,9 +199,6 @@ struct KillFile {
 }
 
 impl VfsFile for KillFile {
-    fn read_at(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize> {
-        self.inner.read_at(buffer, offset, class)
-    }
     fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<()> {
         match self.trap.at(VfsOperation::Write, &self.path) {
             None => return self.inner.write_at(bytes, offset, class),
@@ -239,35 +217,14 @@ impl VfsFile for KillFile {
     fn sync_data(&self, class: IoClass) -> io::Result<()> {
         self.trap.around(VfsOperation::Sync, &self.path, || self.inner.sync_data(class))
     }
-    fn start_writeback(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.inner.start_writeback(offset, length)
-    }
     fn punch_hole(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
         let punch = || self.inner.punch_hole(offset, length, class);
         self.trap.around(VfsOperation::PunchHole, &self.path, punch)
     }
-    fn preallocate(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.inner.preallocate(offset, length)
-    }
     fn truncate(&self, length: u64) -> io::Result<()> {
         self.trap.around(VfsOperation::Truncate, &self.path, || self.inner.truncate(length))
     }
-    fn len(&self) -> io::Result<u64> {
-        self.inner.len()
-    }
-    fn allocated(&self) -> io::Result<u64> {
-        self.inner.allocated()
-    }
-    fn links(&self) -> io::Result<u64> {
-        self.inner.links()
-    }
-    fn modified(&self) -> io::Result<Option<u64>> {
-        self.inner.modified()
-    }
-    fn alignment(&self) -> usize {
-        self.inner.alignment()
-    }
-    fn poison(&self) {
-        self.inner.poison();
+    pass_on! {
+        inner: read_at start_writeback preallocate len allocated links modified alignment poison
     }
 }
