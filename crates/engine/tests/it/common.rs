@@ -188,8 +188,8 @@ pub(crate) fn read_all(db: &Db, family: &ColumnFamily, options: &ReadOptions) ->
     shown.into_iter().collect()
 }
 
-/// All that an iterator shows, read forwards; backwards must say the same. `key` makes a key of what
-/// is stored for it.
+/// All that an iterator shows, read forwards; backwards must say the same. `key` makes a key of
+/// what is stored for it.
 pub(crate) fn whole<V>(mut iter: Iter, key: impl Fn(&[u8]) -> Vec<u8>) -> Result<Vec<(Vec<u8>, V)>>
 where
     V: for<'a> From<&'a [u8]> + Deref<Target = [u8]>,

@@ -1,5 +1,5 @@
-//! Lists of operations, and what they are drawn from. An operation is a kind and a seed, and nothing
-//! else, so that a list from which some are left out still means the same.
+//! Lists of operations, and what they are drawn from. An operation is a kind and a seed, and
+//! nothing else, so that a list from which some are left out still means the same.
 
 use std::time::{Duration, Instant};
 
