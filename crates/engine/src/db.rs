@@ -282,7 +282,9 @@ pub(crate) fn create_family(
             Arc::new(core.new_family_data(id, name, region, options.clone(), version))
         })
         .collect();
-    // Their first entries go to the log in use or a later one.
+    // Their first entries go to the log in use or a later one. It stays until their record says that
+    // it is needed.
+    let _hold = core.reclaimer.hold();
     let log = core.pipeline.exclusive(|stage| stage.wal_number());
     let edit = |data: &Arc<ColumnFamilyData>| VersionEdit {
         column_family: data.id(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sateen_control::version::{AddedTable, DurableLog, LEVELS_MAX, Region, Version, VersionEdit};
-use sateen_control::{ColumnFamilyId, Comparator, SeqNo};
+use sateen_control::{ColumnFamilyId, Comparator, LogNumber, SeqNo};
 
 use crate::column_family::ColumnFamilyData;
 use crate::error::{CorruptionKind, Error, Result};
@@ -28,9 +28,13 @@ pub(crate) struct FamilyState {
     pub(crate) data: Option<Arc<ColumnFamilyData>>,
 }
 
-/// How far the logs were durable at least, as `families` know.
+/// How far the logs were durable at least, as `families` know, if that log is needed still.
 pub(crate) fn durable_log(families: &BTreeMap<ColumnFamilyId, FamilyState>) -> Option<DurableLog> {
-    families.values().filter_map(|family| family.durable_log).max()
+    // One that was made while there was no log needs none, whatever its number says.
+    let needed = families.values().map(|family| family.version.log_number());
+    let oldest = needed.filter(|log| *log > LogNumber(0)).min().unwrap_or_default();
+    let durable = families.values().filter_map(|family| family.durable_log).max();
+    durable.filter(|durable| durable.log >= oldest)
 }
 
 /// The edits that make `family` out of nothing.

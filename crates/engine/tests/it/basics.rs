@@ -435,8 +435,10 @@ fn a_damaged_value_in_a_log_is_reported() {
     assert!(matches!(error, Error::Corruption { .. }), "{error}");
     assert!(error.to_string().contains(log.to_str().unwrap()), "{error}");
     assert_eq!(db.get("other").unwrap(), Some(vec![b'o'; 1000]));
+    // The log in use has the same bytes, by its other name.
     let told = db.check(&mut |_, _| {}).unwrap();
-    assert_eq!(told.problems.len(), 1, "{:?}", told.problems);
+    let named = |end| told.problems.iter().any(|problem| problem.to_string().contains(end));
+    assert!(told.problems.len() == 2 && named(".wal") && named(".sat"), "{:?}", told.problems);
 }
 
 #[test]
