@@ -31,6 +31,8 @@ struct Virtual {
     begin: Instant,
     passed: Duration,
     pass: Option<Pass>,
+    /// There is one, which may be at work now.
+    has_pass: bool,
     /// Of it, the last part in which there was nothing but waiting.
     idle: Duration,
     /// Where numbers come from that are random otherwise.
@@ -52,6 +54,7 @@ impl VirtualTime {
             begin: Instant::now(),
             passed: Duration::ZERO,
             pass: None,
+            has_pass: false,
             idle: Duration::ZERO,
             seed,
         };
@@ -66,6 +69,7 @@ impl VirtualTime {
     pub fn on_wait(&self, pass: Option<Pass>) {
         VIRTUAL.with(|time| {
             if let Some(time) = &mut *time.borrow_mut() {
+                time.has_pass = pass.is_some();
                 time.pass = pass;
             }
         });
@@ -122,6 +126,13 @@ pub(crate) fn since(then: Instant) -> Duration {
 /// Whether this thread has virtual time.
 pub(crate) fn is_virtual() -> bool {
     ANY_VIRTUAL.load(Ordering::Relaxed) && virtual_time().is_some()
+}
+
+/// Whether background work is done by what passes the time of this thread while somebody waits.
+pub(crate) fn is_passed() -> bool {
+    let has_pass =
+        |time: &RefCell<Option<Virtual>>| time.borrow().as_ref().is_some_and(|time| time.has_pass);
+    ANY_VIRTUAL.load(Ordering::Relaxed) && VIRTUAL.try_with(has_pass).unwrap_or(false)
 }
 
 /// A number that is the next of a sequence on a thread with virtual time.

@@ -107,7 +107,7 @@ impl DbCore {
     /// Whether who waits for the background has to do its work: nobody else would. In virtual time
     /// there is somebody.
     pub(crate) fn does_all_itself(&self) -> bool {
-        !self.has_threads() && !clock::is_virtual()
+        !self.has_threads() && !clock::is_passed()
     }
 
     pub(crate) fn families(&self) -> arc_swap::Guard<Arc<Families>> {

@@ -27,6 +27,9 @@ const FOOTER_BYTES: usize = 64;
 /// How much is collected before it is written: few requests, none of which takes the device for
 /// long.
 const BUFFER_BYTES: usize = 256 << 10;
+/// What a file begins with: most files of a small database need no more, and memory that is mapped
+/// for each would cost more than to fill it.
+const FIRST_BUFFER_BYTES: usize = 32 << 10;
 
 /// What the directory of a file says of one of its tables: enough to enter it into a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -99,7 +102,7 @@ impl CompactionFileWriter {
             id,
             db_uid,
             class,
-            buffer: AlignedBuffer::with_capacity(BUFFER_BYTES),
+            buffer: AlignedBuffer::with_capacity(FIRST_BUFFER_BYTES),
             filled: 0,
             written: 0,
             table: None,
@@ -153,8 +156,23 @@ impl CompactionFileWriter {
             if rest.is_empty() {
                 return Ok(());
             }
-            self.write_out()?;
+            if self.buffer.capacity() < BUFFER_BYTES {
+                self.grow();
+            } else {
+                self.write_out()?;
+            }
         }
+    }
+
+    /// Goes on with a buffer of full size, and what is in the first one.
+    #[cold]
+    fn grow(&mut self) {
+        let mut larger = AlignedBuffer::with_capacity(BUFFER_BYTES);
+        let filled = self.buffer.whole().get(..self.filled).unwrap_or_default();
+        if let Some(target) = larger.whole_mut().get_mut(..filled.len()) {
+            target.copy_from_slice(filled);
+        }
+        self.buffer = larger;
     }
 
     /// Ends the table that was begun and enters it into the directory with what `entry` says of it,

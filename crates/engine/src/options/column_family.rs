@@ -1,6 +1,5 @@
 //! Options of a column family as text, and changed while a database runs.
 
-use super::define::OptionInfo;
 use super::lookup::{bad_value, entries, find, fixed};
 use super::{ColumnFamilyOptions, validate};
 use crate::error::{Error, Result};
@@ -65,8 +64,11 @@ impl ColumnFamilyOptions {
     /// All options, one a line.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let line = |info: &OptionInfo| format!("{} = {}\n", info.name, self.get_field(info));
-        ColumnFamilyOptions::INFO.iter().map(line).collect()
+        let mut text = String::new();
+        for info in ColumnFamilyOptions::INFO {
+            text.extend([info.name, " = ", &self.get_field(info), "\n"]);
+        }
+        text
     }
 
     /// Checks that the values are possible and do not contradict each other.

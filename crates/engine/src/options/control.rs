@@ -101,7 +101,7 @@ fn tuner(options: &Options) -> TunerOptions {
 /// Jobs wait for the device as well as for a processor.
 fn tuner_slots_max(options: &Options) -> usize {
     match options.tuner_slots_max {
-        0 => std::thread::available_parallelism().map_or(2, |processors| 2 * processors.get()),
+        0 => 2 * crate::sync::processors(),
         slots => slots as usize,
     }
 }

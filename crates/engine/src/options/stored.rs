@@ -96,7 +96,7 @@ impl StoredOptions {
     ) -> String {
         let mut text = format!("{FIRST_LINE}\n{DATABASE}\n");
         for info in Options::INFO {
-            text.push_str(&format!("{} = {}\n", info.name, options.get_field(info)));
+            text.extend([info.name, " = ", &options.get_field(info), "\n"]);
         }
         for (name, options) in families {
             text.push_str(&format!("{FAMILY}{}\n{}", escaped(name), options.to_text()));

@@ -16,6 +16,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -43,12 +44,15 @@ const GARBAGE: u8 = 0xA5;
 #[derive(Clone)]
 pub struct Guard(Arc<GuardFn>);
 
-type GuardFn = dyn Fn(&MemVfs, Option<&Path>) -> Vec<(PathBuf, Range<u64>)> + Send + Sync;
+/// Ranges of files, as a guard names them.
+pub type Ranges = BTreeMap<PathBuf, Vec<Range<u64>>>;
+
+type GuardFn = dyn Fn(&MemVfs, Option<&Path>) -> Vec<Arc<Ranges>> + Send + Sync;
 
 impl Guard {
     /// One that is asked with the file system, and the name that is to go.
     pub fn new(
-        ask: impl Fn(&MemVfs, Option<&Path>) -> Vec<(PathBuf, Range<u64>)> + Send + Sync + 'static,
+        ask: impl Fn(&MemVfs, Option<&Path>) -> Vec<Arc<Ranges>> + Send + Sync + 'static,
     ) -> Guard {
         Guard(Arc::new(ask))
     }
@@ -150,12 +154,12 @@ impl MemVfs {
     /// Asks the guard, outside the lock: it looks at the file system itself.
     fn ask_guard(&self, name: Option<&Path>) {
         let Some(guard) = lock(&self.live).guard.clone() else { return };
-        let ranges = (guard.0)(self, name);
+        let all = (guard.0)(self, name);
         let mut live = lock(&self.live);
         live.protected.clear();
-        for (path, range) in ranges {
-            if let Ok(file) = live.file(&path) {
-                live.protected.entry(file).or_default().push(range);
+        for (path, ranges) in all.iter().flat_map(|some| some.iter()) {
+            if let Ok(file) = live.file(path) {
+                live.protected.entry(file).or_default().extend_from_slice(ranges);
             }
         }
     }

@@ -22,7 +22,9 @@ use std::sync::Arc;
 
 pub use buffer::{AlignedBuffer, DIRECT_IO_ALIGNMENT};
 pub use fault::{Fault, FaultId, FaultRule, FaultVfs, Site, SiteCounts, VfsOperation, path_class};
-pub use mem::{CrashChoice, Guard, MemVfs, PendingKind, PendingOperation, Recording, Taken};
+pub use mem::{
+    CrashChoice, Guard, MemVfs, PendingKind, PendingOperation, Ranges, Recording, Taken,
+};
 pub use metered::{ClassSnapshot, ClassTotals, IoSnapshot, MeteredVfs};
 pub(crate) use pass_on::pass_on;
 pub use posix::PosixVfs;

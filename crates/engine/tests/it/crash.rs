@@ -29,7 +29,7 @@ fn crash_and_open(seed: u64, options: &Options, afterwards: &Options) {
             println!("{at}: {:?}", run.recording.describe(at));
             let (image, what) = (run.recording.image_at(at, choice), format!("{at} {choice:?}"));
             again(&run, &image, at, &what);
-            run.examine(&image, at, &what);
+            run.examine(&image, image.fingerprint(), at, &what);
         }
         return;
     }

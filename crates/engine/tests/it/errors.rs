@@ -14,10 +14,11 @@ mod scenarios;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
+use sateen::clock::VirtualTime;
 use sateen::vfs::{Fault, FaultRule, Site, VfsOperation};
 
 use crate::common::Random;
@@ -79,14 +80,12 @@ impl Plan {
         let listed = calls::of_the_engine();
         let mut passes: BTreeMap<(Call, VfsOperation), Vec<Pass>> = BTreeMap::new();
         let mut unknown = BTreeSet::new();
-        let starts: Vec<_> = SCENARIOS.iter().map(|scenario| (scenario.start)()).collect();
-        for (scenario, start) in starts.iter().enumerate() {
-            let Scenario { name, act, .. } = &SCENARIOS[scenario];
-            let mut run = start.run((*name).to_owned(), None);
-            run.faulty.capture_callers(true);
-            assert!(act(&mut run).is_some(), "{name} without a fault");
+        let mut starts = Vec::new();
+        for (scenario, (start, sites)) in tried().into_iter().enumerate() {
+            starts.push(start);
+            let name = SCENARIOS[scenario].name;
             let mut numbers: BTreeMap<Site, u64> = BTreeMap::new();
-            for site in run.faulty.captured_calls() {
+            for site in sites {
                 let caller = site.caller.clone().unwrap_or_default();
                 let stream = Site { caller: None, ..site };
                 let nth = numbers.entry(stream.clone()).or_default();
@@ -128,6 +127,31 @@ impl Plan {
     }
 }
 
+/// Begins each scenario and runs it without a fault: what it begins with, and its calls in order.
+/// To find the lines of the calls takes nearly all the time.
+fn tried() -> Vec<(Start, Vec<Site>)> {
+    let next = AtomicUsize::new(0);
+    let tried: Vec<_> = SCENARIOS.iter().map(|_| OnceLock::new()).collect();
+    let work = || {
+        while let Some(at) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < tried.len())
+        {
+            let _time = VirtualTime::begin(0);
+            let Scenario { name, start, act } = &SCENARIOS[at];
+            let start = start();
+            let mut run = start.run((*name).to_owned(), None);
+            run.faulty.capture_callers(true);
+            assert!(act(&mut run).is_some(), "{name} without a fault");
+            let sites = run.faulty.captured_calls();
+            assert!(tried[at].set((start, sites)).is_ok(), "{name} is run once");
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..processors()).for_each(|_| drop(scope.spawn(work)));
+    });
+    tried.into_iter().filter_map(OnceLock::into_inner).collect()
+}
+
 /// The call of the list that is meant: of several in one expression the nearest.
 fn call_at<'a>(listed: &'a [Call], operation: VfsOperation, caller: &str) -> Option<&'a Call> {
     let meant = listed.iter().filter(|call| call.is_at(operation, caller));
@@ -153,6 +177,8 @@ fn fail(suite: &Suite, plan: &Plan, case: &Case, round: u64) {
         let rule = Some((rule, case.fault, site));
         let mut run = plan.starts[scenario].run(what.clone(), rule);
         run.faulty.capture_callers_of_faults(true);
+        // What is tried again after a while is so at once.
+        let _time = VirtualTime::begin(round);
         let done = catch_unwind(AssertUnwindSafe(|| act(&mut run)));
         let breaches = [run.faulty.breaches(), run.mem.breaches()].concat();
         if let Err(payload) = done {

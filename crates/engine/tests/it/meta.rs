@@ -25,7 +25,11 @@ use crate::common::Random;
 use crate::rel::{Watch, quietly, said};
 use ops::Op;
 use sateen::Options;
+use sateen::clock::{VirtualTime, advance};
 use world::World;
+
+/// So long at most it is between two operations, as those go on.
+const PACE_MICROS: u64 = 1000;
 
 const SHRINK_FOR: Duration = Duration::from_secs(40);
 
@@ -42,9 +46,12 @@ fn run(
 ) -> Result<u64, (usize, String)> {
     progress.store(0, Ordering::Relaxed);
     let done = catch_unwind(AssertUnwindSafe(|| {
+        // Who waits before trying again after a failure does not keep anybody.
+        let _time = VirtualTime::begin(ops.len() as u64);
         let mut world = World::new(options.clone(), faults);
         for (at, op) in ops.iter().enumerate() {
             progress.store(at, Ordering::Relaxed);
+            advance(Duration::from_micros(op.seed % PACE_MICROS));
             world.act(*op);
         }
         progress.store(ops.len(), Ordering::Relaxed);

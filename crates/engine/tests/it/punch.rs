@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rustix::fs::SeekFrom;
 
-use sateen::vfs::{CrashChoice, Guard, MemVfs, OpenOptions, PosixVfs, Taken, Vfs};
+use sateen::clock::{VirtualTime, advance};
+use sateen::vfs::{CrashChoice, Guard, MemVfs, OpenOptions, PosixVfs, Ranges, Taken, Vfs};
 use sateen::{CompactRangeOptions, Db, Iter, Options, ReadOptions, Regions, Snapshot, WalMode};
 
 use crate::common::{Contents, Random, appending, as_vfs, assert_sound, read_all, small};
-use crate::extents::{
-    Extents, PAGE, contents, current_manifest, directory_begins, named, tables_of,
-};
+use crate::extents::{PAGE, contents, current_manifest, directory_begins, named, tables_of};
 use crate::leaks;
 use crate::rel::Watch;
 
@@ -28,26 +28,30 @@ const KEYS: u64 = 1500;
 #[derive(Default)]
 struct Reachable {
     /// What each open iterator was opened on.
-    pins: BTreeMap<u64, Extents>,
+    pins: BTreeMap<u64, Arc<Ranges>>,
     /// Directories of databases.
     directories: Vec<PathBuf>,
 }
 
 /// What manifests name, by name and length: they are only ever appended to.
-type Read = BTreeMap<(PathBuf, u64), Extents>;
+type Read = BTreeMap<(PathBuf, u64), Arc<Ranges>>;
 
-/// As `tables_of`, each manifest of a length read once.
-fn tables_once(read: &mut Read, vfs: &MemVfs, directory: &Path) -> Extents {
-    let Some(manifest) = current_manifest(vfs, directory) else { return Extents::new() };
+/// Where tables are, as far as the current manifest of `directory` goes.
+fn reachable(vfs: &MemVfs, directory: &Path) -> Arc<Ranges> {
+    let wide = |range: Range<usize>| range.start as u64..range.end as u64;
+    let tables = tables_of(vfs, directory).into_iter();
+    Arc::new(tables.map(|(path, all)| (path, all.into_iter().map(wide).collect())).collect())
+}
+
+/// The same, each manifest of a length read once.
+fn tables_once(read: &mut Read, vfs: &MemVfs, directory: &Path) -> Arc<Ranges> {
+    let Some(manifest) = current_manifest(vfs, directory) else { return Arc::default() };
     let file = vfs.open(&manifest, OpenOptions::READ).unwrap();
     let key = (manifest, file.len().unwrap());
-    if !read.contains_key(&key) {
-        if read.len() > 64 {
-            read.clear();
-        }
-        read.insert(key.clone(), tables_of(vfs, directory));
+    if read.len() > 64 && !read.contains_key(&key) {
+        read.clear();
     }
-    read[&key].clone()
+    read.entry(key).or_insert_with(|| reachable(vfs, directory)).clone()
 }
 
 /// A guard over all of it.
@@ -61,18 +65,15 @@ fn guard(reachable: &Arc<Mutex<Reachable>>) -> Guard {
         }
         let (reachable, mut read) = (reachable.lock().unwrap(), read.lock().unwrap());
         let durable = vfs.crash_image(CrashChoice::SyncedOnly);
-        let mut all: Vec<(PathBuf, Range<u64>)> = Vec::new();
-        let mut add = |extents: &Extents| {
-            for (path, ranges) in extents {
-                let wide = |range: &Range<usize>| range.start as u64..range.end as u64;
-                all.extend(ranges.iter().map(|range| (path.clone(), wide(range))));
-            }
-        };
+        let mut all: Vec<Arc<Ranges>> = reachable.pins.values().cloned().collect();
         for directory in &reachable.directories {
-            add(&tables_once(&mut read, vfs, directory));
-            add(&tables_once(&mut read, &durable, directory));
+            let now = tables_once(&mut read, vfs, directory);
+            let then = tables_once(&mut read, &durable, directory);
+            // Often nothing was changed meanwhile.
+            let same = Arc::ptr_eq(&now, &then);
+            all.push(now);
+            all.extend((!same).then_some(then));
         }
-        reachable.pins.values().for_each(add);
         all
     })
 }
@@ -185,7 +186,7 @@ impl World {
         let mut iter = self.db.iter(&ReadOptions::default()).unwrap();
         iter.seek_to_first();
         self.made += 1;
-        let pins = tables_of(&self.vfs, Path::new(DB));
+        let pins = reachable(&self.vfs, Path::new(DB));
         self.reachable.lock().unwrap().pins.insert(self.made, pins);
         self.pinned.push(Pinned { iter, expected: self.model.clone(), number: self.made });
     }
@@ -352,6 +353,7 @@ fn chosen(case: u64) -> Options {
 }
 
 fn run(case: u64, steps: u64) -> Taken {
+    let _time = VirtualTime::begin(case);
     let mut random = Random::new(case);
     let mut world = World::new(chosen(case), random.one_in(3));
     // All keys once.
@@ -363,6 +365,7 @@ fn run(case: u64, steps: u64) -> Taken {
     let replay = format!("REPLAY: cargo xtask rel replay --suite punch --case {case}");
     let watch = Watch::new(replay);
     for _ in 0..steps {
+        advance(Duration::from_micros(random.below(1000)));
         world.act(&mut random);
         watch.step();
     }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use super::*;
 
@@ -333,7 +334,9 @@ fn a_guard_is_asked_whenever_something_is_taken_away() {
     vfs.set_guard(Some(Guard::new(|vfs, _| {
         let late = vfs.taken().punches > 0;
         let range = if late { 0..4096 } else { 4096..8192 };
-        vec![(PathBuf::from("f"), range), (PathBuf::from("not there"), 0..1)]
+        let ranges = [("f", range), ("not there", 0..1)];
+        let ranges = ranges.into_iter().map(|(path, range)| (PathBuf::from(path), vec![range]));
+        vec![Arc::new(ranges.collect())]
     })));
     f.punch_hole(0, 4096, CLASS).unwrap();
     assert!(breaches(&vfs, || drop(f.punch_hole(0, 1, CLASS))), "it is asked each time");

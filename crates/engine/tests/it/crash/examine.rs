@@ -40,10 +40,11 @@ impl Run {
         self.options.wal != WalMode::Off
     }
 
-    /// Opens what the crash left and holds it against what was promised.
-    pub(super) fn examine(&self, image: &MemVfs, at: usize, what: &str) {
+    /// Opens what the crash left and holds it against what was promised. Its fingerprint decides
+    /// how closely.
+    pub(super) fn examine(&self, image: &MemVfs, fingerprint: u64, at: usize, what: &str) {
         let (floor, ceiling) = self.bounds(at);
-        let closely = image.fingerprint().is_multiple_of(CLOSELY);
+        let closely = fingerprint.is_multiple_of(CLOSELY);
         if self.options.wal_ttl_seconds > 0 {
             self.examine_beside(image, ceiling, what);
         }
@@ -254,14 +255,15 @@ impl Sweep {
                 for choice in run.recording.choices_at(at, 4) {
                     let what = format!("seed {seed}, operation {at}, {choice:?}");
                     let image = run.recording.image_at(at, choice);
-                    if !seen.insert(image.fingerprint()) {
+                    let fingerprint = image.fingerprint();
+                    if !seen.insert(fingerprint) {
                         continue;
                     }
                     let number = images.fetch_add(1, Ordering::Relaxed);
                     if self.nested > 0 && number.is_multiple_of(self.nested) {
                         doubles.fetch_add(again(run, &image, at, &what), Ordering::Relaxed);
                     }
-                    run.examine(&image, at, &what);
+                    run.examine(&image, fingerprint, at, &what);
                 }
             }
         };
@@ -291,11 +293,12 @@ pub(super) fn again(run: &Run, image: &MemVfs, at: usize, what: &str) -> usize {
         let mut seen = HashSet::new();
         for choice in [CrashChoice::SyncedOnly, CrashChoice::Everything, between] {
             let twice = recovery.image_at(operation, choice);
-            if !seen.insert(twice.fingerprint()) {
+            let fingerprint = twice.fingerprint();
+            if !seen.insert(fingerprint) {
                 continue;
             }
             let what = format!("{what}, then operation {operation} of recovery, {choice:?}");
-            run.examine(&twice, at, &what);
+            run.examine(&twice, fingerprint, at, &what);
             images += 1;
         }
     }

@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use sateen::clock::{advance, virtual_time};
 use sateen::vfs::{CrashChoice, Fault, IoClass, OpenOptions, Vfs, VfsOperation};
 use sateen::{
     CompactRangeOptions, Db, Error, FlushOptions, Health, IngestOptions, Options, ReadOptions,
@@ -432,12 +433,13 @@ fn full_disk(run: &mut Run) -> Option<()> {
         run.told(&error);
     }
     assert_eq!(db.health().0, Health::Degraded, "{}", run.what);
-    let begun = Instant::now();
-    while db.health().0 != Health::Ok && begun.elapsed() < Duration::from_secs(20) {
+    let now = || virtual_time().expect("scenarios have virtual time");
+    let begun = now();
+    while db.health().0 != Health::Ok && now() < begun + Duration::from_secs(20) {
         run.steps(&db, 1)?;
-        std::thread::sleep(Duration::from_millis(20));
+        advance(Duration::from_millis(20));
         // It is looked for space after half a second.
-        if begun.elapsed() > Duration::from_millis(700) {
+        if now() > begun + Duration::from_millis(700) {
             run.faulty.remove_rule(full);
             run.mend();
         }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use sateen::clock::advance;
 use sateen::vfs::{CrashChoice, FaultVfs, MemVfs, Vfs, VfsOperation};
 use sateen::{
     ColumnFamily, ColumnFamilyOptions, Error, Options, ReadOptions, Result, Snapshot, WalMode,
@@ -15,6 +17,9 @@ use super::model::{Change, Model, Value, View, What, same, view_of};
 use super::ops;
 use crate::common::{Random, ZERO_AT_REST, assert_no_orphans, assert_sound, open_arranged};
 use crate::leaks;
+
+/// How often it is looked whether there is anything to do again.
+const WAIT: Duration = Duration::from_millis(5);
 
 pub(super) const PATH: &str = "/db";
 
@@ -307,7 +312,7 @@ impl World {
 
     /// Background work comes to an end, and then `wait_idle` returns.
     pub(super) fn rest(&self) {
-        let (mut steps, start) = (0, std::time::Instant::now());
+        let (mut steps, mut waited) = (0, Duration::ZERO);
         loop {
             while self.settle("a step", self.db.step()) == Some(true) {
                 steps += 1;
@@ -315,9 +320,11 @@ impl World {
             }
             // After a failure it waits a while before it tries again.
             let again = self.doubt && self.db.property("sateen.compaction-pending").unwrap() != "0";
-            if self.tainted || !again || start.elapsed().as_secs() > 8 {
+            if self.tainted || !again || waited > Duration::from_secs(8) {
                 break;
             }
+            advance(WAIT);
+            waited += WAIT;
         }
         if !self.tainted {
             for name in ["mem-table-flush-pending", "compaction-pending"] {
