@@ -282,8 +282,7 @@ pub(crate) fn create_family(
             Arc::new(core.new_family_data(id, name, region, options.clone(), version))
         })
         .collect();
-    // Their first entries go to the log in use or a later one. It stays until their record says that
-    // it is needed.
+    // Their first entries go to the log in use or a later one. Held until their record names it.
     let _hold = core.reclaimer.hold();
     let log = core.pipeline.exclusive(|stage| stage.wal_number());
     let edit = |data: &Arc<ColumnFamilyData>| VersionEdit {
@@ -588,11 +587,8 @@ impl Db {
     /// [`Db::resume`].
     pub fn sync_wal(&self) -> Result<()> {
         self.core.check_writable("a sync")?;
-        let synced = self.core.pipeline.sync_wal();
-        if let Err(error) = &synced {
-            self.core.health.raise(Health::ReadOnly, error);
-        }
-        synced.map(drop)
+        let synced = self.core.pipeline.sync_wal().map(drop);
+        synced.inspect_err(|error| self.core.health.raise(Health::ReadOnly, error))
     }
 }
 

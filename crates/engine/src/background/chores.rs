@@ -15,7 +15,6 @@ use sateen_control::{ColumnFamilyId, Epoch, Event, FileId, Instant, IoClass, Log
 
 use super::Step;
 use super::flush_job::FlushJob;
-use super::observe::memtables_event;
 use super::state::Health;
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
@@ -543,7 +542,7 @@ impl DbCore {
                     self.driver.report(self.now(), Event::VersionInstalled { version });
                 }
                 for family in &families {
-                    self.driver.report(self.now(), memtables_event(family));
+                    self.driver.report_memtables(self.now(), family);
                 }
                 Ok(())
             }

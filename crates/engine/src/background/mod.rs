@@ -46,7 +46,7 @@ use crate::write::admission::AdmissionGate;
 
 use compaction_job::CompactionJob;
 use flush_job::FlushJob;
-pub(crate) use observe::memtables_event;
+use observe::memtables_event;
 use observe::{finished, stepped_event};
 pub(crate) use step::{Step, StepBytes};
 
@@ -197,6 +197,16 @@ impl Driver {
         self.memory_changed.store(true, Ordering::Release);
         self.wake.notify_one();
         self.chores.poke();
+    }
+
+    /// Reports what memory `family` has sealed, as it is now: looked at before, it might be told after
+    /// a flush told that there is nothing left, and control would wait for that for ever.
+    pub(crate) fn report_memtables(&self, now: Instant, family: &ColumnFamilyData) {
+        let before = planted("memtables_told_late").then(|| memtables_event(family));
+        let mut shared = lock(&self.shared);
+        shared.plane.handle(now, before.unwrap_or_else(|| memtables_event(family)));
+        drop(shared);
+        self.wake.notify_one();
     }
 
     /// Reports an event from outside the driver.

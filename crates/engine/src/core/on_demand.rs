@@ -37,7 +37,7 @@ impl DbCore {
         });
         let now = self.now();
         for family in families {
-            self.driver.report(now, crate::background::memtables_event(family));
+            self.driver.report_memtables(now, family);
             self.driver.report(now, Event::FlushRequested { cf: family.id() });
         }
         if wait { self.wait_flushed(families, through) } else { Ok(()) }

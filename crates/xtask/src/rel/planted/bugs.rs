@@ -248,6 +248,12 @@ pub(super) const BUGS: &[Bug] = &[
         &["MissingFile", "InconsistentEdit"],
     ),
     bug(
+        "memtables_told_late",
+        "what control is told of memtables is older than what it knows",
+        "sched",
+        &["exceeded max_steps"],
+    ),
+    bug(
         "sealed_before_applied",
         "a memtable is sealed while writes are on their way into it",
         "sched",
