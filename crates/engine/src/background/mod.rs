@@ -199,8 +199,8 @@ impl Driver {
         self.chores.poke();
     }
 
-    /// Reports what memory `family` has sealed, as it is now: looked at before, it might be told after
-    /// a flush told that there is nothing left, and control would wait for that for ever.
+    /// Reports what memory `family` has sealed, as it is now: looked at before, it might be told
+    /// after a flush told that there is nothing left, and control would wait for that for ever.
     pub(crate) fn report_memtables(&self, now: Instant, family: &ColumnFamilyData) {
         let before = planted("memtables_told_late").then(|| memtables_event(family));
         let mut shared = lock(&self.shared);

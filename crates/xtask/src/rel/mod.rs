@@ -157,13 +157,20 @@ impl Bench {
         }
     }
 
-    /// All suites, also after one has failed.
-    fn every(&self, amount: impl Fn(&Suite) -> Amount, first: Option<u64>) -> Outcome {
-        let problems: Vec<_> = SUITES
-            .iter()
-            .filter_map(|suite| self.suite(suite, amount(suite), first).err())
-            .flatten()
-            .collect();
+    /// All suites, also after one has failed. Those that mostly wait run beside the others.
+    fn every(&self, amount: impl Fn(&Suite) -> Amount + Sync, first: Option<u64>) -> Outcome {
+        let run = |waits: bool| -> Vec<String> {
+            let suites = SUITES.iter().filter(|suite| suite.waits == waits);
+            let failed = suites.filter_map(|suite| self.suite(suite, amount(suite), first).err());
+            failed.flatten().collect()
+        };
+        let problems = std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| run(true));
+            let mut problems = run(false);
+            let waited = waiting.join();
+            problems.extend(waited.unwrap_or_else(|_| vec!["a suite's thread panicked".into()]));
+            problems
+        });
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 

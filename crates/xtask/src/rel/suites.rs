@@ -26,6 +26,8 @@ pub(crate) struct Suite {
     pub(super) bars: &'static [Bar],
     /// Its share of the time of `rel all`.
     pub(super) share: f64,
+    /// It waits for a slow device nearly all of the time.
+    pub(super) waits: bool,
     pub(super) run: fn(&Bench, &Suite, Amount, Option<u64>) -> Outcome,
 }
 
@@ -49,6 +51,7 @@ pub(super) const SUITES: &[Suite] = &[
         module: "crash",
         bars: &[bar("images", 100_000, 10_000_000), bar("double-crash images", 10_000, 1_000_000)],
         share: 4.0,
+        waits: false,
         run: Bench::run_test,
     },
     Suite {
@@ -57,6 +60,7 @@ pub(super) const SUITES: &[Suite] = &[
         module: "meta",
         bars: &[bar("operations", 2_000_000, 1_000_000_000)],
         share: 4.0,
+        waits: false,
         run: Bench::run_test,
     },
     Suite {
@@ -65,6 +69,7 @@ pub(super) const SUITES: &[Suite] = &[
         module: "sateen-sim/sim/seeds",
         bars: &[bar("seeds", 2_000, 1_000_000)],
         share: 4.0,
+        waits: false,
         run: Bench::run_test,
     },
     Suite {
@@ -78,6 +83,7 @@ pub(super) const SUITES: &[Suite] = &[
             bar("failed syncs", 150, 1_500),
         ],
         share: 1.0,
+        waits: false,
         run: Bench::run_test,
     },
     Suite {
@@ -86,6 +92,7 @@ pub(super) const SUITES: &[Suite] = &[
         module: "corrupt",
         bars: &[bar("mutations", 250_000, 20_000_000)],
         share: 4.0,
+        waits: false,
         run: Bench::run_test,
     },
     Suite {
@@ -94,6 +101,7 @@ pub(super) const SUITES: &[Suite] = &[
         module: "punch",
         bars: &[bar("punches", 100_000, 50_000_000)],
         share: 2.0,
+        waits: false,
         run: Bench::run_test,
     },
     Suite {
@@ -102,6 +110,7 @@ pub(super) const SUITES: &[Suite] = &[
         module: "events",
         bars: &[bar("preempt, pause and discard events", 50_000, 10_000_000)],
         share: 1.0,
+        waits: false,
         run: Bench::run_test,
     },
     Suite {
@@ -110,6 +119,7 @@ pub(super) const SUITES: &[Suite] = &[
         module: "kill",
         bars: &[bar("kills", 60, 5_000)],
         share: 1.0,
+        waits: false,
         run: Bench::run_test,
     },
     Suite {
@@ -118,6 +128,7 @@ pub(super) const SUITES: &[Suite] = &[
         module: "image",
         bars: &[bar("ext4 images", 100, 10_000), bar("xfs images", 100, 10_000)],
         share: 2.0,
+        waits: false,
         run: Bench::run_test,
     },
     Suite {
@@ -126,6 +137,7 @@ pub(super) const SUITES: &[Suite] = &[
         module: "cut",
         bars: &[bar("cuts", 20, 1_000)],
         share: 1.0,
+        waits: false,
         run: Bench::run_test,
     },
     Suite {
@@ -134,6 +146,7 @@ pub(super) const SUITES: &[Suite] = &[
         module: "enospc",
         bars: &[bar("ext4 full-disk cycles", 3, 200), bar("xfs full-disk cycles", 3, 200)],
         share: 1.0,
+        waits: false,
         run: Bench::run_test,
     },
     Suite {
@@ -142,6 +155,7 @@ pub(super) const SUITES: &[Suite] = &[
         module: "overload",
         bars: &[bar("overload seconds", 60, 1_800)],
         share: 1.0,
+        waits: true,
         run: Bench::run_test,
     },
     Suite {
@@ -150,6 +164,7 @@ pub(super) const SUITES: &[Suite] = &[
         module: "",
         bars: &[bar("schedules", 5_000, 1_000_000)],
         share: 1.0,
+        waits: false,
         run: sched::run,
     },
     Suite {
@@ -158,6 +173,7 @@ pub(super) const SUITES: &[Suite] = &[
         module: "",
         bars: &[bar("executions", 100_000, 100_000_000)],
         share: 2.0,
+        waits: false,
         run: fuzz::run,
     },
     Suite {
@@ -166,6 +182,7 @@ pub(super) const SUITES: &[Suite] = &[
         module: "",
         bars: &[bar("planted bugs caught", 6, 25)],
         share: 1.0,
+        waits: false,
         run: planted::run,
     },
     Suite {
@@ -174,6 +191,7 @@ pub(super) const SUITES: &[Suite] = &[
         module: "",
         bars: &[bar("unsafe blocks", 1, 1)],
         share: 0.0,
+        waits: false,
         run: count_unsafe,
     },
 ];
