@@ -214,9 +214,9 @@ impl Db {
         name: &str,
         options: ColumnFamilyOptions,
     ) -> Result<ColumnFamily> {
-        self.core.check_writable("making a column family")?;
         options.validate()?;
         let _catalogue = lock(&self.core.catalogue);
+        self.core.check_writable("making a column family")?;
         if self.core.families().by_name(name).is_some() {
             return Err(Error::InvalidArgument(format!("the column family {name} exists")));
         }

@@ -261,8 +261,8 @@ impl DbCore {
                 self.flush_inner(&trees, true)?;
             }
             // What was written before is not lost if these are not.
-            let durable = self.sync_log()?;
-            let install = |first| self.install_tables(&trees, written, &numbers, first, durable);
+            self.sync_log()?;
+            let install = |first| self.install_tables(&trees, written, &numbers, first);
             if let Some(versions) = self.pipeline.between_groups(count, is_free, install)? {
                 for version in versions.into_iter().flatten() {
                     self.driver.report(self.now(), Event::VersionInstalled { version });
@@ -284,11 +284,9 @@ impl DbCore {
         written: &[Written],
         numbers: &[Numbers<'_>],
         first: SeqNo,
-        mut durable_log: Option<DurableLog>,
     ) -> Result<Vec<Option<Arc<sateen_control::version::Version>>>> {
-        if self.pipeline.has_unsynced() {
-            durable_log = self.sync_log()?;
-        }
+        // What was written since; nothing, mostly.
+        let durable_log = self.sync_log()?;
         let ranges = numbers.iter().flat_map(|layer| &layer.ranges);
         let ranges = ranges.map(|((begin, end), number)| RangeTombstone {
             begin: begin.clone(),

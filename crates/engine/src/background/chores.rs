@@ -360,7 +360,8 @@ impl DbCore {
     pub(crate) fn remove_old_logs(&self) -> Result<bool> {
         // First: a checkpoint that begins after the second look needs none of those before it.
         let oldest = self.versions.oldest_log();
-        if self.reclaimer.is_held() {
+        // An edit that failed may be in the dead manifest all the same, with an older log.
+        if self.reclaimer.is_held() || self.driver.chores.manifest_is_dead() {
             return Ok(false);
         }
         let mut gone = self.retire_logs(oldest);
@@ -441,6 +442,8 @@ impl DbCore {
     /// Makes a database work again after a failure: a new manifest and a new log where the old ones
     /// are dead, and what only memory has is stored first.
     pub(crate) fn resume_inner(self: &Arc<Self>) -> Result<()> {
+        // A column family that was being made when the log failed is stored with the others.
+        let _catalogue = lock(&self.catalogue);
         let _one_at_a_time = lock(&self.driver.chores.mending);
         if self.health.health() == Health::Ok {
             // A dead manifest that nobody has failed of yet is replaced all the same.

@@ -56,7 +56,8 @@ impl Repair {
                 path: self.wal_directory(),
                 reason: format!(
                     "there is no log here, and {} is needed: give the option wal_dir if the logs \
-                     are elsewhere; to give up what they hold, make an empty file of that name",
+                     are elsewhere; to give up what they hold, make an empty file of that name \
+                     and repair again",
                     path.display()
                 ),
             });
