@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use sateen_control::compaction::Stripes;
-use sateen_control::version::{DurableLog, VersionEdit};
+use sateen_control::version::VersionEdit;
 use sateen_control::{ColumnFamilyId, Event, Instant, LogNumber, SeqNo};
 
 use crate::background::flush_job::FlushJob;
@@ -220,8 +220,6 @@ struct Opening {
     /// How far the logs were replayed: the newest entry, and the place behind it.
     replayed: SeqNo,
     replayed_to: Option<WalPosition>,
-    /// How much of what was replayed is durable for sure.
-    durable_log: Option<DurableLog>,
     /// The logs that were there, and manifests and tables that nothing names.
     logs: Vec<LogNumber>,
     orphans: Vec<PathBuf>,
@@ -298,7 +296,6 @@ impl Opening {
             last_seqno,
             replayed: SeqNo(0),
             replayed_to: None,
-            durable_log: None,
             logs: Vec::new(),
             orphans: Vec::new(),
             secondary: None,
@@ -315,8 +312,7 @@ impl Opening {
         let first = self.versions.oldest_log();
         let db_uid = self.versions.db_uid();
         let vfs: Arc<dyn Vfs> = self.vfs.clone();
-        let synced = !self.read_only && (self.families.len() > 1 || self.options.keeps_logs());
-        if synced {
+        if !self.read_only && (self.families.len() > 1 || self.options.keeps_logs()) {
             self.sync_logs(first)?;
         }
         let logs = self.logs.iter().copied();
@@ -325,7 +321,6 @@ impl Opening {
         let mut full = false;
         loop {
             if full && !self.read_only {
-                self.durable_log = chain.position().filter(|_| synced);
                 self.flush_full()?;
             }
             let Some(record) = chain.next()? else { break };
@@ -342,8 +337,6 @@ impl Opening {
         }
         let end = chain.into_end();
         self.replayed_to = end.position;
-        let all = |end: WalPosition| DurableLog { log: end.number, bytes: end.end };
-        self.durable_log = end.position.map(all).filter(|_| synced);
         if self.options.wal_recovery == WalRecovery::Absolute
             && let (Some(position), Tail::Torn { offset, .. }) = (&end.position, end.tail)
         {
@@ -437,7 +430,6 @@ impl Opening {
         };
         // Until all is stored the logs are replayed again after a crash, from where they were.
         let behind_all = self.logs.last().map(|log| LogNumber(log.0 + 1));
-        edit.durable_log = self.durable_log;
         edit.log_number = behind_all.filter(|_| planted("recovery_skips_logs"));
         self.versions.install(*edit, count, self.last_seqno, &self.reclaimer)?;
         Ok(())

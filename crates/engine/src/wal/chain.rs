@@ -102,12 +102,6 @@ impl WalChain {
         Ok(self.current.as_ref().and_then(WalReader::record))
     }
 
-    /// The place behind the record that [`WalChain::next`] returned last.
-    pub(crate) fn position(&self) -> Option<DurableLog> {
-        let position = self.current.as_ref().map(WalReader::position)?;
-        Some(DurableLog { log: position.number, bytes: position.end })
-    }
-
     /// What is left behind, once [`WalChain::next`] returned `None`.
     pub(crate) fn into_end(mut self) -> ChainEnd {
         self.logs.retain(|log| !self.end.replayed.contains(log));

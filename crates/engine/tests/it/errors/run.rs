@@ -470,7 +470,7 @@ impl Run {
         self.insist(&db, Db::wait_idle)?;
         self.look(&db, self.done);
         self.mend();
-        let mut well = self.look(&db, self.done);
+        let mut well = self.is_well(&db, self.done);
         if self.is_honest() {
             self.lose_power();
         }
@@ -478,9 +478,17 @@ impl Run {
         assert!(!self.unsure || !self.is_honest(), "{}: cannot be closed", self.what);
         well &= !self.unsure;
         let db = self.open()?;
-        well &= self.look(&db, self.fewest());
+        well &= self.is_well(&db, self.fewest());
         assert!(well || !self.disk_is_well(), "{}: damaged for good", self.what);
         Some(())
+    }
+
+    /// Nothing is damaged for good: the fault may strike here at last, but then not again.
+    fn is_well(&mut self, db: &Db, fewest: usize) -> bool {
+        self.look(db, fewest) || {
+            self.mend();
+            self.look(db, fewest)
+        }
     }
 
     /// Everything is there, or a read and the check say what is not.
