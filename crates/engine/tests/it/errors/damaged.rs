@@ -83,7 +83,8 @@ pub(super) fn repair_without_links(run: &mut Run) -> Option<()> {
 pub(super) fn repair_damaged(run: &mut Run) -> Option<()> {
     run.fails_by_itself = true;
     let report = run.insist_alone_with(|vfs, options| repair_with(vfs, "/db", options))?;
-    assert!(!report.losses.is_empty(), "{}: {report:?}", run.what);
+    // A repair that failed after it was done leaves the next one nothing to tell.
+    assert!(!report.losses.is_empty() || run.has_struck(), "{}: {report:?}", run.what);
     run.mend();
     let db = Db::open_with(as_vfs(&run.mem), "/db", run.options.clone(), &[])
         .unwrap_or_else(|error| panic!("{}: after the repair: {error}", run.what));
