@@ -16,8 +16,9 @@ use crate::extents::{named, wasted};
 
 /// What a file of tables may take beyond them: nothing.
 pub(crate) const EXACTLY: u64 = 0;
-/// The same after a crash: a file that was found at open is not looked at for so little.
-pub(crate) const AFTER_A_CRASH: u64 = 64 << 10;
+/// The same after a crash: a file that was found at open is not looked at for 64 KiB, and by what
+/// it takes on disk, of which a page or two of its own may be holes.
+pub(crate) const AFTER_A_CRASH: u64 = (64 << 10) + (8 << 10);
 
 /// Brings `db` to rest and closes it: everything is given back. All snapshots, iterators and
 /// column families' handles are gone already. `waste` is what each file of tables may take beyond
