@@ -49,7 +49,9 @@ pub(super) fn run(bench: &Bench, suite: &Suite, amount: Amount, first: Option<u6
     let target = target.to_string_lossy();
     let binary =
         bench.test_binary(&[("RUSTFLAGS", "--cfg plant"), ("CARGO_TARGET_DIR", &target)])?;
-    let first = usize::try_from(first.unwrap_or(1)).unwrap_or(usize::MAX).max(1) - 1;
+    // From another case on than the first are the same bugs, begun with another one.
+    let first = usize::try_from(first.unwrap_or(1)).unwrap_or(1).max(1) - 1;
+    let first = first % BUGS.len();
     let most = if amount.seconds > 0 { u64::MAX } else { amount.at_least.max(1) };
     let chosen = BUGS.iter().zip(1_u64..).skip(first);
     let chosen: Vec<_> = chosen.take(usize::try_from(most).unwrap_or(usize::MAX)).collect();
