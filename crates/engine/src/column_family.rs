@@ -339,6 +339,17 @@ impl ColumnFamilyData {
         self.super_version.store(Arc::new(next));
     }
 
+    /// Puts `fresh` in the place of the active memtable, which is stored by who takes it. Only where
+    /// nobody else reads or writes.
+    pub(crate) fn take_active(&self, fresh: Arc<MemTable>) -> Arc<MemTable> {
+        let _memory = lock(&self.memory);
+        let current = self.super_version.load_full();
+        current.active.seal();
+        let next = SuperVersion::new(fresh, current.sealed.clone(), current.version.clone());
+        self.super_version.store(Arc::new(next));
+        current.active.clone()
+    }
+
     /// The sealed memtables, oldest first.
     pub(crate) fn sealed(&self) -> Vec<Sealed> {
         lock(&self.memory).sealed.clone()

@@ -2,7 +2,9 @@
 //!
 //! What must stay true: nothing is deleted before a fresh manifest is current (format rule F4);
 //! what a recovery needs is deleted only after what it made of it is durable, so that a crash
-//! during recovery is recovered from like any other; a read-only open changes nothing at all.
+//! during recovery is recovered from like any other; what the logs hold is stored for all column
+//! families at once or for none, so that they stand at the same commit whatever becomes of the
+//! logs; a read-only open changes nothing at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,16 +12,13 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use sateen_control::compaction::Stripes;
 use sateen_control::version::VersionEdit;
 use sateen_control::{ColumnFamilyId, Event, Instant, LogNumber, SeqNo};
 
-use crate::background::flush_job::FlushJob;
-use crate::background::output::OutputContext;
+use crate::background::Driver;
 use crate::background::pool::Pool;
 use crate::background::scrub::Scrubbing;
 use crate::background::state::HealthState;
-use crate::background::{Driver, Step};
 use crate::clock;
 use crate::column_family::{ColumnFamilyData, Families};
 use crate::core::{DbCore, open_tables_max};
@@ -53,13 +52,12 @@ mod families;
 mod files;
 mod kept;
 mod secondary;
+mod store;
 
 pub(crate) use families::comparators as find_comparators;
 pub(crate) use secondary::{find_manifest, open_secondary};
 
 const LOCK_FILE: &str = "LOCK";
-/// Bytes of a step of a flush during recovery: nobody waits behind it.
-const RECOVERY_STEP_BYTES: u64 = 8 << 20;
 /// For so long at most a database that is being opened opens its tables, so that the first reads
 /// find their indexes and filters. What is left is opened beside clients.
 const OPEN_TABLES_TIME: Duration = Duration::from_millis(500);
@@ -108,10 +106,10 @@ pub(crate) fn open(
     // Which may arrange its levels anew.
     opening.attach_families(family_options)?;
     opening.versions.roll()?;
+    opening.remove_orphans();
     if !fresh {
-        opening.replay()?;
+        opening.store_logs()?;
     }
-    opening.flush_all()?;
     let core = opening.finish(locks)?;
     for (name, options) in family_options {
         if core.families().by_name(name).is_none() {
@@ -212,6 +210,8 @@ struct Opening {
     families: BTreeMap<ColumnFamilyId, Arc<ColumnFamilyData>>,
     /// Entries up to here are in tables, by family: those in the logs are not replayed again.
     stored: BTreeMap<ColumnFamilyId, SeqNo>,
+    /// What makes the tables current that were written from the logs.
+    replayed_edits: BTreeMap<ColumnFamilyId, VersionEdit>,
     pool: Arc<ArenaPool>,
     write_buffers: Option<WriteBuffers>,
     tables: Arc<TableCache>,
@@ -291,6 +291,7 @@ impl Opening {
             pool,
             write_buffers: ledger.map(WriteBuffers::new),
             stored,
+            replayed_edits: BTreeMap::new(),
             tables,
             reclaimer,
             last_seqno,
@@ -312,7 +313,7 @@ impl Opening {
         let first = self.versions.oldest_log();
         let db_uid = self.versions.db_uid();
         let vfs: Arc<dyn Vfs> = self.vfs.clone();
-        if !self.read_only && (self.families.len() > 1 || self.options.keeps_logs()) {
+        if !self.read_only && self.options.keeps_logs() {
             self.sync_logs(first)?;
         }
         let logs = self.logs.iter().copied();
@@ -321,7 +322,7 @@ impl Opening {
         let mut full = false;
         loop {
             if full && !self.read_only {
-                self.flush_full()?;
+                self.write_full()?;
             }
             let Some(record) = chain.next()? else { break };
             full = false;
@@ -346,9 +347,8 @@ impl Opening {
         Ok(())
     }
 
-    /// What a killed process left in the logs can be read and need not be durable. It is made so
-    /// before a flush stores it in one column family: after a power loss the others must have it,
-    /// too.
+    /// What a killed process left in the logs can be read and need not be durable. Readers of the
+    /// log may be told of it, so it must be there after a power loss, too.
     fn sync_logs(&self, first: LogNumber) -> Result<()> {
         let directory = self.wal_directory();
         for log in self.logs.iter().filter(|log| **log >= first) {
@@ -374,74 +374,10 @@ impl Opening {
         memtable.used_bytes() >= data.memtable_bytes_max()
     }
 
-    fn flush_full(&self) -> Result<()> {
-        for data in self.families.values() {
-            if data.active_memtable().used_bytes() >= data.memtable_bytes_max() {
-                self.flush(data)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Stores everything that was replayed, so that no old log is needed.
-    fn flush_all(&self) -> Result<()> {
-        self.families.values().try_for_each(|data| self.flush(data))
-    }
-
-    fn flush(&self, data: &Arc<ColumnFamilyData>) -> Result<()> {
-        if !data.active_memtable().is_empty() {
-            // Not the newest number that the catalogue knows: what is behind has to be replayed
-            // still, and again if this recovery does not come to its end.
-            data.seal(data.new_memtable(), self.replayed);
-        }
-        let sealed = data.sealed();
-        if sealed.is_empty() {
-            return Ok(());
-        }
-        let family_options = data.options();
-        let context = OutputContext {
-            vfs: self.vfs.clone(),
-            directory: self.directory.clone(),
-            db_uid: self.versions.db_uid(),
-            options: self.options.clone(),
-            compression: family_options.compression_of(0),
-            family_options,
-            family: data.id(),
-            level: 0,
-            class: IoClass::Flush,
-        };
-        let count = sealed.len();
-        let mut job = FlushJob::new(
-            data.clone(),
-            sealed,
-            &Stripes::default(),
-            vec![self.last_seqno],
-            context,
-        );
-        let mut edit = loop {
-            match job.step(RECOVERY_STEP_BYTES, &self.versions.counters) {
-                Ok(Step::More(_)) => {}
-                Ok(Step::Done(_, edit)) => break edit,
-                Err(error) => {
-                    job.abandon();
-                    return Err(error);
-                }
-            }
-        };
-        // Until all is stored the logs are replayed again after a crash, from where they were.
-        let behind_all = self.logs.last().map(|log| LogNumber(log.0 + 1));
-        edit.log_number = behind_all.filter(|_| planted("recovery_skips_logs"));
-        self.versions.install(*edit, count, self.last_seqno, &self.reclaimer)?;
-        Ok(())
-    }
-
-    fn finish(self, locks: Vec<Box<dyn VfsLock>>) -> Result<Arc<DbCore>> {
+    fn finish(mut self, locks: Vec<Box<dyn VfsLock>>) -> Result<Arc<DbCore>> {
         let keeps_logs = self.read_only || self.options.keeps_logs();
         let kept = if keeps_logs { self.find_kept_logs() } else { Vec::new() };
-        let mut wal = if self.read_only { None } else { Some(self.first_wal(&kept)?) };
-        if let Some(wal) = &wal {
-            self.raise_log_numbers(wal.number())?;
-        }
+        let mut wal = if self.read_only { None } else { Some(self.install_replayed(&kept)?) };
         if self.options.wal == WalMode::Off {
             // Made all the same: the catalogue names it, and the next open looks for it.
             wal = None;
@@ -517,10 +453,6 @@ impl Opening {
         if let Some(buffers) = &core.write_buffers {
             buffers.join(&core);
         }
-        for path in self.orphans {
-            // Nothing names them; what cannot be removed now is tried at the next open.
-            let _orphan = core.vfs.remove(&path);
-        }
         let logs = core.wal_directory();
         let kept: BTreeSet<_> = core.kept_logs.lock().logs().map(|log| log.number).collect();
         for log in self.logs.into_iter().filter(|log| !kept.contains(log)) {
@@ -557,15 +489,5 @@ impl Opening {
             .sync_dir(&directory)
             .map_err(|error| Error::io("sync directory", &directory, error))?;
         Ok(writer)
-    }
-
-    /// Records that no log before `number` is needed.
-    fn raise_log_numbers(&self, number: LogNumber) -> Result<()> {
-        let edit = |data: &Arc<ColumnFamilyData>| {
-            let (column_family, log_number) = (data.id(), Some(number));
-            (VersionEdit { column_family, log_number, ..VersionEdit::default() }, 0)
-        };
-        let edits = self.families.values().map(edit).collect();
-        self.versions.install_together(edits, self.last_seqno, &self.reclaimer).map(drop)
     }
 }

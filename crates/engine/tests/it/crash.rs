@@ -5,8 +5,11 @@
 mod examine;
 mod work;
 
-use sateen::vfs::{CrashChoice, MemVfs};
-use sateen::{Db, Options, Preemption, Regions, WalMode};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use sateen::vfs::{CrashChoice, MemVfs, Vfs};
+use sateen::{Db, Options, Preemption, ReadOptions, Regions, WalMode, WriteBatch, WriteOptions};
 
 use crate::common::{Random, appending, as_vfs, assert_sound, deciding, small, tiny};
 use examine::{Sweep, again};
@@ -215,6 +218,58 @@ fn a_recovery_that_flushes_on_its_way() {
         let end = run.recording.len();
         let image = run.recording.image_at(end, CrashChoice::Everything);
         assert!(again(&run, &image, end, &format!("seed {seed}")) > 50);
+    }
+}
+
+/// What is read from a log whose sync has failed need not be on the disk, whatever later syncs say:
+/// a recovery stores it in all column families at once, or a power failure could take it from some.
+#[test]
+fn a_recovery_from_what_was_never_on_the_disk() {
+    for memtable_bytes in [2 << 10, 1 << 20] {
+        let mut options = Options { create_missing_column_families: true, ..tiny() };
+        options.column_family.memtable_bytes = 1 << 20;
+        let vfs = MemVfs::new();
+        let family = options.column_family.clone();
+        let db = Db::open_with(as_vfs(&vfs), "/db", options.clone(), &[("other", family)]).unwrap();
+        let other = db.column_family("other").unwrap();
+        for nth in 0..40 {
+            let mut batch = WriteBatch::new();
+            let key = format!("key{nth:03}");
+            batch.put(&key, [7; 100]).unwrap();
+            batch.put_cf(&other, &key, [8; 100]).unwrap();
+            db.write(&batch, &WriteOptions::default()).unwrap();
+        }
+        let listing = vfs.list(Path::new("/db")).unwrap();
+        let log = listing.iter().find(|name| name.extension().is_some_and(|end| end == "wal"));
+        vfs.fail_next_sync(&Path::new("/db").join(log.unwrap())).unwrap();
+        db.sync_wal().unwrap_err();
+        drop((other, db));
+
+        options.column_family.memtable_bytes = memtable_bytes;
+        let open = |vfs: &MemVfs| {
+            let family = options.column_family.clone();
+            Db::open_with(as_vfs(vfs), "/db", options.clone(), &[("other", family)]).unwrap()
+        };
+        let recording = vfs.record();
+        drop(open(&vfs));
+        let mut shown = BTreeSet::new();
+        for at in 0..=recording.len() {
+            for choice in [CrashChoice::SyncedOnly, CrashChoice::Everything] {
+                let db = open(&recording.image_at(at, choice.clone()));
+                let other = db.column_family("other").unwrap();
+                let there = |key: &String| {
+                    let of_other = db.get_cf(&other, key, &ReadOptions::default()).unwrap();
+                    assert_eq!(
+                        db.get(key).unwrap().is_some(),
+                        of_other.is_some(),
+                        "{at} {choice:?}: {key}"
+                    );
+                    of_other.is_some()
+                };
+                shown.insert((0..40).map(|nth| format!("key{nth:03}")).filter(there).count());
+            }
+        }
+        assert!(shown.contains(&0) && shown.contains(&40), "{shown:?}");
     }
 }
 

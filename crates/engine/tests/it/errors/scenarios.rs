@@ -29,6 +29,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "values in logs", start: values_in_logs, act: life },
     Scenario { name: "kept logs", start: kept_logs, act: kept },
     Scenario { name: "recovery", start: unclosed, act: recovery },
+    Scenario { name: "recovery that fails half way", start: unclosed, act: recovery_cut_short },
     Scenario { name: "copies", start: closed, act: copies },
     Scenario { name: "files from outside", start: closed, act: from_outside },
     Scenario { name: "beside", start: unclosed, act: beside },
@@ -212,6 +213,12 @@ fn recovery(run: &mut Run) -> Option<()> {
     run.commit(&db, true)?;
     run.steps(&db, 4)?;
     run.finish(db)
+}
+
+/// The tables of the first column family are removed when those of the second cannot be written.
+fn recovery_cut_short(run: &mut Run) -> Option<()> {
+    run.fail_nth(Fault::NoSpace, VfsOperation::Create, ".sat", 2);
+    recovery(run)
 }
 
 fn copies(run: &mut Run) -> Option<()> {
