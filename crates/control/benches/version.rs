@@ -132,6 +132,7 @@ fn picks(c: &mut Criterion, version: &Version) {
             stripes: &[],
             in_flight,
             group_bytes_max: u64::MAX,
+            input_bytes_max: u64::MAX,
             level0_only: false,
             more_comes: false,
             level0_first: false,

@@ -10,10 +10,11 @@ use std::time::Duration;
 use requests::Request;
 
 use crate::compaction::{
-    CompactionChain, CompactionPicker, CompactionPlan, CoveredTables, InFlight, LevelScore,
+    CompactionChain, CompactionPicker, CompactionPlan, CoveredTables, InFlight, Input, LevelScore,
     LevelTargets, ManualStep, PickContext, SparseTables, Stripes, level0_runs,
     pending_compaction_bytes, picker, scores, stripes,
 };
+use crate::event::JobResult;
 use crate::options::{CfOptions, CompactionStyle};
 use crate::scheduler::{FILL, Smoothed};
 use crate::tuner::Overflows;
@@ -82,6 +83,8 @@ pub(crate) struct ColumnFamily {
     flush_requested: u32,
     flush_retry_at: Option<Instant>,
     compaction_retry_at: Option<Instant>,
+    /// See [`PickContext::input_bytes_max`].
+    input_bytes_max: u64,
     /// Level 0 stays where it is as more comes: when to look again whether it does.
     level0_look_at: Option<Instant>,
     /// The scores as of this version and the claims; empty: to be computed.
@@ -120,6 +123,7 @@ impl ColumnFamily {
             flush_requested: 0,
             flush_retry_at: None,
             compaction_retry_at: None,
+            input_bytes_max: u64::MAX,
             level0_look_at: None,
             scores: Vec::new(),
             pick_worthwhile: true,
@@ -362,7 +366,8 @@ impl ColumnFamily {
             scores: &self.scores,
             stripes: &self.stripes,
             in_flight,
-            group_bytes_max,
+            group_bytes_max: group_bytes_max.min(self.input_bytes_max),
+            input_bytes_max: self.input_bytes_max,
             more_comes: self.more_comes(group_bytes_max),
             level0_only: true,
             level0_first: true,
@@ -421,6 +426,23 @@ impl ColumnFamily {
     pub(crate) fn flush_finished(&mut self, retry_at: Option<Instant>) {
         self.flush = None;
         self.flush_retry_at = retry_at;
+    }
+
+    /// A compaction for which there was no space is followed by such as take half as much, until one
+    /// succeeds: what that gives back may do for more.
+    pub(crate) fn fit_inputs(&mut self, plan: &CompactionPlan, result: JobResult) {
+        let most = &mut self.input_bytes_max;
+        match result {
+            JobResult::NoSpace => {
+                let taken: u64 = plan.rewrite.iter().map(Input::bytes).sum();
+                *most = (taken / 2).min(*most);
+            }
+            JobResult::Done if *most < u64::MAX => {
+                let all = self.version.levels().iter().map(|level| level.bytes()).sum();
+                *most = Some(most.saturating_mul(2)).filter(|most| *most < all).unwrap_or(u64::MAX);
+            }
+            _ => {}
+        }
     }
 
     pub(crate) fn retry_compactions_at(&mut self, at: Instant) {
@@ -493,7 +515,8 @@ impl ColumnFamily {
             scores: &self.scores,
             stripes: &self.stripes,
             in_flight,
-            group_bytes_max,
+            group_bytes_max: group_bytes_max.min(self.input_bytes_max),
+            input_bytes_max: self.input_bytes_max,
             more_comes: self.more_comes(group_bytes_max),
             level0_only,
             level0_first,

@@ -449,13 +449,15 @@ impl ControlPlane {
         self.scheduler.remove(id);
         self.in_flight.release(id);
         let Some(family) = self.families.get_mut(&job.cf) else { return };
-        let retry_at = (result == JobResult::Failed).then(|| now + self.options.retry_delay);
+        let failed = matches!(result, JobResult::Failed | JobResult::NoSpace);
+        let retry_at = failed.then(|| now + self.options.retry_delay);
         if let Some(at) = retry_at {
             self.retry_at = Some(self.retry_at.map_or(at, |other| other.min(at)));
         }
         match &job.plan {
             None => family.flush_finished(retry_at),
             Some(plan) => {
+                family.fit_inputs(plan, result);
                 family.claims_changed();
                 if let Some(at) = retry_at {
                     family.retry_compactions_at(at);

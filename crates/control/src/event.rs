@@ -177,6 +177,8 @@ pub enum JobResult {
     Cancelled,
     /// It left nothing behind because of an error. Nothing alike starts for a while.
     Failed,
+    /// The same, for want of space: the next compactions of the column family take less.
+    NoSpace,
 }
 
 /// What the driver has to do.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use sateen_control::compaction::{CompactionPlan, Stripes};
-use sateen_control::version::{Region, Version};
+use sateen_control::version::{DurableLog, Region, Version};
 use sateen_control::{ColumnFamilyId, Event, Instant, IoClass, SeqNo};
 
 use crate::background::compaction_job::{CompactionContext, CompactionJob};
@@ -254,6 +254,11 @@ impl DbCore {
             self.health.raise(health, error);
             self.driver.chores.poke();
         }
+    }
+
+    /// Makes the logs durable, and says how far.
+    pub(crate) fn sync_log(&self) -> Result<Option<DurableLog>> {
+        self.pipeline.sync_wal().inspect_err(|error| self.write_failed(error))
     }
 
     pub(crate) fn new_family_data(

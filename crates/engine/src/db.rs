@@ -584,11 +584,10 @@ impl Db {
     ///
     /// # Errors
     /// `Io` if the log cannot be synced: then it is not used any more and writes are refused until
-    /// [`Db::resume`].
+    /// [`Db::resume`], or until there is space again if that is why.
     pub fn sync_wal(&self) -> Result<()> {
         self.core.check_writable("a sync")?;
-        let synced = self.core.pipeline.sync_wal().map(drop);
-        synced.inspect_err(|error| self.core.health.raise(Health::ReadOnly, error))
+        self.core.sync_log().map(drop)
     }
 }
 

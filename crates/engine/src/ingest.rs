@@ -16,7 +16,7 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sateen_control::version::{AddedTable, DurableLog, RangeTombstone, TableMeta, VersionEdit};
+use sateen_control::version::{AddedTable, RangeTombstone, TableMeta, VersionEdit};
 use sateen_control::{Comparator, Event, FileId, IoClass, SeqNo, UserKey, ValueKind};
 
 use writer::{ENTRIES, EXTERNAL_FILE, EXTERNAL_UID, RANGES};
@@ -271,11 +271,6 @@ impl DbCore {
             }
         }
         Err(Error::TimedOut("a moment in which nobody writes into the range of a file"))
-    }
-
-    fn sync_log(&self) -> Result<Option<DurableLog>> {
-        let synced = self.pipeline.sync_wal();
-        synced.inspect_err(|error| self.health.raise(Health::ReadOnly, error))
     }
 
     fn install_tables(

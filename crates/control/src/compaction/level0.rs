@@ -96,6 +96,7 @@ fn intra_level0_allowed(context: &PickContext<'_>) -> bool {
     context.options.intra_level0_compaction
         && !context.options.level0_fifo
         && context.stripes.is_empty()
+        && context.input_bytes_max == u64::MAX
 }
 
 /// Twice the multiplier: from there on the base level is large for level 0.
@@ -128,7 +129,7 @@ fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
     }
     let free = level0.runs().iter().rev().take_while(|run| is_free(context, run)).count();
     let runs = &level0.runs()[level0.runs().len() - free..];
-    let mut inputs = going_down(context, runs)?;
+    let mut inputs = context.oldest_that_fit(going_down(context, runs)?);
     let bounds = hull(&inputs)?;
     let below = context.overlap(base, bounds);
     let taken = inputs.iter().map(Span::bytes).sum::<u64>();
@@ -144,7 +145,7 @@ fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
         let wider_bounds = hull(&wider)?;
         let same =
             context.overlap(base, wider_bounds).is_some_and(|span| span.ranks == below.ranks);
-        if same && bytes <= context.options.compaction_bytes_max() {
+        if same && bytes <= context.bytes_max() {
             inputs = wider;
         }
     }
@@ -233,7 +234,8 @@ impl<'a> Stripe<'a> {
 
     /// Whether more should come together first: going down would rewrite more than it brings.
     fn waits(&self, context: &PickContext<'_>) -> bool {
-        context.options.intra_level0_compaction && self.below_bytes() > self.bytes()
+        let merges = context.options.intra_level0_compaction && context.input_bytes_max == u64::MAX;
+        merges && self.below_bytes() > self.bytes()
     }
 
     /// Whether it stays for that: until so many tables are on top of each other that writers would
@@ -261,6 +263,7 @@ fn filled_stripes<'a>(context: &PickContext<'a>) -> impl Iterator<Item = Stripe<
             (!ranks.is_empty()).then_some(Span { level: 0, run, ranks })
         })?;
         let inputs = level0_closure(runs, seed.bounds()?);
+        let inputs = context.oldest_that_fit(inputs);
         let below = context.overlap(context.targets.base_level, hull(&inputs)?);
         Some(Stripe { inputs, below })
     })

@@ -147,7 +147,7 @@ pub(super) fn expand<'a>(
             (overlap.ranks == below.ranks).then_some(())
         };
         if wider.ranks != start.ranks
-            && wider.bytes() + below.bytes() <= context.options.compaction_bytes_max()
+            && wider.bytes() + below.bytes() <= context.bytes_max()
             && !context.any_claimed(&wider)
             && same().is_some()
         {

@@ -27,6 +27,8 @@ pub struct ManualCompaction {
     cursor: Option<UserKey>,
     /// All levels go down at once.
     at_once: bool,
+    /// The disk had no space for all of level 0.
+    level0_is_left: bool,
     /// Not compacted, but dropped.
     dropped: Option<CoveredTables>,
 }
@@ -62,6 +64,7 @@ impl ManualCompaction {
             level: 0,
             cursor: None,
             at_once: false,
+            level0_is_left: false,
             dropped: None,
         }
     }
@@ -89,8 +92,9 @@ impl ManualCompaction {
             let last = plan.inputs().flat_map(|input| &input.tables).map(|t| &t.largest).max();
             self.cursor = last.cloned().max(self.cursor.take());
         } else if self.level == 0 {
-            // The plan took all of the range that was in level 0 at some time since the request.
-            self.level = 1;
+            // The plan took all of the range that was in level 0 at some time since the request, or
+            // the oldest of it.
+            self.level = u8::from(!self.level0_is_left);
         } else if plan.start_level() == self.level {
             let inputs = plan.inputs().filter(|input| input.level == self.level);
             let last = inputs.filter_map(|input| input.tables.last()).map(|t| &t.largest).max();
@@ -146,7 +150,7 @@ impl ManualCompaction {
 
     /// All tables of level 0 in the range, and what hangs together with them, into the base level.
     /// Once only: what is flushed afterwards is younger than the request.
-    fn step_level0(&self, context: &PickContext<'_>) -> Option<ManualStep> {
+    fn step_level0(&mut self, context: &PickContext<'_>) -> Option<ManualStep> {
         let base = context.targets.base_level;
         let wanted: Vec<Bounds<'_>> = context
             .version
@@ -166,7 +170,10 @@ impl ManualCompaction {
         if context.in_flight.level0_running(context.cf()) {
             return Some(ManualStep::Blocked);
         }
-        let mut inputs = level0_closure(context.version.level(0).runs(), bounds);
+        let inputs = level0_closure(context.version.level(0).runs(), bounds);
+        let all = inputs.len();
+        let mut inputs = context.oldest_that_fit(inputs);
+        self.level0_is_left = inputs.len() < all;
         let below = context.overlap(base, hull(&inputs)?);
         inputs.extend(below);
         if !context.may_take(&inputs, base) {
@@ -212,7 +219,7 @@ impl ManualCompaction {
 
     /// The next tables of this level, as many as one compaction takes, into the level below.
     fn step_level(&self, context: &PickContext<'_>) -> Option<ManualStep> {
-        let bytes_max = context.options.compaction_bytes_max();
+        let bytes_max = context.bytes_max();
         let run = context.version.level(self.level).sorted()?;
         let from = self.first_rank(run);
         let first = run.get(from).filter(|table| self.begins_inside(table))?;
@@ -253,7 +260,7 @@ impl ManualCompaction {
                 (None, false) => bytes = 0,
                 (None, true) => ranks = Some(rank..rank + 1),
                 (Some(_), false) => break,
-                (Some(_), true) if bytes > context.options.compaction_bytes_max() => break,
+                (Some(_), true) if bytes > context.bytes_max() => break,
                 (Some(ranks), true) => ranks.end = rank + 1,
             }
         }

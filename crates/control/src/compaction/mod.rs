@@ -79,6 +79,9 @@ pub struct PickContext<'a> {
     pub in_flight: &'a InFlight,
     /// A group takes no more in, with what it overlaps, but for its first table.
     pub group_bytes_max: u64,
+    /// On a full disk a compaction takes no more than this, if it can take less: it gives nothing
+    /// back before all of it is written.
+    pub input_bytes_max: u64,
     /// Whether more will soon be in level 0: what it should not do yet for what is there can wait.
     pub more_comes: bool,
     /// Whether only a compaction out of level 0 may start.
@@ -186,6 +189,27 @@ impl<'a> PickContext<'a> {
         let run = self.version.level(level).sorted()?;
         let ranks = run.overlap(bounds.0.bytes(), bounds.1.bytes());
         (!ranks.is_empty()).then_some(Span { level, run, ranks })
+    }
+
+    /// The most bytes that a compaction takes which can take less.
+    fn bytes_max(&self) -> u64 {
+        self.options.compaction_bytes_max().min(self.input_bytes_max)
+    }
+
+    /// The oldest runs of `inputs`, which are what hangs together in level 0, newest first: as many
+    /// as fit on the disk with what they overlap in the base level, and one at least. What is newer
+    /// may stay above what goes down.
+    fn oldest_that_fit(&self, mut inputs: Vec<Span<'a>>) -> Vec<Span<'a>> {
+        let base = self.targets.base_level;
+        while inputs.len() > 1 && self.input_bytes_max < u64::MAX {
+            let below = hull(&inputs).and_then(|bounds| self.overlap(base, bounds));
+            let bytes: u64 = inputs.iter().chain(&below).map(Span::bytes).sum();
+            if bytes <= self.input_bytes_max {
+                break;
+            }
+            inputs.remove(0);
+        }
+        inputs
     }
 
     fn any_claimed(&self, span: &Span<'_>) -> bool {

@@ -59,7 +59,7 @@ impl World {
     /// - `cf N [profile] key=value…`: adds a column family, or changes its options
     /// - `version cf=N` + lines as above: a version is installed
     /// - `memtables cf=N sealed=N bytes=N active=N`, `flush cf=N`, `drop cf=N`
-    /// - `stepped j1 r=N w=N [cpu=N]` (microseconds), `finished j1 done|failed|cancelled`, `pause
+    /// - `stepped j1 r=N w=N [cpu=N]` (microseconds), `finished j1 done|failed|no-space|cancelled`, `pause
     ///   on|off`
     /// - `sparse f1 f2`: these files should go
     /// - `manual q1 cf=N [begin=K] [end=K] [bottommost=skip|force]`, `cancel q1`
@@ -275,6 +275,7 @@ impl World {
             stripes: &self.stripes,
             in_flight: &self.in_flight,
             group_bytes_max,
+            input_bytes_max: u64::MAX,
             level0_only,
             more_comes,
             level0_first: false,
@@ -372,6 +373,7 @@ fn event(line: &Line<'_>) -> Event {
             result: match line.word(2) {
                 "done" => JobResult::Done,
                 "failed" => JobResult::Failed,
+                "no-space" => JobResult::NoSpace,
                 _ => JobResult::Cancelled,
             },
         },

@@ -370,7 +370,11 @@ impl World {
         let result = if job.discarded || !self.families.contains_key(&cf) {
             JobResult::Cancelled
         } else if faults && self.random.one_in(8) {
-            if self.random.one_in(2) { JobResult::Failed } else { JobResult::Cancelled }
+            match self.random.below(3) {
+                0 => JobResult::Failed,
+                1 => JobResult::NoSpace,
+                _ => JobResult::Cancelled,
+            }
         } else {
             match job.work {
                 Work::Flush { cf, memtables, stripes } => {

@@ -235,11 +235,7 @@ impl DbCore {
             return Ok(false);
         }
         chores.last_sync_ns.store(now, Ordering::Relaxed);
-        let synced = self.pipeline.sync_wal();
-        if let Err(error) = &synced {
-            self.health.raise(Health::ReadOnly, error);
-        }
-        synced.map(|_| true)
+        self.sync_log().map(|_| true)
     }
 
     pub(crate) fn create_wal(&self) -> Result<WalWriter> {

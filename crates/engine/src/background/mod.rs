@@ -461,7 +461,7 @@ impl DbCore {
                 let watch = self.metrics.timeline.watch();
                 let installed = self.install_result(&mut job, *edit);
                 self.metrics.timeline.end_install(watch, id, job.class());
-                let result = if installed.is_ok() { JobResult::Done } else { JobResult::Failed };
+                let result = installed.as_ref().map_or_else(failure, |_| JobResult::Done);
                 // First: who waits for the job asks why it failed.
                 if let Err(error) = &installed {
                     self.job_failed(error);
@@ -472,7 +472,7 @@ impl DbCore {
             Err(error) => {
                 job.abandon();
                 self.job_failed(&error);
-                self.finish_job(id, StepBytes::default(), &job, None, JobResult::Failed);
+                self.finish_job(id, StepBytes::default(), &job, None, failure(&error));
             }
         }
     }
@@ -569,6 +569,11 @@ impl DbCore {
             Job::Compaction(compaction) => self.metrics.compaction_done(&compaction.done()),
         }
     }
+}
+
+/// How a job ended that failed so.
+fn failure(error: &Error) -> JobResult {
+    if error.is_no_space() { JobResult::NoSpace } else { JobResult::Failed }
 }
 
 #[cfg(test)]

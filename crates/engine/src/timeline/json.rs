@@ -121,6 +121,7 @@ fn result_name(result: Option<JobResult>) -> &'static str {
         Some(JobResult::Done) => "done",
         Some(JobResult::Cancelled) => "cancelled",
         Some(JobResult::Failed) => "failed",
+        Some(JobResult::NoSpace) => "no-space",
     }
 }
 

@@ -3,6 +3,7 @@
 //! is deleted then gives its space back. Nothing that was acknowledged is lost.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -168,6 +169,17 @@ impl Trial<'_> {
         PosixVfs::new().free_space(self.at).unwrap()
     }
 
+    /// What is in the directory, and what of it the file system holds.
+    fn files(&self) -> BTreeMap<PathBuf, u64> {
+        let directory = self.at.join("db");
+        let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+        let of = |entry: std::fs::DirEntry| {
+            let blocks = entry.metadata().map_or(0, |metadata| metadata.blocks());
+            (entry.file_name().into(), blocks * 512)
+        };
+        entries.map(of).collect()
+    }
+
     /// The bar: writes go on by themselves within so much of when space was there.
     fn resumes(&self) {
         let began = Instant::now();
@@ -209,7 +221,13 @@ impl Trial<'_> {
             let family = self.db.default_column_family();
             let Err(error) = self.db.compact_range(&family, None, None, &options) else { break };
             assert!(error.is_no_space(), "{}: {error}", self.what);
-            assert!(Instant::now() < deadline, "{}: no compaction: {error}", self.what);
+            let there = || (self.free(), self.files(), self.db.property("rocksdb.levelstats"));
+            assert!(
+                Instant::now() < deadline,
+                "{}: no compaction: {error}: {:?}",
+                self.what,
+                there()
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
         while self.free() < before + ROOM / 4 {

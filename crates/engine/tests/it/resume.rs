@@ -83,6 +83,34 @@ fn attempts_to_resume_that_fail_leave_no_logs() {
     assert_sound(&db);
 }
 
+/// A log that died of a full disk is found dead by who syncs it later, too: the disk is why.
+#[test]
+fn a_sync_of_a_log_that_died_of_a_full_disk_lets_it_mend_itself() {
+    let mem = MemVfs::new();
+    let faulty = FaultVfs::new(as_vfs(&mem));
+    let wal = WalMode::SyncInterval(std::time::Duration::from_nanos(1));
+    let options = Options { wal, ..tiny() };
+    let db = Db::open_with(Arc::new(faulty.clone()), "/db", options, &[]).unwrap();
+    for operation in [VfsOperation::Write, VfsOperation::Sync] {
+        db.put("a", "1").unwrap();
+        faulty.add(FaultRule::new(Fault::NoSpace).class(IoClass::Wal).on(operation));
+        let refused = match operation {
+            VfsOperation::Write => db.put("refused", "2"),
+            _ => db.sync_wal(),
+        };
+        assert!(refused.unwrap_err().is_no_space());
+        faulty.clear();
+        assert_eq!(db.health().0, Health::Degraded);
+        while db.health().0 != Health::Ok {
+            db.step().unwrap();
+            let health = db.health();
+            assert_ne!(health.0, Health::ReadOnly, "{health:?}");
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+    }
+}
+
 /// Who listens hears of each change of health once, with its cause.
 #[test]
 fn changes_of_health_are_told() {
