@@ -154,7 +154,7 @@ fn copy(vfs: &dyn Vfs, from: &Path, to: &Path, bytes: u64) -> Result<()> {
     while at < bytes {
         let want = usize::try_from(bytes - at).unwrap_or(usize::MAX).min(buffer.len());
         let part = buffer.get_mut(..want).unwrap_or_default();
-        let got = source.read_at(part, at, class).map_err(|e| Error::io("read", from, e))?;
+        let got = source.read_all_at(part, at, class).map_err(|e| Error::io("read", from, e))?;
         if got == 0 {
             break;
         }

@@ -66,7 +66,7 @@ fn open(vfs: &dyn Vfs, path: &Path) -> Result<Arc<dyn VfsFile>> {
 fn file_header(vfs: &dyn Vfs, path: &Path, kind: FileKind) -> Result<FileHeader> {
     let file = open(vfs, path)?;
     let mut block = [0; FILE_HEADER_BYTES];
-    let got = file.read_at(&mut block, 0, IoClass::Client);
+    let got = file.read_all_at(&mut block, 0, IoClass::Client);
     let got = got.map_err(|error| Error::io("read", path, error))?;
     let block = block.get(..got).unwrap_or_default();
     let wrong = match kind {

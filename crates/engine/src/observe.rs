@@ -207,7 +207,7 @@ impl DbCore {
     }
 
     fn table_files(&self) -> Vec<TableFile> {
-        while self.reclaimer.look_at_found_files(FILES_AT_A_TIME) {}
+        while self.reclaimer.look_at_found_files(FILES_AT_A_TIME, self.now()) {}
         let file = |space: FileSpace| TableFile {
             number: space.file.0,
             live_bytes: space.live_bytes,

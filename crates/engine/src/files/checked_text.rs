@@ -44,7 +44,7 @@ pub(crate) fn newer(text: &str, first_line: &str) -> Option<String> {
 pub(crate) fn read(vfs: &dyn Vfs, path: &Path) -> std::io::Result<Vec<u8>> {
     let file = vfs.open(path, OpenOptions::READ)?;
     let mut bytes = vec![0; BYTES_MAX];
-    let got = file.read_at(&mut bytes, 0, IoClass::Manifest)?;
+    let got = file.read_all_at(&mut bytes, 0, IoClass::Manifest)?;
     bytes.truncate(got);
     Ok(bytes)
 }

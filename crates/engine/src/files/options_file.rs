@@ -26,7 +26,7 @@ pub(crate) fn read(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Vec<u8>>> {
     };
     let length = file.len().map_err(|e| Error::io("stat", &path, e))?.min(BYTES_MAX);
     let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-    let got = file.read_at(&mut bytes, 0, IoClass::Manifest);
+    let got = file.read_all_at(&mut bytes, 0, IoClass::Manifest);
     bytes.truncate(got.map_err(|e| Error::io("read", &path, e))?);
     Ok(Some(bytes))
 }

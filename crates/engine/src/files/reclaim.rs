@@ -44,6 +44,8 @@ const UNPACED_STEP_BYTES: u64 = 128 << 20;
 const STEP_REST: u32 = 4;
 /// What a file may have besides its tables before anybody looks what that is.
 const UNEXPLAINED_BYTES: u64 = 64 << 10;
+/// Files that could not be looked at are looked at again after so long.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 struct State {
@@ -53,6 +55,9 @@ struct State {
     unlink: Vec<DeadFile>,
     /// Files that were there at open and what their tables take: what else they have is not known.
     unseen: Vec<(FileId, Extents)>,
+    /// Of these, those that could not be looked at, and when that is tried again.
+    unread: Vec<(FileId, Extents)>,
+    look_again: Instant,
     /// Somebody is at it.
     busy: bool,
     /// When the next step is due.
@@ -457,28 +462,53 @@ impl Reclaimer {
     }
 
     /// Looks what so many of the files that were there at open have besides the tables they had
-    /// then. Returns whether there are more.
-    pub(crate) fn look_at_found_files(&self, most: usize) -> bool {
+    /// then. Returns whether there are more that can be looked at now.
+    pub(crate) fn look_at_found_files(&self, most: usize, now: Instant) -> bool {
         let files = {
             let mut state = lock(&self.state);
+            if now >= state.look_again {
+                // Behind those that nobody has looked at yet.
+                let again = std::mem::take(&mut state.unread);
+                state.unseen.splice(0..0, again);
+            }
             let rest = state.unseen.len().saturating_sub(most);
             state.unseen.split_off(rest)
         };
         for (file, live) in files {
-            // What is wrong with it is told to whoever reads it.
-            let Ok(Some((dead, given_back))) = self.unexplained(file, &live) else { continue };
-            let accounts = &mut lock(&self.state).accounts;
-            if given_back {
-                accounts.add_holes(file, &dead);
-            } else {
-                accounts.add_dead(file, dead.iter(), Instant::default(), self.can_punch());
+            let Some(punched) = lock(&self.state).accounts.punched_bytes(file) else { continue };
+            let looked = self.unexplained(file, &live, punched);
+            let state = &mut *lock(&self.state);
+            match looked {
+                Ok(None) => {}
+                Ok(Some((dead, true))) => state.accounts.add_holes(file, &dead),
+                Ok(Some((dead, false))) => {
+                    let due = Instant::default();
+                    state.accounts.add_dead(file, dead.iter(), due, self.can_punch());
+                }
+                // What is wrong with it is told to whoever reads it, and may pass.
+                Err(_) => {
+                    state.unread.push((file, live));
+                    state.look_again = now + LOOK_AGAIN_AFTER;
+                }
             }
         }
         !lock(&self.state).unseen.is_empty()
     }
 
-    /// What a file has of tables that are not `live`, and whether that was given back.
-    fn unexplained(&self, file: FileId, live: &Extents) -> Result<Option<(Extents, bool)>> {
+    /// When files are looked at again that could not be, if there are any.
+    pub(crate) fn looks_again_at(&self) -> Option<Instant> {
+        let state = lock(&self.state);
+        (!state.unread.is_empty()).then_some(state.look_again)
+    }
+
+    /// What a file has of tables that are not `live`, and whether that was given back. So many
+    /// bytes of those that were live were `punched` since.
+    fn unexplained(
+        &self,
+        file: FileId,
+        live: &Extents,
+        punched: u64,
+    ) -> Result<Option<(Extents, bool)>> {
         let path = table_file_name(&self.directory, file);
         let failed = |error| Error::io("open", &path, error);
         let handle = self.vfs.open(&path, OpenOptions::READ).map_err(failed)?;
@@ -501,7 +531,7 @@ impl Reclaimer {
         let allocated = handle.allocated().map_err(failed)?;
         // Less than that is a file system that compresses: nobody knows, and a hole may be punched
         // twice.
-        let rest = live.bytes() + overhead;
+        let rest = (live.bytes() + overhead).saturating_sub(punched);
         let given_back = allocated.abs_diff(rest) <= UNEXPLAINED_BYTES;
         Ok((!dead.is_empty()).then_some((dead, given_back)))
     }

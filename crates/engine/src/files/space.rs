@@ -256,6 +256,11 @@ impl Accounts {
         }
     }
 
+    /// What was given back of a file; nothing if there is no such file any more.
+    pub(super) fn punched_bytes(&self, file: FileId) -> Option<u64> {
+        self.files.get(&file).map(|account| account.holes.bytes())
+    }
+
     /// The file system cannot give parts of files back: nothing of any is due.
     pub(super) fn nothing_is_due(&mut self) {
         for (_, file) in std::mem::take(&mut self.due) {

@@ -67,7 +67,7 @@ impl Opening {
         let path = wal_file_name(directory, log);
         let mut block = [0; FILE_HEADER_BYTES];
         let file = self.vfs.open(&path, OpenOptions::READ);
-        let read = file.and_then(|file| file.read_at(&mut block, 0, IoClass::Wal));
+        let read = file.and_then(|file| file.read_all_at(&mut block, 0, IoClass::Wal));
         read.map_err(|error| Error::io("read", &path, error))?;
         // One whose header cannot be read is found damaged later, if it is needed.
         match FileHeader::decode(FileKind::Wal, &block) {

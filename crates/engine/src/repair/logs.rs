@@ -158,7 +158,7 @@ impl Repair {
             let path = wal_file_name(&directory, *log);
             let file = self.vfs.open(&path, OpenOptions::READ).ok()?;
             let mut block = [0; FILE_HEADER_BYTES];
-            file.read_at(&mut block, 0, IoClass::Wal).ok()?;
+            file.read_all_at(&mut block, 0, IoClass::Wal).ok()?;
             Some(FileHeader::decode(FileKind::Wal, &block)?.db_uid)
         })
     }

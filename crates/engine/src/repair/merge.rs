@@ -137,7 +137,13 @@ impl Repair {
         self.add_logged(logged, &comparator, &mut anew, catalogue)?;
         self.add_source(&name, anew, uid, &mut sources, &mut places)?;
         for (file, entry) in &tables {
-            let Ok(place) = self.place_found(uid, *file, entry, &comparator) else { continue };
+            let place = match self.place_found(uid, *file, entry, &comparator) {
+                Ok(place) => place,
+                Err(error) => {
+                    self.lose_table(&name, *file, entry, error);
+                    continue;
+                }
+            };
             match self.open_table(&place) {
                 Ok(_) => self.add_place(&name, place, &mut sources, &mut places)?,
                 Err(_) if was_given_back(self.vfs.as_ref(), &self.directory, *file, entry) => {}

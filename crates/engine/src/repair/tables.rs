@@ -225,6 +225,24 @@ impl Repair {
         self.report.lost_ranges.push(LostRange { column_family, file, first, last });
     }
 
+    /// Nothing can be had of a table: its file cannot be opened.
+    pub(super) fn lose_table(
+        &mut self,
+        family: &str,
+        file: FileId,
+        entry: &DirectoryEntry,
+        error: Error,
+    ) {
+        self.loss(error);
+        self.damaged.insert(file);
+        self.report.lost_ranges.push(LostRange {
+            column_family: family.to_owned(),
+            file: table_file_name(&self.directory, file),
+            first: entry.smallest.clone(),
+            last: entry.largest.clone(),
+        });
+    }
+
     /// Between two entries of a table, or its bounds, something is lost.
     pub(super) fn lost_range(
         &mut self,

@@ -141,4 +141,15 @@ impl dyn VfsFile {
         }
         Ok(())
     }
+
+    /// Fills `buffer` as far as the file goes, and says how far that is. Fails with
+    /// `UnexpectedEof` if the file goes further than what was read: where a file may end early,
+    /// nothing else tells a read that came short from the end.
+    pub fn read_all_at(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize> {
+        let got = self.read_at(buffer, offset, class)?;
+        if got < buffer.len() && self.len()? > offset.saturating_add(got as u64) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(got)
+    }
 }

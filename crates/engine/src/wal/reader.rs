@@ -338,11 +338,12 @@ impl RecordReader {
         self.buffer.resize(wanted, 0);
         let read_at = self.position + have as u64;
         let room = self.buffer.get_mut(have..).unwrap_or_default();
-        let got = file.read_at(room, read_at, self.class);
-        let got = got.map_err(|e| Error::io("read", &self.path, e))?;
+        let read = file.read_all_at(room, read_at, self.class);
+        let got = *read.as_ref().unwrap_or(&0);
+        self.buffer.truncate(have + got);
+        read.map_err(|e| Error::io("read", &self.path, e))?;
         if have + got < wanted {
             // The file was cut while it was read: it ends here.
-            self.buffer.truncate(have + got);
             self.file_bytes = read_at + got as u64;
         }
         Ok(self.buffer.len() >= needed)

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use crate::common::{Contents, as_vfs, assert_sound, open_arranged, read_all, small};
 use sateen::timeline::EventKind;
-use sateen::vfs::{CrashChoice, IoClass, MemVfs, OpenOptions, Vfs};
+use sateen::vfs::{
+    CrashChoice, Fault, FaultRule, FaultVfs, IoClass, MemVfs, OpenOptions, Vfs, VfsOperation,
+};
 use sateen::{
     ColumnFamilyOptions, Db, Error, Options, ReadOptions, WalMode, WriteBatch, WriteOptions,
 };
@@ -264,6 +266,32 @@ fn a_directory_for_logs_belongs_to_one_database() {
     assert!(refused.to_string().contains("/logs"), "{refused}");
     let first = open("/first").unwrap();
     assert_eq!(first.get("k").unwrap().as_deref(), Some(&b"v"[..]));
+}
+
+#[test]
+fn a_log_that_is_read_short_is_no_end_of_it_and_nobodys() {
+    let mem = MemVfs::new();
+    let faulty = FaultVfs::new(as_vfs(&mem));
+    let options = Options { wal_dir: Some("/logs".into()), ..tiny() };
+    let open = |path: &str| Db::open_with(Arc::new(faulty.clone()), path, options.clone(), &[]);
+    let first = open("/first").unwrap();
+    (0..9).for_each(|key| first.put([key], "value").unwrap());
+    first.close().unwrap();
+    drop(first);
+    for nth in 1..4 {
+        let short = FaultRule::new(Fault::Short).on(VfsOperation::Read).path_contains(".wal");
+        faulty.add(short.from_nth(nth));
+        let refused = [open("/second").unwrap_err(), open("/first").unwrap_err()];
+        faulty.clear();
+        for error in refused {
+            let text = error.to_string();
+            assert!(!error.is_corruption() && text.contains("/logs"), "read {nth}: {text}");
+        }
+        let db = open("/first").unwrap();
+        let there = (0..9).filter(|key| db.get([*key]).unwrap().is_some());
+        assert_eq!(there.count(), 9, "after short reads from the {nth}th on");
+        db.close().unwrap();
+    }
 }
 
 #[test]

@@ -2,10 +2,11 @@
 //! interrupted.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use sateen::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
+use sateen::vfs::{Fault, FaultRule, FaultVfs, IoClass, MemVfs, OpenOptions, Vfs, VfsOperation};
 use sateen::{
-    Comparator, Db, FlushOptions, Options, ReadOptions, Regions, RepairReport, WriteOptions,
+    Comparator, Db, Error, FlushOptions, Options, ReadOptions, Regions, RepairReport, WriteOptions,
     repair_families_with, repair_with,
 };
 
@@ -89,6 +90,35 @@ fn whatever_byte_of_a_table_is_damaged_a_block_at_most_is_lost_and_told() {
             let (lost, whole) = (lost.count(), contents.len());
             assert!(lost <= 20, "{what}: {lost} of {whole}: {report:?}");
             assert!(lost == 0 || !report.losses.is_empty(), "{what}: {report:?}");
+        }
+    }
+}
+
+/// Each call in turn, of those that have to do with files of tables.
+#[test]
+fn a_table_that_cannot_be_read_at_some_time_is_not_lost_untold() {
+    let (vfs, mut contents) = golden();
+    contents.retain(|key, _| key != b"unflushed");
+    for path in [files(&vfs, "MANIFEST"), files(&vfs, ".wal")].concat() {
+        vfs.remove(&path).unwrap();
+    }
+    for operation in [VfsOperation::Open, VfsOperation::Len, VfsOperation::Read] {
+        for nth in 1.. {
+            let vfs = copied(&vfs);
+            let faulty = FaultVfs::new(as_vfs(&vfs));
+            let rule = FaultRule::new(Fault::Io).on(operation).path_contains(".sat").nth(nth);
+            let rule = faulty.add(rule);
+            let Ok(report) = repair_with(Arc::new(faulty.clone()), "/db", &tiny()) else {
+                continue;
+            };
+            if faulty.happened(rule) == 0 {
+                assert!(nth > 3, "{operation:?} is not called");
+                break;
+            }
+            let (_, after) = open_repaired(&vfs);
+            let tells = |loss: &Error| loss.to_string().contains(".sat");
+            let told = report.losses.iter().any(tells);
+            assert!(after == contents || told, "{operation:?} {nth}: {report:?}");
         }
     }
 }

@@ -39,8 +39,10 @@ impl Chores {
 impl DbCore {
     /// Looks what some of the files that were there at open hold besides tables.
     pub(super) fn look_at_some_files(&self) -> bool {
-        let more = self.reclaimer.look_at_found_files(OPENED_AT_A_TIME);
-        self.driver.chores.again_at(more.then(|| self.now() + OPEN_PAUSE));
+        let now = self.now();
+        let more = self.reclaimer.look_at_found_files(OPENED_AT_A_TIME, now);
+        let next = more.then(|| now + OPEN_PAUSE);
+        self.driver.chores.again_at(next.or_else(|| self.reclaimer.looks_again_at()));
         more
     }
 

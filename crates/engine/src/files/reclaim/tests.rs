@@ -248,16 +248,15 @@ fn where_holes_cannot_be_what_is_dead_is_known() {
     drop(live);
 }
 
-#[test]
-fn what_was_dead_at_open_is_found_and_given_back() {
-    let (fixture, _) = Fixture::new(&[]);
-    let vfs = &fixture.reclaimer.vfs;
+/// A file of so many tables of 1 MiB in the fixture's place, and the tables.
+fn written(fixture: &Fixture, tables: u64) -> Vec<Arc<TableMeta>> {
+    let vfs = fixture.reclaimer.vfs.as_ref();
     std::fs::remove_file(fixture.path()).unwrap();
     let class = IoClass::Deep(1);
     let mut writer =
-        CompactionFileWriter::create(vfs.as_ref(), &fixture.path(), FILE, 1, false, class).unwrap();
+        CompactionFileWriter::create(vfs, &fixture.path(), FILE, 1, false, class).unwrap();
     let mut metas = Vec::new();
-    for table in (0..4).map(TableId) {
+    for table in (0..tables).map(TableId) {
         writer.begin_table(table).unwrap();
         writer.append(&vec![1; 1 << 20]).unwrap();
         let entry = DirectoryEntry { table, ..DirectoryEntry::default() };
@@ -265,6 +264,14 @@ fn what_was_dead_at_open_is_found_and_given_back() {
         metas.push(Arc::new(meta(table, offset, length)));
     }
     writer.finish().unwrap();
+    metas
+}
+
+#[test]
+fn what_was_dead_at_open_is_found_and_given_back() {
+    let (fixture, _) = Fixture::new(&[]);
+    let vfs = &fixture.reclaimer.vfs;
+    let metas = written(&fixture, 4);
     let live: Vec<_> = [0, 2].map(|table: usize| metas[table].clone()).into();
     // The second time they are given back already, and are not once more.
     for again in [false, true] {
@@ -273,7 +280,7 @@ fn what_was_dead_at_open_is_found_and_given_back() {
         let reclaimer = Reclaimer::new(directory, vfs.clone(), cache);
         reclaimer.found(live.iter());
         assert!(reclaimer.has_due_work());
-        assert!(!reclaimer.look_at_found_files(16));
+        assert!(!reclaimer.look_at_found_files(16, Instant(0)));
         reclaimer.reclaim(Instant(0), None).unwrap();
         let punched = reclaimer.counters.bytes_punched.load(Ordering::Relaxed);
         if reclaimer.can_punch() {
@@ -293,6 +300,52 @@ fn what_was_dead_at_open_is_found_and_given_back() {
     // The directory is there still.
     let file = vfs.open(&fixture.path(), OpenOptions::READ).unwrap();
     assert_eq!(CompactionFile::open(&file, &fixture.path(), FILE).unwrap().tables.len(), 4);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_looked_at_again_and_keeps_nobody() {
+    let faults = FaultVfs::new(Arc::new(PosixVfs::new()));
+    let (fixture, _) = Fixture::on(Arc::new(faults.clone()), &[]);
+    let mut metas = written(&fixture, 4);
+    let opened = || {
+        let cache = fixture.reclaimer.tables.clone();
+        Reclaimer::new(fixture.directory.path().to_owned(), Arc::new(faults.clone()), cache)
+    };
+    let reclaimer = opened();
+    // The second table is dead from the beginning, the first one dies before anybody can look.
+    metas.remove(1);
+    reclaimer.found(metas.iter());
+    faults.add(FaultRule::new(Fault::Io).path(fixture.path()).on(VfsOperation::Read));
+    assert!(!reclaimer.look_at_found_files(16, Instant(0)));
+    assert!(!reclaimer.has_due_work() && !reclaimer.has_work());
+    let again = reclaimer.looks_again_at().unwrap();
+    assert_eq!(again, Instant(0) + LOOK_AGAIN_AFTER);
+    assert!(!reclaimer.look_at_found_files(16, again));
+    assert_eq!(reclaimer.looks_again_at(), Some(again + LOOK_AGAIN_AFTER));
+    faults.clear();
+    reclaimer.retire(std::iter::once(metas.remove(0)));
+    reclaimer.reclaim_all(again);
+    let reads = faults.calls(VfsOperation::Read);
+    assert!(!reclaimer.look_at_found_files(16, again));
+    assert_eq!(faults.calls(VfsOperation::Read), reads, "looked at before its time");
+    assert!(!reclaimer.look_at_found_files(16, again + LOOK_AGAIN_AFTER));
+    assert_eq!((reclaimer.looks_again_at(), reclaimer.has_work()), (None, reclaimer.can_punch()));
+    reclaimer.reclaim_all(again);
+    if reclaimer.can_punch() {
+        assert_eq!(reclaimer.counters.bytes_punched.load(Ordering::Relaxed), 2 << 20);
+        assert!(fixture.allocated() < 3 << 20);
+    }
+    // Of a file that is gone nobody wants to know.
+    let reclaimer = opened();
+    reclaimer.found(metas.iter());
+    faults.add(FaultRule::new(Fault::Io).path(fixture.path()).on(VfsOperation::Read));
+    assert!(!reclaimer.look_at_found_files(16, Instant(0)));
+    assert!(reclaimer.looks_again_at().is_some());
+    reclaimer.retire(metas.into_iter());
+    reclaimer.reclaim_all(again);
+    assert_eq!(fixture.length(), None);
+    assert!(!reclaimer.look_at_found_files(16, again));
+    assert_eq!(reclaimer.looks_again_at(), None);
 }
 
 #[test]

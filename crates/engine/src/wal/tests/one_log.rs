@@ -1,5 +1,7 @@
 //! One log: round trips, damage, dead files, syncing beside appending.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use sateen_control::SeqNo;
 
@@ -8,6 +10,7 @@ use super::*;
 use crate::error::{CorruptionKind, Error};
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
+use crate::vfs::{Fault, FaultRule, FaultVfs, OpenOptions, Vfs, VfsOperation};
 
 const HEADER_END: u64 = FILE_HEADER_BYTES as u64;
 
@@ -127,6 +130,56 @@ fn a_floor_that_the_caller_knows_makes_a_short_log_an_error() {
     }
     vfs.inner_remove(&path(1));
     assert!(read(&vfs, 1, floor).unwrap_err().is_corruption(), "missing");
+}
+
+#[test]
+fn a_read_that_comes_short_is_an_error_and_a_log_that_was_cut_is_not() {
+    let vfs = TestVfs::default();
+    let mut writer = create_first(&vfs, 1);
+    let payload = vec![7; 100 << 10];
+    for seqno in 1..=25 {
+        writer.append(SeqNo(seqno), 1, [payload.as_slice()]).unwrap();
+    }
+    let faulty = FaultVfs::new(Arc::new(vfs.clone()));
+    let open = || WalReader::open(&faulty, &path(1), LogNumber(1), Some(UID), 0);
+    for nth in 1..=3 {
+        faulty.add(FaultRule::new(Fault::Short).on(VfsOperation::Read).nth(nth));
+        let is_short = |error: &Error| match error {
+            Error::Io { path: named, source, .. } => {
+                *named == path(1) && source.kind() == std::io::ErrorKind::UnexpectedEof
+            }
+            _ => false,
+        };
+        let mut told = 0;
+        let mut read = 0;
+        let mut tell = |error: Error| {
+            assert!(is_short(&error), "{error}");
+            told += 1;
+        };
+        let mut reader = open().or_else(|error| {
+            tell(error);
+            open()
+        });
+        let reader = reader.as_mut().unwrap();
+        loop {
+            match reader.next() {
+                Ok(Some(record)) => read += usize::from(record.payload == payload),
+                Ok(None) => break,
+                // What is read again afterwards goes on where it was.
+                Err(error) => tell(error),
+            }
+        }
+        assert_eq!((told, read), (1, 25), "read {nth}");
+        faulty.clear();
+    }
+    let mut reader = open().unwrap();
+    let file = vfs.open(&path(1), OpenOptions { write: true, ..OpenOptions::READ }).unwrap();
+    file.truncate(2 << 20).unwrap();
+    let mut read = 0;
+    while reader.next().unwrap().is_some() {
+        read += 1;
+    }
+    assert!(read == 20 && matches!(reader.tail(), Some(Tail::Torn { .. })), "{read}");
 }
 
 #[test]

@@ -24,6 +24,7 @@ pub(super) struct Call {
 const METHODS: &[(&str, bool, &[VfsOperation])] = &[
     ("read_at", false, &[VfsOperation::Read]),
     ("read_exact_at", false, &[VfsOperation::Read]),
+    ("read_all_at", false, &[VfsOperation::Read, VfsOperation::Len]),
     ("write_at", false, &[VfsOperation::Write]),
     ("sync_data", false, &[VfsOperation::Sync]),
     ("start_writeback", false, &[VfsOperation::StartWriteback]),

@@ -84,7 +84,7 @@ pub(super) fn unclosed() -> Start {
     for number in 1..=30 {
         run.commit(&db, number == 20).unwrap();
         if number == 12 {
-            run.insist(&db, Db::flush_all).unwrap();
+            run.flush(&db).unwrap();
         }
         if number % 8 == 0 && number < 20 {
             run.steps(&db, 2).unwrap();
@@ -148,7 +148,7 @@ fn life(run: &mut Run) -> Option<()> {
             run.steps(&db, 1)?;
         }
         match number {
-            10 => run.insist(&db, Db::flush_all)?,
+            10 => run.flush(&db)?,
             20 => run.insist(&db, compact)?,
             24 => doom(run, &db)?,
             28 => run.insist(&db, |db| db.set_options(&[("manifest_bytes_max", "2KiB")]))?,
@@ -195,7 +195,7 @@ fn kept(run: &mut Run) -> Option<()> {
         run.commit(&db, number % 7 == 0)?;
         run.steps(&db, 1)?;
         if number % 10 == 0 {
-            run.insist(&db, Db::flush_all)?;
+            run.flush(&db)?;
             run.steps(&db, 4)?;
             run.insist(&db, read_log)?;
         }
@@ -349,12 +349,12 @@ fn nothing_to_store(run: &mut Run) -> Option<()> {
         run.insist(&db, |db| db.put([TAKEN_IN, b"hot"].concat(), [nth; 100]))?;
         run.steps(&db, 1)?;
     }
-    run.insist(&db, Db::flush_all)?;
+    run.flush(&db)?;
     for nth in 0..4_u8 {
         run.insist(&db, |db| db.put([TAKEN_IN, &[nth]].concat(), [nth; 100]))?;
     }
     run.insist(&db, |db| db.delete_range(TAKEN_IN, b"~io"))?;
-    run.insist(&db, Db::flush_all)?;
+    run.flush(&db)?;
     run.finish(db)
 }
 
@@ -370,7 +370,7 @@ fn cut_short(run: &mut Run) -> Option<()> {
         db.checkpoint(format!("/copy{tries}"))
     })?;
     run.fail_once(Fault::Io, VfsOperation::Sync, ".sat");
-    run.insist(&db, Db::flush_all)?;
+    run.flush(&db)?;
     run.insist(&db, |db| db.set_options(&[("manifest_bytes_max", "1")]))?;
     for (on, path, nth) in [
         (VfsOperation::Write, "MANIFEST", 1),
@@ -382,7 +382,7 @@ fn cut_short(run: &mut Run) -> Option<()> {
         run.fail_nth(Fault::Io, on, path, nth);
         for _ in 0..2 {
             run.commit(&db, false)?;
-            run.insist(&db, Db::flush_all)?;
+            run.flush(&db)?;
             run.steps(&db, 4)?;
         }
     }
@@ -390,7 +390,7 @@ fn cut_short(run: &mut Run) -> Option<()> {
     for nth in 2..5 {
         run.fail_nth(Fault::Io, VfsOperation::SyncDir, "/db", nth);
         run.commit(&db, false)?;
-        run.insist(&db, Db::flush_all)?;
+        run.flush(&db)?;
         run.steps(&db, 6)?;
     }
     run.finish(db)
@@ -402,7 +402,7 @@ fn dead_catalogue(run: &mut Run) -> Option<()> {
     for _ in 0..2 {
         run.commit(&db, false)?;
         run.fail_once(Fault::Io, VfsOperation::Write, "MANIFEST");
-        run.insist(&db, Db::flush_all)?;
+        run.flush(&db)?;
         run.steps(&db, 4)?;
     }
     run.finish(db)
@@ -418,7 +418,7 @@ fn dead_log(run: &mut Run) -> Option<()> {
         run.fail_once(fault, on, path);
         for _ in 0..3 {
             run.commit(&db, true)?;
-            run.insist(&db, Db::flush_all)?;
+            run.flush(&db)?;
             run.steps(&db, 4)?;
         }
     }

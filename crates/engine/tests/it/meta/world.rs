@@ -20,6 +20,8 @@ use crate::leaks;
 
 /// How often it is looked whether there is anything to do again.
 const WAIT: Duration = Duration::from_millis(5);
+/// Files that could not be read are looked at again for what is dead in them within so long.
+const LOOKED_AT_AGAIN: Duration = Duration::from_secs(10);
 
 pub(super) const PATH: &str = "/db";
 
@@ -352,6 +354,9 @@ impl World {
         self.compare_all();
         self.forget_readers();
         self.db.flush_all().unwrap();
+        if self.faults.is_some() {
+            advance(LOOKED_AT_AGAIN);
+        }
         self.rest();
         let property = |family: &ColumnFamily, name: &str| {
             self.db.property_cf(family, &format!("sateen.{name}")).unwrap()
