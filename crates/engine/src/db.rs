@@ -6,7 +6,6 @@ use std::sync::Arc;
 use sateen_control::version::{Region, VersionEdit};
 use sateen_control::{ColumnFamilyId, Comparator, Event, UserKey, ValueKind};
 
-use crate::background::state::Health;
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{Error, Result};

@@ -23,7 +23,6 @@ use writer::{ENTRIES, EXTERNAL_FILE, EXTERNAL_UID, RANGES};
 pub use writer::{SstFileInfo, SstFileWriter};
 
 use crate::background::output::Output;
-use crate::background::state::Health;
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{CorruptionKind, Error, Result};
