@@ -428,8 +428,8 @@ impl ColumnFamily {
         self.flush_retry_at = retry_at;
     }
 
-    /// A compaction for which there was no space is followed by such as take half as much, until one
-    /// succeeds: what that gives back may do for more.
+    /// A compaction for which there was no space is followed by such as take half as much, until
+    /// one succeeds: what that gives back may do for more.
     pub(crate) fn fit_inputs(&mut self, plan: &CompactionPlan, result: JobResult) {
         let most = &mut self.input_bytes_max;
         match result {

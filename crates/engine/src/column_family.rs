@@ -339,8 +339,8 @@ impl ColumnFamilyData {
         self.super_version.store(Arc::new(next));
     }
 
-    /// Puts `fresh` in the place of the active memtable, which is stored by who takes it. Only where
-    /// nobody else reads or writes.
+    /// Puts `fresh` in the place of the active memtable, which is stored by who takes it. Only
+    /// where nobody else reads or writes.
     pub(crate) fn take_active(&self, fresh: Arc<MemTable>) -> Arc<MemTable> {
         let _memory = lock(&self.memory);
         let current = self.super_version.load_full();

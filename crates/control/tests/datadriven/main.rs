@@ -59,8 +59,8 @@ impl World {
     /// - `cf N [profile] key=value…`: adds a column family, or changes its options
     /// - `version cf=N` + lines as above: a version is installed
     /// - `memtables cf=N sealed=N bytes=N active=N`, `flush cf=N`, `drop cf=N`
-    /// - `stepped j1 r=N w=N [cpu=N]` (microseconds), `finished j1 done|failed|no-space|cancelled`, `pause
-    ///   on|off`
+    /// - `stepped j1 r=N w=N [cpu=N]` (microseconds), `finished j1 done|failed|no-space|cancelled`,
+    ///   `pause on|off`
     /// - `sparse f1 f2`: these files should go
     /// - `manual q1 cf=N [begin=K] [end=K] [bottommost=skip|force]`, `cancel q1`
     /// - `advance 50ms`

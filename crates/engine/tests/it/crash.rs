@@ -255,7 +255,7 @@ fn a_recovery_from_what_was_never_on_the_disk() {
         let mut shown = BTreeSet::new();
         for at in 0..=recording.len() {
             for choice in [CrashChoice::SyncedOnly, CrashChoice::Everything] {
-                let db = open(&recording.image_at(at, choice.clone()));
+                let db = open(&recording.image_at(at, choice));
                 let other = db.column_family("other").unwrap();
                 let there = |key: &String| {
                     let of_other = db.get_cf(&other, key, &ReadOptions::default()).unwrap();
