@@ -83,6 +83,33 @@ fn attempts_to_resume_that_fail_leave_no_logs() {
     assert_sound(&db);
 }
 
+/// A manifest may die while all is well otherwise, of an attempt to replace it.
+#[test]
+fn a_manifest_that_died_while_all_was_well_is_replaced() {
+    let mem = MemVfs::new();
+    let faulty = FaultVfs::new(as_vfs(&mem));
+    let options = Options { manifest_bytes_max: 1, ..tiny() };
+    let db = Db::open_with(Arc::new(faulty.clone()), "/db", options, &[]).unwrap();
+    let current = FaultRule::new(Fault::Io).on(VfsOperation::SyncDir);
+    for round in 0..4 {
+        db.put(format!("key{round}"), "1").unwrap();
+        db.flush().unwrap();
+        // The name of the new manifest, and what says that it counts.
+        faulty.add(current.clone().nth(1 + round % 2));
+        db.resume().unwrap_err();
+        faulty.clear();
+        assert_eq!(db.health().0, Health::Ok);
+        if round < 2 {
+            db.resume().unwrap();
+        } else {
+            while db.step().unwrap() {}
+        }
+        db.put("after", "2").unwrap();
+        db.flush().unwrap();
+    }
+    assert_sound(&db);
+}
+
 /// A log that died of a full disk is found dead by who syncs it later, too: the disk is why.
 #[test]
 fn a_sync_of_a_log_that_died_of_a_full_disk_lets_it_mend_itself() {
