@@ -450,10 +450,7 @@ impl DbCore {
         // A column family that was being made when the log failed is stored with the others.
         let _catalogue = lock(&self.catalogue);
         let _one_at_a_time = lock(&self.driver.chores.mending);
-        if self.health.health() == Health::Ok {
-            // A dead manifest that nobody has failed of yet is replaced all the same.
-            return self.roll_manifest_if_large().map(drop);
-        }
+        // What is dead and nobody has failed of yet is replaced all the same.
         if self.manifest_is_dead() {
             self.roll_manifest()?;
         }
