@@ -368,14 +368,23 @@ impl DbCore {
     }
 
     fn roll_manifest_if_large(&self) -> Result<bool> {
-        let large = self.versions.appended_bytes() >= self.options.load().manifest_bytes_max;
-        // A manifest may die of what follows a sync that succeeded: nobody has failed of it yet.
-        let died = self.health.health() == Health::Ok && self.versions.manifest_is_dead();
-        if !(large || died) || self.driver.chores.manifest_is_dead() {
+        let wanted = if self.manifest_is_dead() {
+            // It may die of what follows a sync that succeeded, or of an attempt to replace it that
+            // failed: nobody has failed of it yet. Otherwise it is mended with what else there is.
+            self.health.health() == Health::Ok
+        } else {
+            self.versions.appended_bytes() >= self.options.load().manifest_bytes_max
+        };
+        if !wanted {
             return Ok(false);
         }
         self.roll_manifest()?;
         Ok(true)
+    }
+
+    /// No edit can be installed before there is another manifest.
+    fn manifest_is_dead(&self) -> bool {
+        self.driver.chores.manifest_is_dead() || self.versions.manifest_is_dead()
     }
 
     fn roll_manifest(&self) -> Result<()> {
@@ -441,11 +450,8 @@ impl DbCore {
         // A column family that was being made when the log failed is stored with the others.
         let _catalogue = lock(&self.catalogue);
         let _one_at_a_time = lock(&self.driver.chores.mending);
-        if self.health.health() == Health::Ok {
-            // A dead manifest that nobody has failed of yet is replaced all the same.
-            return self.roll_manifest_if_large().map(drop);
-        }
-        if self.driver.chores.manifest_is_dead() || self.versions.manifest_is_dead() {
+        // What is dead and nobody has failed of yet is replaced all the same.
+        if self.manifest_is_dead() {
             self.roll_manifest()?;
         }
         if self.pipeline.wal_is_dead() {

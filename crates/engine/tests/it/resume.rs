@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use sateen::vfs::{CrashChoice, Fault, FaultRule, FaultVfs, IoClass, MemVfs, Vfs, VfsOperation};
-use sateen::{CompactRangeOptions, Db, Health, HealthListener, Options, WalMode, WriteOptions};
+use sateen::{
+    CompactRangeOptions, Db, FlushOptions, Health, HealthListener, Options, WalMode, WriteOptions,
+};
 
 use crate::common::{as_vfs, assert_sound, tiny};
 
@@ -79,6 +81,33 @@ fn attempts_to_resume_that_fail_leave_no_logs() {
     }
     for round in 0..4 {
         assert_eq!(db.get(format!("key{round}")).unwrap().as_deref(), Some(&b"1"[..]));
+    }
+    assert_sound(&db);
+}
+
+/// A log may die of its link to the one before it, which nobody is told of.
+#[test]
+fn a_log_that_died_while_all_was_well_is_replaced() {
+    let mem = MemVfs::new();
+    let faulty = FaultVfs::new(as_vfs(&mem));
+    let options = Options { wal_ttl_seconds: 1000, ..tiny() };
+    let db = Db::open_with(Arc::new(faulty.clone()), "/db", options, &[]).unwrap();
+    for round in 0..3 {
+        let key = format!("key{round}");
+        db.put(&key, "1").unwrap();
+        // The next log is made.
+        while db.step().unwrap() {}
+        let links = FaultRule::new(Fault::Io).class(IoClass::Wal).on(VfsOperation::Write);
+        let links = faulty.add(links);
+        let nobody_waits = FlushOptions { wait: false };
+        db.flush_cf(&db.default_column_family(), &nobody_waits).unwrap();
+        assert_eq!(faulty.happened(links), 1);
+        faulty.clear();
+        assert_eq!(db.health().0, Health::Ok);
+        db.resume().unwrap();
+        db.put("after", "2").unwrap();
+        db.flush().unwrap();
+        assert_eq!(db.get(&key).unwrap().as_deref(), Some(&b"1"[..]));
     }
     assert_sound(&db);
 }

@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use sateen::vfs::{Fault, IoClass, OpenOptions, Vfs, VfsOperation};
-use sateen::{Db, ReadOptions, check_with, repair_with};
+use sateen::{check_with, repair_with};
 
 use super::run::{Run, Start};
 use super::scenarios::{closed, remove, repair, unclosed};
-use crate::common::{as_vfs, assert_sound, read_all};
 
 const WRITE: OpenOptions = OpenOptions { write: true, ..OpenOptions::READ };
 
@@ -85,10 +84,8 @@ pub(super) fn repair_damaged(run: &mut Run) -> Option<()> {
     let report = run.insist_alone_with(|vfs, options| repair_with(vfs, "/db", options))?;
     // A repair that failed after it was done leaves the next one nothing to tell.
     assert!(!report.losses.is_empty() || run.has_struck(), "{}: {report:?}", run.what);
-    run.mend();
-    let db = Db::open_with(as_vfs(&run.mem), "/db", run.options.clone(), &[])
-        .unwrap_or_else(|error| panic!("{}: after the repair: {error}", run.what));
-    read_all(&db, &db.default_column_family(), &ReadOptions::default());
-    assert_sound(&db);
+    if let Some((_, problems)) = run.after_repair() {
+        run.assert_well(&problems);
+    }
     Some(())
 }

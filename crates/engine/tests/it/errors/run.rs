@@ -10,7 +10,7 @@ use sateen::vfs::{
 };
 use sateen::{Db, Error, Health, Options, ReadOptions, RepairReport, WriteBatch, WriteOptions};
 
-use crate::common::{Contents, Random, appending, as_vfs, read_all};
+use crate::common::{Contents, Random, appending, as_vfs, whole};
 
 pub(super) const MARK: &[u8] = b"~commit";
 pub(super) const OTHER: &str = "other";
@@ -439,12 +439,36 @@ impl Run {
         }
     }
 
+    /// What a repaired database shows, and what a check finds in it; `None` if it is told that what
+    /// the repair has written is not what is there.
+    pub(super) fn after_repair(&mut self) -> Option<(Contents, Vec<Error>)> {
+        self.mend();
+        let looked = Db::open_with(as_vfs(&self.mem), "/db", self.options.clone(), &[]);
+        let looked = looked.and_then(|db| {
+            let shown: Vec<(Vec<u8>, Vec<u8>)> =
+                whole(db.iter(&ReadOptions::default())?, <[u8]>::to_vec)?;
+            Ok((shown.into_iter().collect(), db.check(&mut |_, _| {})?.problems))
+        });
+        match looked {
+            Ok(looked) => Some(looked),
+            Err(error) if self.disk_is_well() => {
+                panic!("{}: after the repair: {error}", self.what)
+            }
+            Err(error) => {
+                self.told(&error);
+                None
+            }
+        }
+    }
+
+    /// A check finds nothing but what lied.
+    pub(super) fn assert_well(&self, problems: &[Error]) {
+        assert!(problems.is_empty() || !self.disk_is_well(), "{}: {problems:?}", self.what);
+    }
+
     /// What was repaired is all there, or it is told what is not.
     pub(super) fn look_at_repaired(&mut self, report: &RepairReport) -> Option<()> {
-        self.mend();
-        let db = Db::open_with(as_vfs(&self.mem), "/db", self.options.clone(), &[])
-            .unwrap_or_else(|error| panic!("{}: after the repair: {error}", self.what));
-        let mut found = read_all(&db, &db.default_column_family(), &ReadOptions::default());
+        let Some((mut found, _)) = self.after_repair() else { return Some(()) };
         found.retain(|key, _| !key.starts_with(TAKEN_IN));
         let mark = mark_of(&found);
         // What could not be read is told, and put aside. The manifest was not there.
@@ -452,12 +476,12 @@ impl Run {
             Error::Corruption { path, .. } => path_class(path) == "MANIFEST",
             _ => false,
         };
-        let whole = report.losses.iter().all(is_manifest);
-        assert!(whole || self.has_struck(), "{}: {report:?}", self.what);
-        assert!(!whole || !self.is_honest() || mark == self.done, "{}: {report:?}", self.what);
+        let is_whole = report.losses.iter().all(is_manifest);
+        assert!(is_whole || self.has_struck(), "{}: {report:?}", self.what);
+        assert!(!is_whole || !self.is_honest() || mark == self.done, "{}: {report:?}", self.what);
         // Zeros are what was given back.
         let aside = !self.is_honest() && !report.moved.is_empty();
-        let right = found == self.states[mark][0] || !whole || aside;
+        let right = found == self.states[mark][0] || !is_whole || aside;
         assert!(right, "{}: wrong contents at commit {mark}: {report:?}", self.what);
         Some(())
     }
