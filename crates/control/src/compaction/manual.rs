@@ -3,7 +3,7 @@
 //! rewritten in place. What the request itself has written is not rewritten again.
 
 use super::covered::CoveredTables;
-use super::guards::{deepest, whole_group};
+use super::guards::{deepest, part_of_group, whole_group};
 use super::level0::level0_closure;
 use super::plan::{CompactionPlan, CompactionReason};
 use super::{Bounds, PickContext, Span, hull, union};
@@ -27,8 +27,8 @@ pub struct ManualCompaction {
     cursor: Option<UserKey>,
     /// All levels go down at once.
     at_once: bool,
-    /// The disk had no space for all of level 0.
-    level0_is_left: bool,
+    /// The disk had no space for all of it: the plan leaves something of what it should have taken.
+    is_partial: bool,
     /// Not compacted, but dropped.
     dropped: Option<CoveredTables>,
 }
@@ -64,7 +64,7 @@ impl ManualCompaction {
             level: 0,
             cursor: None,
             at_once: false,
-            level0_is_left: false,
+            is_partial: false,
             dropped: None,
         }
     }
@@ -88,13 +88,15 @@ impl ManualCompaction {
         if self.dropped.is_some() {
             return;
         }
-        if self.at_once {
+        if self.at_once && self.is_partial {
+            // What was above all else is lower now; the rest of it is where it was.
+        } else if self.at_once {
             let last = plan.inputs().flat_map(|input| &input.tables).map(|t| &t.largest).max();
             self.cursor = last.cloned().max(self.cursor.take());
         } else if self.level == 0 {
             // The plan took all of the range that was in level 0 at some time since the request, or
             // the oldest of it.
-            self.level = u8::from(!self.level0_is_left);
+            self.level = u8::from(!self.is_partial);
         } else if plan.start_level() == self.level {
             let inputs = plan.inputs().filter(|input| input.level == self.level);
             let last = inputs.filter_map(|input| input.tables.last()).map(|t| &t.largest).max();
@@ -173,7 +175,7 @@ impl ManualCompaction {
         let inputs = level0_closure(context.version.level(0).runs(), bounds);
         let all = inputs.len();
         let mut inputs = context.oldest_that_fit(inputs);
-        self.level0_is_left = inputs.len() < all;
+        self.is_partial = inputs.len() < all;
         let below = context.overlap(base, hull(&inputs)?);
         inputs.extend(below);
         if !context.may_take(&inputs, base) {
@@ -198,6 +200,14 @@ impl ManualCompaction {
             if !context.may_take(&group, target) {
                 return Some(ManualStep::Blocked);
             }
+            self.is_partial = !context.fits(&group);
+            if self.is_partial
+                && let Some(plan) = part_of_group(context, &group)
+            {
+                let plan = CompactionPlan { reason: CompactionReason::Manual, ..plan };
+                return Some(ManualStep::Plan(Box::new(plan)));
+            }
+            self.is_partial = false;
             let alone = group.len() == 1 && !group.iter().any(|span| self.rewrites(span));
             let arrived = |span: &Span<'_>| (span.level, span.run.epoch()) == (target, Epoch(0));
             if alone && group.iter().all(arrived) {

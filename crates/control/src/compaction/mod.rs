@@ -203,13 +203,20 @@ impl<'a> PickContext<'a> {
         let base = self.targets.base_level;
         while inputs.len() > 1 && self.input_bytes_max < u64::MAX {
             let below = hull(&inputs).and_then(|bounds| self.overlap(base, bounds));
-            let bytes: u64 = inputs.iter().chain(&below).map(Span::bytes).sum();
-            if bytes <= self.input_bytes_max {
+            if self.fits(inputs.iter().chain(&below)) {
                 break;
             }
             inputs.remove(0);
         }
         inputs
+    }
+
+    /// Whether a compaction of these may find space on the disk.
+    fn fits<'s>(&self, inputs: impl IntoIterator<Item = &'s Span<'a>>) -> bool
+    where
+        'a: 's,
+    {
+        inputs.into_iter().map(Span::bytes).sum::<u64>() <= self.input_bytes_max
     }
 
     fn any_claimed(&self, span: &Span<'_>) -> bool {

@@ -56,6 +56,7 @@ pub(super) fn run(bench: &Bench, suite: &Suite, amount: Amount, first: Option<u6
     let chosen = BUGS.iter().zip(1_u64..).skip(first);
     let chosen: Vec<_> = chosen.take(usize::try_from(most).unwrap_or(usize::MAX)).collect();
     let tests = Tests { binary: &binary, bench, folder: &folder };
+    tests.are_there()?;
     tests.pass_without_bugs(chosen.iter().map(|(bug, _)| *bug))?;
     let (mut caught, mut problems) = (0, Vec::new());
     for (bug, number) in chosen {
@@ -90,6 +91,19 @@ struct Tests<'a> {
 }
 
 impl Tests<'_> {
+    /// Every bug names a test that there is, whichever of them are looked for.
+    fn are_there(&self) -> Outcome {
+        let listed = Command::new(self.binary).arg("--list").output();
+        let listed = listed.map_err(|error| vec![format!("{}: {error}", self.binary.display())])?;
+        let listed = String::from_utf8_lossy(&listed.stdout);
+        let there: BTreeSet<_> =
+            listed.lines().filter_map(|line| line.strip_suffix(": test")).collect();
+        let missing = BUGS.iter().filter(|bug| bug.test != SCHEDULES && !there.contains(bug.test));
+        let missing: Vec<_> =
+            missing.map(|bug| format!("{}: there is no test {}", bug.name, bug.test)).collect();
+        if missing.is_empty() { Ok(()) } else { Err(missing) }
+    }
+
     /// A bug counts for nothing if its test fails anyway.
     fn pass_without_bugs<'a>(&self, bugs: impl Iterator<Item = &'a Bug>) -> Outcome {
         // The suite `sched` is run without a bug by itself.

@@ -152,7 +152,7 @@ pub(super) const BUGS: &[Bug] = &[
     bug(
         "zeros_verify",
         "a block of zeros is accepted",
-        "corrupt::damaged_sectors_and_wrong_files_are_reported_or_harmless",
+        "corrupt::damaged_parts_and_wrong_files_are_reported_or_harmless",
         &["SILENT"],
     ),
     bug(
