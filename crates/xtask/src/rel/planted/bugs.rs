@@ -176,8 +176,8 @@ pub(super) const BUGS: &[Bug] = &[
     bug(
         "full_disk_for_ever",
         "a database does not resume after a full disk",
-        "full_disk::a_full_disk_with_threads",
-        &[": still (Degraded"],
+        "resume::a_sync_of_a_log_that_died_of_a_full_disk_lets_it_mend_itself",
+        &["still (Degraded"],
     ),
     bug("replayed_twice", "what was stored is applied again", "crash::buffered_log", CRASH),
     bug(
