@@ -173,18 +173,16 @@ pub(super) fn whole_group<'a>(
 /// A part of what hangs together, newest first, for which there may be space: the oldest of its
 /// uppermost level on top of what the next one has, so that guards part it further; or, where all
 /// of it is in one level, its oldest runs merged.
-pub(super) fn part_of_group(
-    context: &PickContext<'_>,
-    group: &[Span<'_>],
+pub(super) fn part_of_group<'a>(
+    context: &PickContext<'a>,
+    group: &[Span<'a>],
 ) -> Option<CompactionPlan> {
     let (first, last) = (group.first()?, group.last()?);
     let mut spans = group.to_vec();
     spans.retain(|span| span.level == first.level);
     let moves = first.level < last.level;
     let runs_min = if moves { 1 } else { 2 };
-    while spans.len() > runs_min && !context.fits(&spans) {
-        spans.remove(0);
-    }
+    let spans = context.oldest_that_fit(spans, runs_min, |_| None);
     if spans.len() < runs_min {
         return None;
     }

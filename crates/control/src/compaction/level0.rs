@@ -129,7 +129,7 @@ fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
     }
     let free = level0.runs().iter().rev().take_while(|run| is_free(context, run)).count();
     let runs = &level0.runs()[level0.runs().len() - free..];
-    let mut inputs = context.oldest_that_fit(going_down(context, runs)?);
+    let mut inputs = context.oldest_of_level0(going_down(context, runs)?);
     let bounds = hull(&inputs)?;
     let below = context.overlap(base, bounds);
     let taken = inputs.iter().map(Span::bytes).sum::<u64>();
@@ -263,7 +263,7 @@ fn filled_stripes<'a>(context: &PickContext<'a>) -> impl Iterator<Item = Stripe<
             (!ranks.is_empty()).then_some(Span { level: 0, run, ranks })
         })?;
         let inputs = level0_closure(runs, seed.bounds()?);
-        let inputs = context.oldest_that_fit(inputs);
+        let inputs = context.oldest_of_level0(inputs);
         let below = context.overlap(context.targets.base_level, hull(&inputs)?);
         Some(Stripe { inputs, below })
     })

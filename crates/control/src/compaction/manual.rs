@@ -85,12 +85,11 @@ impl ManualCompaction {
 
     /// The plan is part of the current version: go on behind it.
     pub fn done(&mut self, plan: &CompactionPlan) {
-        if self.dropped.is_some() {
+        // Of a part of a group the rest is where it was.
+        if self.dropped.is_some() || self.at_once && self.is_partial {
             return;
         }
-        if self.at_once && self.is_partial {
-            // What was above all else is lower now; the rest of it is where it was.
-        } else if self.at_once {
+        if self.at_once {
             let last = plan.inputs().flat_map(|input| &input.tables).map(|t| &t.largest).max();
             self.cursor = last.cloned().max(self.cursor.take());
         } else if self.level == 0 {
@@ -174,7 +173,7 @@ impl ManualCompaction {
         }
         let inputs = level0_closure(context.version.level(0).runs(), bounds);
         let all = inputs.len();
-        let mut inputs = context.oldest_that_fit(inputs);
+        let mut inputs = context.oldest_of_level0(inputs);
         self.is_partial = inputs.len() < all;
         let below = context.overlap(base, hull(&inputs)?);
         inputs.extend(below);
@@ -200,14 +199,13 @@ impl ManualCompaction {
             if !context.may_take(&group, target) {
                 return Some(ManualStep::Blocked);
             }
-            self.is_partial = !context.fits(&group);
-            if self.is_partial
-                && let Some(plan) = part_of_group(context, &group)
-            {
+            let fits = context.fits(&group);
+            let part = if fits { None } else { part_of_group(context, &group) };
+            self.is_partial = part.is_some();
+            if let Some(plan) = part {
                 let plan = CompactionPlan { reason: CompactionReason::Manual, ..plan };
                 return Some(ManualStep::Plan(Box::new(plan)));
             }
-            self.is_partial = false;
             let alone = group.len() == 1 && !group.iter().any(|span| self.rewrites(span));
             let arrived = |span: &Span<'_>| (span.level, span.run.epoch()) == (target, Epoch(0));
             if alone && group.iter().all(arrived) {

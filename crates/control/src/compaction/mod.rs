@@ -196,14 +196,24 @@ impl<'a> PickContext<'a> {
         self.options.compaction_bytes_max().min(self.input_bytes_max)
     }
 
-    /// The oldest runs of `inputs`, which are what hangs together in level 0, newest first: as many
-    /// as fit on the disk with what they overlap in the base level, and one at least. What is newer
-    /// may stay above what goes down.
-    fn oldest_that_fit(&self, mut inputs: Vec<Span<'a>>) -> Vec<Span<'a>> {
-        let base = self.targets.base_level;
-        while inputs.len() > 1 && self.input_bytes_max < u64::MAX {
-            let below = hull(&inputs).and_then(|bounds| self.overlap(base, bounds));
-            if self.fits(inputs.iter().chain(&below)) {
+    /// The oldest runs of what hangs together in level 0, newest first: as many as fit on the disk
+    /// with what they overlap in the base level.
+    fn oldest_of_level0(&self, inputs: Vec<Span<'a>>) -> Vec<Span<'a>> {
+        self.oldest_that_fit(inputs, 1, |inputs| {
+            self.overlap(self.targets.base_level, hull(inputs)?)
+        })
+    }
+
+    /// The oldest runs of `inputs`, which hang together, newest first: as many as fit on the disk
+    /// with what they take along, and `least` in any case. What is newer may stay above them.
+    fn oldest_that_fit(
+        &self,
+        mut inputs: Vec<Span<'a>>,
+        least: usize,
+        along: impl Fn(&[Span<'a>]) -> Option<Span<'a>>,
+    ) -> Vec<Span<'a>> {
+        while inputs.len() > least && self.input_bytes_max < u64::MAX {
+            if self.fits(inputs.iter().chain(&along(&inputs))) {
                 break;
             }
             inputs.remove(0);

@@ -13,14 +13,12 @@ use sateen_control::compaction::Stripes;
 use sateen_control::version::{TableMeta, Version, VersionEdit};
 use sateen_control::{ColumnFamilyId, Epoch, Event, FileId, Instant, IoClass, LogNumber, SeqNo};
 
-use super::Step;
 use super::flush_job::FlushJob;
 use super::state::Health;
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{Error, Result};
 use crate::files::{manifest_file_name, table_file_name, wal_file_name};
-use crate::manifest::version_set::Counters;
 use crate::options::WalMode;
 use crate::plant::planted;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -526,7 +524,7 @@ impl DbCore {
             let mut edit = VersionEdit { column_family: id, ..VersionEdit::default() };
             let mut flushed = 0;
             if let Some(mut job) = self.make_flush(id, usize::MAX, &Stripes::default()) {
-                let stepped = run_to_end(&mut job, &self.versions.counters);
+                let stepped = job.run(&self.versions.counters);
                 flushed = job.memtables();
                 jobs.push(job);
                 match stepped {
@@ -563,13 +561,3 @@ impl DbCore {
 
 /// How often all is stored before a dead log is given up on for now.
 const STORE_TRIES: u32 = 100;
-/// Bytes of a step of a flush that nobody waits behind.
-const STEP_BYTES: u64 = 8 << 20;
-
-fn run_to_end(job: &mut FlushJob, counters: &Counters) -> Result<VersionEdit> {
-    loop {
-        if let Step::Done(_, edit) = job.step(STEP_BYTES, counters)? {
-            return Ok(*edit);
-        }
-    }
-}

@@ -24,6 +24,9 @@ use crate::read::merging_iter::MergingIter;
 
 type Input = CompactionIter<MergingIter<MemTableIter>, fn(&[u8]) -> bool>;
 
+/// Bytes of a step of a flush that nobody waits behind.
+const STEP_BYTES: u64 = 8 << 20;
+
 /// A flush under way.
 pub(crate) struct FlushJob {
     pub(crate) family: Arc<ColumnFamilyData>,
@@ -143,6 +146,15 @@ impl FlushJob {
                 .with_ranges(&self.ranges);
         input.start()?;
         Ok(input)
+    }
+
+    /// Writes all of it, where nobody waits behind it.
+    pub(crate) fn run(&mut self, counters: &Counters) -> Result<VersionEdit> {
+        loop {
+            if let Step::Done(_, edit) = self.step(STEP_BYTES, counters)? {
+                return Ok(*edit);
+            }
+        }
     }
 
     /// Writes about `bytes`.

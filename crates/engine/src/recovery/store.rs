@@ -13,7 +13,6 @@ use sateen_control::compaction::Stripes;
 use sateen_control::version::VersionEdit;
 
 use super::Opening;
-use crate::background::Step;
 use crate::background::flush_job::FlushJob;
 use crate::background::output::OutputContext;
 use crate::column_family::{ColumnFamilyData, Sealed};
@@ -22,9 +21,6 @@ use crate::files::table_file_name;
 use crate::plant::planted;
 use crate::vfs::{IoClass, Vfs};
 use crate::wal::{KeptLog, WalWriter};
-
-/// Bytes of a step of a flush during recovery: nobody waits behind it.
-const RECOVERY_STEP_BYTES: u64 = 8 << 20;
 
 impl Opening {
     /// Writes what is in the logs and in no table to tables, which nothing names yet.
@@ -75,16 +71,7 @@ impl Opening {
         };
         let (stripes, snapshots) = (Stripes::default(), vec![self.last_seqno]);
         let mut job = FlushJob::new(data.clone(), vec![sealed], &stripes, snapshots, context);
-        loop {
-            match job.step(RECOVERY_STEP_BYTES, &self.versions.counters) {
-                Ok(Step::More(_)) => {}
-                Ok(Step::Done(_, edit)) => break Ok(*edit),
-                Err(error) => {
-                    job.abandon();
-                    break Err(error);
-                }
-            }
-        }
+        job.run(&self.versions.counters).inspect_err(|_| job.abandon())
     }
 
     /// Makes the log that comes next, and current what was written: from then on no older log is

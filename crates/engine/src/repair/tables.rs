@@ -3,7 +3,7 @@
 //! table.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sateen_control::version::{Placement, TableMeta};
@@ -219,9 +219,12 @@ impl Repair {
     }
 
     fn lost_key(&mut self, family: &str, place: &Place, key: &[u8]) {
-        let (first, last) = (key.to_vec(), key.to_vec());
-        let file = place.source.path.to_path_buf();
-        let column_family = family.to_owned();
+        self.lose_keys(family, &place.source.path, (key.to_vec(), key.to_vec()));
+    }
+
+    /// The keys from one to another, both inclusive, may have been more than what is left.
+    fn lose_keys(&mut self, family: &str, file: &Path, (first, last): (Vec<u8>, Vec<u8>)) {
+        let (column_family, file) = (family.to_owned(), file.to_owned());
         self.report.lost_ranges.push(LostRange { column_family, file, first, last });
     }
 
@@ -235,12 +238,8 @@ impl Repair {
     ) {
         self.loss(error);
         self.damaged.insert(file);
-        self.report.lost_ranges.push(LostRange {
-            column_family: family.to_owned(),
-            file: table_file_name(&self.directory, file),
-            first: entry.smallest.clone(),
-            last: entry.largest.clone(),
-        });
+        let path = table_file_name(&self.directory, file);
+        self.lose_keys(family, &path, (entry.smallest.clone(), entry.largest.clone()));
     }
 
     /// Between two entries of a table, or its bounds, something is lost.
@@ -254,12 +253,8 @@ impl Repair {
         let or = |internal: Option<&[u8]>, bound: &UserKey| {
             internal.map_or_else(|| bound.bytes().to_vec(), |key| key::user_key(key).to_vec())
         };
-        self.report.lost_ranges.push(LostRange {
-            column_family: family.to_owned(),
-            file: place.source.path.to_path_buf(),
-            first: or(before, &place.smallest),
-            last: or(behind, &place.largest),
-        });
+        let keys = (or(before, &place.smallest), or(behind, &place.largest));
+        self.lose_keys(family, &place.source.path, keys);
     }
 
     /// The tables that a file has; an error is told if it does not say so itself.

@@ -52,8 +52,8 @@ pub(super) fn run(bench: &Bench, suite: &Suite, amount: Amount, first: Option<u6
     let first = usize::try_from(first.unwrap_or(1)).unwrap_or(1).max(1) - 1;
     let first = first % BUGS.len();
     let most = if amount.seconds > 0 { u64::MAX } else { amount.at_least.max(1) };
-    let chosen = BUGS.iter().zip(1_u64..).skip(first);
-    let chosen: Vec<_> = chosen.take(usize::try_from(most).unwrap_or(usize::MAX)).collect();
+    let most = usize::try_from(most).unwrap_or(usize::MAX).min(BUGS.len());
+    let chosen: Vec<_> = BUGS.iter().zip(1_u64..).cycle().skip(first).take(most).collect();
     let tests = Tests { binary: &binary, bench, folder: &folder };
     tests.are_there()?;
     tests.pass_without_bugs(chosen.iter().map(|(bug, _)| *bug))?;
