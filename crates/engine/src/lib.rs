@@ -42,6 +42,7 @@ pub mod vfs;
 mod wal;
 mod write;
 mod write_buffers;
+mod xxh3;
 
 #[doc(hidden)]
 pub use background::interfere::Interference;

@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
+use crate::xxh3::xxh3_64;
 use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo, ValueKind};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::flush_job::FlushJob;
 use crate::column_family::ColumnFamilyData;

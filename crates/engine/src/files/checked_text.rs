@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use xxhash_rust::xxh3::xxh3_64;
+use crate::xxh3::xxh3_64;
 
 use crate::vfs::{IoClass, OpenOptions, Vfs};
 

@@ -3,7 +3,7 @@
 //! line by the low half. A filter that says no is right; what it says for a key that was added
 //! never changes, on any machine.
 
-use xxhash_rust::xxh3::xxh3_64;
+use crate::xxh3::xxh3_64;
 
 use crate::error::CorruptionKind;
 

@@ -3,8 +3,8 @@
 //! `docs/format/table.md`; what must stay true is format rule F1: nothing is believed before the
 //! checksum, which belongs to one place in one table in one file of one database.
 
+use crate::xxh3::{xxh3_64, xxh3_64_with_seed};
 use sateen_control::{FileId, TableId};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::error::CorruptionKind;
 use crate::plant::planted;
@@ -21,10 +21,9 @@ pub(crate) const FORMAT_VERSION: u32 = 1;
 pub(crate) const SEPARATED_VALUES: u32 = 1;
 /// Another: the filter has no whole keys, but only prefixes.
 pub(crate) const PREFIXES_ONLY: u32 = 4;
-/// All of these.
-/// Keys are in the order of a comparator that the properties name, not in that of bytes.
+/// Another: keys are in the order of a comparator that the properties name, not in that of bytes.
 pub(crate) const CUSTOM_ORDER: u32 = 16;
-
+/// All of these.
 pub(crate) const KNOWN_FEATURES: u32 = SEPARATED_VALUES | PREFIXES_ONLY | CUSTOM_ORDER;
 /// No block's payload is longer, compressed or not: one value of 1 GiB, one key, and change.
 pub(crate) const BLOCK_BYTES_MAX: usize = (1 << 30) + (1 << 27);

@@ -5,8 +5,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::xxh3::xxh3_64;
 use sateen_control::{FileId, IoClass};
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::table_file_name;

@@ -25,7 +25,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rustix::io::Errno;
-use xxhash_rust::xxh3::Xxh3;
+use std::hash::Hasher;
+use twox_hash::XxHash3_64;
 
 pub use crash::{CrashChoice, PendingKind, PendingOperation, Recording};
 
@@ -228,9 +229,9 @@ impl MemVfs {
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let live = lock(&self.live);
-        let mut hash = Xxh3::new();
+        let mut hash = XxHash3_64::with_seed(0);
         live.hash_into(ROOT, &mut hash);
-        hash.digest()
+        hash.finish()
     }
 }
 

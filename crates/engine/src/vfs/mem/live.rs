@@ -8,7 +8,8 @@ use std::ops::Range;
 use std::path::{Component, Path};
 
 use rustix::io::Errno;
-use xxhash_rust::xxh3::Xxh3;
+use std::hash::Hasher;
+use twox_hash::XxHash3_64;
 
 use super::contents::CHUNK_BYTES;
 use super::crash::Recording;
@@ -161,21 +162,21 @@ impl Live {
         }
     }
 
-    pub(super) fn hash_into(&self, inode: Inode, hash: &mut Xxh3) {
+    pub(super) fn hash_into(&self, inode: Inode, hash: &mut XxHash3_64) {
         if let Some(names) = self.state.names(inode) {
             for (name, &inode) in names {
-                hash.update(name.as_encoded_bytes());
-                hash.update(&[0, u8::from(self.is_directory(inode))]);
+                hash.write(name.as_encoded_bytes());
+                hash.write(&[0, u8::from(self.is_directory(inode))]);
                 self.hash_into(inode, hash);
             }
-            hash.update(&[0]);
+            hash.write(&[0]);
         } else if let Some(contents) = self.state.contents(inode) {
-            hash.update(&contents.len().to_le_bytes());
+            hash.write(&contents.len().to_le_bytes());
             // A chunk of zeros and a hole are the same contents.
             let chunks = contents.chunks().filter(|(_, bytes)| *bytes != [0; CHUNK_BYTES]);
             for (place, bytes) in chunks {
-                hash.update(&place.to_le_bytes());
-                hash.update(bytes);
+                hash.write(&place.to_le_bytes());
+                hash.write(bytes);
             }
         }
     }
