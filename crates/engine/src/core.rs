@@ -20,6 +20,7 @@ use crate::clock;
 use crate::column_family::{ColumnFamilyData, Families};
 use crate::error::{Error, Result};
 use crate::files::reclaim::Reclaimer;
+use crate::files::spare::SpareFiles;
 use crate::manifest::version_set::VersionSet;
 use crate::memtable::ArenaPool;
 use crate::metrics::{EngineMetrics, LatencySampling, Operation};
@@ -73,6 +74,7 @@ pub(crate) struct DbCore {
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blocks: Arc<BlockCache>,
     pub(crate) reclaimer: Reclaimer,
+    pub(crate) spare_files: Arc<SpareFiles>,
     /// Logs that only readers of the log need.
     pub(crate) kept_logs: KeptLogs,
     pub(crate) driver: Driver,
@@ -348,6 +350,7 @@ impl DbCore {
             level,
             compression,
             class,
+            spare_files: Some(self.spare_files.clone()),
         }
     }
 
@@ -500,6 +503,9 @@ impl DbCore {
             self.keep_device_hint(true);
             self.store_options_again();
             self.remove_unused_wal();
+            self.spare_files.remove_all();
+            // So that damage to them shows; nothing is lost without it.
+            let _moved = self.versions.sync_moves();
             // What stays is found as an orphan at the next open; that is no reason to fail.
             let _orphans = self.remove_old_logs();
             self.reclaimer.reclaim_all(self.now());

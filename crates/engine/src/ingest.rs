@@ -22,7 +22,7 @@ use sateen_control::{Comparator, Event, FileId, IoClass, SeqNo, UserKey, ValueKi
 use writer::{ENTRIES, EXTERNAL_FILE, EXTERNAL_UID, RANGES};
 pub use writer::{SstFileInfo, SstFileWriter};
 
-use crate::background::output::Output;
+use crate::background::output::{Output, OutputContext};
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{CorruptionKind, Error, Result};
@@ -215,7 +215,10 @@ impl DbCore {
                     if open.as_ref().is_none_or(|(of, _)| of.id() != tree.id()) {
                         end(&mut open, outputs)?;
                         let compression = tree.options().compression_of(0);
-                        let context = self.output_context(tree, 0, IoClass::Flush, compression);
+                        let context = OutputContext {
+                            spare_files: None,
+                            ..self.output_context(tree, 0, IoClass::Flush, compression)
+                        };
                         outputs.push(Output::new(context));
                         open = Some((tree.clone(), outputs.len() - 1));
                     }

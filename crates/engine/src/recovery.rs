@@ -26,6 +26,7 @@ use crate::db::{DEFAULT_COLUMN_FAMILY, create_family};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::device_hint;
 use crate::files::reclaim::Reclaimer;
+use crate::files::spare::SpareFiles;
 use crate::manifest::version_set::{VersionSet, durable_log};
 use crate::memtable::ArenaPool;
 use crate::metrics::EngineMetrics;
@@ -411,7 +412,9 @@ impl Opening {
         }
         let threads = if self.read_only { 0 } else { control::threads(&self.options) };
         let nice = self.options.background_thread_nice;
+        let spare_files = SpareFiles::new(self.vfs.clone(), self.directory.clone());
         let core = Arc::new(DbCore {
+            spare_files: Arc::new(spare_files),
             directory: self.directory,
             vfs: self.vfs,
             read_only: self.read_only,

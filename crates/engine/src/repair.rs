@@ -451,6 +451,7 @@ impl Repair {
             family,
             level,
             class: IoClass::Flush,
+            spare_files: None,
         })
     }
 

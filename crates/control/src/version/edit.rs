@@ -1,6 +1,7 @@
 //! The change from one version to the next: the only thing that a job leaves behind, and the unit
 //! of the manifest. Atomic: all of it or nothing (format rule F9).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{RangeTombstone, TableMeta};
@@ -99,6 +100,21 @@ pub struct VersionEdit {
 }
 
 impl VersionEdit {
+    /// True if tables change their places and nothing else: what is stored is the same without it,
+    /// in the same files, so it need not be durable before the next edit is.
+    pub fn only_moves(&self) -> bool {
+        let left: BTreeSet<TableId> = self.removed.iter().map(|removed| removed.id).collect();
+        let joined: BTreeSet<TableId> = self.added.iter().map(|added| added.table.id).collect();
+        let says_more = self.create.is_some()
+            || self.drop
+            || self.style.is_some()
+            || self.log_number.is_some()
+            || self.flushed_seqno.is_some()
+            || !self.range_tombstones.is_empty()
+            || !self.shared_files.is_empty();
+        !left.is_empty() && left == joined && !says_more
+    }
+
     /// Makes `comparator` what its keys are compared by: whoever reads an edit from a file knows
     /// the name alone.
     pub fn compare_by(&mut self, comparator: &Comparator) {

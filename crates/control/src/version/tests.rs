@@ -266,6 +266,30 @@ fn a_table_moves_and_an_empty_run_goes() {
     assert_eq!(next.apply(&back).unwrap().log_number(), LogNumber(7));
 }
 
+/// Whoever takes an edit for one that only moves tables does not wait for it to be durable.
+#[test]
+fn an_edit_only_moves_tables_if_the_same_tables_come_and_go() {
+    let (one, other) = (table(1, 0, 10, 100), table(2, 11, 20, 100));
+    let moved = edit(vec![removed(1, 0, &one)], vec![added(2, 0, one.clone())]);
+    assert!(moved.only_moves());
+    assert!(!edit(vec![], vec![]).only_moves());
+    assert!(!edit(vec![removed(1, 0, &one)], vec![]).only_moves());
+    assert!(!edit(vec![], vec![added(2, 0, one.clone())]).only_moves());
+    assert!(!edit(vec![removed(1, 0, &one)], vec![added(2, 0, other.clone())]).only_moves());
+    let more = vec![added(2, 0, one.clone()), added(2, 0, other)];
+    assert!(!edit(vec![removed(1, 0, &one)], more).only_moves());
+    for says_more in [
+        VersionEdit { create: Some("family".into()), ..moved.clone() },
+        VersionEdit { drop: true, ..moved.clone() },
+        VersionEdit { style: Some("leveled".into()), ..moved.clone() },
+        VersionEdit { log_number: Some(LogNumber(3)), ..moved.clone() },
+        VersionEdit { flushed_seqno: Some(SeqNo(3)), ..moved.clone() },
+        VersionEdit { shared_files: vec![FileId(3)], ..moved.clone() },
+    ] {
+        assert!(!says_more.only_moves(), "{says_more:?}");
+    }
+}
+
 #[test]
 fn an_edit_is_applied_in_the_order_of_the_column_family() {
     let reverse = Comparator::reverse_bytewise();

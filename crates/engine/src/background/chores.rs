@@ -164,6 +164,7 @@ impl DbCore {
         chore(self.bound_wal_bytes());
         chore(self.release_logs());
         chore(self.remove_old_logs());
+        chore(Ok(self.remove_spare_files()));
         chore(self.roll_manifest_if_large());
         self.give_back_idle_memory();
         self.keep_memory_budget();
@@ -276,6 +277,14 @@ impl DbCore {
         }
         self.pipeline.provide_wal(self.create_wal()?);
         Ok(true)
+    }
+
+    /// Files made in advance do not lie about where nothing is left to do.
+    fn remove_spare_files(&self) -> bool {
+        !self.spare_files.is_empty()
+            && !self.driver.has_jobs()
+            && !self.driver.has_due_work()
+            && self.spare_files.remove_all()
     }
 
     /// Removes the log that was made in advance and never used.

@@ -11,12 +11,13 @@ use sateen_control::version::TableMeta;
 use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo};
 
 use crate::error::{Error, Result};
+use crate::files::spare::SpareFiles;
 use crate::files::{CompactionFileWriter, table_file_name};
 use crate::manifest::version_set::Counters;
 use crate::options::{ColumnFamilyOptions, Compression, Options};
 use crate::plant::planted;
 use crate::table::{TableBuilder, TableBuilderOptions};
-use crate::vfs::Vfs;
+use crate::vfs::{OpenOptions, Vfs};
 
 /// What an output holds in memory, about: the buffer of its file, and its open table's index and
 /// hashes.
@@ -34,6 +35,9 @@ pub(crate) struct OutputContext {
     pub(crate) level: u8,
     pub(crate) compression: Compression,
     pub(crate) class: IoClass,
+    /// Where its file comes from, if it has one for all tables; without it, and files of a table
+    /// each, are made when they are needed.
+    pub(crate) spare_files: Option<Arc<SpareFiles>>,
 }
 
 /// The tables of one flush or compaction.
@@ -47,6 +51,8 @@ pub(crate) struct Output {
     tables: Vec<TableMeta>,
     /// The file that is being written, and those that are.
     files: Vec<FileId>,
+    /// Names in the directory that are not durable yet.
+    has_new_names: bool,
     /// The file that has values of the tables; one of `files`.
     values: Option<FileId>,
     /// Nothing of its tables is deleted by range tombstones up to this number.
@@ -64,6 +70,7 @@ impl Output {
             open: false,
             tables: Vec::new(),
             files: Vec::new(),
+            has_new_names: false,
             values: None,
             ranges_applied: SeqNo(0),
             written: 0,
@@ -75,6 +82,7 @@ impl Output {
     pub(crate) fn separate_values(&mut self, file: FileId) {
         self.values = Some(file);
         self.files.push(file);
+        self.has_new_names = true;
     }
 
     /// What is added has nothing that range tombstones up to this number delete.
@@ -118,21 +126,11 @@ impl Output {
     }
 
     fn begin_table(&mut self, counters: &Counters) -> Result<()> {
-        let context = &self.context;
         if self.file.is_none() {
-            let id = counters.file();
-            let path = table_file_name(&context.directory, id);
-            let file = CompactionFileWriter::create(
-                context.vfs.as_ref(),
-                &path,
-                id,
-                context.db_uid,
-                context.options.direct_io_for_flush_and_compaction,
-                context.class,
-            )?;
-            self.file = Some((id, file));
-            self.files.push(id);
+            let file = self.begin_file(counters)?;
+            self.file = Some(file);
         }
+        let context = &self.context;
         let table = counters.table();
         if let Some(builder) = &mut self.builder {
             builder.begin(table);
@@ -163,6 +161,28 @@ impl Output {
         self.builder = Some(TableBuilder::new(options)?);
         self.open = true;
         Ok(())
+    }
+
+    fn begin_file(&mut self, counters: &Counters) -> Result<(FileId, CompactionFileWriter)> {
+        let OutputContext { vfs, directory, db_uid, class, .. } = &self.context;
+        let direct = self.context.options.direct_io_for_flush_and_compaction;
+        let one_file = self.context.family_options.compaction_files;
+        let Some(spare) = self.context.spare_files.as_ref().filter(|_| one_file) else {
+            let id = counters.file();
+            let path = table_file_name(directory, id);
+            let vfs = vfs.as_ref();
+            let file = CompactionFileWriter::create(vfs, &path, id, *db_uid, direct, *class)?;
+            self.files.push(id);
+            self.has_new_names = true;
+            return Ok((id, file));
+        };
+        let id = spare.take(counters)?;
+        // It is there: whatever comes, it is this output's to remove.
+        self.files.push(id);
+        let path = table_file_name(directory, id);
+        let file = vfs.open(&path, OpenOptions::WRITE.direct(direct));
+        let file = file.map_err(|error| Error::io("open", &path, error))?;
+        Ok((id, CompactionFileWriter::on(file, &path, id, *db_uid, *class)?))
     }
 
     /// Ends the open table, if there is one. Call only between user keys.
@@ -198,7 +218,7 @@ impl Output {
             let path = table_file_name(&self.context.directory, values);
             self.context.vfs.remove(&path).map_err(|error| Error::io("remove", &path, error))?;
         }
-        if !self.files.is_empty() && !planted("create_not_synced") {
+        if self.has_new_names && !planted("create_not_synced") {
             let directory = &self.context.directory;
             self.context
                 .vfs

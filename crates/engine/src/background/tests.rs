@@ -347,3 +347,41 @@ fn a_step_reads_little_more_than_its_grant() {
     let most = reads.iter().max().copied().unwrap_or(0);
     assert!(reads.len() > 50 && most <= GRANT * 3 / 2 + (64 << 10), "{most}: {reads:?}");
 }
+
+/// Tables that overlap nothing change their level without a barrier of their own, and what a power
+/// failure makes of that is the database as it was.
+#[test]
+fn what_settles_costs_no_barrier() {
+    let vfs = MemVfs::new();
+    let mut options = tiny();
+    options.wal = crate::WalMode::Off;
+    options.column_family.level_base_bytes = 100 << 10;
+    let open = |vfs: &MemVfs| Db::open_with(Arc::new(vfs.clone()), "/db", options.clone(), &[]);
+    let db = open(&vfs).unwrap();
+    let barriers = || db.metrics().io.iter().map(|class| class.totals.syncs).sum::<u64>();
+    let in_level0 = |db: &Db| db.live_tables().iter().filter(|table| table.level == 0).count();
+    let (mut of_flushes, mut of_moves) = (0, 0);
+    for i in 0..40_u32 {
+        db.put(format!("key{i:04}"), vec![b'v'; 3000]).unwrap();
+        let before = barriers();
+        db.flush().unwrap();
+        let flushed = barriers();
+        db.wait_idle().unwrap();
+        of_flushes += flushed - before;
+        of_moves += barriers() - flushed;
+    }
+    let tables = db.live_tables().len();
+    let moved = tables - in_level0(&db);
+    assert!(moved > 10 && tables == 40, "{moved} of {tables}");
+    // The file's, its name's and the manifest's: there is nothing to do in between.
+    assert_eq!((of_flushes, of_moves), (40 * 3, 0));
+    let image = vfs.crash_image(crate::vfs::CrashChoice::SyncedOnly);
+    let again = open(&image).unwrap();
+    let moved_again = tables - in_level0(&again);
+    assert!((10..=moved).contains(&moved_again), "{moved_again} of {moved}");
+    for i in 0..40_u32 {
+        assert!(again.get(format!("key{i:04}")).unwrap().is_some(), "{i}");
+    }
+    let report = again.check(&mut |_, _| {}).unwrap();
+    assert!(report.problems.is_empty() && report.orphans.is_empty(), "{report:?}");
+}

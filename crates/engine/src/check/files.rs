@@ -9,7 +9,7 @@ use sateen_control::{Comparator, FileId, IoClass, LogNumber, SeqNo};
 
 use super::{Checker, View, tables, wrong};
 use crate::error::{CorruptionKind, Error, Result};
-use crate::files::found::{described, is_log, was_given_back};
+use crate::files::found::{described, is_empty, is_log, was_given_back};
 use crate::files::{
     CompactionFile, DirectoryEntry, FileName, checked_text, device_hint, manifest_file_name,
     table_file_name, wal_file_name,
@@ -80,9 +80,11 @@ impl Checker<'_> {
         Ok(found)
     }
 
-    /// What a file says that it has; `None` of a log that has values of tables.
+    /// What a file says that it has; `None` of a log that has values of tables, and of an empty
+    /// one.
     pub(super) fn directory_of(&self, file: FileId) -> Result<Option<CompactionFile>> {
-        if is_log(self.vfs.as_ref(), &self.directory, file) {
+        let (vfs, directory) = (self.vfs.as_ref(), &self.directory);
+        if is_log(vfs, directory, file) || is_empty(vfs, directory, file) {
             return Ok(None);
         }
         described(self.vfs.as_ref(), &self.directory, file).map(Some)

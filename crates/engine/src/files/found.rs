@@ -21,6 +21,13 @@ pub(crate) fn is_log(vfs: &dyn Vfs, directory: &Path, file: FileId) -> bool {
         && begin == magic
 }
 
+/// Whether nothing was ever written to the file, or nothing of it reached the disk: files are made
+/// in advance.
+pub(crate) fn is_empty(vfs: &dyn Vfs, directory: &Path, file: FileId) -> bool {
+    let handle = vfs.open(&table_file_name(directory, file), OpenOptions::READ);
+    handle.and_then(|handle| handle.len()).is_ok_and(|length| length == 0)
+}
+
 /// The tables that the file says it has.
 pub(crate) fn described(vfs: &dyn Vfs, directory: &Path, file: FileId) -> Result<CompactionFile> {
     let path = table_file_name(directory, file);

@@ -8,6 +8,7 @@ pub(crate) mod found;
 pub(crate) mod options_file;
 pub(crate) mod reclaim;
 mod space;
+pub(crate) mod spare;
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,10 @@
 //! The current version of every column family, and the log of edits that makes it durable.
 //!
 //! What must stay true: this is the only place that makes a version current (ARCHITECTURE.md,
-//! invariant 4). An edit is written and synced before the version that it leads to is seen. One
-//! thread at a time is the writer; it holds a token, not a lock, while it waits for the disk. After
-//! a failed write or sync the manifest is dead: the next edit goes to a new one (format rule F4).
+//! invariant 4). An edit is written and synced before the version that it leads to is seen; one
+//! that only moves tables is written, and durable with the next. One thread at a time is the
+//! writer; it holds a token, not a lock, while it waits for the disk. After a failed write or sync
+//! the manifest is dead: the next edit goes to a new one (format rule F4).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -97,6 +98,8 @@ struct State {
     strays: Vec<FileId>,
     /// Somebody is writing.
     busy: bool,
+    /// The newest edits only move tables, and no barrier followed them.
+    has_unsynced_moves: bool,
     /// Edits installed since a roll began: the new manifest must get them too.
     since_roll: Option<Vec<Vec<VersionEdit>>>,
     shared_files: BTreeSet<FileId>,
@@ -185,6 +188,7 @@ impl VersionSet {
                 manifest: FileId(0),
                 strays: Vec::new(),
                 busy: false,
+                has_unsynced_moves: false,
                 since_roll: None,
                 shared_files,
                 last_seqno,
@@ -252,7 +256,8 @@ impl VersionSet {
         self.free.notify_one();
     }
 
-    /// Makes `edit` durable, then its version current. `flushed` of the family's oldest sealed
+    /// Makes `edit` durable (or, if it only moves tables, sure to be before any later one), then
+    /// its version current. `flushed` of the family's oldest sealed
     /// memtables are in it. On an error nothing has changed in memory, and on disk the edit may or
     /// may not be there until a new manifest replaces this one: files it names must be kept.
     pub(crate) fn install(
@@ -314,8 +319,11 @@ impl VersionSet {
             true => Ok(0),
             false => writer.append(&edits),
         };
+        // Tables that only change their level are in the same files without it: the next edit's
+        // barrier is soon enough, and no reclaiming waits for it.
+        let waits = !edits.iter().all(VersionEdit::only_moves);
         let written = match written {
-            Ok(end) if planted("manifest_not_synced") => Ok(end),
+            Ok(end) if planted("manifest_not_synced") || !waits => Ok(end),
             written => written.and_then(|_| writer.sync()),
         };
 
@@ -327,6 +335,7 @@ impl VersionSet {
         }
         self.manifest_bytes.store(writer.size_bytes(), Ordering::Relaxed);
         state.writer = Some(writer);
+        state.has_unsynced_moves = !waits;
         let mut versions = Vec::with_capacity(edits.len());
         for ((edit, flushed), next) in edits.iter().zip(flushed).zip(next) {
             versions.push(state.make_current(edit, flushed, next, reclaimer));
@@ -338,6 +347,25 @@ impl VersionSet {
         }
         self.give_token(state);
         Ok(versions)
+    }
+
+    /// Makes durable what is not yet: tables that moved. Without it they are where they were.
+    pub(crate) fn sync_moves(&self) -> Result<()> {
+        let mut state = self.take_token();
+        if !std::mem::take(&mut state.has_unsynced_moves) {
+            self.give_token(state);
+            return Ok(());
+        }
+        let Some(mut writer) = state.writer.take() else {
+            self.give_token(state);
+            return Ok(());
+        };
+        drop(state);
+        let synced = writer.sync();
+        let mut state = lock(&self.state);
+        state.writer = Some(writer).filter(|_| synced.is_ok());
+        self.give_token(state);
+        synced.map(drop)
     }
 
     /// [`VersionSet::install_together`] of the edits that make the column families of `datas`.
@@ -472,6 +500,7 @@ impl VersionSet {
                 self.manifest_bytes.store(writer.size_bytes(), Ordering::Relaxed);
                 self.snapshot_bytes.store(writer.size_bytes(), Ordering::Relaxed);
                 state.writer = Some(writer);
+                state.has_unsynced_moves = false;
                 let old = std::mem::replace(&mut state.manifest, number);
                 let mut unneeded = std::mem::take(&mut state.strays);
                 unneeded.extend((old != FileId(0)).then_some(old));

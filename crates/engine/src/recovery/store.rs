@@ -68,6 +68,7 @@ impl Opening {
             family: data.id(),
             level: 0,
             class: IoClass::Flush,
+            spare_files: None,
         };
         let (stripes, snapshots) = (Stripes::default(), vec![self.last_seqno]);
         let mut job = FlushJob::new(data.clone(), vec![sealed], &stripes, snapshots, context);

@@ -12,7 +12,7 @@ use sateen_control::{ColumnFamilyId, Comparator, FileId, IoClass, SeqNo, UserKey
 use super::Repair;
 use crate::background::output::Output;
 use crate::error::{Error, Result};
-use crate::files::found::{described, is_log};
+use crate::files::found::{described, is_empty, is_log};
 use crate::files::{DirectoryEntry, table_file_name};
 use crate::key;
 use crate::manifest::version_set::Counters;
@@ -261,6 +261,14 @@ impl Repair {
     pub(super) fn tables_of(&mut self, db_uid: Option<u64>, file: FileId) -> Vec<DirectoryEntry> {
         // A log that has values of tables is read by way of these.
         if is_log(self.vfs.as_ref(), &self.directory, file) {
+            return Vec::new();
+        }
+        if is_empty(self.vfs.as_ref(), &self.directory, file) {
+            let path = table_file_name(&self.directory, file);
+            self.note(format!(
+                "{}: empty: made in advance, or nothing of it reached the disk",
+                path.display()
+            ));
             return Vec::new();
         }
         let error = match described(self.vfs.as_ref(), &self.directory, file) {

@@ -45,6 +45,8 @@ pub struct OpenOptions {
 impl OpenOptions {
     /// An existing file, for reading.
     pub const READ: OpenOptions = OpenOptions { write: false, direct: false, create_new: false };
+    /// An existing file, for writing and reading back.
+    pub const WRITE: OpenOptions = OpenOptions { write: true, direct: false, create_new: false };
     /// A new file, for writing and reading back.
     pub const CREATE: OpenOptions = OpenOptions { write: true, direct: false, create_new: true };
 

@@ -1,0 +1,156 @@
+//! Files of tables that are made in advance, empty: their names are durable before they are needed,
+//! by one barrier of the directory for many. So a flush or compaction costs the two barriers of
+//! BoLT §3.1, its file's and the manifest's.
+//!
+//! What must stay true: a file is given out once, after its name is durable. There are none at
+//! rest. What is left when the process dies is an orphan, and the next open removes it.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sateen_control::FileId;
+
+use super::table_file_name;
+use crate::error::{Error, Result};
+use crate::manifest::version_set::Counters;
+use crate::plant::planted;
+use crate::sync::{Mutex, lock};
+use crate::vfs::{OpenOptions, Vfs};
+
+/// So many are made at a time, at most.
+const BATCH_MAX: usize = 8;
+
+/// The files that are there and not used yet.
+pub(crate) struct SpareFiles {
+    vfs: Arc<dyn Vfs>,
+    directory: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    free: VecDeque<FileId>,
+    /// How often files were made since there was nothing to do: the longer it lasts, the more at a
+    /// time.
+    batches: u32,
+}
+
+impl SpareFiles {
+    pub(crate) fn new(vfs: Arc<dyn Vfs>, directory: PathBuf) -> SpareFiles {
+        SpareFiles { vfs, directory, state: Mutex::default() }
+    }
+
+    /// An empty file whose name is durable.
+    pub(crate) fn take(&self, counters: &Counters) -> Result<FileId> {
+        let batch = {
+            let mut state = lock(&self.state);
+            if let Some(file) = state.free.pop_front() {
+                return Ok(file);
+            }
+            state.batches += 1;
+            // Two threads at once make twice as many: each is used one day.
+            (1 << (state.batches - 1).min(BATCH_MAX.ilog2())) as usize
+        };
+        let (first, others) = self.make(batch, counters)?;
+        lock(&self.state).free.extend(others);
+        Ok(first)
+    }
+
+    fn make(&self, batch: usize, counters: &Counters) -> Result<(FileId, Vec<FileId>)> {
+        let first = self.create(counters)?;
+        let mut others = Vec::new();
+        while others.len() + 1 < batch
+            // Fewer are good, too.
+            && let Ok(file) = self.create(counters)
+        {
+            others.push(file);
+        }
+        if !planted("create_not_synced")
+            && let Err(error) = self.vfs.sync_dir(&self.directory)
+        {
+            others.push(first);
+            others.into_iter().for_each(|file| self.remove(file));
+            return Err(Error::io("sync directory", &self.directory, error));
+        }
+        Ok((first, others))
+    }
+
+    fn create(&self, counters: &Counters) -> Result<FileId> {
+        let file = counters.file();
+        let path = table_file_name(&self.directory, file);
+        let created = self.vfs.open(&path, OpenOptions::CREATE);
+        created.map(|_| file).map_err(|error| Error::io("create", &path, error))
+    }
+
+    /// There is nothing to do: removes those that nobody took. Returns whether there were any.
+    pub(crate) fn remove_all(&self) -> bool {
+        let State { free, .. } = std::mem::take(&mut *lock(&self.state));
+        free.iter().for_each(|file| self.remove(*file));
+        !free.is_empty()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.state).free.is_empty()
+    }
+
+    fn remove(&self, file: FileId) {
+        let _orphan = self.vfs.remove(&table_file_name(&self.directory, file));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::vfs::{CrashChoice, Fault, FaultRule, FaultVfs, MemVfs, VfsOperation};
+
+    fn here(vfs: &MemVfs) -> usize {
+        vfs.list(Path::new("/db")).unwrap().len()
+    }
+
+    fn made_in(vfs: Arc<dyn Vfs>) -> SpareFiles {
+        SpareFiles::new(vfs, PathBuf::from("/db"))
+    }
+
+    fn memory() -> MemVfs {
+        let vfs = MemVfs::new();
+        vfs.create_dir_all(Path::new("/db")).unwrap();
+        vfs
+    }
+
+    #[test]
+    fn names_are_durable_when_they_are_given_out_and_given_out_once() {
+        let (vfs, counters) = (memory(), Counters::default());
+        vfs.sync_dir(Path::new("/")).unwrap();
+        let spare = made_in(Arc::new(vfs.clone()));
+        let mut taken = Vec::new();
+        // One, two, four, eight, eight.
+        for here_then in [1, 3, 3, 7, 7, 7, 7, 15, 15, 15, 15, 15, 15, 15, 15, 23] {
+            let file = spare.take(&counters).unwrap();
+            assert_eq!(here(&vfs), here_then);
+            let left = vfs.crash_image(CrashChoice::SyncedOnly);
+            assert!(left.exists(&table_file_name(Path::new("/db"), file)).unwrap(), "{file}");
+            taken.push(file);
+        }
+        let once: std::collections::BTreeSet<_> = taken.iter().collect();
+        assert_eq!(once.len(), taken.len());
+        assert!(spare.remove_all() && spare.is_empty());
+        assert_eq!(here(&vfs), taken.len());
+        spare.take(&counters).unwrap();
+        assert!(!spare.remove_all() && here(&vfs) == taken.len() + 1);
+    }
+
+    #[test]
+    fn names_that_may_not_be_durable_are_not_given_out() {
+        let (vfs, counters) = (memory(), Counters::default());
+        let faults = FaultVfs::new(Arc::new(vfs.clone()));
+        let spare = made_in(Arc::new(faults.clone()));
+        faults.add(FaultRule::new(Fault::Io).on(VfsOperation::SyncDir).once());
+        assert!(spare.take(&counters).is_err() && here(&vfs) == 0);
+        faults.add(FaultRule::new(Fault::NoSpace).on(VfsOperation::Create).nth(2));
+        spare.take(&counters).unwrap();
+        assert_eq!(here(&vfs), 1);
+    }
+}
