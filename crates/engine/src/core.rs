@@ -318,6 +318,8 @@ impl DbCore {
         }
         let chores = self.do_chores();
         let worked = matches!(self.background_once(), Turn::Worked) || chores;
+        // Only now is it known that there is nothing.
+        let worked = worked || self.remove_spare_files();
         if !worked {
             // There may be a job that another thread steps.
             thread::yield_now();

@@ -19,6 +19,8 @@ pub struct Held {
     pub requests: usize,
     /// Who keeps files from being given back, such as a checkpoint that is being made.
     pub holds: usize,
+    /// Files of tables that were made in advance.
+    pub spare_files: usize,
     /// Tables that no version has and that somebody still reads.
     pub retired_tables: usize,
     /// Readers of what the column families have now.
@@ -37,6 +39,7 @@ impl Db {
         let core = self.core();
         let mut held = core.driver.held();
         (held.holds, held.retired_tables) = core.reclaimer.held();
+        held.spare_files = core.spare_files.count();
         // One reference is the column family's own, the other is the one that is counted with.
         let readers = |pinned: Arc<_>| Arc::strong_count(&pinned).saturating_sub(2);
         let families = core.families();

@@ -211,7 +211,7 @@ impl DbCore {
         Ok(!unflushed
             && !self.driver.has_jobs()
             && !self.driver.has_due_work()
-            && self.spare_files.is_empty()
+            && self.spare_files.count() == 0
             && (self.read_only || !self.reclaimer.has_due_work()))
     }
 

@@ -90,8 +90,9 @@ impl SpareFiles {
         !free.is_empty()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        lock(&self.state).free.is_empty()
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        lock(&self.state).free.len()
     }
 
     fn remove(&self, file: FileId) {
@@ -136,7 +137,7 @@ mod tests {
         }
         let once: std::collections::BTreeSet<_> = taken.iter().collect();
         assert_eq!(once.len(), taken.len());
-        assert!(spare.remove_all() && spare.is_empty());
+        assert!(spare.remove_all() && spare.count() == 0);
         assert_eq!(here(&vfs), taken.len());
         spare.take(&counters).unwrap();
         assert!(!spare.remove_all() && here(&vfs) == taken.len() + 1);

@@ -59,6 +59,7 @@ pub(crate) fn assert_at_rest(db: &Db) {
         ("jobs given up", held.given_up),
         ("requests", held.requests),
         ("holds on files", held.holds),
+        ("files made in advance", held.spare_files),
         ("tables that somebody still reads", held.retired_tables),
         ("readers", held.readers),
     ];
