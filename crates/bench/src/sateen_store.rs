@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sateen::timeline::Timeline;
-use sateen::vfs::{Fault, FaultVfs, IoClass, PosixVfs, Vfs, VfsOperation};
+use sateen::vfs::{Fault, FaultRule, FaultVfs, IoClass, PosixVfs, Vfs, VfsOperation};
 use sateen::{ColumnFamily, Db, Options, ReadOptions, Regions, WriteBatch, WriteOptions};
 
 use crate::store::{ClassBytes, Client, Compression, Counters, LevelSize, Store, StoreConfig, Wal};
@@ -28,9 +28,12 @@ fn vfs(config: &StoreConfig) -> Arc<dyn Vfs> {
     if config.barrier_cost_ns == 0 {
         return posix;
     }
+    let slow = FaultVfs::new(posix);
     let delay = Fault::Delay(Duration::from_nanos(config.barrier_cost_ns));
-    let barriers = [VfsOperation::Sync, VfsOperation::SyncDir];
-    Arc::new(FaultVfs::of(posix, &barriers.map(|barrier| (barrier, delay))))
+    for barrier in [VfsOperation::Sync, VfsOperation::SyncDir] {
+        slow.add(FaultRule::new(delay).on(barrier));
+    }
+    Arc::new(slow)
 }
 
 fn options(config: &StoreConfig) -> Result<Options> {

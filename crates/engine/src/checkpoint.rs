@@ -139,7 +139,7 @@ fn link_tables(core: &DbCore, to: &Path, files: &BTreeSet<FileId>) -> Result<Vec
 
 /// Makes a clone durable: its blocks are, its length and where they are is not.
 fn sync(vfs: &dyn Vfs, path: &Path) -> Result<()> {
-    let options = OpenOptions { write: true, ..OpenOptions::READ };
+    let options = OpenOptions::WRITE;
     let file = vfs.open(path, options).map_err(|e| Error::io("open", path, e))?;
     file.sync_data(IoClass::Manifest).map_err(|e| Error::io("sync", path, e))
 }

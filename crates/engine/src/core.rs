@@ -317,9 +317,9 @@ impl DbCore {
             self.sample_if_due();
         }
         let chores = self.do_chores();
-        let worked = matches!(self.background_once(), Turn::Worked) || chores;
-        // Only now is it known that there is nothing.
-        let worked = worked || self.remove_spare_files();
+        // Only the last knows that there is nothing else.
+        let worked =
+            matches!(self.background_once(), Turn::Worked) || chores || self.remove_spare_files();
         if !worked {
             // There may be a job that another thread steps.
             thread::yield_now();

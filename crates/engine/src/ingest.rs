@@ -216,6 +216,7 @@ impl DbCore {
                         end(&mut open, outputs)?;
                         let compression = tree.options().compression_of(0);
                         let context = OutputContext {
+                            // No work of the background, after which others would be removed.
                             spare_files: None,
                             ..self.output_context(tree, 0, IoClass::Flush, compression)
                         };

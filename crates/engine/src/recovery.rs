@@ -354,7 +354,7 @@ impl Opening {
         let directory = self.wal_directory();
         for log in self.logs.iter().filter(|log| **log >= first) {
             let path = crate::files::wal_file_name(&directory, *log);
-            let options = OpenOptions { write: true, ..OpenOptions::READ };
+            let options = OpenOptions::WRITE;
             let file = self.vfs.open(&path, options).map_err(|e| Error::io("open", &path, e))?;
             file.sync_data(IoClass::Wal).map_err(|e| Error::io("sync", &path, e))?;
         }

@@ -281,8 +281,7 @@ impl DbCore {
 
     /// Files made in advance do not lie about where nothing is left to do.
     pub(crate) fn remove_spare_files(&self) -> bool {
-        !self.read_only
-            && self.spare_files.count() > 0
+        self.spare_files.count() > 0
             && !self.driver.has_jobs()
             && !self.driver.has_due_work()
             && self.spare_files.remove_all()

@@ -6,7 +6,6 @@
 
 use std::path::Path;
 
-use crate::xxh3::xxh3_64;
 use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo, ValueKind};
 
 use super::flush_job::FlushJob;
@@ -19,6 +18,7 @@ use crate::table::{Separated, ValuePlace};
 use crate::timeline::EventKind;
 use crate::vfs::Vfs;
 use crate::wal::WalReader;
+use crate::xxh3::xxh3_64;
 
 /// Shorter values cost about as little in the table as what says where they are.
 const VALUE_BYTES_MIN: usize = 32;

@@ -87,7 +87,7 @@ impl Checker<'_> {
         if is_log(vfs, directory, file) || is_empty(vfs, directory, file) {
             return Ok(None);
         }
-        described(self.vfs.as_ref(), &self.directory, file).map(Some)
+        described(vfs, directory, file).map(Some)
     }
 
     pub(super) fn was_given_back(&self, file: FileId, entry: &DirectoryEntry) -> bool {

@@ -3,9 +3,8 @@
 
 use std::path::Path;
 
-use crate::xxh3::xxh3_64;
-
 use crate::vfs::{IoClass, OpenOptions, Vfs};
+use crate::xxh3::xxh3_64;
 
 const BYTES_MAX: usize = 4096;
 

@@ -381,7 +381,7 @@ impl Reclaimer {
     /// Gives `by` bytes of a dead file back; returns what is left of it, or `None` if it has
     /// another name.
     fn shrink(&self, path: &Path, dead: &DeadFile, by: u64) -> std::io::Result<Option<DeadFile>> {
-        let handle = self.vfs.open(path, OpenOptions { write: true, ..OpenOptions::READ })?;
+        let handle = self.vfs.open(path, OpenOptions::WRITE)?;
         if handle.links()? > 1 {
             return Ok(None);
         }
@@ -438,7 +438,7 @@ impl Reclaimer {
     /// False if that is not possible: the file system cannot, or the file has another name.
     fn punch(&self, file: FileId, ranges: &Extents, sync: bool) -> Result<bool> {
         let path = table_file_name(&self.directory, file);
-        let options = OpenOptions { write: true, ..OpenOptions::READ };
+        let options = OpenOptions::WRITE;
         let punched = self.vfs.open(&path, options).and_then(|handle| {
             let shared = handle.links()? > 1 && !planted("hole_under_checkpoint");
             if shared || !self.try_punch(handle.as_ref(), ranges.iter())? {

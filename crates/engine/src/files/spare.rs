@@ -31,9 +31,9 @@ pub(crate) struct SpareFiles {
 #[derive(Default)]
 struct State {
     free: VecDeque<FileId>,
-    /// How often files were made since there was nothing to do: the longer it lasts, the more at a
-    /// time.
-    batches: u32,
+    /// So many were made at a time last, since there was nothing to do: the longer there is work,
+    /// the more.
+    batch: usize,
 }
 
 impl SpareFiles {
@@ -48,9 +48,9 @@ impl SpareFiles {
             if let Some(file) = state.free.pop_front() {
                 return Ok(file);
             }
-            state.batches += 1;
             // Two threads at once make twice as many: each is used one day.
-            (1 << (state.batches - 1).min(BATCH_MAX.ilog2())) as usize
+            state.batch = (2 * state.batch).clamp(1, BATCH_MAX);
+            state.batch
         };
         let (first, others) = self.make(batch, counters)?;
         lock(&self.state).free.extend(others);

@@ -39,6 +39,8 @@ pub(crate) struct ManifestWriter {
     records: RecordWriter,
     phase: Phase,
     payload: Vec<u8>,
+    /// Something was appended, and no sync followed.
+    has_unsynced: bool,
 }
 
 impl ManifestWriter {
@@ -53,7 +55,8 @@ impl ManifestWriter {
     ) -> Result<ManifestWriter> {
         let header = FileHeader { version: FORMAT_VERSION, db_uid, number };
         let records = RecordWriter::create(vfs, path, FileKind::Manifest, header, 0)?;
-        let mut writer = ManifestWriter { records, phase: Phase::New, payload: Vec::new() };
+        let (phase, payload) = (Phase::New, Vec::new());
+        let mut writer = ManifestWriter { records, phase, payload, has_unsynced: false };
         writer.write(RecordKind::SnapshotBegin)?;
         writer.phase = Phase::Snapshot;
         Ok(writer)
@@ -65,6 +68,7 @@ impl ManifestWriter {
         assert!(self.phase != Phase::New, "a manifest starts with a snapshot");
         self.payload.clear();
         edits.iter().for_each(|edit| encode_edit(edit, &mut self.payload));
+        self.has_unsynced = true;
         self.write(RecordKind::Data)
     }
 
@@ -81,12 +85,18 @@ impl ManifestWriter {
     pub(crate) fn sync(&mut self) -> Result<u64> {
         let before = self.records.sync_handle().synced_offset();
         let synced = self.records.sync_handle().sync()?;
+        self.has_unsynced = false;
         if synced > before {
             // What was asked for is done; a failure here ends the file's life and shows next time.
             self.payload.clear();
             let _shown_by_the_next_call = self.write(RecordKind::Mark);
         }
         Ok(synced)
+    }
+
+    /// True if something was appended since the last sync.
+    pub(crate) fn has_unsynced(&self) -> bool {
+        self.has_unsynced
     }
 
     /// False once a write or sync has failed.

@@ -98,8 +98,6 @@ struct State {
     strays: Vec<FileId>,
     /// Somebody is writing.
     busy: bool,
-    /// The newest edits only move tables, and no barrier followed them.
-    has_unsynced_moves: bool,
     /// Edits installed since a roll began: the new manifest must get them too.
     since_roll: Option<Vec<Vec<VersionEdit>>>,
     shared_files: BTreeSet<FileId>,
@@ -188,7 +186,6 @@ impl VersionSet {
                 manifest: FileId(0),
                 strays: Vec::new(),
                 busy: false,
-                has_unsynced_moves: false,
                 since_roll: None,
                 shared_files,
                 last_seqno,
@@ -257,9 +254,9 @@ impl VersionSet {
     }
 
     /// Makes `edit` durable (or, if it only moves tables, sure to be before any later one), then
-    /// its version current. `flushed` of the family's oldest sealed
-    /// memtables are in it. On an error nothing has changed in memory, and on disk the edit may or
-    /// may not be there until a new manifest replaces this one: files it names must be kept.
+    /// its version current. `flushed` of the family's oldest sealed memtables are in it. On an
+    /// error nothing has changed in memory, and on disk the edit may or may not be there until a
+    /// new manifest replaces this one: files it names must be kept.
     pub(crate) fn install(
         &self,
         edit: VersionEdit,
@@ -335,7 +332,6 @@ impl VersionSet {
         }
         self.manifest_bytes.store(writer.size_bytes(), Ordering::Relaxed);
         state.writer = Some(writer);
-        state.has_unsynced_moves = !waits;
         let mut versions = Vec::with_capacity(edits.len());
         for ((edit, flushed), next) in edits.iter().zip(flushed).zip(next) {
             versions.push(state.make_current(edit, flushed, next, reclaimer));
@@ -352,11 +348,7 @@ impl VersionSet {
     /// Makes durable what is not yet: tables that moved. Without it they are where they were.
     pub(crate) fn sync_moves(&self) -> Result<()> {
         let mut state = self.take_token();
-        if !std::mem::take(&mut state.has_unsynced_moves) {
-            self.give_token(state);
-            return Ok(());
-        }
-        let Some(mut writer) = state.writer.take() else {
+        let Some(mut writer) = state.writer.take_if(|writer| writer.has_unsynced()) else {
             self.give_token(state);
             return Ok(());
         };
@@ -500,7 +492,6 @@ impl VersionSet {
                 self.manifest_bytes.store(writer.size_bytes(), Ordering::Relaxed);
                 self.snapshot_bytes.store(writer.size_bytes(), Ordering::Relaxed);
                 state.writer = Some(writer);
-                state.has_unsynced_moves = false;
                 let old = std::mem::replace(&mut state.manifest, number);
                 let mut unneeded = std::mem::take(&mut state.strays);
                 unneeded.extend((old != FileId(0)).then_some(old));

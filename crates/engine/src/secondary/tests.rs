@@ -35,7 +35,7 @@ pub(crate) fn append(vfs: &MemVfs, db: &Db, batch: &WriteBatch) {
         count: batch.count(),
     };
     header.seal(&mut record, seed, position.end, position.chain);
-    let options = OpenOptions { write: true, ..OpenOptions::READ };
+    let options = OpenOptions::WRITE;
     vfs.open(&path, options).unwrap().write_at(&record, position.end, IoClass::Wal).unwrap();
 }
 

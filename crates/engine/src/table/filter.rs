@@ -3,9 +3,8 @@
 //! line by the low half. A filter that says no is right; what it says for a key that was added
 //! never changes, on any machine.
 
-use crate::xxh3::xxh3_64;
-
 use crate::error::CorruptionKind;
+use crate::xxh3::xxh3_64;
 
 use super::format::{Decoder, to_usize};
 

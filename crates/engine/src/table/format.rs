@@ -3,11 +3,11 @@
 //! `docs/format/table.md`; what must stay true is format rule F1: nothing is believed before the
 //! checksum, which belongs to one place in one table in one file of one database.
 
-use crate::xxh3::{xxh3_64, xxh3_64_with_seed};
 use sateen_control::{FileId, TableId};
 
 use crate::error::CorruptionKind;
 use crate::plant::planted;
+use crate::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// Behind each block's payload: one byte of compression type, eight of checksum.
 pub(crate) const BLOCK_TRAILER_BYTES: usize = 9;

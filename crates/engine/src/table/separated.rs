@@ -5,13 +5,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::xxh3::xxh3_64;
 use sateen_control::{FileId, IoClass};
 
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::table_file_name;
 use crate::read::tier;
 use crate::vfs::{OpenOptions, Vfs, VfsFile};
+use crate::xxh3::xxh3_64;
 
 /// The first byte of what stands for a value: the value follows, or where it is.
 const HERE: u8 = 0;

@@ -57,8 +57,6 @@ pub struct FaultVfs {
 
 #[derive(Default)]
 struct Faults {
-    /// Calls of other operations are passed on and not counted.
-    only: Option<Vec<VfsOperation>>,
     capture_callers: AtomicBool,
     capture_callers_of_faults: AtomicBool,
     state: Mutex<FaultState>,
@@ -90,19 +88,6 @@ impl FaultVfs {
     #[must_use]
     pub fn new(inner: Arc<dyn Vfs>) -> FaultVfs {
         FaultVfs { inner, faults: Arc::default() }
-    }
-
-    /// Has `rules` from the start, each of an operation that it names, for runs that are measured:
-    /// all other operations cost nothing, and are not counted.
-    #[must_use]
-    pub fn of(inner: Arc<dyn Vfs>, rules: &[(VfsOperation, Fault)]) -> FaultVfs {
-        let only = Some(rules.iter().map(|(operation, _)| *operation).collect());
-        let faults = Arc::new(Faults { only, ..Faults::default() });
-        let vfs = FaultVfs { inner, faults };
-        for (operation, fault) in rules {
-            vfs.add(FaultRule::new(*fault).on(*operation));
-        }
-        vfs
     }
 
     /// Adds a rule. Where several apply, the one added first happens.
@@ -192,9 +177,6 @@ impl Faults {
         paths: &[&Path],
         class: Option<IoClass>,
     ) -> Option<Chosen> {
-        if self.only.as_ref().is_some_and(|only| !only.contains(&operation)) {
-            return None;
-        }
         let path_class = paths.first().map(|path| path_class(path)).unwrap_or_default();
         let capture = self.capture_callers.load(Ordering::Relaxed);
         let mut site = Site { operation, path_class, class, caller: capture.then(caller) };

@@ -18,6 +18,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::Hasher;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rustix::io::Errno;
-use std::hash::Hasher;
 use twox_hash::XxHash3_64;
 
 pub use crash::{CrashChoice, PendingKind, PendingOperation, Recording};

@@ -217,7 +217,7 @@ impl ChainEnd {
 
         for number in &self.replayed {
             let path = super::file_path(directory, *number);
-            let options = OpenOptions { write: true, ..OpenOptions::READ };
+            let options = OpenOptions::WRITE;
             let file = vfs.open(&path, options).map_err(|e| Error::io("open", &path, e))?;
             file.sync_data(IoClass::Wal).map_err(|e| Error::io("sync", &path, e))?;
         }

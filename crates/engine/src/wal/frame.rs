@@ -10,11 +10,11 @@
 //! - `synced_offset` of a record never exceeds its own offset: everything below it was durable when
 //!   the record was written. It is the only proof that a bad record was once good.
 
-use crate::xxh3::xxh3_64;
 use sateen_control::SeqNo;
 
 use super::coding;
 use crate::plant::planted;
+use crate::xxh3::xxh3_64;
 
 /// Bytes of the header block.
 pub(crate) const FILE_HEADER_BYTES: usize = 64;

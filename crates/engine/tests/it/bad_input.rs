@@ -198,7 +198,7 @@ fn a_second_opener_in_another_process_is_refused() {
 
 fn replace(vfs: &MemVfs, name: &str, bytes: &[u8]) {
     let path = Path::new("/db").join(name);
-    let file = vfs.open(&path, OpenOptions { write: true, ..OpenOptions::READ }).unwrap();
+    let file = vfs.open(&path, OpenOptions::WRITE).unwrap();
     file.truncate(0).unwrap();
     file.write_at(bytes, 0, IoClass::Client).unwrap();
 }

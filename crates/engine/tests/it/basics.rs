@@ -457,7 +457,7 @@ fn a_damaged_value_in_a_log_is_reported() {
     let [log] = &*logs else { panic!("one log: {logs:?}") };
     let contents = vfs.contents(log).unwrap();
     let at = contents.windows(8).position(|bytes| bytes == b"vvvvvvvv").unwrap();
-    let file = vfs.open(log, OpenOptions { write: true, ..OpenOptions::READ }).unwrap();
+    let file = vfs.open(log, OpenOptions::WRITE).unwrap();
     file.write_at(b"w", at as u64 + 500, IoClass::Client).unwrap();
     let error = db.get("key").unwrap_err();
     assert!(matches!(error, Error::Corruption { .. }), "{error}");

@@ -13,7 +13,7 @@ use sateen::{
 
 use crate::common::{as_vfs, small, tiny};
 
-const WRITE: OpenOptions = OpenOptions { write: true, ..OpenOptions::READ };
+const WRITE: OpenOptions = OpenOptions::WRITE;
 const DB: &str = "/db";
 
 fn look(vfs: &MemVfs, options: &Options) -> CheckReport {

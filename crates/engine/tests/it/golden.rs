@@ -295,7 +295,7 @@ fn refusal(file: &str, change: impl Fn(&mut Vec<u8>)) -> (String, String) {
     let path = Path::new(DB).join(names.iter().rev().find(fits).unwrap());
     let mut bytes = vfs.contents(&path).unwrap();
     change(&mut bytes);
-    let options = OpenOptions { write: true, ..OpenOptions::READ };
+    let options = OpenOptions::WRITE;
     vfs.open(&path, options).unwrap().write_at(&bytes, 0, IoClass::Manifest).unwrap();
     let options = small("sateen", 4 << 10);
     let read = || {

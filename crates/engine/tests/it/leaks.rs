@@ -220,7 +220,7 @@ mod tests {
         let before = crate::extents::contents(&image, &path).unwrap();
         let after = crate::extents::contents(&vfs, &path).unwrap();
         let at = (0..after.len()).find(|at| after[*at] != before[*at]).unwrap();
-        let handle = vfs.open(&path, OpenOptions { write: true, ..OpenOptions::READ }).unwrap();
+        let handle = vfs.open(&path, OpenOptions::WRITE).unwrap();
         handle.write_at(&before[at..=at], at as u64, sateen::vfs::IoClass::Client).unwrap();
         drop(handle);
         assert!(fails(|| assert_directory(&vfs, directory, None, EXACTLY)).contains("4096"));

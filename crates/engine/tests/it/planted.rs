@@ -73,7 +73,7 @@ fn blocks_in_each_others_place_are_not_taken_for_each_other() {
     let mut refused = 0;
     for size in 100..1000 {
         let image = vfs.crash_image(CrashChoice::Everything);
-        let file = image.open(&path, OpenOptions { write: true, ..OpenOptions::READ }).unwrap();
+        let file = image.open(&path, OpenOptions::WRITE).unwrap();
         // Tables begin behind the header's page.
         let (one, other) = (4096, 4096 + size);
         let write = |from: usize, to: usize| {

@@ -72,7 +72,7 @@ fn a_damaged_table_costs_no_more_than_itself_and_is_kept_aside() {
     let Some(path) = files(&vfs, ".sat").into_iter().max_by_key(bytes) else {
         panic!("there are tables")
     };
-    let options = OpenOptions { write: true, ..OpenOptions::READ };
+    let options = OpenOptions::WRITE;
     let file = vfs.open(&path, options).unwrap();
     let length = file.len().unwrap();
     file.write_at(&vec![0xAA; usize::try_from(length).unwrap()], 0, IoClass::Manifest).unwrap();
@@ -98,7 +98,7 @@ fn what_is_open_or_no_database_is_refused() {
 }
 
 pub(crate) fn flip(vfs: &MemVfs, path: &Path, at: u64) {
-    let options = OpenOptions { write: true, ..OpenOptions::READ };
+    let options = OpenOptions::WRITE;
     let file = vfs.open(path, options).unwrap();
     let mut byte = [0];
     assert_eq!(file.read_at(&mut byte, at, IoClass::Manifest).unwrap(), 1);

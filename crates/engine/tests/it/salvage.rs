@@ -316,7 +316,7 @@ fn an_interrupted_repair_is_begun_again() {
         };
         let length = vfs.contents(&path).unwrap().len() as u64;
         flip(&vfs, &path, if damage == "table" { 4096 + 700 } else { length * 2 / 3 });
-        let file = vfs.open(&path, OpenOptions { write: true, ..OpenOptions::READ }).unwrap();
+        let file = vfs.open(&path, OpenOptions::WRITE).unwrap();
         file.sync_data(IoClass::Manifest).unwrap();
         let before = all_bytes(&vfs);
         let damaged = vfs.contents(&path).unwrap();

@@ -20,7 +20,7 @@ fn ending(vfs: &MemVfs, text: &str) -> Vec<PathBuf> {
 }
 
 fn flip(vfs: &MemVfs, path: &Path, at: u64) {
-    let file = vfs.open(path, OpenOptions { write: true, ..OpenOptions::READ }).unwrap();
+    let file = vfs.open(path, OpenOptions::WRITE).unwrap();
     let mut byte = [0];
     assert_eq!(file.read_at(&mut byte, at, IoClass::Manifest).unwrap(), 1);
     file.write_at(&[!byte[0]], at, IoClass::Manifest).unwrap();

@@ -23,7 +23,7 @@ impl DbCore {
         for log in added.iter().filter(|log| !gone.contains(&log.number)) {
             // The space that was reserved for more, and that no limit counts. Best effort.
             let path = wal_file_name(&self.wal_directory(), log.number);
-            let options = OpenOptions { write: true, ..OpenOptions::READ };
+            let options = OpenOptions::WRITE;
             let _more_space_taken = self.vfs.open(&path, options).and_then(|file| {
                 // What has another name is left as it is.
                 if file.links()? == 1 { file.truncate(log.end) } else { Ok(()) }

@@ -287,12 +287,3 @@ fn files_are_classed_by_their_names() {
         assert_eq!(path_class(path(name)), class);
     }
 }
-
-#[test]
-fn rules_from_the_start_are_about_their_operations_alone() {
-    let vfs = FaultVfs::of(Arc::new(MemVfs::new()), &[(VfsOperation::Sync, Fault::Io)]);
-    let file = vfs.open(path("f"), OpenOptions::CREATE).unwrap();
-    file.write_at(b"bytes", 0, CLASS).unwrap();
-    assert!(file.sync_data(CLASS).is_err());
-    assert_eq!((vfs.calls(VfsOperation::Write), vfs.calls(VfsOperation::Sync)), (0, 1));
-}

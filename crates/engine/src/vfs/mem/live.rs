@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
+use std::hash::Hasher;
 use std::io;
 use std::ops::Range;
 use std::path::{Component, Path};
 
 use rustix::io::Errno;
-use std::hash::Hasher;
 use twox_hash::XxHash3_64;
 
 use super::contents::CHUNK_BYTES;

@@ -173,7 +173,7 @@ fn a_read_that_comes_short_is_an_error_and_a_log_that_was_cut_is_not() {
         faulty.clear();
     }
     let mut reader = open().unwrap();
-    let file = vfs.open(&path(1), OpenOptions { write: true, ..OpenOptions::READ }).unwrap();
+    let file = vfs.open(&path(1), OpenOptions::WRITE).unwrap();
     file.truncate(2 << 20).unwrap();
     let mut read = 0;
     while reader.next().unwrap().is_some() {

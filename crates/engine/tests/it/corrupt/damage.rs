@@ -11,7 +11,7 @@ use sateen::vfs::{CrashChoice, IoClass, MemVfs, OpenOptions, Vfs};
 use super::golden::{Golden, path};
 use crate::common::Random;
 
-const WRITE: OpenOptions = OpenOptions { write: true, ..OpenOptions::READ };
+const WRITE: OpenOptions = OpenOptions::WRITE;
 const SECTOR: usize = 512;
 
 type Name = Arc<str>;

@@ -8,7 +8,7 @@ use sateen::{check_with, repair_with};
 use super::run::{Run, Start};
 use super::scenarios::{closed, remove, repair, unclosed};
 
-const WRITE: OpenOptions = OpenOptions { write: true, ..OpenOptions::READ };
+const WRITE: OpenOptions = OpenOptions::WRITE;
 
 fn files(start: &Start, kind: &str) -> Vec<std::path::PathBuf> {
     let names = start.mem.list(Path::new("/db")).unwrap();

@@ -424,7 +424,7 @@ impl Run {
         self.fails_by_itself = true;
         for name in self.mem.list(Path::new("/db")).unwrap() {
             if path_class(&name) == "sat" {
-                let options = OpenOptions { write: true, ..OpenOptions::READ };
+                let options = OpenOptions::WRITE;
                 let file = self.mem.open(&Path::new("/db").join(name), options).unwrap();
                 file.write_at(&[7; 64], 4096, IoClass::Client).unwrap();
             }
