@@ -1,6 +1,6 @@
 //! The database behind its handles: the parts, and the operations that need several of them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ use crate::snapshot::{Snapshot, SnapshotList};
 use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use crate::sync::{Mutex, lock, thread};
 use crate::table::TableIterOptions;
-use crate::vfs::{MeteredVfs, Vfs, VfsLock};
+use crate::vfs::{MeteredVfs, VfsLock};
 use crate::wal::KeptLogs;
 use crate::write::admission::Writer;
 use crate::write::{CommitPipeline, Logging, Payload};
@@ -74,7 +74,9 @@ pub(crate) struct DbCore {
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blocks: Arc<BlockCache>,
     pub(crate) reclaimer: Reclaimer,
+    /// Files of tables, and of logs, that were made in advance.
     pub(crate) spare_files: Arc<SpareFiles>,
+    pub(crate) spare_logs: SpareFiles,
     /// Logs that only readers of the log need.
     pub(crate) kept_logs: KeptLogs,
     pub(crate) driver: Driver,
@@ -319,7 +321,7 @@ impl DbCore {
         let chores = self.do_chores();
         // Only the last knows that there is nothing else.
         let worked =
-            matches!(self.background_once(), Turn::Worked) || chores || self.remove_spare_files();
+            matches!(self.background_once(), Turn::Worked) || chores || self.tidy_at_rest()?;
         if !worked {
             // There may be a job that another thread steps.
             thread::yield_now();
@@ -505,9 +507,9 @@ impl DbCore {
             self.keep_device_hint(true);
             self.store_options_again();
             self.remove_unused_wal();
-            self.spare_files.remove_all();
+            self.remove_spare_files();
             // So that damage to them shows; nothing is lost without it.
-            let _moved = self.versions.sync_moves();
+            let _waited = self.versions.sync_edits();
             // What stays is found as an orphan at the next open; that is no reason to fail.
             let _orphans = self.remove_old_logs();
             self.reclaimer.reclaim_all(self.now());
@@ -525,10 +527,6 @@ impl DbCore {
         } else {
             self.pipeline.close_wal()
         }
-    }
-
-    pub(crate) fn sync_directory(&self, directory: &Path) -> Result<()> {
-        self.vfs.sync_dir(directory).map_err(|error| Error::io("sync directory", directory, error))
     }
 }
 

@@ -39,7 +39,7 @@ impl Db {
         let core = self.core();
         let mut held = core.driver.held();
         (held.holds, held.retired_tables) = core.reclaimer.held();
-        held.spare_files = core.spare_files.count();
+        held.spare_files = core.spare_files.count() + core.spare_logs.count();
         // One reference is the column family's own, the other is the one that is counted with.
         let readers = |pinned: Arc<_>| Arc::strong_count(&pinned).saturating_sub(2);
         let families = core.families();

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use sateen_control::version::VersionEdit;
-use sateen_control::{ColumnFamilyId, Event, Instant, LogNumber, SeqNo};
+use sateen_control::{ColumnFamilyId, Event, FileId, Instant, LogNumber, SeqNo};
 
 use crate::background::Driver;
 use crate::background::pool::Pool;
@@ -27,6 +27,7 @@ use crate::error::{CorruptionKind, Error, Result};
 use crate::files::device_hint;
 use crate::files::reclaim::Reclaimer;
 use crate::files::spare::SpareFiles;
+use crate::files::{table_file_name, wal_file_name};
 use crate::manifest::version_set::{VersionSet, durable_log};
 use crate::memtable::ArenaPool;
 use crate::metrics::EngineMetrics;
@@ -412,9 +413,13 @@ impl Opening {
         }
         let threads = if self.read_only { 0 } else { control::threads(&self.options) };
         let nice = self.options.background_thread_nice;
-        let spare_files = SpareFiles::new(self.vfs.clone(), self.directory.clone());
+        let log_name = |directory: &Path, file: FileId| wal_file_name(directory, LogNumber(file.0));
+        let log_directory = self.options.wal_directory(&self.directory);
+        let spare_files =
+            SpareFiles::new(self.vfs.clone(), self.directory.clone(), table_file_name);
         let core = Arc::new(DbCore {
             spare_files: Arc::new(spare_files),
+            spare_logs: SpareFiles::new(self.vfs.clone(), log_directory, log_name),
             directory: self.directory,
             vfs: self.vfs,
             read_only: self.read_only,

@@ -33,6 +33,9 @@ const ROUND: Duration = Duration::from_millis(100);
 /// How long after a failure the first attempt to mend it is made; doubled up to the maximum.
 const MEND_AFTER: Duration = Duration::from_millis(500);
 const MEND_AFTER_MAX: Duration = Duration::from_secs(2);
+/// How long the edit of a flush waits for another to be made durable with, at most: logs are on
+/// disk for so much longer.
+const EDITS_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// How many tables a round of chores opens, and how long after it is the next: clients that begin
 /// right after the database was opened open tables, too, and should find a device to do it.
@@ -71,6 +74,8 @@ struct State {
     /// Bytes that the cache gave up since free memory was given back to the system last, and when
     /// that was.
     given_up: (u64, u64),
+    /// Since when the edit of a flush was seen to wait for a barrier.
+    edits_wait_since: Option<Instant>,
     mend_at_ns: u64,
     mend_wait: Duration,
 }
@@ -164,7 +169,7 @@ impl DbCore {
         chore(self.bound_wal_bytes());
         chore(self.release_logs());
         chore(self.remove_old_logs());
-        chore(Ok(self.remove_spare_files()));
+        chore(self.tidy_at_rest());
         chore(self.roll_manifest_if_large());
         self.give_back_idle_memory();
         self.keep_memory_budget();
@@ -239,27 +244,14 @@ impl DbCore {
 
     pub(crate) fn create_wal(&self) -> Result<WalWriter> {
         let options = self.options.load();
-        let number = self.versions.counters.log();
-        let directory = self.wal_directory();
-        let path = wal_file_name(&directory, number);
-        let preallocate = options.wal_preallocation();
-        let created = WalWriter::create(
-            self.vfs.as_ref(),
-            &path,
-            number,
-            self.versions.db_uid(),
-            preallocate,
-        );
-        let mut writer = match created.and_then(|writer| {
-            self.sync_directory(&directory)?;
-            Ok(writer)
-        }) {
-            Ok(writer) => writer,
-            Err(error) => {
-                let _orphan = self.vfs.remove(&path);
-                return Err(error);
-            }
-        };
+        let number = LogNumber(self.spare_logs.take(&self.versions.counters)?.0);
+        let path = wal_file_name(&self.wal_directory(), number);
+        let uid = self.versions.db_uid();
+        let reserved = options.wal_preallocation();
+        let begun = WalWriter::begin(self.vfs.as_ref(), &path, number, uid, reserved);
+        let mut writer = begun.inspect_err(|_| {
+            let _orphan = self.vfs.remove(&path);
+        })?;
         writer.set_bytes_per_sync(options.wal_bytes_per_sync);
         Ok(writer)
     }
@@ -279,12 +271,38 @@ impl DbCore {
         Ok(true)
     }
 
-    /// Files made in advance do not lie about where nothing is left to do.
+    /// Where nothing is left to do no file made in advance lies about, and no log is kept for want
+    /// of a barrier.
+    pub(crate) fn tidy_at_rest(&self) -> Result<bool> {
+        let rests = !self.driver.has_jobs() && !self.driver.has_due_work();
+        let removed = rests && self.remove_spare_files();
+        Ok(self.sync_edits_that_wait(rests)? || removed)
+    }
+
+    /// Removes the files that were made in advance. Returns whether there were any.
     pub(crate) fn remove_spare_files(&self) -> bool {
-        self.spare_files.count() > 0
-            && !self.driver.has_jobs()
-            && !self.driver.has_due_work()
-            && self.spare_files.remove_all()
+        let tables = self.spare_files.remove_all();
+        self.spare_logs.remove_all() || tables
+    }
+
+    /// Makes the edits of flushes durable that wait for a barrier, so that their logs can go: with
+    /// no other edit that takes them along, after a second, or at once if `now`.
+    fn sync_edits_that_wait(&self, now: bool) -> Result<bool> {
+        let waits = self.versions.holds_log_until_barrier();
+        {
+            let mut state = lock(&self.driver.chores.state);
+            let since = waits.then(|| state.edits_wait_since.unwrap_or_else(|| self.now()));
+            state.edits_wait_since = since;
+            if !since.is_some_and(|since| now || self.now().since(since) >= EDITS_WAIT_MAX) {
+                return Ok(false);
+            }
+        }
+        if let Err(error) = self.versions.sync_edits() {
+            self.driver.chores.after_roll(&[]);
+            self.job_failed(&error);
+            return Err(error);
+        }
+        Ok(true)
     }
 
     /// Removes the log that was made in advance and never used.
@@ -362,7 +380,7 @@ impl DbCore {
 
     pub(crate) fn remove_old_logs(&self) -> Result<bool> {
         // First: a checkpoint that begins after the second look needs none of those before it.
-        let oldest = self.versions.oldest_log();
+        let oldest = self.versions.oldest_log_after_power_loss();
         // An edit that failed may be in the dead manifest all the same, with an older log.
         if self.reclaimer.is_held() || self.driver.chores.manifest_is_dead() {
             return Ok(false);

@@ -37,6 +37,7 @@ use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{Error, Result};
 use crate::metrics::SchedulerMetrics;
+use crate::options::WalMode;
 use crate::plant::planted;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait_timeout};
@@ -503,9 +504,12 @@ impl DbCore {
 
     /// Makes a finished job's tables part of the tree.
     fn install_result(&self, job: &mut Job, mut edit: VersionEdit) -> Result<Arc<Version>> {
-        let (flushed, last_seqno, needs_log) = match job {
-            Job::Flush(flush) => (flush.memtables(), Some(flush.last_seqno()), flush.needs_log()),
-            Job::Compaction(_) => (0, None, false),
+        let (flushed, last_seqno, needs_log, must_store) = match job {
+            Job::Flush(flush) => {
+                let last_seqno = Some(flush.last_seqno());
+                (flush.memtables(), last_seqno, flush.needs_log(), flush.must_store())
+            }
+            Job::Compaction(_) => (0, None, false, true),
         };
         let others = self.families().len() > 1 || self.options.load().keeps_logs();
         if needs_log || last_seqno.is_some() && others {
@@ -532,7 +536,18 @@ impl DbCore {
             return Err(error);
         }
         let seqno = last_seqno.unwrap_or_default();
-        let installed = self.versions.install(edit, flushed, seqno, &self.reclaimer);
+        // What a log has is there still if the edit is lost.
+        let can_wait = !must_store
+            && !needs_log
+            && job.family().options().compaction_files
+            && self.options.load().wal != WalMode::Off
+            && !self.has_unlogged_writes()
+            && !self.pipeline.wal_is_dead();
+        let installed = if can_wait {
+            self.versions.install_with_log(edit, flushed, seqno, &self.reclaimer)
+        } else {
+            self.versions.install(edit, flushed, seqno, &self.reclaimer)
+        };
         match installed {
             Ok(installed) => {
                 self.count_job(job);

@@ -385,3 +385,56 @@ fn what_settles_costs_no_barrier() {
     let report = again.check(&mut |_, _| {}).unwrap();
     assert!(report.problems.is_empty() && report.orphans.is_empty(), "{report:?}");
 }
+
+/// The edit of a flush of what is in a log waits for another's barrier: until then the log is kept,
+/// and a power failure loses nothing that was durable.
+#[test]
+fn a_flush_waits_for_a_barrier_and_its_log_with_it() {
+    for wal in [WalMode::SyncEachWrite, WalMode::Buffered] {
+        let vfs = MemVfs::new();
+        let mut options = tiny();
+        options.wal = wal;
+        options.column_family.level0_trigger = 12;
+        let open = |vfs: &MemVfs| Db::open_with(Arc::new(vfs.clone()), "/db", options.clone(), &[]);
+        let db = open(&vfs).unwrap();
+        let core = db.core();
+        let manifest_syncs = || core.vfs.totals()[IoClass::Manifest.index()].syncs;
+        let mut keys = 0;
+        for round in 0..6 {
+            for _ in 0..3 {
+                db.put(format!("key{keys:04}"), vec![b'v'; 1000]).unwrap();
+                keys += 1;
+            }
+            let ids: Vec<_> = core.families().values().map(|family| family.id()).collect();
+            core.pipeline.exclusive(|stage| core.pipeline.seal(stage, &ids));
+            core.driver.memtables_changed();
+            let before = manifest_syncs();
+            while core.families().values().any(|family| family.sealed_usage().0 > 0) {
+                assert!(db.step().unwrap());
+            }
+            // The names of files that were made in advance, at most.
+            let barriers = manifest_syncs() - before;
+            assert!(
+                core.versions.holds_log_until_barrier() && barriers <= 2,
+                "{round}: {barriers}"
+            );
+            match wal {
+                // What has to be durable by now.
+                WalMode::Buffered => db.flush().unwrap(),
+                _ if round % 2 == 1 => db.wait_idle().unwrap(),
+                _ => core.remove_old_logs().map(drop).unwrap(),
+            }
+            let image = vfs.crash_image(crate::vfs::CrashChoice::SyncedOnly);
+            let again = open(&image).unwrap();
+            for key in 0..keys {
+                let found = again.get(format!("key{key:04}")).unwrap();
+                assert!(found.is_some(), "{key} of {keys}, {wal:?}");
+            }
+            let report = again.check(&mut |_, _| {}).unwrap();
+            assert!(report.problems.is_empty() && report.orphans.is_empty(), "{report:?}");
+        }
+        db.wait_idle().unwrap();
+        assert!(!core.versions.holds_log_until_barrier());
+        assert!(core.pipeline.live_logs().len() == 1, "{:?}", core.pipeline.live_logs());
+    }
+}

@@ -61,6 +61,14 @@ impl DbCore {
                 self.step_or_wait()?;
             }
         }
+        // What was flushed before nobody asked may wait for a barrier.
+        if self.versions.holds_log_until_barrier()
+            && let Err(error) = self.versions.sync_edits()
+        {
+            self.driver.chores.after_roll(&[]);
+            self.job_failed(&error);
+            return Err(error);
+        }
         Ok(())
     }
 
@@ -211,7 +219,8 @@ impl DbCore {
         Ok(!unflushed
             && !self.driver.has_jobs()
             && !self.driver.has_due_work()
-            && self.spare_files.count() == 0
+            && self.spare_files.count() + self.spare_logs.count() == 0
+            && !self.versions.holds_log_until_barrier()
             && (self.read_only || !self.reclaimer.has_due_work()))
     }
 

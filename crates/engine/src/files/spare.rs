@@ -1,17 +1,17 @@
-//! Files of tables that are made in advance, empty: their names are durable before they are needed,
-//! by one barrier of the directory for many. So a flush or compaction costs the two barriers of
-//! BoLT §3.1, its file's and the manifest's.
+//! Files that are made in advance, empty, those of tables and logs: their names are durable before
+//! they are needed, by one barrier of the directory for many. So a flush or compaction costs the
+//! two barriers of BoLT §3.1, its file's and the manifest's, and the log that follows a full
+//! memtable none.
 //!
 //! What must stay true: a file is given out once, after its name is durable. There are none at
 //! rest. What is left when the process dies is an orphan, and the next open removes it.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sateen_control::FileId;
 
-use super::table_file_name;
 use crate::error::{Error, Result};
 use crate::manifest::version_set::Counters;
 use crate::plant::planted;
@@ -25,6 +25,8 @@ const BATCH_MAX: usize = 8;
 pub(crate) struct SpareFiles {
     vfs: Arc<dyn Vfs>,
     directory: PathBuf,
+    /// The path of the file of a number.
+    name: fn(&Path, FileId) -> PathBuf,
     state: Mutex<State>,
 }
 
@@ -37,8 +39,12 @@ struct State {
 }
 
 impl SpareFiles {
-    pub(crate) fn new(vfs: Arc<dyn Vfs>, directory: PathBuf) -> SpareFiles {
-        SpareFiles { vfs, directory, state: Mutex::default() }
+    pub(crate) fn new(
+        vfs: Arc<dyn Vfs>,
+        directory: PathBuf,
+        name: fn(&Path, FileId) -> PathBuf,
+    ) -> SpareFiles {
+        SpareFiles { vfs, directory, name, state: Mutex::default() }
     }
 
     /// An empty file whose name is durable.
@@ -78,7 +84,7 @@ impl SpareFiles {
 
     fn create(&self, counters: &Counters) -> Result<FileId> {
         let file = counters.file();
-        let path = table_file_name(&self.directory, file);
+        let path = (self.name)(&self.directory, file);
         let created = self.vfs.open(&path, OpenOptions::CREATE);
         created.map(|_| file).map_err(|error| Error::io("create", &path, error))
     }
@@ -96,15 +102,14 @@ impl SpareFiles {
     }
 
     fn remove(&self, file: FileId) {
-        let _orphan = self.vfs.remove(&table_file_name(&self.directory, file));
+        let _orphan = self.vfs.remove(&(self.name)(&self.directory, file));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
+    use crate::files::table_file_name;
     use crate::vfs::{CrashChoice, Fault, FaultRule, FaultVfs, MemVfs, VfsOperation};
 
     fn here(vfs: &MemVfs) -> usize {
@@ -112,7 +117,7 @@ mod tests {
     }
 
     fn made_in(vfs: Arc<dyn Vfs>) -> SpareFiles {
-        SpareFiles::new(vfs, PathBuf::from("/db"))
+        SpareFiles::new(vfs, PathBuf::from("/db"), table_file_name)
     }
 
     fn memory() -> MemVfs {

@@ -2,8 +2,8 @@
 //!
 //! What must stay true: this is the only place that makes a version current (ARCHITECTURE.md,
 //! invariant 4). An edit is written and synced before the version that it leads to is seen; one
-//! that only moves tables is written, and durable with the next. One thread at a time is the
-//! writer; it holds a token, not a lock, while it waits for the disk. After a failed write or sync
+//! that only moves tables, or whose data a log has, is written, and durable with the next. One
+//! thread at a time is the writer; it holds a token, not a lock, while it waits for the disk. After a failed write or sync
 //! the manifest is dead: the next edit goes to a new one (format rule F4).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,6 +88,15 @@ impl Counters {
     }
 }
 
+/// When an edit is durable.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Barrier {
+    /// Before its version is current.
+    Now,
+    /// With the next edit.
+    WithNext,
+}
+
 struct State {
     families: BTreeMap<ColumnFamilyId, FamilyState>,
     /// None while the writer has it, and after it died.
@@ -102,9 +111,17 @@ struct State {
     since_roll: Option<Vec<Vec<VersionEdit>>>,
     shared_files: BTreeSet<FileId>,
     last_seqno: SeqNo,
+    /// The oldest log that is needed if the edits that wait for a barrier are lost; none if no edit
+    /// waits that says of a log that it is not needed.
+    needed_until_barrier: Option<LogNumber>,
 }
 
 impl State {
+    fn oldest_log(&self) -> LogNumber {
+        let needed = self.families.values().map(|family| family.version.log_number());
+        needed.min().unwrap_or_default()
+    }
+
     /// `edit` is durable: `next` is the family's state from now on.
     fn make_current(
         &mut self,
@@ -189,6 +206,7 @@ impl VersionSet {
                 since_roll: None,
                 shared_files,
                 last_seqno,
+                needed_until_barrier: None,
             }),
             free: Condvar::new(),
             rolling: Mutex::new(false),
@@ -234,8 +252,18 @@ impl VersionSet {
 
     /// Logs below this number are not needed by any column family.
     pub(crate) fn oldest_log(&self) -> LogNumber {
+        lock(&self.state).oldest_log()
+    }
+
+    /// Logs below this number are not needed, whatever a power loss leaves of the manifest.
+    pub(crate) fn oldest_log_after_power_loss(&self) -> LogNumber {
         let state = lock(&self.state);
-        state.families.values().map(|family| family.version.log_number()).min().unwrap_or_default()
+        state.needed_until_barrier.unwrap_or(LogNumber(u64::MAX)).min(state.oldest_log())
+    }
+
+    /// Whether a log is kept for an edit that is not durable yet.
+    pub(crate) fn holds_log_until_barrier(&self) -> bool {
+        lock(&self.state).needed_until_barrier.is_some()
     }
 
     fn take_token(&self) -> crate::sync::MutexGuard<'_, State> {
@@ -268,6 +296,20 @@ impl VersionSet {
         Ok(Installed { version: versions.pop().flatten() })
     }
 
+    /// [`VersionSet::install`] of a flush of what is in a log: the edit is durable with the next
+    /// one or by [`VersionSet::sync_edits`], and the log is needed until then.
+    pub(crate) fn install_with_log(
+        &self,
+        edit: VersionEdit,
+        flushed: usize,
+        last_seqno: SeqNo,
+        reclaimer: &Reclaimer,
+    ) -> Result<Installed> {
+        let edits = vec![(edit, flushed)];
+        let mut versions = self.install_all(edits, last_seqno, reclaimer, Barrier::WithNext)?;
+        Ok(Installed { version: versions.pop().flatten() })
+    }
+
     /// [`VersionSet::install`] of one edit each of several column families, all or none. Returns
     /// the versions in the order of the edits.
     pub(crate) fn install_together(
@@ -275,6 +317,16 @@ impl VersionSet {
         edits: Vec<(VersionEdit, usize)>,
         last_seqno: SeqNo,
         reclaimer: &Reclaimer,
+    ) -> Result<Vec<Option<Arc<Version>>>> {
+        self.install_all(edits, last_seqno, reclaimer, Barrier::Now)
+    }
+
+    fn install_all(
+        &self,
+        edits: Vec<(VersionEdit, usize)>,
+        last_seqno: SeqNo,
+        reclaimer: &Reclaimer,
+        barrier: Barrier,
     ) -> Result<Vec<Option<Arc<Version>>>> {
         let mut state = self.take_token();
         let (mut edits, flushed): (Vec<_>, Vec<_>) = edits.into_iter().unzip();
@@ -318,7 +370,7 @@ impl VersionSet {
         };
         // Tables that only change their level are in the same files without it: the next edit's
         // barrier is soon enough, and no reclaiming waits for it.
-        let waits = !edits.iter().all(VersionEdit::only_moves);
+        let waits = barrier == Barrier::Now && !edits.iter().all(VersionEdit::only_moves);
         let written = match written {
             Ok(end) if planted("manifest_not_synced") || !waits => Ok(end),
             written => written.and_then(|_| writer.sync()),
@@ -332,6 +384,13 @@ impl VersionSet {
         }
         self.manifest_bytes.store(writer.size_bytes(), Ordering::Relaxed);
         state.writer = Some(writer);
+        state.needed_until_barrier = match barrier {
+            _ if waits => None,
+            Barrier::WithNext if !planted("log_removed_before_barrier") => {
+                state.needed_until_barrier.or(Some(state.oldest_log()))
+            }
+            _ => state.needed_until_barrier,
+        };
         let mut versions = Vec::with_capacity(edits.len());
         for ((edit, flushed), next) in edits.iter().zip(flushed).zip(next) {
             versions.push(state.make_current(edit, flushed, next, reclaimer));
@@ -345,8 +404,9 @@ impl VersionSet {
         Ok(versions)
     }
 
-    /// Makes durable what is not yet: tables that moved. Without it they are where they were.
-    pub(crate) fn sync_moves(&self) -> Result<()> {
+    /// Makes the edits durable that are not yet. Without it tables that moved are where they were,
+    /// and memtables that were flushed are in their logs.
+    pub(crate) fn sync_edits(&self) -> Result<()> {
         let mut state = self.take_token();
         let Some(mut writer) = state.writer.take_if(|writer| writer.has_unsynced()) else {
             self.give_token(state);
@@ -356,6 +416,9 @@ impl VersionSet {
         let synced = writer.sync();
         let mut state = lock(&self.state);
         state.writer = Some(writer).filter(|_| synced.is_ok());
+        if synced.is_ok() {
+            state.needed_until_barrier = None;
+        }
         self.give_token(state);
         synced.map(drop)
     }
@@ -492,6 +555,7 @@ impl VersionSet {
                 self.manifest_bytes.store(writer.size_bytes(), Ordering::Relaxed);
                 self.snapshot_bytes.store(writer.size_bytes(), Ordering::Relaxed);
                 state.writer = Some(writer);
+                state.needed_until_barrier = None;
                 let old = std::mem::replace(&mut state.manifest, number);
                 let mut unneeded = std::mem::take(&mut state.strays);
                 unneeded.extend((old != FileId(0)).then_some(old));

@@ -48,11 +48,22 @@ impl RecordWriter {
         header: FileHeader,
         preallocate_bytes: u64,
     ) -> Result<RecordWriter> {
+        let file = vfs.open(path, OpenOptions::CREATE).map_err(|e| Error::io("create", path, e))?;
+        RecordWriter::begin(file, path, kind, header, preallocate_bytes)
+    }
+
+    /// Writes the header block to `file`, which was made and is empty.
+    fn begin(
+        file: Arc<dyn VfsFile>,
+        path: &Path,
+        kind: FileKind,
+        header: FileHeader,
+        preallocate_bytes: u64,
+    ) -> Result<RecordWriter> {
         let class = match kind {
             FileKind::Wal => IoClass::Wal,
             FileKind::Manifest => IoClass::Manifest,
         };
-        let file = vfs.open(path, OpenOptions::CREATE).map_err(|e| Error::io("create", path, e))?;
         let reserved = match preallocate_bytes {
             0 => Ok(()),
             bytes => file.preallocate(0, bytes),
@@ -182,7 +193,25 @@ impl WalWriter {
     ) -> Result<WalWriter> {
         let header = FileHeader { version: FORMAT_VERSION, db_uid, number: number.0 };
         let records = RecordWriter::create(vfs, path, FileKind::Wal, header, preallocate_bytes)?;
-        Ok(WalWriter {
+        Ok(WalWriter::over(records, number))
+    }
+
+    /// The same with a file that was made in advance, empty, and whose name is durable.
+    pub(crate) fn begin(
+        vfs: &dyn Vfs,
+        path: &Path,
+        number: LogNumber,
+        db_uid: u64,
+        preallocate_bytes: u64,
+    ) -> Result<WalWriter> {
+        let header = FileHeader { version: FORMAT_VERSION, db_uid, number: number.0 };
+        let file = vfs.open(path, OpenOptions::WRITE).map_err(|e| Error::io("open", path, e))?;
+        let records = RecordWriter::begin(file, path, FileKind::Wal, header, preallocate_bytes)?;
+        Ok(WalWriter::over(records, number))
+    }
+
+    fn over(records: RecordWriter, number: LogNumber) -> WalWriter {
+        WalWriter {
             records,
             number,
             bytes_per_sync: 0,
@@ -190,7 +219,7 @@ impl WalWriter {
             next_seqno: SeqNo(0),
             predecessor: None,
             linked: false,
-        })
+        }
     }
 
     /// Starts write-back each time this many bytes have been written; 0 never.

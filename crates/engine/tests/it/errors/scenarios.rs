@@ -413,6 +413,7 @@ fn dead_log(run: &mut Run) -> Option<()> {
     let db = run.open()?;
     for (fault, on, path) in [
         (Fault::NoSpace, VfsOperation::Preallocate, ".wal"),
+        (Fault::Io, VfsOperation::Preallocate, ".wal"),
         (Fault::Io, VfsOperation::SyncDir, "/logs"),
     ] {
         run.fail_once(fault, on, path);

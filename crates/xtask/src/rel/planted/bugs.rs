@@ -42,6 +42,12 @@ pub(super) const BUGS: &[Bug] = &[
         CRASH,
     ),
     bug(
+        "log_removed_before_barrier",
+        "a log goes before the edit that makes it needless is durable",
+        "crash::synced_log",
+        CRASH,
+    ),
+    bug(
         "two_openers",
         "two processes open one directory",
         "bad_input::a_second_opener_in_the_same_process_is_refused",
