@@ -99,6 +99,9 @@ pub struct Second {
     /// bytes that they would read, at its end.
     #[serde(default)]
     pub chain: Option<[u64; 2]>,
+    /// Job slots, and bytes at which the next memtable is sealed, at its end.
+    #[serde(default)]
+    pub knobs: Option<[u64; 2]>,
     /// Milliseconds of processor time, of all processors, that the host gave to others.
     #[serde(default)]
     pub stolen_ms: u64,
@@ -137,6 +140,19 @@ pub struct StallBar {
     pub waits: u32,
     /// Their lengths together, in nanoseconds.
     pub waited_ns: u64,
+}
+
+/// Something that the engine's tuner adjusted in the measured phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Adjusted {
+    /// When, in seconds.
+    pub at: f64,
+    /// "job slots" or "memtable size".
+    pub what: String,
+    /// So many jobs at a time, or at so many bytes, from then on.
+    pub value: u64,
+    /// What had overflowed; "options" if they changed.
+    pub cause: String,
 }
 
 /// Processor time, in nanoseconds.
@@ -230,6 +246,9 @@ pub struct Measured {
     pub jobs: Vec<JobBar>,
     /// When writers waited, if the engine tells.
     pub stalls: Vec<StallBar>,
+    /// What its tuner adjusted, if the engine tells.
+    #[serde(default)]
+    pub adjustments: Vec<Adjusted>,
 }
 
 /// The loading before a measured phase.

@@ -68,6 +68,7 @@ impl<'a> Sampler<'a> {
             debt: counters.debt_bytes,
             believed: counters.believed,
             chain: counters.chain,
+            knobs: counters.knobs,
             stolen_ms: stolen_ms.saturating_sub(self.stolen_ms),
             ..Second::default()
         });
@@ -145,6 +146,7 @@ impl<'a> Sampler<'a> {
             timeline: self.seconds,
             jobs: self.watch.jobs(),
             stalls: self.watch.stalls(),
+            adjustments: self.watch.adjustments(),
             ..Measured::default()
         }
     }

@@ -158,6 +158,10 @@ impl Store for SateenStore {
                 .map(|(read, write)| [read, write]),
             debt_bytes: family.map(|family| family.compaction_debt_bytes),
             running_jobs: Some(metrics.running_flushes + metrics.running_compactions),
+            knobs: family.map(|family| {
+                let slots = metrics.scheduler.flush_slots + metrics.scheduler.compaction_slots;
+                [slots, family.memtable_limit]
+            }),
         }
     }
 }

@@ -299,6 +299,8 @@ pub struct Counters {
     pub believed: Option<[u64; 2]>,
     /// Flushes and compactions running now.
     pub running_jobs: Option<u64>,
+    /// Job slots, and bytes at which the next memtable is sealed.
+    pub knobs: Option<[u64; 2]>,
 }
 
 /// A store that does nothing: what is measured against it is the benchmark itself.

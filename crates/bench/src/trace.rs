@@ -5,9 +5,10 @@
 
 use std::path::Path;
 
-use sateen::timeline::{EventKind, JobSpan, Timeline};
+use sateen::metrics::Overflow;
+use sateen::timeline::{Adjustment, Event, EventKind, JobSpan, Limit, Timeline};
 
-use crate::result::{JobBar, StallBar};
+use crate::result::{Adjusted, JobBar, StallBar};
 use crate::store::Store;
 use crate::{Error, Result};
 
@@ -46,6 +47,7 @@ impl Watch {
                         | EventKind::Paused { .. }
                         | EventKind::Resumed { .. }
                         | EventKind::Stalled { .. }
+                        | EventKind::Adjusted(_)
                 )
             });
         }
@@ -92,6 +94,25 @@ impl Watch {
         stalls.map(bar).collect()
     }
 
+    pub(crate) fn adjustments(&self) -> Vec<Adjusted> {
+        let adjusted = |event: &Event| {
+            let EventKind::Adjusted(Adjustment { limit, overflow }) = event.kind else {
+                return None;
+            };
+            let (what, value) = match limit {
+                Limit::Slots(slots) => ("job slots", (slots.flushes + slots.compactions) as u64),
+                Limit::Memtable { bytes, .. } => ("memtable size", bytes),
+            };
+            Some(Adjusted {
+                at: self.seconds(event.at_ns),
+                what: what.to_owned(),
+                value,
+                cause: overflow.map_or("options", Overflow::name).to_owned(),
+            })
+        };
+        self.timeline.events.iter().filter_map(adjusted).collect()
+    }
+
     /// Writes the phase as a Chrome trace.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         std::fs::write(path, self.timeline.to_chrome_trace())
@@ -104,6 +125,33 @@ mod tests {
     use super::*;
     use crate::args::tests::parse;
     use crate::store::Engine;
+
+    #[test]
+    fn what_the_tuner_adjusts_is_told_with_its_cause() {
+        let place = tempfile::tempdir().unwrap();
+        // Clients write faster than one thread can flush; the tuner looks each 10 ms.
+        let options = "--profile adoc --memtable-size 64K --memtables 2 --jobs 1 --wal off \
+                       --set tuner_interval=10ms --set tuner_hold_time=0s";
+        let config = parse(options).store_config().unwrap();
+        let store = Engine::Sateen.open(&place.path().join("db"), &config).unwrap();
+        let mut watch = Watch::begin(store.as_ref(), false);
+        let mut client = store.client();
+        for key in 0..1_000_000_u32 {
+            client.put(&key.to_be_bytes(), &[1; 1000]).unwrap();
+            if key % 1000 == 0 {
+                watch.extend(store.as_ref());
+                if !watch.adjustments().is_empty() {
+                    break;
+                }
+            }
+        }
+        let adjustments = watch.adjustments();
+        let first = adjustments.first().expect("something overflows");
+        assert!(["job slots", "memtable size"].contains(&first.what.as_str()), "{first:?}");
+        assert!(first.value > 0 && first.at >= 0.0 && first.cause != "options", "{first:?}");
+        let [slots, bytes] = store.counters().knobs.unwrap();
+        assert!(slots >= 2 && bytes > 0, "{slots} {bytes}");
+    }
 
     #[test]
     fn a_phase_has_the_jobs_and_the_trace_of_its_own_time() {

@@ -403,6 +403,16 @@
           values: size, extra: files, area: true });
       }
     }
+    const adjusted = run.measured.adjustments || [];
+    if (adjusted.length > 0) {
+      const why = (what) => seconds.map((_, n) => adjusted
+        .filter((one) => one.what === what && Math.floor(one.at) === n)
+        .map((one) => one.cause).join(", "));
+      const knob = (n) => seconds.map((second) => second.knobs && second.knobs[n]);
+      put("tuner", { title: "What the tuner adjusts", steps: true, unit: "bytes", series: [
+        { name: "memtable size", color: colors[0], values: knob(1), extra: why("memtable size") },
+        { name: "job slots", color: colors[2], right: "count", values: knob(0), extra: why("job slots") }] });
+    }
     if (levels.length > 0) put("levels", { title: "Levels", unit: "bytes", series: levels });
     const memory = [{ name: "resident", color: colors[0], values: seconds.map((second) => second.resident) }];
     if (seconds.some((second) => second.debt > 0)) {

@@ -276,6 +276,7 @@ impl Store for RocksDb {
             believed: None,
             debt_bytes: self.property(c"rocksdb.estimate-pending-compaction-bytes"),
             running_jobs: Some(jobs),
+            knobs: None,
         }
     }
 }

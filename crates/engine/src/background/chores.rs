@@ -288,7 +288,8 @@ impl DbCore {
     /// Makes the edits of flushes durable that wait for a barrier, so that their logs can go: with
     /// no other edit that takes them along, after a second, or at once if `now`.
     fn sync_edits_that_wait(&self, now: bool) -> Result<bool> {
-        let waits = self.versions.holds_log_until_barrier();
+        // A dead manifest is replaced, with all edits.
+        let waits = self.versions.holds_log_until_barrier() && !self.manifest_is_dead();
         {
             let mut state = lock(&self.driver.chores.state);
             let since = waits.then(|| state.edits_wait_since.unwrap_or_else(|| self.now()));
@@ -297,12 +298,15 @@ impl DbCore {
                 return Ok(false);
             }
         }
-        if let Err(error) = self.versions.sync_edits() {
+        self.sync_edits().map(|()| true)
+    }
+
+    /// Makes the edits durable that wait for a barrier.
+    pub(crate) fn sync_edits(&self) -> Result<()> {
+        self.versions.sync_edits().inspect_err(|error| {
             self.driver.chores.after_roll(&[]);
-            self.job_failed(&error);
-            return Err(error);
-        }
-        Ok(true)
+            self.job_failed(error);
+        })
     }
 
     /// Removes the log that was made in advance and never used.

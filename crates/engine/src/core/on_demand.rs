@@ -62,14 +62,7 @@ impl DbCore {
             }
         }
         // What was flushed before nobody asked may wait for a barrier.
-        if self.versions.holds_log_until_barrier()
-            && let Err(error) = self.versions.sync_edits()
-        {
-            self.driver.chores.after_roll(&[]);
-            self.job_failed(&error);
-            return Err(error);
-        }
-        Ok(())
+        if self.versions.holds_log_until_barrier() { self.sync_edits() } else { Ok(()) }
     }
 
     fn wait_a_little(&self) {

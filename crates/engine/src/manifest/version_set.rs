@@ -3,8 +3,8 @@
 //! What must stay true: this is the only place that makes a version current (ARCHITECTURE.md,
 //! invariant 4). An edit is written and synced before the version that it leads to is seen; one
 //! that only moves tables, or whose data a log has, is written, and durable with the next. One
-//! thread at a time is the writer; it holds a token, not a lock, while it waits for the disk. After a failed write or sync
-//! the manifest is dead: the next edit goes to a new one (format rule F4).
+//! thread at a time is the writer; it holds a token, not a lock, while it waits for the disk. After
+//! a failed write or sync the manifest is dead: the next edit goes to a new one (format rule F4).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -356,10 +356,9 @@ impl VersionSet {
             edit.last_seqno = Some(state.last_seqno);
         }
         let Some(mut writer) = state.writer.take() else {
-            let path = manifest_file_name(&self.directory, state.manifest);
+            let error = self.manifest_is_gone(&state);
             self.give_token(state);
-            let source = std::io::Error::other("an earlier write to the manifest failed");
-            return Err(Error::io("append", &path, source));
+            return Err(error);
         };
         drop(state);
 
@@ -404,13 +403,20 @@ impl VersionSet {
         Ok(versions)
     }
 
+    fn manifest_is_gone(&self, state: &State) -> Error {
+        let path = manifest_file_name(&self.directory, state.manifest);
+        let source = std::io::Error::other("an earlier write to the manifest failed");
+        Error::io("append", &path, source)
+    }
+
     /// Makes the edits durable that are not yet. Without it tables that moved are where they were,
     /// and memtables that were flushed are in their logs.
     pub(crate) fn sync_edits(&self) -> Result<()> {
         let mut state = self.take_token();
         let Some(mut writer) = state.writer.take_if(|writer| writer.has_unsynced()) else {
+            let dead = state.writer.is_none().then(|| self.manifest_is_gone(&state));
             self.give_token(state);
-            return Ok(());
+            return dead.map_or(Ok(()), Err);
         };
         drop(state);
         let synced = writer.sync();
