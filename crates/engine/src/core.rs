@@ -321,7 +321,7 @@ impl DbCore {
         let chores = self.do_chores();
         // Only the last knows that there is nothing else.
         let worked =
-            matches!(self.background_once(), Turn::Worked) || chores || self.tidy_at_rest()?;
+            matches!(self.background_once(), Turn::Worked) || chores || self.tidied_at_rest();
         if !worked {
             // There may be a job that another thread steps.
             thread::yield_now();

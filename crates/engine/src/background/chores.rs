@@ -36,6 +36,9 @@ const MEND_AFTER_MAX: Duration = Duration::from_secs(2);
 /// How long the edit of a flush waits for another to be made durable with, at most: logs are on
 /// disk for so much longer.
 const EDITS_WAIT_MAX: Duration = Duration::from_secs(1);
+/// With less than this between two jobs there is work: while clients fill a memtable there may be
+/// nothing to do.
+const REST_AFTER: Duration = Duration::from_secs(1);
 
 /// How many tables a round of chores opens, and how long after it is the next: clients that begin
 /// right after the database was opened open tables, too, and should find a device to do it.
@@ -76,6 +79,8 @@ struct State {
     given_up: (u64, u64),
     /// Since when the edit of a flush was seen to wait for a barrier.
     edits_wait_since: Option<Instant>,
+    /// Since when there was nothing to do.
+    rest_since: Option<Instant>,
     mend_at_ns: u64,
     mend_wait: Duration,
 }
@@ -86,6 +91,8 @@ pub(crate) struct Chores {
     state: Mutex<State>,
     wake: Condvar,
     last_sync_ns: AtomicU64,
+    /// So many wait until nothing is left to do.
+    pub(crate) waiting_for_rest: AtomicU64,
     /// Held by who tries to make the database work again.
     mending: Mutex<()>,
 }
@@ -271,12 +278,31 @@ impl DbCore {
         Ok(true)
     }
 
+    /// [`DbCore::tidy_at_rest`] as the only chore.
+    pub(crate) fn tidied_at_rest(&self) -> bool {
+        self.tidy_at_rest().unwrap_or_else(|error| {
+            self.chore_failed(&error);
+            false
+        })
+    }
+
     /// Where nothing is left to do no file made in advance lies about, and no log is kept for want
     /// of a barrier.
-    pub(crate) fn tidy_at_rest(&self) -> Result<bool> {
-        let rests = !self.driver.has_jobs() && !self.driver.has_due_work();
+    fn tidy_at_rest(&self) -> Result<bool> {
+        let rests = self.rests();
         let removed = rests && self.remove_spare_files();
         Ok(self.sync_edits_that_wait(rests)? || removed)
+    }
+
+    /// Whether there has been nothing to do for a while, or somebody waits for that.
+    fn rests(&self) -> bool {
+        let rests = !self.driver.has_jobs() && !self.driver.has_due_work();
+        let (chores, now) = (&self.driver.chores, self.now());
+        let mut state = lock(&chores.state);
+        let since = rests.then(|| state.rest_since.unwrap_or(now));
+        state.rest_since = since;
+        let at_once = !self.has_threads() || chores.waiting_for_rest.load(Ordering::Relaxed) > 0;
+        since.is_some_and(|since| at_once || now.since(since) >= REST_AFTER)
     }
 
     /// Removes the files that were made in advance. Returns whether there were any.
@@ -298,7 +324,8 @@ impl DbCore {
                 return Ok(false);
             }
         }
-        self.sync_edits().map(|()| true)
+        self.sync_edits()?;
+        self.remove_old_logs().map(|_| true)
     }
 
     /// Makes the edits durable that wait for a barrier.
@@ -345,7 +372,12 @@ impl DbCore {
             .cloned()
             .collect();
         if holders.is_empty() {
-            return Ok(alone && self.pipeline.leave_idle_wal());
+            let waits = self.versions.holds_log_until_barrier() && !self.manifest_is_dead();
+            return if waits {
+                self.sync_edits().map(|()| true)
+            } else {
+                Ok(alone && self.pipeline.leave_idle_wal())
+            };
         }
         self.flush_inner(&holders, false)?;
         Ok(true)

@@ -191,13 +191,20 @@ impl DbCore {
 
     /// Returns when no background work is left to do, or at `until`.
     pub(crate) fn wait_idle_until(self: &Arc<Self>, until: Option<Instant>) -> Result<()> {
-        while !self.is_idle()? {
-            if until.is_some_and(|until| self.now() >= until) {
-                return Err(Error::TimedOut("background work"));
+        let waiting = &self.driver.chores.waiting_for_rest;
+        waiting.fetch_add(1, Ordering::Relaxed);
+        let waits = || -> Result<()> {
+            while !self.is_idle()? {
+                if until.is_some_and(|until| self.now() >= until) {
+                    return Err(Error::TimedOut("background work"));
+                }
+                self.step_or_sleep()?;
             }
-            self.step_or_sleep()?;
-        }
-        Ok(())
+            Ok(())
+        };
+        let waited = waits();
+        waiting.fetch_sub(1, Ordering::Relaxed);
+        waited
     }
 
     /// Returns when no background work is left to do.

@@ -3,8 +3,8 @@
 //! two barriers of BoLT §3.1, its file's and the manifest's, and the log that follows a full
 //! memtable none.
 //!
-//! What must stay true: a file is given out once, after its name is durable. There are none at
-//! rest. What is left when the process dies is an orphan, and the next open removes it.
+//! What must stay true: a file is given out once, after its name is durable, and no later than any
+//! with a larger number, for the numbers of logs are their order. There are none at rest. What is left when the process dies is an orphan, and the next open removes it.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,8 @@ pub(crate) struct SpareFiles {
     /// The path of the file of a number.
     name: fn(&Path, FileId) -> PathBuf,
     state: Mutex<State>,
+    /// The turn of who takes one: others wait for the files that it makes.
+    taking: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -44,17 +46,17 @@ impl SpareFiles {
         directory: PathBuf,
         name: fn(&Path, FileId) -> PathBuf,
     ) -> SpareFiles {
-        SpareFiles { vfs, directory, name, state: Mutex::default() }
+        SpareFiles { vfs, directory, name, state: Mutex::default(), taking: Mutex::default() }
     }
 
     /// An empty file whose name is durable.
     pub(crate) fn take(&self, counters: &Counters) -> Result<FileId> {
+        let _turn = lock(&self.taking);
         let batch = {
             let mut state = lock(&self.state);
             if let Some(file) = state.free.pop_front() {
                 return Ok(file);
             }
-            // Two threads at once make twice as many: each is used one day.
             state.batch = (2 * state.batch).clamp(1, BATCH_MAX);
             state.batch
         };
@@ -146,6 +148,22 @@ mod tests {
         assert_eq!(here(&vfs), taken.len());
         spare.take(&counters).unwrap();
         assert!(!spare.remove_all() && here(&vfs) == taken.len() + 1);
+    }
+
+    #[test]
+    fn numbers_ascend_for_who_takes_at_the_same_time() {
+        let vfs = memory();
+        let slow = FaultVfs::new(Arc::new(vfs));
+        let delay = Fault::Delay(std::time::Duration::from_millis(1));
+        slow.add(FaultRule::new(delay).on(VfsOperation::SyncDir));
+        let (spare, counters) = (made_in(Arc::new(slow)), Counters::default());
+        let take = || {
+            let taken: Vec<_> = (0..40).map(|_| spare.take(&counters).unwrap()).collect();
+            assert!(taken.is_sorted(), "{taken:?}");
+        };
+        std::thread::scope(|scope| {
+            (0..4).for_each(|_| drop(scope.spawn(take)));
+        });
     }
 
     #[test]

@@ -116,7 +116,9 @@ impl ColumnFamilyOptions {
 pub enum WalMode {
     /// There is no log: a crash loses what was not flushed.
     Off,
-    /// Written to the operating system; survives the death of the process, not of the machine.
+    /// Written to the operating system; survives the death of the process. Of the machine survives
+    /// what was synced on request, what a flush on request stored, and of what was flushed without
+    /// one all but about the last second.
     Buffered,
     /// Each write is durable before it returns.
     SyncEachWrite,

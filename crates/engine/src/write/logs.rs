@@ -93,6 +93,7 @@ impl CommitPipeline {
     }
 
     fn start_log(&self, stage: &mut Stage, writer: WalWriter) {
+        debug_assert!(writer.number() > stage.wal_number, "logs are in the order of their numbers");
         lock_timed(&self.logs).push((writer.number(), writer.sync_handle()));
         stage.wal_number = writer.number();
         stage.wal = Some(writer);
