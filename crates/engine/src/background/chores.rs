@@ -33,9 +33,10 @@ const ROUND: Duration = Duration::from_millis(100);
 /// How long after a failure the first attempt to mend it is made; doubled up to the maximum.
 const MEND_AFTER: Duration = Duration::from_millis(500);
 const MEND_AFTER_MAX: Duration = Duration::from_secs(2);
-/// How long the edit of a flush waits for another to be made durable with, at most: logs are on
-/// disk for so much longer.
-const EDITS_WAIT_MAX: Duration = Duration::from_secs(1);
+/// How long the edit of a flush waits for another to be made durable with, at most. Logs are there
+/// for so much longer: less than kernels wait before they write back what is dirty, or what would
+/// have gone with the log in memory would be written to the device.
+const EDITS_WAIT_MAX: Duration = Duration::from_secs(3);
 /// With less than this between two jobs there is work: while clients fill a memtable there may be
 /// nothing to do.
 const REST_AFTER: Duration = Duration::from_secs(1);

@@ -118,7 +118,7 @@ pub enum WalMode {
     Off,
     /// Written to the operating system; survives the death of the process. Of the machine survives
     /// what was synced on request, what a flush on request stored, and of what was flushed without
-    /// one all but about the last second.
+    /// one all but the last few seconds.
     Buffered,
     /// Each write is durable before it returns.
     SyncEachWrite,
