@@ -141,6 +141,29 @@ fn synced_log() {
     crash(2, &Options { wal: WalMode::SyncEachWrite, ..tiny() });
 }
 
+/// The edit of a flush that nobody asked for waits for another's barrier. At rest it is durable, or
+/// the log is there still.
+#[test]
+fn a_log_is_there_until_the_flush_is_durable() {
+    let vfs = MemVfs::new();
+    let options = Options { wal: WalMode::SyncEachWrite, ..tiny() };
+    let db = Db::open_with(as_vfs(&vfs), "/db", options.clone(), &[]).unwrap();
+    for key in 0..400_u32 {
+        db.put(format!("key{key:04}"), vec![b'v'; 200]).unwrap();
+        if key % 10 == 9 {
+            db.wait_idle().unwrap();
+            vfs.sync_dir(Path::new("/db")).unwrap();
+            let image = vfs.crash_image(CrashChoice::SyncedOnly);
+            let left = Db::open_with(as_vfs(&image), "/db", options.clone(), &[]).unwrap();
+            for key in 0..=key {
+                let found = left.get(format!("key{key:04}")).unwrap();
+                assert!(found.is_some(), "a synced write is lost: {key}");
+            }
+        }
+    }
+    assert!(!db.live_tables().is_empty());
+}
+
 #[test]
 fn flush_heavy() {
     let mut options = tiny();

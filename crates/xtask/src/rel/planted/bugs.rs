@@ -44,8 +44,8 @@ pub(super) const BUGS: &[Bug] = &[
     bug(
         "log_removed_before_barrier",
         "a log goes before the edit that makes it needless is durable",
-        "crash::synced_log",
-        CRASH,
+        "crash::a_log_is_there_until_the_flush_is_durable",
+        &["a synced write is lost", "cannot be opened", "Corruption"],
     ),
     bug(
         "two_openers",
