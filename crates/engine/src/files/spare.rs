@@ -4,7 +4,8 @@
 //! memtable none.
 //!
 //! What must stay true: a file is given out once, after its name is durable, and no later than any
-//! with a larger number, for the numbers of logs are their order. There are none at rest. What is left when the process dies is an orphan, and the next open removes it.
+//! with a larger number, for the numbers of logs are their order. There are none at rest. What is
+//! left when the process dies is an orphan, and the next open removes it.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
