@@ -247,8 +247,7 @@ impl Db {
         // meanwhile is missing. What is written between the two came before the drop.
         let dropped = core.versions.install_together(edits, last_seqno, &core.reclaimer);
         if let Err(error) = dropped {
-            core.driver.chores.after_roll(&[]);
-            core.job_failed(&error);
+            core.edit_failed(&error);
             return Err(error);
         }
         family.data.trees().for_each(|tree| tree.mark_dropped());
@@ -299,8 +298,7 @@ pub(crate) fn create_family(
     let versions = match installed {
         Ok(versions) => versions,
         Err(error) => {
-            core.driver.chores.after_roll(&[]);
-            core.job_failed(&error);
+            core.edit_failed(&error);
             return Err(error);
         }
     };

@@ -19,7 +19,7 @@ pub struct Held {
     pub requests: usize,
     /// Who keeps files from being given back, such as a checkpoint that is being made.
     pub holds: usize,
-    /// Files of tables that were made in advance.
+    /// Files of tables and logs that were made in advance.
     pub spare_files: usize,
     /// Tables that no version has and that somebody still reads.
     pub retired_tables: usize,

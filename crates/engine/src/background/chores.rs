@@ -273,6 +273,12 @@ impl DbCore {
         Ok(true)
     }
 
+    /// An edit could not be made durable: the manifest is dead.
+    pub(crate) fn edit_failed(&self, error: &Error) {
+        self.driver.chores.after_roll(&[]);
+        self.job_failed(error);
+    }
+
     /// Removes the log that was made in advance and never used.
     pub(crate) fn remove_unused_wal(&self) {
         if let Some(number) = self.pipeline.take_next_wal() {
@@ -344,8 +350,7 @@ impl DbCore {
         let seqno = self.pipeline.visible_seqno();
         let edits = behind.map(edit).collect();
         if let Err(error) = self.versions.install_together(edits, seqno, &self.reclaimer) {
-            self.driver.chores.after_roll(&[]);
-            self.job_failed(&error);
+            self.edit_failed(&error);
             return Err(error);
         }
         Ok(true)

@@ -36,6 +36,7 @@ use crate::clock;
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{Error, Result};
+use crate::manifest::version_set::Barrier;
 use crate::metrics::SchedulerMetrics;
 use crate::options::WalMode;
 use crate::plant::planted;
@@ -543,11 +544,8 @@ impl DbCore {
             && self.options.load().wal != WalMode::Off
             && !self.has_unlogged_writes()
             && !self.pipeline.wal_is_dead();
-        let installed = if can_wait {
-            self.versions.install_with_log(edit, flushed, seqno, &self.reclaimer)
-        } else {
-            self.versions.install(edit, flushed, seqno, &self.reclaimer)
-        };
+        let barrier = if can_wait { Barrier::WithNext } else { Barrier::Now };
+        let installed = self.versions.install(edit, flushed, seqno, &self.reclaimer, barrier);
         match installed {
             Ok(installed) => {
                 self.count_job(job);

@@ -17,7 +17,7 @@ use super::Current;
 use super::codec::{EditError, decode_edits, encode_edit};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::manifest_file_name;
-use crate::vfs::Vfs;
+use crate::vfs::{OpenOptions, Vfs};
 use crate::wal::frame::{FORMAT_VERSION, FileHeader, FileKind, RecordKind};
 use crate::wal::reader::{CHUNK_BYTES, Record, RecordReader, Tail};
 use crate::wal::writer::RecordWriter;
@@ -54,7 +54,8 @@ impl ManifestWriter {
         db_uid: u64,
     ) -> Result<ManifestWriter> {
         let header = FileHeader { version: FORMAT_VERSION, db_uid, number };
-        let records = RecordWriter::create(vfs, path, FileKind::Manifest, header, 0)?;
+        let (options, kind) = (OpenOptions::CREATE, FileKind::Manifest);
+        let records = RecordWriter::open(vfs, path, options, kind, header, 0)?;
         let (phase, payload) = (Phase::New, Vec::new());
         let mut writer = ManifestWriter { records, phase, payload, has_unsynced: false };
         writer.write(RecordKind::SnapshotBegin)?;

@@ -92,10 +92,11 @@ impl Counters {
 
 /// When an edit is durable.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Barrier {
-    /// Before its version is current.
+pub(crate) enum Barrier {
+    /// Before its version is current; if it only moves tables, with the next edit.
     Now,
-    /// With the next edit.
+    /// With the next edit, or by [`VersionSet::sync_edits`]: a flush of what is in a log, which is
+    /// needed until then.
     WithNext,
 }
 
@@ -273,32 +274,20 @@ impl VersionSet {
         self.free.notify_one();
     }
 
-    /// Makes `edit` durable (or, if it only moves tables, sure to be before any later one), then
-    /// its version current. `flushed` of the family's oldest sealed memtables are in it. On an
-    /// error nothing has changed in memory, and on disk the edit may or may not be there until a
-    /// new manifest replaces this one: files it names must be kept.
+    /// Makes `edit` durable, now or by and by as `barrier` says, and its version current. `flushed`
+    /// of the family's oldest sealed memtables are in it. On an error nothing has changed in
+    /// memory, and on disk the edit may or may not be there until a new manifest replaces this one:
+    /// files it names must be kept.
     pub(crate) fn install(
         &self,
         edit: VersionEdit,
         flushed: usize,
         last_seqno: SeqNo,
         reclaimer: &Reclaimer,
-    ) -> Result<Installed> {
-        let mut versions = self.install_together(vec![(edit, flushed)], last_seqno, reclaimer)?;
-        Ok(Installed { version: versions.pop().flatten() })
-    }
-
-    /// [`VersionSet::install`] of a flush of what is in a log: the edit is durable with the next
-    /// one or by [`VersionSet::sync_edits`], and the log is needed until then.
-    pub(crate) fn install_with_log(
-        &self,
-        edit: VersionEdit,
-        flushed: usize,
-        last_seqno: SeqNo,
-        reclaimer: &Reclaimer,
+        barrier: Barrier,
     ) -> Result<Installed> {
         let edits = vec![(edit, flushed)];
-        let mut versions = self.install_all(edits, last_seqno, reclaimer, Barrier::WithNext)?;
+        let mut versions = self.install_all(edits, last_seqno, reclaimer, barrier)?;
         Ok(Installed { version: versions.pop().flatten() })
     }
 

@@ -39,27 +39,19 @@ pub(crate) struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// Creates the file and writes its header block. Syncing the directory is the caller's, and so
-    /// is the file if this fails: its number is used up.
-    pub(crate) fn create(
+    /// Creates the file, or opens one that was made and is empty, as `options` say, and writes its
+    /// header block. Syncing the directory is the caller's, and so is the file if this fails: its
+    /// number is used up.
+    pub(crate) fn open(
         vfs: &dyn Vfs,
         path: &Path,
+        options: OpenOptions,
         kind: FileKind,
         header: FileHeader,
         preallocate_bytes: u64,
     ) -> Result<RecordWriter> {
-        let file = vfs.open(path, OpenOptions::CREATE).map_err(|e| Error::io("create", path, e))?;
-        RecordWriter::begin(file, path, kind, header, preallocate_bytes)
-    }
-
-    /// Writes the header block to `file`, which was made and is empty.
-    fn begin(
-        file: Arc<dyn VfsFile>,
-        path: &Path,
-        kind: FileKind,
-        header: FileHeader,
-        preallocate_bytes: u64,
-    ) -> Result<RecordWriter> {
+        let what = if options.create_new { "create" } else { "open" };
+        let file = vfs.open(path, options).map_err(|e| Error::io(what, path, e))?;
         let class = match kind {
             FileKind::Wal => IoClass::Wal,
             FileKind::Manifest => IoClass::Manifest,
@@ -191,9 +183,7 @@ impl WalWriter {
         db_uid: u64,
         preallocate_bytes: u64,
     ) -> Result<WalWriter> {
-        let header = FileHeader { version: FORMAT_VERSION, db_uid, number: number.0 };
-        let records = RecordWriter::create(vfs, path, FileKind::Wal, header, preallocate_bytes)?;
-        Ok(WalWriter::over(records, number))
+        WalWriter::open(vfs, path, OpenOptions::CREATE, number, db_uid, preallocate_bytes)
     }
 
     /// The same with a file that was made in advance, empty, and whose name is durable.
@@ -204,14 +194,21 @@ impl WalWriter {
         db_uid: u64,
         preallocate_bytes: u64,
     ) -> Result<WalWriter> {
-        let header = FileHeader { version: FORMAT_VERSION, db_uid, number: number.0 };
-        let file = vfs.open(path, OpenOptions::WRITE).map_err(|e| Error::io("open", path, e))?;
-        let records = RecordWriter::begin(file, path, FileKind::Wal, header, preallocate_bytes)?;
-        Ok(WalWriter::over(records, number))
+        WalWriter::open(vfs, path, OpenOptions::WRITE, number, db_uid, preallocate_bytes)
     }
 
-    fn over(records: RecordWriter, number: LogNumber) -> WalWriter {
-        WalWriter {
+    fn open(
+        vfs: &dyn Vfs,
+        path: &Path,
+        options: OpenOptions,
+        number: LogNumber,
+        db_uid: u64,
+        preallocate_bytes: u64,
+    ) -> Result<WalWriter> {
+        let header = FileHeader { version: FORMAT_VERSION, db_uid, number: number.0 };
+        let kind = FileKind::Wal;
+        let records = RecordWriter::open(vfs, path, options, kind, header, preallocate_bytes)?;
+        Ok(WalWriter {
             records,
             number,
             bytes_per_sync: 0,
@@ -219,7 +216,7 @@ impl WalWriter {
             next_seqno: SeqNo(0),
             predecessor: None,
             linked: false,
-        }
+        })
     }
 
     /// Starts write-back each time this many bytes have been written; 0 never.

@@ -69,9 +69,6 @@ impl DbCore {
 
     /// Makes the edits durable that wait for a barrier.
     pub(crate) fn sync_edits(&self) -> Result<()> {
-        self.versions.sync_edits().inspect_err(|error| {
-            self.driver.chores.after_roll(&[]);
-            self.job_failed(error);
-        })
+        self.versions.sync_edits().inspect_err(|error| self.edit_failed(error))
     }
 }
