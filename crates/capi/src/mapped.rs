@@ -122,8 +122,6 @@ mapped! {
         rocksdb_options_get_target_file_size_base(u64) column_family.table_bytes;
     rocksdb_options_set_target_file_size_multiplier(c_int)
         rocksdb_options_get_target_file_size_multiplier(c_int) column_family.table_multiplier;
-    rocksdb_options_set_max_bytes_for_level_base(u64)
-        rocksdb_options_get_max_bytes_for_level_base(u64) column_family.level_base_bytes;
     rocksdb_options_set_max_bytes_for_level_multiplier(c_double)
         rocksdb_options_get_max_bytes_for_level_multiplier(c_double)
         column_family.level_multiplier;
@@ -154,6 +152,29 @@ mapped! {
         direct_io_for_flush_and_compaction;
     rocksdb_options_set_max_write_batch_group_size_bytes(u64)
         rocksdb_options_get_max_write_batch_group_size_bytes(u64) commit_group_bytes_max;
+}
+
+/// Sets `level_base_bytes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_set_max_bytes_for_level_base(
+    options: *mut rocksdb_options_t,
+    bytes: u64,
+) {
+    // SAFETY: the contract of the module.
+    unsafe { change(options, |options| options.0.column_family.level_base_bytes = bytes) };
+}
+
+/// Returns `level_base_bytes`; RocksDB's default where it follows from the sizes above it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_get_max_bytes_for_level_base(
+    options: *mut rocksdb_options_t,
+) -> u64 {
+    // SAFETY: the contract of the module.
+    match unsafe { options.as_ref() }.map_or(0, |options| options.0.column_family.level_base_bytes)
+    {
+        0 => 256 << 20,
+        bytes => bytes,
+    }
 }
 
 impl rocksdb_options_t {

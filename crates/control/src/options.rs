@@ -310,6 +310,7 @@ impl CfOptions {
     #[must_use]
     pub fn sateen() -> CfOptions {
         CfOptions {
+            max_bytes_for_level_base: CfOptions::base_for(64 * MIB, 4),
             target_file_size_base: 2 * MIB,
             level0_file_size: 2 * MIB,
             level0_stripe_bytes: 8 * MIB,
@@ -400,6 +401,14 @@ impl CfOptions {
             0 => u64::MAX,
             bytes => bytes.min(self.target_file_size_base).max(1),
         }
+    }
+
+    /// The base level's target where nobody has set one: what level 0 has at its trigger goes down a
+    /// stripe at a time, so that a wider step costs nobody anything, and spares one below.
+    #[must_use]
+    pub fn base_for(write_buffer_size: u64, level0_trigger: u32) -> u64 {
+        let level0 = write_buffer_size.saturating_mul(level0_trigger.max(1).into());
+        level0.saturating_add(level0 / 2).saturating_add(level0)
     }
 
     /// The size of a table in `level`, when level 0 is compacted into `base_level`.

@@ -251,8 +251,9 @@ option_struct! {
         level0_stop: u32 = 36, Count, mutable, "level0_stop_writes_trigger";
         /// Levels, level 0 included; 2 to 16.
         levels: u32 = 7, Count, fixed, "num_levels";
-        /// The size that level 1 (with `dynamic_level_bytes`, the first level in use) may reach.
-        level_base_bytes: u64 = 256 * MIB, Bytes, mutable, "max_bytes_for_level_base";
+        /// The size that level 1 (with `dynamic_level_bytes`, the first level in use) may reach. 0:
+        /// two and a half times what level 0 has at its trigger, `level0_trigger` memtables.
+        level_base_bytes: u64 = 0, Bytes, mutable, "max_bytes_for_level_base";
         /// How many times larger each level may be than the one above it.
         level_multiplier: f64 = 10.0, Ratio, mutable, "max_bytes_for_level_multiplier";
         /// How many times larger than the first level in use the one below it may be (vLSM's Φ).

@@ -20,7 +20,7 @@ use crate::sync::{Mutex, lock};
 use crate::vfs::{OpenOptions, Vfs};
 
 /// So many are made at a time, at most.
-const BATCH_MAX: usize = 8;
+const BATCH_MAX: usize = 32;
 
 /// The files that are there and not used yet.
 pub(crate) struct SpareFiles {
@@ -135,8 +135,12 @@ mod tests {
         vfs.sync_dir(Path::new("/")).unwrap();
         let spare = made_in(Arc::new(vfs.clone()));
         let mut taken = Vec::new();
-        // One, two, four, eight, eight.
-        for here_then in [1, 3, 3, 7, 7, 7, 7, 15, 15, 15, 15, 15, 15, 15, 15, 23] {
+        // Twice as many each time, up to the most.
+        let batches = [1, 2, 4, 8, 16, 32, 32].iter().scan(0, |here, batch| {
+            *here += batch;
+            Some(std::iter::repeat_n(*here, *batch))
+        });
+        for here_then in batches.flatten() {
             let file = spare.take(&counters).unwrap();
             assert_eq!(here(&vfs), here_then);
             let left = vfs.crash_image(CrashChoice::SyncedOnly);
@@ -145,6 +149,7 @@ mod tests {
         }
         let once: std::collections::BTreeSet<_> = taken.iter().collect();
         assert_eq!(once.len(), taken.len());
+        taken.push(spare.take(&counters).unwrap());
         assert!(spare.remove_all() && spare.count() == 0);
         assert_eq!(here(&vfs), taken.len());
         spare.take(&counters).unwrap();

@@ -159,7 +159,10 @@ fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
         level0_stop_writes_trigger: options.level0_stop,
         soft_pending_compaction_bytes_limit: options.soft_pending_compaction_bytes,
         hard_pending_compaction_bytes_limit: options.hard_pending_compaction_bytes,
-        max_bytes_for_level_base: options.level_base_bytes,
+        max_bytes_for_level_base: match options.level_base_bytes {
+            0 => CfOptions::base_for(options.memtable_bytes, options.level0_trigger),
+            bytes => bytes,
+        },
         max_bytes_for_level_multiplier: options.level_multiplier,
         // With guards levels fill from above.
         level_compaction_dynamic_level_bytes: options.dynamic_level_bytes && leveled,
@@ -195,5 +198,26 @@ impl ColumnFamilyOptions {
     pub(crate) fn compression_of(&self, level: usize) -> Compression {
         let last = self.compression.len().saturating_sub(1);
         self.compression.get(level.min(last)).copied().unwrap_or(Compression::None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_base_level_follows_what_level_0_has_unless_told() {
+        let mut options = Options::default();
+        let base = |options: &Options| {
+            column_family(options, &options.column_family).max_bytes_for_level_base
+        };
+        assert_eq!(base(&options), CfOptions::sateen().max_bytes_for_level_base);
+        options.column_family.memtable_bytes = 16 << 20;
+        options.column_family.level0_trigger = 6;
+        assert_eq!(base(&options), 240 << 20);
+        options.column_family.level_base_bytes = 1;
+        assert_eq!(base(&options), 1);
+        options.column_family = Options::profile("rocksdb").unwrap().column_family;
+        assert_eq!(base(&options), 256 << 20);
     }
 }

@@ -121,7 +121,6 @@ pub(super) fn column_family(options: &ColumnFamilyOptions) -> Result<()> {
         ));
     }
     check("levels", (2..=16).contains(&options.levels), "2 to 16")?;
-    check("level_base_bytes", options.level_base_bytes >= 1, "at least 1")?;
     check(
         "level_multiplier",
         options.level_multiplier > 1.0 && options.level_multiplier <= 1000.0,
