@@ -403,8 +403,8 @@ impl CfOptions {
         }
     }
 
-    /// The base level's target where nobody has set one: what level 0 has at its trigger goes down a
-    /// stripe at a time, so that a wider step costs nobody anything, and spares one below.
+    /// The base level's target where nobody has set one: what level 0 has at its trigger goes down
+    /// a stripe at a time, so that a wider step costs nobody anything, and spares one below.
     #[must_use]
     pub fn base_for(write_buffer_size: u64, level0_trigger: u32) -> u64 {
         let level0 = write_buffer_size.saturating_mul(level0_trigger.max(1).into());
