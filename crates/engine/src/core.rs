@@ -509,7 +509,7 @@ impl DbCore {
             self.remove_unused_wal();
             self.remove_spare_files();
             // So that damage to them shows; nothing is lost without it.
-            let _waited = self.versions.sync_edits();
+            let _waited = self.versions.sync_edits(&self.reclaimer);
             // What stays is found as an orphan at the next open; that is no reason to fail.
             let _orphans = self.remove_old_logs();
             self.reclaimer.reclaim_all(self.now());

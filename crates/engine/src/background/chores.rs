@@ -315,7 +315,7 @@ impl DbCore {
             .cloned()
             .collect();
         if holders.is_empty() {
-            let waits = self.versions.holds_log_until_barrier() && !self.manifest_is_dead();
+            let waits = self.versions.holds_until_barrier() && !self.manifest_is_dead();
             return if waits {
                 self.sync_edits().map(|()| true)
             } else {

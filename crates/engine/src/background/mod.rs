@@ -537,13 +537,16 @@ impl DbCore {
             return Err(error);
         }
         let seqno = last_seqno.unwrap_or_default();
-        // What a log has is there still if the edit is lost.
-        let can_wait = !must_store
-            && !needs_log
-            && job.family().options().compaction_files
-            && self.options.load().wal != WalMode::Off
-            && !self.has_unlogged_writes()
-            && !self.pipeline.wal_is_dead();
+        // What a log has is there still if the edit is lost, and so are a compaction's inputs.
+        let in_log = || {
+            !must_store
+                && !needs_log
+                && self.options.load().wal != WalMode::Off
+                && !self.has_unlogged_writes()
+                && !self.pipeline.wal_is_dead()
+        };
+        let can_wait = job.family().options().compaction_files
+            && (matches!(job, Job::Compaction(_)) || in_log());
         let barrier = if can_wait { Barrier::WithNext } else { Barrier::Now };
         let installed = self.versions.install(edit, flushed, seqno, &self.reclaimer, barrier);
         match installed {

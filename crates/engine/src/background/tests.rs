@@ -414,10 +414,7 @@ fn a_flush_waits_for_a_barrier_and_its_log_with_it() {
             }
             // The names of files that were made in advance, at most.
             let barriers = manifest_syncs() - before;
-            assert!(
-                core.versions.holds_log_until_barrier() && barriers <= 2,
-                "{round}: {barriers}"
-            );
+            assert!(core.versions.holds_until_barrier() && barriers <= 2, "{round}: {barriers}");
             match wal {
                 // What has to be durable by now.
                 WalMode::Buffered => db.flush().unwrap(),
@@ -434,7 +431,7 @@ fn a_flush_waits_for_a_barrier_and_its_log_with_it() {
             assert!(report.problems.is_empty() && report.orphans.is_empty(), "{report:?}");
         }
         db.wait_idle().unwrap();
-        assert!(!core.versions.holds_log_until_barrier());
+        assert!(!core.versions.holds_until_barrier());
         assert!(core.pipeline.live_logs().len() == 1, "{:?}", core.pipeline.live_logs());
     }
 }

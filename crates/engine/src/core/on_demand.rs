@@ -62,7 +62,7 @@ impl DbCore {
             }
         }
         // What was flushed before nobody asked may wait for a barrier.
-        if self.versions.holds_log_until_barrier() { self.sync_edits() } else { Ok(()) }
+        if self.versions.holds_until_barrier() { self.sync_edits() } else { Ok(()) }
     }
 
     fn wait_a_little(&self) {
@@ -220,7 +220,7 @@ impl DbCore {
             && !self.driver.has_jobs()
             && !self.driver.has_due_work()
             && self.spare_files.count() + self.spare_logs.count() == 0
-            && !self.versions.holds_log_until_barrier()
+            && !self.versions.holds_until_barrier()
             && (self.read_only || !self.reclaimer.has_due_work()))
     }
 

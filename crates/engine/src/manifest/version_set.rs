@@ -2,7 +2,8 @@
 //!
 //! What must stay true: this is the only place that makes a version current (ARCHITECTURE.md,
 //! invariant 4). An edit is written and synced before the version that it leads to is seen; one
-//! that only moves tables, or whose data a log has, is written, and durable with the next. One
+//! that only moves tables, whose data a log has, or of a compaction is written, and durable with
+//! the next: until then the log, and the tables that it did away with, stay. One
 //! thread at a time is the writer; it holds a token, not a lock, while it waits for the disk. After
 //! a failed write or sync the manifest is dead: the next edit goes to a new one (format rule F4).
 
@@ -96,7 +97,7 @@ pub(crate) enum Barrier {
     /// Before its version is current; if it only moves tables, with the next edit.
     Now,
     /// With the next edit, or by [`VersionSet::sync_edits`]: a flush of what is in a log, which is
-    /// needed until then.
+    /// needed until then, or a compaction, whose inputs are.
     WithNext,
 }
 
@@ -117,15 +118,24 @@ struct State {
     /// The oldest log that is needed if the edits that wait for a barrier are lost; none if no edit
     /// waits that says of a log that it is not needed.
     needed_until_barrier: Option<LogNumber>,
+    /// Tables that are in no version any more, but will be again if the edits that wait for a
+    /// barrier are lost.
+    retired_until_barrier: Vec<Arc<TableMeta>>,
 }
 
 impl State {
+    /// All edits are durable: what was kept in case that they are lost may go.
+    fn all_durable(&mut self, reclaimer: &Reclaimer) {
+        self.needed_until_barrier = None;
+        reclaimer.retire(std::mem::take(&mut self.retired_until_barrier).into_iter());
+    }
+
     fn oldest_log(&self) -> LogNumber {
         let needed = self.families.values().map(|family| family.version.log_number());
         needed.min().unwrap_or_default()
     }
 
-    /// `edit` is durable: `next` is the family's state from now on.
+    /// `edit` is written: `next` is the family's state from now on.
     fn make_current(
         &mut self,
         edit: &VersionEdit,
@@ -147,7 +157,8 @@ impl State {
                 self.families.remove(&edit.column_family);
             }
         }
-        settle_accounts(edit, before.as_ref(), reclaimer);
+        let retired = settle_accounts(edit, before.as_ref(), reclaimer);
+        self.retired_until_barrier.extend(retired);
         version
     }
 }
@@ -200,6 +211,7 @@ impl VersionSet {
                 shared_files,
                 last_seqno,
                 needed_until_barrier: None,
+                retired_until_barrier: Vec::new(),
             }),
             free: Condvar::new(),
             rolling: Mutex::new(false),
@@ -254,9 +266,10 @@ impl VersionSet {
         state.needed_until_barrier.unwrap_or(LogNumber(u64::MAX)).min(state.oldest_log())
     }
 
-    /// Whether a log is kept for an edit that is not durable yet.
-    pub(crate) fn holds_log_until_barrier(&self) -> bool {
-        lock(&self.state).needed_until_barrier.is_some()
+    /// Whether anything is kept for an edit that is not durable yet.
+    pub(crate) fn holds_until_barrier(&self) -> bool {
+        let state = lock(&self.state);
+        state.needed_until_barrier.is_some() || !state.retired_until_barrier.is_empty()
     }
 
     fn take_token(&self) -> crate::sync::MutexGuard<'_, State> {
@@ -350,7 +363,8 @@ impl VersionSet {
         };
         // Tables that only change their level are in the same files without it: the next edit's
         // barrier is soon enough, and no reclaiming waits for it.
-        let waits = barrier == Barrier::Now && !edits.iter().all(VersionEdit::only_moves);
+        let moves = edits.iter().all(VersionEdit::only_moves);
+        let waits = barrier == Barrier::Now && !moves;
         let written = match written {
             Ok(end) if planted("manifest_not_synced") || !waits => Ok(end),
             written => written.and_then(|_| writer.sync()),
@@ -364,16 +378,18 @@ impl VersionSet {
         }
         self.manifest_bytes.store(writer.size_bytes(), Ordering::Relaxed);
         state.writer = Some(writer);
-        state.needed_until_barrier = match barrier {
-            _ if waits => None,
-            Barrier::WithNext if !planted("log_removed_before_barrier") => {
-                state.needed_until_barrier.or(Some(state.oldest_log()))
-            }
-            _ => state.needed_until_barrier,
-        };
+        if barrier == Barrier::WithNext && !moves && !planted("log_removed_before_barrier") {
+            let oldest = state.oldest_log();
+            state.needed_until_barrier.get_or_insert(oldest);
+        }
         let mut versions = Vec::with_capacity(edits.len());
         for ((edit, flushed), next) in edits.iter().zip(flushed).zip(next) {
             versions.push(state.make_current(edit, flushed, next, reclaimer));
+        }
+        if waits {
+            state.all_durable(reclaimer);
+        } else if planted("inputs_retired_before_barrier") {
+            reclaimer.retire(std::mem::take(&mut state.retired_until_barrier).into_iter());
         }
         if let Some(since) = state.since_roll.as_mut()
             && !planted("edits_lost_in_roll")
@@ -392,10 +408,13 @@ impl VersionSet {
 
     /// Makes the edits durable that are not yet. Without it tables that moved are where they were,
     /// and memtables that were flushed are in their logs.
-    pub(crate) fn sync_edits(&self) -> Result<()> {
+    pub(crate) fn sync_edits(&self, reclaimer: &Reclaimer) -> Result<()> {
         let mut state = self.take_token();
         let Some(mut writer) = state.writer.take_if(|writer| writer.has_unsynced()) else {
             let dead = state.writer.is_none().then(|| self.manifest_is_gone(&state));
+            if dead.is_none() {
+                state.all_durable(reclaimer);
+            }
             self.give_token(state);
             return dead.map_or(Ok(()), Err);
         };
@@ -404,7 +423,7 @@ impl VersionSet {
         let mut state = lock(&self.state);
         state.writer = Some(writer).filter(|_| synced.is_ok());
         if synced.is_ok() {
-            state.needed_until_barrier = None;
+            state.all_durable(reclaimer);
         }
         self.give_token(state);
         synced.map(drop)
@@ -484,14 +503,18 @@ pub(crate) fn fresh_version(id: ColumnFamilyId, options: &ColumnFamilyOptions) -
         .with_comparator(options.comparator.clone())
 }
 
-/// Tells the reclaimer which tables are new and which are gone.
-fn settle_accounts(edit: &VersionEdit, before: Option<&FamilyState>, reclaimer: &Reclaimer) {
+/// Tells the reclaimer which tables are new. Returns those that are gone.
+fn settle_accounts(
+    edit: &VersionEdit,
+    before: Option<&FamilyState>,
+    reclaimer: &Reclaimer,
+) -> Vec<Arc<TableMeta>> {
     let removed: BTreeSet<TableId> = edit.removed.iter().map(|table| table.id).collect();
     let added: BTreeSet<TableId> = edit.added.iter().map(|added| added.table.id).collect();
     let fresh = edit.added.iter().map(|added| &added.table);
     reclaimer.add(fresh.filter(|table| !removed.contains(&table.id)));
-    let Some(before) = before else { return };
     let mut retired: Vec<Arc<TableMeta>> = Vec::new();
+    let Some(before) = before else { return retired };
     if edit.drop {
         retired.extend(before.version.tables().map(|(_, _, table)| table.clone()));
     }
@@ -500,5 +523,5 @@ fn settle_accounts(edit: &VersionEdit, before: Option<&FamilyState>, reclaimer: 
         let found = run.and_then(|run| run.locate(gone.smallest.bytes(), gone.id));
         retired.extend(found.map(|(_, table)| table.clone()));
     }
-    reclaimer.retire(retired.into_iter());
+    retired
 }

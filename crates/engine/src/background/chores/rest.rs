@@ -1,5 +1,5 @@
 //! What is left to be tidied when there is nothing to do: files that were made in advance, and logs
-//! that are kept for want of a barrier.
+//! and tables that are kept for want of a barrier.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 
-/// How long the edit of a flush waits for another to be made durable with, at most. Logs are there
-/// for so much longer: less than kernels wait before they write back what is dirty, or what would
+/// How long the edit of a flush or compaction waits for another to be made durable with, at most.
+/// Logs, and tables that were compacted, are there for so much longer: less than kernels wait before they write back what is dirty, or what would
 /// have gone with the log in memory would be written to the device.
 const EDITS_WAIT_MAX: Duration = Duration::from_secs(3);
 /// With less than this between two jobs there is work: while clients fill a memtable there may be
@@ -50,11 +50,11 @@ impl DbCore {
         self.spare_logs.remove_all() || tables
     }
 
-    /// Makes the edits of flushes durable that wait for a barrier, so that their logs can go: with
-    /// no other edit that takes them along, after a second, or at once if `now`.
+    /// Makes the edits durable that wait for a barrier, so that what they did away with can go: with
+    /// no other edit that takes them along, after a while, or at once if `now`.
     fn sync_edits_that_wait(&self, now: bool) -> Result<bool> {
         // A dead manifest is replaced, with all edits.
-        let waits = self.versions.holds_log_until_barrier() && !self.manifest_is_dead();
+        let waits = self.versions.holds_until_barrier() && !self.manifest_is_dead();
         {
             let mut state = lock(&self.driver.chores.state);
             let since = waits.then(|| state.edits_wait_since.unwrap_or_else(|| self.now()));
@@ -69,6 +69,6 @@ impl DbCore {
 
     /// Makes the edits durable that wait for a barrier.
     pub(crate) fn sync_edits(&self) -> Result<()> {
-        self.versions.sync_edits().inspect_err(|error| self.edit_failed(error))
+        self.versions.sync_edits(&self.reclaimer).inspect_err(|error| self.edit_failed(error))
     }
 }

@@ -48,6 +48,12 @@ pub(super) const BUGS: &[Bug] = &[
         &["a synced write is lost", "cannot be opened", "Corruption"],
     ),
     bug(
+        "inputs_retired_before_barrier",
+        "a compaction's inputs go before its edit is durable",
+        "crash::buffered_log",
+        CRASH,
+    ),
+    bug(
         "two_openers",
         "two processes open one directory",
         "bad_input::a_second_opener_in_the_same_process_is_refused",
