@@ -309,15 +309,15 @@ impl CfOptions {
     /// profile `sateen`.
     #[must_use]
     pub fn sateen() -> CfOptions {
-        CfOptions {
-            max_bytes_for_level_base: CfOptions::base_for(64 * MIB, 4),
+        let options = CfOptions {
             target_file_size_base: 2 * MIB,
             level0_file_size: 2 * MIB,
             level0_stripe_bytes: 8 * MIB,
             group_compaction_bytes: 64 * MIB,
             cut_at_gaps: true,
             ..CfOptions::rocksdb()
-        }
+        };
+        options.with_base_for_level0()
     }
 
     /// LevelDB's shape: the profile `leveldb` (with [`ControlOptions::leveldb`]).
@@ -403,12 +403,22 @@ impl CfOptions {
         }
     }
 
+    /// What level 0 has at its trigger.
+    #[must_use]
+    pub fn level0_bytes(&self) -> u64 {
+        let trigger = self.level0_file_num_compaction_trigger.max(1);
+        self.write_buffer_size.saturating_mul(trigger.into())
+    }
+
     /// The base level's target where nobody has set one: what level 0 has at its trigger goes down
     /// a stripe at a time, so that a wider step costs nobody anything, and spares one below.
     #[must_use]
-    pub fn base_for(write_buffer_size: u64, level0_trigger: u32) -> u64 {
-        let level0 = write_buffer_size.saturating_mul(level0_trigger.max(1).into());
-        level0.saturating_add(level0 / 2).saturating_add(level0)
+    pub fn with_base_for_level0(self) -> CfOptions {
+        let level0 = self.level0_bytes();
+        CfOptions {
+            max_bytes_for_level_base: level0.saturating_add(level0.saturating_mul(3) / 2),
+            ..self
+        }
     }
 
     /// The size of a table in `level`, when level 0 is compacted into `base_level`.

@@ -115,10 +115,10 @@ impl Policy {
             return self;
         }
         self.family.write_buffer_size = 16 << 20;
-        self.family.max_bytes_for_level_base = match self.family.level0_stripe_bytes {
-            0 => 64 << 20,
-            _ => CfOptions::base_for(self.family.write_buffer_size, 4),
-        };
+        self.family.max_bytes_for_level_base = 64 << 20;
+        if self.family.level0_stripe_bytes > 0 {
+            self.family = self.family.with_base_for_level0();
+        }
         if self.family.group_compaction_bytes == 0 {
             self.family.target_file_size_base = 16 << 20;
         }

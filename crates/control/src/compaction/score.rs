@@ -106,9 +106,16 @@ impl LevelTargets {
         };
         let mut target = base_size;
         for level in base_level..=last {
-            // No level below the base may be smaller than level 0 may get.
-            bytes_max[usize::from(level)] = target.max(base_bytes_max);
-            target = scale(target, multiplier);
+            let next = scale(target, multiplier);
+            // No level below the base may be smaller than level 0 may get. Nor is it of any use if
+            // it is nearly as large as the next one, and nearly all of it space that is lost.
+            let raised = match options.level0_stripe_bytes {
+                0 => base_bytes_max,
+                _ if level == last => base_bytes_max,
+                _ => base_bytes_max.min(options.level0_bytes().max(next / 2)),
+            };
+            bytes_max[usize::from(level)] = target.max(raised);
+            target = next;
         }
         if options.base_level_multiplier > 0.0 && base_level < last {
             bytes_max[usize::from(base_level)] = options.max_bytes_for_level_base.max(1);

@@ -144,7 +144,7 @@ pub(crate) fn column_family(database: &Options, options: &ColumnFamilyOptions) -
 
 fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
     let leveled = options.compaction_style == CompactionStyle::Leveled;
-    CfOptions {
+    let told = CfOptions {
         compaction_style: match options.compaction_style {
             CompactionStyle::Leveled => control::CompactionStyle::Leveled,
             CompactionStyle::Guards => control::CompactionStyle::Guards,
@@ -159,10 +159,7 @@ fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
         level0_stop_writes_trigger: options.level0_stop,
         soft_pending_compaction_bytes_limit: options.soft_pending_compaction_bytes,
         hard_pending_compaction_bytes_limit: options.hard_pending_compaction_bytes,
-        max_bytes_for_level_base: match options.level_base_bytes {
-            0 => CfOptions::base_for(options.memtable_bytes, options.level0_trigger),
-            bytes => bytes,
-        },
+        max_bytes_for_level_base: options.level_base_bytes,
         max_bytes_for_level_multiplier: options.level_multiplier,
         // With guards levels fill from above.
         level_compaction_dynamic_level_bytes: options.dynamic_level_bytes && leveled,
@@ -190,7 +187,8 @@ fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
         disable_auto_compactions: options.disable_auto_compactions,
         compression_per_level: options.compression.iter().copied().map(compression_code).collect(),
         ..CfOptions::rocksdb()
-    }
+    };
+    if options.level_base_bytes == 0 { told.with_base_for_level0() } else { told }
 }
 
 impl ColumnFamilyOptions {

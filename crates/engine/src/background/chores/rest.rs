@@ -9,8 +9,9 @@ use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 
 /// How long the edit of a flush or compaction waits for another to be made durable with, at most.
-/// Logs, and tables that were compacted, are there for so much longer: less than kernels wait before they write back what is dirty, or what would
-/// have gone with the log in memory would be written to the device.
+/// Logs, and tables that were compacted, are there for so much longer: less than kernels wait
+/// before they write back what is dirty, or what would have gone with the log in memory would be
+/// written to the device.
 const EDITS_WAIT_MAX: Duration = Duration::from_secs(3);
 /// With less than this between two jobs there is work: while clients fill a memtable there may be
 /// nothing to do.
@@ -50,8 +51,8 @@ impl DbCore {
         self.spare_logs.remove_all() || tables
     }
 
-    /// Makes the edits durable that wait for a barrier, so that what they did away with can go: with
-    /// no other edit that takes them along, after a while, or at once if `now`.
+    /// Makes the edits durable that wait for a barrier, so that what they did away with can go:
+    /// with no other edit that takes them along, after a while, or at once if `now`.
     fn sync_edits_that_wait(&self, now: bool) -> Result<bool> {
         // A dead manifest is replaced, with all edits.
         let waits = self.versions.holds_until_barrier() && !self.manifest_is_dead();
