@@ -252,7 +252,8 @@ option_struct! {
         /// Levels, level 0 included; 2 to 16.
         levels: u32 = 7, Count, fixed, "num_levels";
         /// The size that level 1 (with `dynamic_level_bytes`, the first level in use) may reach. 0:
-        /// two and a half times what level 0 has at its trigger, `level0_trigger` memtables.
+        /// two and a half times what level 0 has at its trigger, `level0_trigger` memtables, and at
+        /// most half of what the next level may have.
         level_base_bytes: u64 = 0, Bytes, mutable, "max_bytes_for_level_base";
         /// How many times larger each level may be than the one above it.
         level_multiplier: f64 = 10.0, Ratio, mutable, "max_bytes_for_level_multiplier";
