@@ -406,8 +406,8 @@ impl VersionSet {
         Error::io("append", &path, source)
     }
 
-    /// Makes the edits durable that are not yet. Without it tables that moved are where they were,
-    /// and memtables that were flushed are in their logs.
+    /// Makes the edits durable that are not yet. Without it tables that moved or were compacted are
+    /// where they were, and memtables that were flushed are in their logs.
     pub(crate) fn sync_edits(&self, reclaimer: &Reclaimer) -> Result<()> {
         let mut state = self.take_token();
         let Some(mut writer) = state.writer.take_if(|writer| writer.has_unsynced()) else {
