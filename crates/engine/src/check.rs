@@ -351,6 +351,7 @@ impl Checker<'_> {
             direct: self.direct,
             open_files_max: 64,
             memory_bytes_max: 64 << 20,
+            images: None,
         })
     }
 

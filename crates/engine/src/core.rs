@@ -31,6 +31,7 @@ use crate::perf::{self, PerfMetric};
 use crate::read::block_cache::BlockCache;
 use crate::read::super_version::Lookup;
 use crate::read::table_cache::TableCache;
+use crate::read::table_images::TableImages;
 use crate::secondary::Secondary;
 use crate::snapshot::{Snapshot, SnapshotList};
 use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -355,7 +356,18 @@ impl DbCore {
             compression,
             class,
             spare_files: Some(self.spare_files.clone()),
+            images: self.images_for(level),
         }
+    }
+
+    /// Where tables of `level` are kept in memory, if they are. What goes through the page cache is
+    /// in memory already.
+    fn images_for(&self, level: u8) -> Option<Arc<TableImages>> {
+        let options = self.options.load();
+        let kept = level == 0
+            && options.direct_io_for_flush_and_compaction
+            && options.level0_cache_percent > 0;
+        self.tables.images().filter(|_| kept).cloned()
     }
 
     pub(crate) fn make_flush(

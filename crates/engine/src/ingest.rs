@@ -14,7 +14,7 @@
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use sateen_control::version::{AddedTable, RangeTombstone, TableMeta, VersionEdit};
 use sateen_control::{Comparator, Event, FileId, IoClass, SeqNo, UserKey, ValueKind};
@@ -168,6 +168,7 @@ impl DbCore {
                 tail_bytes: 0,
                 global_seqno: SeqNo(0),
                 comparator: Some(comparator.clone()),
+                image: Weak::new(),
             };
             Ok::<_, Error>(Arc::new(Table::open(source, IoClass::Flush)?))
         };

@@ -98,6 +98,11 @@ option_struct! {
         memory_budget: Option<u64> = None, Bytes, mutable, none;
         /// Bytes of blocks, indexes and filters kept uncompressed in memory.
         block_cache_bytes: u64 = 64 * MIB, Bytes, mutable, none;
+        /// Up to this percentage of the block cache is for whole tables of level 0, which are kept
+        /// from when they are written until they leave the level: compactions need not read them,
+        /// nor need clients. It counts where the page cache is bypassed
+        /// (`direct_io_for_flush_and_compaction`), which has them otherwise.
+        level0_cache_percent: u32 = 25, Count, mutable, none;
         /// Bytes of filters and indexes of tables kept open, at most; half of `memory_budget` if
         /// that is less. `none`: of all tables.
         table_cache_bytes: Option<u64> = None, Bytes, mutable, none;

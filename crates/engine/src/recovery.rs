@@ -35,6 +35,7 @@ use crate::options::{ColumnFamilyOptions, Options, WalMode, WalRecovery, control
 use crate::plant::planted;
 use crate::read::block_cache::BlockCache;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
+use crate::read::table_images::TableImages;
 use crate::secondary::Secondary;
 use crate::snapshot::SnapshotList;
 use crate::sync::Mutex;
@@ -217,6 +218,7 @@ struct Opening {
     pool: Arc<ArenaPool>,
     write_buffers: Option<WriteBuffers>,
     tables: Arc<TableCache>,
+    blocks: Arc<BlockCache>,
     reclaimer: Reclaimer,
     last_seqno: SeqNo,
     /// How far the logs were replayed: the newest entry, and the place behind it.
@@ -248,6 +250,11 @@ impl Opening {
         let options = Arc::new(options);
         let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
         let (open_files_max, memory_bytes_max) = open_tables_max(&options);
+        let blocks = Arc::new(match &options.shared_block_cache {
+            Some(shared) => BlockCache::part_of(shared.clone()),
+            None => BlockCache::new(options.block_cache_bytes),
+        });
+        let images = Arc::new(TableImages::new(blocks.clone()));
         let tables = Arc::new(TableCache::new(TableCacheOptions {
             vfs: dyn_vfs.clone(),
             directory: directory.clone(),
@@ -255,6 +262,7 @@ impl Opening {
             direct: options.direct_reads,
             open_files_max,
             memory_bytes_max,
+            images: Some(images),
         }));
         let ledger = options.write_buffers().map(|manager| Arc::new(Ledger::new(manager)));
         let pool = Arc::new(match &ledger {
@@ -295,6 +303,7 @@ impl Opening {
             stored,
             replayed_edits: BTreeMap::new(),
             tables,
+            blocks,
             reclaimer,
             last_seqno,
             replayed: SeqNo(0),
@@ -433,10 +442,7 @@ impl Opening {
             default_family,
             snapshots: Arc::new(SnapshotList::default()),
             tables: self.tables,
-            blocks: Arc::new(match &self.options.shared_block_cache {
-                Some(shared) => BlockCache::part_of(shared.clone()),
-                None => BlockCache::new(self.options.block_cache_bytes),
-            }),
+            blocks: self.blocks,
             reclaimer: self.reclaimer,
             kept_logs: KeptLogs::new(kept),
             driver: Driver::new(control),

@@ -348,6 +348,7 @@ impl Repair {
             direct: false,
             open_files_max: 256,
             memory_bytes_max: 256 << 20,
+            images: None,
         })
     }
 
@@ -452,6 +453,7 @@ impl Repair {
             level,
             class: IoClass::Flush,
             spare_files: None,
+            images: None,
         })
     }
 

@@ -109,10 +109,10 @@ impl LevelTargets {
             let next = scale(target, multiplier);
             // No level below the base may be smaller than level 0 may get. Nor is it of any use if
             // it is nearly as large as the next one, and nearly all of it space that is lost.
-            let raised = match options.level0_stripe_bytes {
-                0 => base_bytes_max,
-                _ if level == last => base_bytes_max,
-                _ => base_bytes_max.min(options.level0_bytes().max(next / 2)),
+            let raised = if options.level0_stripe_bytes == 0 || level == last {
+                base_bytes_max
+            } else {
+                base_bytes_max.min(options.level0_bytes().max(next / 2))
             };
             bytes_max[usize::from(level)] = target.max(raised);
             target = next;

@@ -175,6 +175,7 @@ impl DbCore {
         chore(self.roll_manifest_if_large());
         self.give_back_idle_memory();
         self.keep_memory_budget();
+        self.shrink_table_images();
         chore(Ok(self.seal_early_if_asked()));
         self.keep_device_hint(false);
         self.store_options_again();
@@ -315,7 +316,7 @@ impl DbCore {
             .cloned()
             .collect();
         if holders.is_empty() {
-            let waits = self.versions.holds_until_barrier() && !self.manifest_is_dead();
+            let waits = self.versions.holds_logs_until_barrier() && !self.manifest_is_dead();
             return if waits {
                 self.sync_edits().map(|()| true)
             } else {

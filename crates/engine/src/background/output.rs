@@ -16,6 +16,7 @@ use crate::files::{CompactionFileWriter, table_file_name};
 use crate::manifest::version_set::Counters;
 use crate::options::{ColumnFamilyOptions, Compression, Options};
 use crate::plant::planted;
+use crate::read::table_images::TableImages;
 use crate::table::{TableBuilder, TableBuilderOptions};
 use crate::vfs::{OpenOptions, Vfs};
 
@@ -38,6 +39,8 @@ pub(crate) struct OutputContext {
     /// Where its file comes from, if it has one for all tables; without it, and files of a table
     /// each, are made when they are needed.
     pub(crate) spare_files: Option<Arc<SpareFiles>>,
+    /// Where its tables are kept in memory, if they are.
+    pub(crate) images: Option<Arc<TableImages>>,
 }
 
 /// The tables of one flush or compaction.
@@ -131,6 +134,11 @@ impl Output {
             self.file = Some(file);
         }
         let context = &self.context;
+        if let (Some(images), Some((_, file))) = (&context.images, &mut self.file)
+            && images.has_room(context.options.level0_cache_percent)
+        {
+            file.keep_image();
+        }
         let table = counters.table();
         if let Some(builder) = &mut self.builder {
             builder.begin(table);
@@ -195,6 +203,9 @@ impl Output {
         }
         let summary = builder.finish(file)?;
         let meta = summary.into_meta(*id);
+        if let (Some(images), Some(image)) = (&self.context.images, file.take_image()) {
+            images.keep(meta.id, *id, image, self.context.options.level0_cache_percent);
+        }
         self.tables.push(TableMeta { ranges_applied: self.ranges_applied, ..meta });
         if self.context.family_options.compaction_files { Ok(()) } else { self.end_file() }
     }
@@ -239,6 +250,9 @@ impl Output {
         self.builder = None;
         self.open = false;
         self.file = None;
+        if let Some(images) = &self.context.images {
+            self.files.iter().for_each(|file| images.forget_file(*file));
+        }
         let files = self.files.drain(..);
         for id in files.filter(|_| !planted("discarded_files_left")) {
             let path = table_file_name(&self.context.directory, id);

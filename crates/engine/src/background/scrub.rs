@@ -146,6 +146,7 @@ impl Run {
             direct: core.options.load().direct_reads,
             open_files_max: 2,
             memory_bytes_max: 1 << 20,
+            images: None,
         });
         Run { cache, tables, table: None, logs: None, log: None, report: ScrubReport::default() }
     }

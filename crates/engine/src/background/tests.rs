@@ -324,6 +324,7 @@ fn a_step_reads_little_more_than_its_grant() {
     const GRANT: u64 = 128 << 10;
     let mut options = tiny();
     options.slice_bytes_max = GRANT;
+    options.level0_cache_percent = 0;
     options.compaction_readahead_bytes = 1 << 20;
     let family = &mut options.column_family;
     family.memtable_bytes = 2 << 20;
@@ -434,4 +435,66 @@ fn a_flush_waits_for_a_barrier_and_its_log_with_it() {
         assert!(!core.versions.holds_until_barrier());
         assert!(core.pipeline.live_logs().len() == 1, "{:?}", core.pipeline.live_logs());
     }
+}
+
+/// Tables of level 0 are in memory as they were written until they leave it, if there is room.
+#[test]
+fn level_0_is_not_read_from_its_files() {
+    let run = |percent: u32| {
+        let mut options = tiny();
+        options.block_cache_bytes = 1 << 20;
+        options.level0_cache_percent = percent;
+        let family = &mut options.column_family;
+        family.memtable_bytes = 32 << 10;
+        family.level0_trigger = 8;
+        family.level0_stripe_bytes = 0;
+        family.flush_table_bytes = 0;
+        family.cut_tables_at_gaps = false;
+        family.table_bytes = 8 << 10;
+        family.level_base_bytes = 1 << 20;
+        let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
+        let core = db.core();
+        let read = || {
+            let totals = core.vfs.totals();
+            let all: u64 = totals.iter().map(|class| class.read_bytes).sum();
+            let clients = totals[IoClass::Client.index()].read_bytes;
+            [clients, all - clients]
+        };
+        let images = || core.tables.images().unwrap().count();
+        let in_level0 = || core.families().values().map(level0_tables).sum::<usize>();
+        for i in 0..200_u32 {
+            db.put(format!("key{:03}", i * 7 % 100), [b'v'; 500]).unwrap();
+            if i % 40 == 39 {
+                db.flush().unwrap();
+            }
+        }
+        let kept = if percent > 0 { in_level0() } else { 0 };
+        assert_eq!((in_level0(), images()), (5, kept));
+        let before = read();
+        for i in 0..100 {
+            assert!(db.get(format!("key{i:03}")).unwrap().is_some());
+        }
+        db.compact_range(
+            &db.default_column_family(),
+            None,
+            None,
+            &crate::CompactRangeOptions::default(),
+        )
+        .unwrap();
+        for i in 0..100 {
+            assert!(db.get(format!("key{i:03}")).unwrap().is_some());
+        }
+        db.wait_idle().unwrap();
+        assert_eq!((in_level0(), images(), core.blocks.table_images_bytes()), (0, 0, 0));
+        let after = read();
+        [after[0] - before[0], after[1] - before[1]]
+    };
+    let (without, with) = (run(0), run(50));
+    // A compaction opens what it has made, which it reads, and clients read that.
+    assert!(without[1] > with[1] + 90_000 && with[1] < 20_000, "{without:?}, {with:?}");
+    assert!(without[0] > with[0] + 20_000, "{without:?}, {with:?}");
+}
+
+fn level0_tables(family: &Arc<ColumnFamilyData>) -> usize {
+    family.super_version().version.level(0).runs().iter().map(|run| run.len()).sum()
 }

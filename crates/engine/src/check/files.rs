@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use sateen_control::version::{Placement, TableMeta};
 use sateen_control::{Comparator, FileId, IoClass, LogNumber, SeqNo};
@@ -113,6 +113,7 @@ impl Checker<'_> {
             tail_bytes: 0,
             global_seqno: SeqNo(0),
             comparator: None,
+            image: Weak::new(),
         };
         let table = Table::open(source, IoClass::Client)?;
         let table = Arc::new(table.with_values(self.vfs.as_ref(), &self.directory)?);

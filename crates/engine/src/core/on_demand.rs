@@ -62,7 +62,7 @@ impl DbCore {
             }
         }
         // What was flushed before nobody asked may wait for a barrier.
-        if self.versions.holds_until_barrier() { self.sync_edits() } else { Ok(()) }
+        if self.versions.holds_logs_until_barrier() { self.sync_edits() } else { Ok(()) }
     }
 
     fn wait_a_little(&self) {

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo, ValueKind};
 
@@ -152,6 +152,7 @@ pub fn table_with(
             tail_bytes: 0,
             global_seqno: SeqNo(0),
             comparator: None,
+            image: Weak::new(),
         };
         let table = Table::open(source, IoClass::Client)?;
         let directory = path.parent().unwrap_or(Path::new("."));

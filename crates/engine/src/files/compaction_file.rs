@@ -9,6 +9,7 @@ use std::sync::Arc;
 use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo, TableId};
 
 use crate::error::{CorruptionKind, Error, Result};
+use crate::table::TableImage;
 use crate::table::format::{Decoder, Seed, to_usize};
 use crate::vfs::{AlignedBuffer, OpenOptions, Vfs, VfsFile};
 
@@ -69,6 +70,8 @@ pub(crate) struct CompactionFileWriter {
     table: Option<(TableId, u64)>,
     directory: Vec<u8>,
     tables: u32,
+    /// Of the table that is being written, or was; None if nobody wants it.
+    image: Option<TableImage>,
     failed: bool,
 }
 
@@ -108,6 +111,7 @@ impl CompactionFileWriter {
             table: None,
             directory: Vec::new(),
             tables: 0,
+            image: None,
             failed: false,
         };
         writer.append(&header(id, db_uid))?;
@@ -140,9 +144,24 @@ impl CompactionFileWriter {
         Ok(offset)
     }
 
+    /// Keeps a copy of the table that is begun next.
+    pub(crate) fn keep_image(&mut self) {
+        self.image = Some(TableImage::default());
+    }
+
+    /// The copy of the table that was finished last, if one was to be kept.
+    pub(crate) fn take_image(&mut self) -> Option<TableImage> {
+        self.image.take()
+    }
+
     /// Appends to the file. Writes whenever a buffer is full.
     #[inline]
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.table.is_some()
+            && let Some(image) = &mut self.image
+        {
+            image.append(bytes);
+        }
         let mut rest = bytes;
         loop {
             let room = self.buffer.whole_mut().get_mut(self.filled..).unwrap_or_default();

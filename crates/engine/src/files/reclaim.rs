@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use sateen_control::compaction::FileSpace;
 use sateen_control::version::TableMeta;
-use sateen_control::{FileId, Instant, IoClass};
+use sateen_control::{FileId, Instant, IoClass, TableId};
 
 use super::compaction_file::{CompactionFile, HEADER_BYTES};
 use super::space::{Accounts, DeadFile, Extents};
@@ -156,6 +156,11 @@ impl Reclaimer {
             }
         }
         state.unseen = files.into_iter().collect();
+    }
+
+    /// Tables that are not in level 0 any more.
+    pub(crate) fn left_level0(&self, tables: impl Iterator<Item = TableId>) {
+        self.tables.forget_images(tables);
     }
 
     /// Tables that no new version names; the edit that says so is durable.

@@ -157,6 +157,8 @@ impl State {
                 self.families.remove(&edit.column_family);
             }
         }
+        let left_level0 = edit.removed.iter().filter(|gone| gone.level == 0);
+        reclaimer.left_level0(left_level0.map(|gone| gone.id));
         let retired = settle_accounts(edit, before.as_ref(), reclaimer);
         self.retired_until_barrier.extend(retired);
         version
@@ -272,6 +274,11 @@ impl VersionSet {
         state.needed_until_barrier.is_some() || !state.retired_until_barrier.is_empty()
     }
 
+    /// Whether logs are: what a flush wrote is durable only with them.
+    pub(crate) fn holds_logs_until_barrier(&self) -> bool {
+        lock(&self.state).needed_until_barrier.is_some()
+    }
+
     fn take_token(&self) -> crate::sync::MutexGuard<'_, State> {
         let mut state = lock(&self.state);
         while state.busy {
@@ -378,7 +385,8 @@ impl VersionSet {
         }
         self.manifest_bytes.store(writer.size_bytes(), Ordering::Relaxed);
         state.writer = Some(writer);
-        if barrier == Barrier::WithNext && !moves && !planted("log_removed_before_barrier") {
+        let names_log = edits.iter().any(|edit| edit.log_number.is_some());
+        if barrier == Barrier::WithNext && names_log && !planted("log_removed_before_barrier") {
             let oldest = state.oldest_log();
             state.needed_until_barrier.get_or_insert(oldest);
         }

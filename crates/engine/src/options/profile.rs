@@ -63,6 +63,7 @@ fn rocksdb() -> Options {
         background_thread_nice: 0,
         direct_io_for_flush_and_compaction: false,
         compaction_readahead_bytes: 2 * MIB,
+        level0_cache_percent: 0,
         wal_bytes_per_sync: 0,
         scheduler_bandwidth: false,
         scheduler_priority: false,

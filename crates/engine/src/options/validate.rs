@@ -18,6 +18,7 @@ pub(super) fn database(options: &Options) -> Result<()> {
     check("max_background_flushes", options.max_background_flushes >= 1, "at least 1")?;
     check("max_background_compactions", options.max_background_compactions >= 1, "at least 1")?;
     check("background_thread_nice", options.background_thread_nice <= 19, "0 to 19")?;
+    check("level0_cache_percent", options.level0_cache_percent <= 90, "at most 90")?;
     check("scheduler_headroom", options.scheduler_headroom < 1000, "at most 999")?;
     check(
         "slice_bytes_max",

@@ -169,6 +169,10 @@ struct Shared {
     capacity: AtomicU64,
     /// The part of it that is used for something else.
     charged: AtomicU64,
+    /// Held while what blocks may take is changed, so that the last to do so has the last number.
+    applying: Mutex<()>,
+    /// Of that, what tables take that are in memory as a whole.
+    table_images: AtomicU64,
     /// How many databases were opened with it.
     databases: AtomicU64,
 }
@@ -192,11 +196,14 @@ impl SharedBlockCache {
             pinned,
             capacity: AtomicU64::new(capacity_bytes),
             charged: AtomicU64::new(0),
+            applying: Mutex::default(),
+            table_images: AtomicU64::new(0),
             databases: AtomicU64::new(0),
         }))
     }
 
-    /// Bytes in use, overhead included, and what memtables take of it
+    /// Bytes in use, overhead included: blocks, tables of level 0 that are kept
+    /// (`level0_cache_percent`), and what memtables take of it
     /// ([`WriteBufferManager::with_cache`](crate::WriteBufferManager::with_cache)).
     #[must_use]
     pub fn usage_bytes(&self) -> u64 {
@@ -222,7 +229,13 @@ impl SharedBlockCache {
         self.apply_capacity();
     }
 
+    /// What tables may take that are in memory as a whole.
+    fn table_images_max(&self, percent: u32) -> u64 {
+        self.capacity() / 100 * u64::from(percent)
+    }
+
     fn apply_capacity(&self) {
+        let _one_at_a_time = lock(&self.0.applying);
         let charged = self.0.charged.load(Ordering::Relaxed);
         self.0.cache.set_capacity(self.capacity().saturating_sub(charged));
     }
@@ -337,6 +350,39 @@ impl BlockCache {
         if !self.of_others {
             self.shared.set_capacity(capacity);
         }
+    }
+
+    /// What is left of the `percent` that tables may take that are in memory as a whole.
+    pub(crate) fn table_images_room(&self, percent: u32) -> u64 {
+        self.shared.table_images_max(percent).saturating_sub(self.table_images_bytes())
+    }
+
+    /// By how much they take more than that.
+    pub(crate) fn table_images_excess(&self, percent: u32) -> u64 {
+        self.table_images_bytes().saturating_sub(self.shared.table_images_max(percent))
+    }
+
+    /// What they take, of all databases that have this cache.
+    pub(crate) fn table_images_bytes(&self) -> u64 {
+        self.shared.0.table_images.load(Ordering::Relaxed)
+    }
+
+    /// Another takes `bytes`. False, and it does not, if that is more than is left.
+    pub(crate) fn charge_table_image(&self, bytes: u64, percent: u32) -> bool {
+        let max = self.shared.table_images_max(percent);
+        let more = |taken: u64| taken.checked_add(bytes).filter(|taken| *taken <= max);
+        let order = Ordering::Relaxed;
+        let fits = self.shared.0.table_images.fetch_update(order, order, more).is_ok();
+        if fits {
+            self.shared.charge(0, bytes);
+        }
+        fits
+    }
+
+    /// Some that took `bytes` are gone.
+    pub(crate) fn discharge_table_images(&self, bytes: u64) {
+        self.shared.0.table_images.fetch_sub(bytes, Ordering::Relaxed);
+        self.shared.charge(bytes, 0);
     }
 
     /// How many lookups found their block.

@@ -12,11 +12,12 @@ use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use sateen_control::version::{Placement, TableMeta};
 use sateen_control::{FileId, IoClass, TableId};
 
+use super::table_images::TableImages;
 use super::tier;
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::{HEADER_BYTES, check_header, table_file_name};
@@ -43,6 +44,8 @@ pub(crate) struct TableCacheOptions {
     pub(crate) open_files_max: usize,
     /// How much memory open tables may take.
     pub(crate) memory_bytes_max: u64,
+    /// Where tables are that are in memory as a whole.
+    pub(crate) images: Option<Arc<TableImages>>,
 }
 
 /// Table numbers come one after the other: one multiplication spreads them.
@@ -156,6 +159,7 @@ impl TableCache {
 
     /// Forgets a table that no Version has any more.
     pub(crate) fn evict(&self, id: TableId) {
+        self.forget_images(std::iter::once(id));
         // The list of the file and the shard change under the one lock: a table that is opened
         // again meanwhile is in both or in neither.
         let mut files = lock_timed(&self.files);
@@ -167,8 +171,23 @@ impl TableCache {
         drop(table);
     }
 
+    /// Where tables are that are in memory as a whole.
+    pub(crate) fn images(&self) -> Option<&Arc<TableImages>> {
+        self.options.images.as_ref()
+    }
+
+    /// What is in memory as a whole of `tables` goes; they are read in their files from now on.
+    pub(crate) fn forget_images(&self, tables: impl Iterator<Item = TableId>) {
+        if let Some(images) = &self.options.images {
+            images.forget(tables);
+        }
+    }
+
     /// Closes a file that is about to be removed, and forgets its tables.
     pub(crate) fn evict_file(&self, id: FileId) {
+        if let Some(images) = &self.options.images {
+            images.forget_file(id);
+        }
         let mut files = lock_timed(&self.files);
         files.clock.retain(|&other| other != id);
         let closed = files.open.remove(&id).map(|open| (self.forget(&open), open));
@@ -238,8 +257,13 @@ impl TableCache {
             tail_bytes: meta.tail_bytes,
             global_seqno: meta.global_seqno,
             comparator: Some(meta.smallest.comparator().clone()),
+            image: Weak::new(),
         };
-        let table = Table::open(source, class)?;
+        // What is opened is in the file for sure: only what comes then is read in memory.
+        let mut table = Table::open(source, class)?;
+        if let Some(images) = &self.options.images {
+            table = table.with_image(images.of(meta.id));
+        }
         let table = table.with_values(self.options.vfs.as_ref(), &self.options.directory)?;
         Ok(self.enter(file_id, Arc::new(table)))
     }

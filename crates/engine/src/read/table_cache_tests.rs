@@ -42,6 +42,7 @@ fn cache(vfs: &MemVfs, open_files_max: usize, memory_bytes_max: u64) -> TableCac
         direct: false,
         open_files_max,
         memory_bytes_max,
+        images: None,
     })
 }
 

@@ -69,6 +69,7 @@ impl Opening {
             level: 0,
             class: IoClass::Flush,
             spare_files: None,
+            images: None,
         };
         let (stripes, snapshots) = (Stripes::default(), vec![self.last_seqno]);
         let mut job = FlushJob::new(data.clone(), vec![sealed], &stripes, snapshots, context);

@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use sateen_control::version::{Placement, TableMeta};
 use sateen_control::{ColumnFamilyId, Comparator, FileId, IoClass, SeqNo, UserKey};
@@ -74,6 +74,7 @@ impl Repair {
             length,
             global_seqno: meta.global_seqno,
             comparator: Some(comparator),
+            image: Weak::new(),
             ..file
         };
         let (smallest, largest) = (meta.smallest.clone(), meta.largest.clone());
@@ -103,6 +104,7 @@ impl Repair {
             tail_bytes: 0,
             global_seqno: SeqNo(0),
             comparator: None,
+            image: Weak::new(),
         })
     }
 
@@ -330,6 +332,7 @@ impl Repair {
             length: entry.length,
             global_seqno: known.map_or(SeqNo(0), |known| known.global_seqno),
             comparator: Some(comparator.clone()),
+            image: Weak::new(),
             ..self.source_of(db_uid, file)?
         };
         Ok(Place {

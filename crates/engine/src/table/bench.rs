@@ -144,6 +144,7 @@ fn cache_of(built: &Built) -> TableCache {
         direct: false,
         open_files_max: 100,
         memory_bytes_max: 1 << 30,
+        images: None,
     })
 }
 

@@ -3,7 +3,7 @@
 //! `--cfg fuzzing` every checksum passes, so that the bytes behind them are reached.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use sateen_control::{ColumnFamilyId, Comparator, FileId, IoClass, SeqNo, TableId};
 
@@ -180,6 +180,7 @@ fn anywhere(file: &Arc<dyn VfsFile>) -> TableSource {
         tail_bytes: 0,
         global_seqno: SeqNo(0),
         comparator: Some(Comparator::BYTEWISE),
+        image: Weak::new(),
     }
 }
 

@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::ops::{Deref, Range};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use sateen_control::{Comparator, FileId, IoClass, SeqNo, TableId, ValueKind};
 
@@ -25,6 +25,7 @@ use super::format::{
     BLOCK_TRAILER_BYTES, BlockHandle, CUSTOM_ORDER, FOOTER_BYTES, FORMAT_VERSION, Footer,
     FooterError, PREFIXES_ONLY, SEPARATED_VALUES, Seed,
 };
+use super::image::TableImage;
 use super::index::Index;
 use super::properties::Properties;
 use super::separated::{Separated, ValuesFile};
@@ -50,6 +51,8 @@ pub(crate) struct TableSource {
     pub(crate) global_seqno: SeqNo,
     /// What its keys are compared by; None: whatever it is, for who only goes from end to end.
     pub(crate) comparator: Option<Comparator>,
+    /// Its bytes in memory, as long as they are kept.
+    pub(crate) image: Weak<TableImage>,
 }
 
 /// A value and the block that it lies in.
@@ -174,6 +177,12 @@ impl Table {
     #[inline]
     pub(super) fn comparator(&self) -> &Comparator {
         &self.comparator
+    }
+
+    /// From here on it is read in `image`, as long as that is kept.
+    pub(crate) fn with_image(mut self, image: Weak<TableImage>) -> Table {
+        self.source.image = image;
+        self
     }
 
     /// Opens what the table needs besides, in the directory of its file.
@@ -397,10 +406,18 @@ impl TableSource {
         buffer: &mut AlignedBuffer,
         class: IoClass,
     ) -> Result<Range<usize>> {
+        let too_large = |_| self.corruption(offset, CorruptionKind::Malformed("block too large"));
+        if let Some(image) = self.image.upgrade() {
+            let length = usize::try_from(length).map_err(too_large)?;
+            buffer.reserve(length);
+            let target = buffer.whole_mut().get_mut(..length).unwrap_or_default();
+            if image.read(offset, target) {
+                return Ok(0..length);
+            }
+        }
         let align = self.file.alignment().max(1) as u64;
         let start = self.offset + offset;
         let from = start - start % align;
-        let too_large = |_| self.corruption(offset, CorruptionKind::Malformed("block too large"));
         let wanted = usize::try_from((start + length).next_multiple_of(align) - from);
         let wanted = wanted.map_err(too_large)?;
         buffer.reserve(wanted);

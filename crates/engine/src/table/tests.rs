@@ -4,7 +4,7 @@
 use crate::options::Compression;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -66,6 +66,7 @@ pub(super) fn open(vfs: &MemVfs, summary: &TableSummary) -> Result<Arc<Table>> {
         tail_bytes: 0,
         global_seqno: SeqNo(0),
         comparator: None,
+        image: Weak::new(),
     };
     Table::open(source, CLASS).map(Arc::new)
 }

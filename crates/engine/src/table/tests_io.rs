@@ -2,8 +2,8 @@
 //! large reads where a scan goes on.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use sateen_control::{FileId, IoClass, SeqNo};
 
@@ -72,6 +72,7 @@ fn direct_table() -> (Arc<Direct>, Arc<Table>, Entries) {
         tail_bytes: 0,
         global_seqno: SeqNo(0),
         comparator: None,
+        image: Weak::new(),
     };
     (file, Arc::new(Table::open(source, CLASS).unwrap()), entries)
 }

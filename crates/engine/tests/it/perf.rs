@@ -12,7 +12,9 @@ use crate::common::appending;
 const KEYS: u32 = 100;
 
 fn open() -> Db {
-    let mut options = Options { background_threads: 0, ..Options::default() };
+    // What is read is read from files.
+    let mut options =
+        Options { background_threads: 0, level0_cache_percent: 0, ..Options::default() };
     options.column_family.merge_operator = Some(appending());
     Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap()
 }

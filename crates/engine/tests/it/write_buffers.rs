@@ -88,7 +88,11 @@ fn the_largest_memtable_is_stored_early_whoevers_it_is() {
 fn memory_is_given_back_when_memtables_are_stored() {
     let cache = SharedBlockCache::new(32 << 20);
     let manager = WriteBufferManager::with_cache(0, &cache);
-    let options = Options { shared_block_cache: Some(cache.clone()), ..options(&manager, 0) };
+    let options = Options {
+        shared_block_cache: Some(cache.clone()),
+        level0_cache_percent: 0,
+        ..options(&manager, 0)
+    };
     let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
     fill(&db, 0..1000);
     let used = manager.memory_bytes();

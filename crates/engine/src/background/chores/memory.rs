@@ -47,6 +47,13 @@ impl DbCore {
         self.pool_memory.set_bytes_max(bytes.unwrap_or(usize::MAX));
     }
 
+    /// What whole tables may take of the cache may have become less.
+    pub(super) fn shrink_table_images(&self) {
+        if let Some(images) = self.tables.images() {
+            images.shrink(self.options.load().level0_cache_percent);
+        }
+    }
+
     /// Divides the budget between two looks at it. What is open and under way takes what it takes;
     /// of the rest the memtables may grow to a half, which is theirs whether or not they have grown
     /// to it yet, and the cache has the other half and what the memtables will not need.

@@ -35,6 +35,7 @@ impl Fixture {
             direct: false,
             open_files_max: 10,
             memory_bytes_max: u64::MAX,
+            images: None,
         });
         let bytes = usize::try_from(tables.iter().sum::<u64>()).unwrap();
         std::fs::write(table_file_name(directory.path(), FILE), vec![1; bytes]).unwrap();

@@ -328,6 +328,7 @@ fn random_shape(random: &mut Random) -> Options {
         _ => WalMode::Buffered,
     };
     options.block_cache_bytes = [1, 4 << 10, 1 << 20][random.below(3) as usize];
+    options.level0_cache_percent = [0, 25, 90][random.below(3) as usize];
     if random.below(4) == 0 {
         options.shared_block_cache = Some(SHARED_CACHE.clone());
     }
