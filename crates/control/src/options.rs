@@ -313,6 +313,7 @@ impl CfOptions {
             target_file_size_base: 2 * MIB,
             level0_file_size: 2 * MIB,
             level0_stripe_bytes: 8 * MIB,
+            max_bytes_for_level_multiplier: 8.0,
             group_compaction_bytes: 64 * MIB,
             cut_at_gaps: true,
             ..CfOptions::rocksdb()
@@ -415,10 +416,7 @@ impl CfOptions {
     #[must_use]
     pub fn with_base_for_level0(self) -> CfOptions {
         let level0 = self.level0_bytes();
-        CfOptions {
-            max_bytes_for_level_base: level0.saturating_add(level0.saturating_mul(3) / 2),
-            ..self
-        }
+        CfOptions { max_bytes_for_level_base: level0.saturating_mul(11) / 4, ..self }
     }
 
     /// The size of a table in `level`, when level 0 is compacted into `base_level`.

@@ -31,7 +31,7 @@ use crate::perf::{self, PerfMetric};
 use crate::read::block_cache::BlockCache;
 use crate::read::super_version::Lookup;
 use crate::read::table_cache::TableCache;
-use crate::read::table_images::TableImages;
+use crate::read::table_images::{ImagesShare, OutputImages};
 use crate::secondary::Secondary;
 use crate::snapshot::{Snapshot, SnapshotList};
 use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -356,18 +356,27 @@ impl DbCore {
             compression,
             class,
             spare_files: Some(self.spare_files.clone()),
-            images: self.images_for(level),
+            images: self.images_for(family, level),
         }
     }
 
     /// Where tables of `level` are kept in memory, if they are. What goes through the page cache is
     /// in memory already.
-    fn images_for(&self, level: u8) -> Option<Arc<TableImages>> {
-        let options = self.options.load();
-        let kept = level == 0
-            && options.direct_io_for_flush_and_compaction
-            && options.level0_cache_percent > 0;
-        self.tables.images().filter(|_| kept).cloned()
+    fn images_for(&self, family: &ColumnFamilyData, level: u8) -> Option<OutputImages> {
+        let (options, own) = (self.options.load(), family.options());
+        let percent = options.level0_cache_percent;
+        if level > 0 || !options.direct_io_for_flush_and_compaction || percent == 0 {
+            return None;
+        }
+        // Its memtables at its trigger, and one that comes while they go.
+        let memtables = u64::from(own.level0_trigger).saturating_add(1);
+        let expected_bytes = memtables.saturating_mul(own.memtable_bytes);
+        let table_bytes = match own.flush_table_bytes {
+            0 => own.memtable_bytes,
+            bytes => bytes,
+        };
+        let share = ImagesShare { percent, expected_bytes, table_bytes };
+        Some(OutputImages { images: self.tables.images()?.clone(), share })
     }
 
     pub(crate) fn make_flush(
@@ -527,6 +536,7 @@ impl DbCore {
             self.reclaimer.reclaim_all(self.now());
         }
         self.write_buffers.iter().for_each(WriteBuffers::leave);
+        self.tables.images().iter().for_each(|images| images.clear());
         lock(&self.locks).clear();
         stored
     }

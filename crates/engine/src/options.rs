@@ -102,7 +102,7 @@ option_struct! {
         /// from when they are written until they leave the level: compactions need not read them,
         /// nor need clients. It counts where the page cache is bypassed
         /// (`direct_io_for_flush_and_compaction`), which has them otherwise.
-        level0_cache_percent: u32 = 25, Count, mutable, none;
+        level0_cache_percent: u32 = 33, Count, mutable, none;
         /// Bytes of filters and indexes of tables kept open, at most; half of `memory_budget` if
         /// that is less. `none`: of all tables.
         table_cache_bytes: Option<u64> = None, Bytes, mutable, none;
@@ -257,11 +257,11 @@ option_struct! {
         /// Levels, level 0 included; 2 to 16.
         levels: u32 = 7, Count, fixed, "num_levels";
         /// The size that level 1 (with `dynamic_level_bytes`, the first level in use) may reach. 0:
-        /// two and a half times what level 0 has at its trigger, `level0_trigger` memtables, and at
+        /// eleven quarters of what level 0 has at its trigger, `level0_trigger` memtables, and at
         /// most half of what the next level may have.
         level_base_bytes: u64 = 0, Bytes, mutable, "max_bytes_for_level_base";
         /// How many times larger each level may be than the one above it.
-        level_multiplier: f64 = 10.0, Ratio, mutable, "max_bytes_for_level_multiplier";
+        level_multiplier: f64 = 8.0, Ratio, mutable, "max_bytes_for_level_multiplier";
         /// How many times larger than the first level in use the one below it may be (vLSM's Φ).
         /// 0: as many times as deeper levels.
         base_level_multiplier: f64 = 0.0, Ratio, mutable, none;

@@ -40,6 +40,8 @@ pub struct Policy {
     pub read_request_bytes: u64,
     /// The most bytes that a flush or compaction writes at once.
     pub write_request_bytes: u64,
+    /// How much of the cache is for tables of level 0, which compactions then need not read.
+    pub level0_cache_percent: u64,
 }
 
 impl Policy {
@@ -103,7 +105,14 @@ impl Policy {
             }
         }
         let name = name.to_owned();
-        Ok(Policy { name, control, family, read_request_bytes, write_request_bytes: 256 << 10 })
+        Ok(Policy {
+            level0_cache_percent: if name == "sateen" { 33 } else { 0 },
+            name,
+            control,
+            family,
+            read_request_bytes,
+            write_request_bytes: 256 << 10,
+        })
     }
 
     /// The sizes of the standard case: memtables of 16 MB, tables of 16 MB, a base level of 64 MB,

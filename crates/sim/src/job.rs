@@ -77,6 +77,8 @@ pub(crate) struct Job {
     pub(crate) outputs: Vec<Output>,
     class: IoClass,
     input: u64,
+    /// How much of the input is in memory, which is spread over it evenly.
+    in_memory: u64,
     output: u64,
     moved: Moved,
     step: Moved,
@@ -85,8 +87,15 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// A job that reads `input` bytes and writes `outputs` of `output` bytes in all.
-    pub(crate) fn new(work: Work, input: u64, outputs: Vec<Output>, output: u64) -> Job {
+    /// A job that goes through `input` bytes, of which so many are in memory, and writes `outputs`
+    /// of `output` bytes in all.
+    pub(crate) fn new(
+        work: Work,
+        input: u64,
+        in_memory: u64,
+        outputs: Vec<Output>,
+        output: u64,
+    ) -> Job {
         let class = match &work {
             Work::Flush(_) => IoClass::Flush,
             Work::Compaction(plan) => plan.class,
@@ -98,6 +107,7 @@ impl Job {
             outputs,
             class,
             input,
+            in_memory: in_memory.min(input),
             output,
             moved: Moved::default(),
             step: Moved::default(),
@@ -138,7 +148,9 @@ impl Job {
         }
         self.ends_before = Some(next);
         let input = u128::from(self.input) * u128::from(output) / u128::from(self.output);
-        self.input = (input as u64).max(done.read);
+        let input = (input as u64).max(done.read);
+        self.in_memory -= self.part_in_memory(self.input - input);
+        self.input = input;
         self.output = output.max(done.written);
         self.outputs = kept;
     }
@@ -155,7 +167,18 @@ impl Job {
         };
         let written = upto.min(self.output) - self.moved.written;
         self.step = Moved { read, written };
-        self.phase = Phase::Read { left: read };
+        self.phase = Phase::Read { left: read - self.part_in_memory(read) };
+    }
+
+    /// How much of `bytes` of the input is in memory.
+    fn part_in_memory(&self, bytes: u64) -> u64 {
+        let part = u128::from(self.in_memory) * u128::from(bytes);
+        (part / u128::from(self.input.max(1))) as u64
+    }
+
+    /// What a step has moved on the device.
+    fn on_device(&self) -> Moved {
+        Moved { read: self.step.read - self.part_in_memory(self.step.read), ..self.step }
     }
 
     /// Goes on at `now`: the request that was under way is done.
@@ -184,7 +207,7 @@ impl Job {
                     self.moved.written += self.step.written;
                     if self.moved.read < self.input || self.moved.written < self.output {
                         self.phase = Phase::Waiting;
-                        return Next::Stepped(self.step);
+                        return Next::Stepped(self.on_device());
                     }
                     // What only changes level has no file.
                     self.phase = if self.output > 0 { Phase::Sync } else { Phase::Manifest };
@@ -207,7 +230,7 @@ impl Job {
                     self.phase = Phase::Over;
                     return self.submit(now, IoClass::Manifest, Io::Barrier, data);
                 }
-                Phase::Waiting | Phase::Over => return Next::Done(self.step),
+                Phase::Waiting | Phase::Over => return Next::Done(self.on_device()),
             }
         }
     }

@@ -41,6 +41,7 @@ pub const SETTING_NAMES: &[&str] = &[
     "delayed_write_rate",
     "read_request_bytes",
     "write_request_bytes",
+    "level0_cache_percent",
     "num_levels",
     "write_buffer_size",
     "max_write_buffer_number",
@@ -149,6 +150,7 @@ impl Policy {
             }
             "read_request_bytes" => self.read_request_bytes = bytes(name, value)?,
             "write_request_bytes" => self.write_request_bytes = bytes(name, value)?,
+            "level0_cache_percent" => self.level0_cache_percent = number(name, value)?,
             "delayed_write_rate" => control.delayed_write_rate = bytes(name, value)?,
             _ => return Ok(false),
         }

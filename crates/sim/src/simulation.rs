@@ -63,7 +63,9 @@ impl Simulation {
         let mut data = DataPlane::new(&config);
         let entry_bytes = data.table_entry_bytes();
         let keys = config.db_bytes / entry_bytes;
-        let tree = Tree::load(&config.policy.family, keys, entry_bytes, config.load.seed)?;
+        let mut tree = Tree::load(&config.policy.family, keys, entry_bytes, config.load.seed)?;
+        let percent = config.policy.level0_cache_percent;
+        tree.in_memory_max = config.cache_bytes / 100 * percent;
         let clients = Clients::new(&config.load, entry_bytes, config.duration_ns);
         let mut plane = ControlPlane::new(config.policy.control.clone());
         let options = Arc::new(config.policy.family.clone());
@@ -276,13 +278,13 @@ impl Simulation {
         let table_bytes = self.config.policy.family.flush_file_size();
         let starts: Vec<_> = stripes.iter().map(|key| number(key.bytes())).collect();
         let outputs = spread(keys, &starts, distinct(keys, writes), entry_bytes, table_bytes);
-        self.start(id, Work::Flush(taken), 0, outputs)
+        self.start(id, Work::Flush(taken), (0, 0), outputs)
     }
 
     fn start_compaction(&mut self, id: JobId, plan: Arc<CompactionPlan>) -> Result<()> {
         let family = &self.config.policy.family;
         let outputs = outputs(&plan, self.tree.entry_bytes, family.target_file_size_base);
-        let input = plan.rewrite_bytes();
+        let input = (plan.rewrite_bytes(), self.tree.bytes_in_memory(&plan));
         self.start(id, Work::Compaction(plan), input, outputs)
     }
 
@@ -290,11 +292,11 @@ impl Simulation {
         &mut self,
         id: JobId,
         work: Work,
-        input: u64,
+        (input, in_memory): (u64, u64),
         outputs: Vec<crate::merge::Output>,
     ) -> Result<()> {
         let bytes = outputs.iter().map(|output| output.entries * self.tree.entry_bytes).sum();
-        match self.jobs.insert(id, Job::new(work, input, outputs, bytes)) {
+        match self.jobs.insert(id, Job::new(work, input, in_memory, outputs, bytes)) {
             None => Ok(()),
             Some(_) => Err(Error::broken(format!("{id} is started twice"))),
         }

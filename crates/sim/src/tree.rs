@@ -1,8 +1,9 @@
 //! The tree without bytes: versions, and the tables that jobs add to them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sateen_control::compaction::LevelTargets;
+use sateen_control::compaction::{CompactionPlan, LevelTargets};
 use sateen_control::version::{AddedTable, Placement};
 use sateen_control::{
     CfOptions, ColumnFamilyId, Epoch, FileId, SeqNo, TableId, TableMeta, Version, VersionEdit,
@@ -35,6 +36,9 @@ pub(crate) struct Tree {
     /// What an entry takes in a table.
     pub(crate) entry_bytes: u64,
     pub(crate) ledger: Ledger,
+    /// Tables of level 0 that are in memory, and how many bytes may be.
+    in_memory: BTreeMap<TableId, u64>,
+    pub(crate) in_memory_max: u64,
     last_table: u64,
     last_epoch: u64,
     last_seqno: u64,
@@ -55,6 +59,8 @@ impl Tree {
             keys: keys.max(1),
             entry_bytes: entry_bytes.max(1),
             ledger: Ledger::default(),
+            in_memory: BTreeMap::new(),
+            in_memory_max: 0,
             last_table: 0,
             last_epoch: 0,
             last_seqno: 0,
@@ -160,7 +166,22 @@ impl Tree {
         self.ledger.added += added;
         self.ledger.removed += before + added - next.bytes();
         self.version = Arc::new(next);
+        for gone in edit.removed.iter().filter(|gone| gone.level == 0) {
+            self.in_memory.remove(&gone.id);
+        }
+        for AddedTable { table, .. } in edit.added.iter().filter(|added| added.level == 0) {
+            let all = self.in_memory.values().sum::<u64>() + table.size_bytes;
+            if all <= self.in_memory_max {
+                self.in_memory.insert(table.id, table.size_bytes);
+            }
+        }
         Ok(())
+    }
+
+    /// How much of what `plan` rewrites is in memory.
+    pub(crate) fn bytes_in_memory(&self, plan: &CompactionPlan) -> u64 {
+        let tables = plan.rewrite.iter().flat_map(|input| &input.tables);
+        tables.filter_map(|table| self.in_memory.get(&table.id)).sum()
     }
 
     /// Whether what is there is what came less what went, and no table has more keys than fit.

@@ -99,7 +99,7 @@ fn intra_level0_allowed(context: &PickContext<'_>) -> bool {
         && context.input_bytes_max == u64::MAX
 }
 
-/// Twice the multiplier: from there on the base level is large for level 0.
+/// Twice the multiplier, 20 at least: from there on the base level is large for level 0.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

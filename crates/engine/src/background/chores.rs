@@ -175,7 +175,7 @@ impl DbCore {
         chore(self.roll_manifest_if_large());
         self.give_back_idle_memory();
         self.keep_memory_budget();
-        self.shrink_table_images();
+        self.look_at_table_images();
         chore(Ok(self.seal_early_if_asked()));
         self.keep_device_hint(false);
         self.store_options_again();
@@ -410,6 +410,7 @@ impl DbCore {
             std::mem::take(&mut state.after_roll)
         };
         for file in orphans {
+            self.tables.evict_file(file);
             let _orphan = self.vfs.remove(&table_file_name(&self.directory, file));
         }
         Ok(())

@@ -16,7 +16,7 @@ use crate::files::{CompactionFileWriter, table_file_name};
 use crate::manifest::version_set::Counters;
 use crate::options::{ColumnFamilyOptions, Compression, Options};
 use crate::plant::planted;
-use crate::read::table_images::TableImages;
+use crate::read::table_images::OutputImages;
 use crate::table::{TableBuilder, TableBuilderOptions};
 use crate::vfs::{OpenOptions, Vfs};
 
@@ -40,7 +40,7 @@ pub(crate) struct OutputContext {
     /// each, are made when they are needed.
     pub(crate) spare_files: Option<Arc<SpareFiles>>,
     /// Where its tables are kept in memory, if they are.
-    pub(crate) images: Option<Arc<TableImages>>,
+    pub(crate) images: Option<OutputImages>,
 }
 
 /// The tables of one flush or compaction.
@@ -135,9 +135,9 @@ impl Output {
         }
         let context = &self.context;
         if let (Some(images), Some((_, file))) = (&context.images, &mut self.file)
-            && images.has_room(context.options.level0_cache_percent)
+            && let Some(bytes_max) = images.room()
         {
-            file.keep_image();
+            file.keep_image(bytes_max);
         }
         let table = counters.table();
         if let Some(builder) = &mut self.builder {
@@ -204,7 +204,7 @@ impl Output {
         let summary = builder.finish(file)?;
         let meta = summary.into_meta(*id);
         if let (Some(images), Some(image)) = (&self.context.images, file.take_image()) {
-            images.keep(meta.id, *id, image, self.context.options.level0_cache_percent);
+            images.keep(meta.id, *id, image);
         }
         self.tables.push(TableMeta { ranges_applied: self.ranges_applied, ..meta });
         if self.context.family_options.compaction_files { Ok(()) } else { self.end_file() }
@@ -251,7 +251,7 @@ impl Output {
         self.open = false;
         self.file = None;
         if let Some(images) = &self.context.images {
-            self.files.iter().for_each(|file| images.forget_file(*file));
+            self.files.iter().for_each(|file| images.images.forget_file(*file));
         }
         let files = self.files.drain(..);
         for id in files.filter(|_| !planted("discarded_files_left")) {

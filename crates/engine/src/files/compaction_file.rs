@@ -70,8 +70,9 @@ pub(crate) struct CompactionFileWriter {
     table: Option<(TableId, u64)>,
     directory: Vec<u8>,
     tables: u32,
-    /// Of the table that is being written, or was; None if nobody wants it.
-    image: Option<TableImage>,
+    /// Of the table that is being written, or was, and how large it may be; None if nobody wants
+    /// it, or it was larger.
+    image: Option<(TableImage, u64)>,
     failed: bool,
 }
 
@@ -144,23 +145,31 @@ impl CompactionFileWriter {
         Ok(offset)
     }
 
-    /// Keeps a copy of the table that is begun next.
-    pub(crate) fn keep_image(&mut self) {
-        self.image = Some(TableImage::default());
+    /// Keeps a copy of the table that is begun next, if it is no larger than this.
+    pub(crate) fn keep_image(&mut self, bytes_max: u64) {
+        self.image = Some((TableImage::default(), bytes_max));
     }
 
-    /// The copy of the table that was finished last, if one was to be kept.
+    /// The copy of the table that was finished last, if one was kept.
     pub(crate) fn take_image(&mut self) -> Option<TableImage> {
-        self.image.take()
+        Some(self.image.take()?.0)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn append_to_image(&mut self, bytes: &[u8]) {
+        let Some((image, bytes_max)) = &mut self.image else { return };
+        image.append(bytes);
+        if image.memory_bytes() > *bytes_max {
+            self.image = None;
+        }
     }
 
     /// Appends to the file. Writes whenever a buffer is full.
     #[inline]
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        if self.table.is_some()
-            && let Some(image) = &mut self.image
-        {
-            image.append(bytes);
+        if self.image.is_some() && self.table.is_some() {
+            self.append_to_image(bytes);
         }
         let mut rest = bytes;
         loop {

@@ -157,8 +157,10 @@ impl State {
                 self.families.remove(&edit.column_family);
             }
         }
-        let left_level0 = edit.removed.iter().filter(|gone| gone.level == 0);
-        reclaimer.left_level0(left_level0.map(|gone| gone.id));
+        let left = edit.removed.iter().filter(|gone| gone.level == 0).map(|gone| gone.id);
+        let dropped = before.as_ref().filter(|_| edit.drop);
+        let of_dropped = dropped.iter().flat_map(|family| family.version.tables());
+        reclaimer.left_level0(left.chain(of_dropped.map(|(_, _, table)| table.id)));
         let retired = settle_accounts(edit, before.as_ref(), reclaimer);
         self.retired_until_barrier.extend(retired);
         version

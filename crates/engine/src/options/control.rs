@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(base(&options), CfOptions::sateen().max_bytes_for_level_base);
         options.column_family.memtable_bytes = 16 << 20;
         options.column_family.level0_trigger = 6;
-        assert_eq!(base(&options), 240 << 20);
+        assert_eq!(base(&options), 264 << 20);
         options.column_family.level_base_bytes = 1;
         assert_eq!(base(&options), 1);
         options.column_family = Options::profile("rocksdb").unwrap().column_family;

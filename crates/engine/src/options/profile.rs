@@ -75,6 +75,7 @@ fn rocksdb() -> Options {
     let family = &mut options.column_family;
     family.compression = vec![Compression::Lz4];
     family.level_base_bytes = 256 * MIB;
+    family.level_multiplier = 10.0;
     family.table_bytes = 64 * MIB;
     family.flush_table_bytes = 0;
     family.level0_stripe_bytes = 0;

@@ -167,10 +167,10 @@ struct Shared {
     cache: Blocks,
     pinned: Pinned,
     capacity: AtomicU64,
-    /// The part of it that is used for something else.
-    charged: AtomicU64,
     /// Held while what blocks may take is changed, so that the last to do so has the last number.
     applying: Mutex<()>,
+    /// The part of it that is used for something else.
+    charged: AtomicU64,
     /// Of that, what tables take that are in memory as a whole.
     table_images: AtomicU64,
     /// How many databases were opened with it.
@@ -229,9 +229,11 @@ impl SharedBlockCache {
         self.apply_capacity();
     }
 
-    /// What tables may take that are in memory as a whole.
+    /// What tables may take that are in memory as a whole, of what nothing else takes.
     fn table_images_max(&self, percent: u32) -> u64 {
-        self.capacity() / 100 * u64::from(percent)
+        let images = self.0.table_images.load(Ordering::Relaxed);
+        let others = self.0.charged.load(Ordering::Relaxed).saturating_sub(images);
+        self.capacity().saturating_sub(others) / 100 * u64::from(percent)
     }
 
     fn apply_capacity(&self) {
@@ -352,6 +354,11 @@ impl BlockCache {
         }
     }
 
+    /// Whether others have it, too.
+    pub(crate) fn is_of_others(&self) -> bool {
+        self.of_others
+    }
+
     /// What is left of the `percent` that tables may take that are in memory as a whole.
     pub(crate) fn table_images_room(&self, percent: u32) -> u64 {
         self.shared.table_images_max(percent).saturating_sub(self.table_images_bytes())
@@ -367,16 +374,18 @@ impl BlockCache {
         self.shared.0.table_images.load(Ordering::Relaxed)
     }
 
-    /// Another takes `bytes`. False, and it does not, if that is more than is left.
-    pub(crate) fn charge_table_image(&self, bytes: u64, percent: u32) -> bool {
+    /// Others want `bytes`; returns what of that is left for them, and charged.
+    pub(crate) fn charge_table_images(&self, bytes: u64, percent: u32) -> u64 {
         let max = self.shared.table_images_max(percent);
-        let more = |taken: u64| taken.checked_add(bytes).filter(|taken| *taken <= max);
+        let granted = |taken: u64| bytes.min(max.saturating_sub(taken));
         let order = Ordering::Relaxed;
-        let fits = self.shared.0.table_images.fetch_update(order, order, more).is_ok();
-        if fits {
-            self.shared.charge(0, bytes);
+        let more = |taken| Some(taken + granted(taken));
+        let taken = self.shared.0.table_images.fetch_update(order, order, more);
+        let granted = granted(taken.unwrap_or(max));
+        if granted > 0 {
+            self.shared.charge(0, granted);
         }
-        fits
+        granted
     }
 
     /// Some that took `bytes` are gone.

@@ -1,6 +1,7 @@
 //! The bytes of a table as they were written, kept in memory: who reads the table reads them here.
 //! Large pieces, mapped one by one, so that they go back to the system with the table.
 
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::vfs::AlignedBuffer;
 
 const PIECE_BYTES: usize = 1 << 20;
@@ -10,6 +11,8 @@ const PIECE_BYTES: usize = 1 << 20;
 pub(crate) struct TableImage {
     pieces: Vec<AlignedBuffer>,
     length: usize,
+    /// Something of it was not what had been written.
+    damaged: AtomicBool,
 }
 
 impl TableImage {
@@ -30,8 +33,16 @@ impl TableImage {
         }
     }
 
+    /// It is not to be read any more. False if it was not before.
+    pub(crate) fn give_up(&self) -> bool {
+        !self.damaged.swap(true, Ordering::Relaxed)
+    }
+
     /// Copies what is at `offset` to `target`. False if it does not have all of that.
     pub(crate) fn read(&self, offset: u64, target: &mut [u8]) -> bool {
+        if self.damaged.load(Ordering::Relaxed) {
+            return false;
+        }
         let Ok(mut offset) = usize::try_from(offset) else { return false };
         if offset.checked_add(target.len()).is_none_or(|end| end > self.length) {
             return false;
@@ -84,5 +95,6 @@ mod tests {
         }
         let beyond = image.memory_bytes() - bytes.len() as u64;
         assert!(beyond < 5000, "{beyond}");
+        assert!(image.give_up() && !image.give_up() && !image.read(0, &mut [0]));
     }
 }

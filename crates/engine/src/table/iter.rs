@@ -283,7 +283,11 @@ impl TableIter {
         }
         // What was read ahead may have been read wrong a long time ago: it is read again.
         self.read_chunk(handle, bytes, forward)?;
-        let data = self.unpack_from_chunk(handle);
+        let mut data = self.unpack_from_chunk(handle);
+        if data.is_err() && self.table.source().gives_up_image() {
+            self.read_chunk(handle, bytes, forward)?;
+            data = self.unpack_from_chunk(handle);
+        }
         data.map_err(|kind| self.table.source().corruption(handle.offset, kind))
     }
 

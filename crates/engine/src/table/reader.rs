@@ -363,6 +363,15 @@ impl Table {
     /// keeps: one allocation of the right size, never zeroed, and direct I/O gets its aligned
     /// address.
     fn read_block(&self, handle: BlockHandle) -> Result<Arc<[u8]>> {
+        match self.try_read_block(handle) {
+            Err(Error::Corruption { .. }) if self.source.gives_up_image() => {
+                self.try_read_block(handle)
+            }
+            read => read,
+        }
+    }
+
+    fn try_read_block(&self, handle: BlockHandle) -> Result<Arc<[u8]>> {
         SCRATCH.with_borrow_mut(|scratch| {
             let length = handle.end() - handle.offset;
             let read = &mut scratch.read;
@@ -429,6 +438,12 @@ impl TableSource {
             return Err(self.corruption(offset, CorruptionKind::Truncated));
         }
         Ok(range)
+    }
+
+    /// What was read is damaged: if it was in memory, the table is read in its file from now on.
+    pub(super) fn gives_up_image(&self) -> bool {
+        let image = self.image.upgrade();
+        image.is_some_and(|image| image.give_up())
     }
 
     fn read_at(&self, target: &mut [u8], from: u64, class: IoClass) -> Result<usize> {

@@ -47,10 +47,10 @@ impl DbCore {
         self.pool_memory.set_bytes_max(bytes.unwrap_or(usize::MAX));
     }
 
-    /// What whole tables may take of the cache may have become less.
-    pub(super) fn shrink_table_images(&self) {
+    /// What whole tables take of the cache may be too much by now.
+    pub(super) fn look_at_table_images(&self) {
         if let Some(images) = self.tables.images() {
-            images.shrink(self.options.load().level0_cache_percent);
+            images.look(self.options.load().level0_cache_percent);
         }
     }
 
