@@ -8,12 +8,12 @@
 //! there is none.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use sateen_control::{FileId, TableId};
 
 use super::block_cache::BlockCache;
-use crate::sync::leaf::lock;
+use crate::sync::{Mutex, lock};
 use crate::table::TableImage;
 
 #[derive(Debug)]
