@@ -155,7 +155,6 @@ impl CompactionFileWriter {
         Some(self.image.take()?.0)
     }
 
-    #[cold]
     #[inline(never)]
     fn append_to_image(&mut self, bytes: &[u8]) {
         let Some((image, bytes_max)) = &mut self.image else { return };

@@ -157,10 +157,6 @@ impl State {
                 self.families.remove(&edit.column_family);
             }
         }
-        let left = edit.removed.iter().filter(|gone| gone.level == 0).map(|gone| gone.id);
-        let dropped = before.as_ref().filter(|_| edit.drop);
-        let of_dropped = dropped.iter().flat_map(|family| family.version.tables());
-        reclaimer.left_level0(left.chain(of_dropped.map(|(_, _, table)| table.id)));
         let retired = settle_accounts(edit, before.as_ref(), reclaimer);
         self.retired_until_barrier.extend(retired);
         version
@@ -513,7 +509,8 @@ pub(crate) fn fresh_version(id: ColumnFamilyId, options: &ColumnFamilyOptions) -
         .with_comparator(options.comparator.clone())
 }
 
-/// Tells the reclaimer which tables are new. Returns those that are gone.
+/// Tells the reclaimer which tables are new, and which are not where they were. Returns those that
+/// are gone.
 fn settle_accounts(
     edit: &VersionEdit,
     before: Option<&FamilyState>,
@@ -533,5 +530,7 @@ fn settle_accounts(
         let found = run.and_then(|run| run.locate(gone.smallest.bytes(), gone.id));
         retired.extend(found.map(|(_, table)| table.clone()));
     }
+    // What only moved has left level 0, too, if it was there.
+    reclaimer.left_level0(removed.into_iter().chain(retired.iter().map(|table| table.id)));
     retired
 }

@@ -159,7 +159,6 @@ impl TableCache {
 
     /// Forgets a table that no Version has any more.
     pub(crate) fn evict(&self, id: TableId) {
-        self.forget_images(std::iter::once(id));
         // The list of the file and the shard change under the one lock: a table that is opened
         // again meanwhile is in both or in neither.
         let mut files = lock_timed(&self.files);

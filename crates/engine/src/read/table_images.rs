@@ -103,10 +103,8 @@ impl TableImages {
         if bytes <= state.charged {
             state.looks = 0;
             state.bytes = bytes;
-            let kept = Kept { file, image: Arc::new(image) };
-            if let Some(before) = state.kept.insert(table, kept) {
-                state.bytes -= before.image.memory_bytes();
-            }
+            // Tables' numbers are never used twice: there is none of that number.
+            state.kept.insert(table, Kept { file, image: Arc::new(image) });
         }
         self.give_back(&mut state);
     }

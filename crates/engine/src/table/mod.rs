@@ -2,7 +2,8 @@
 //! The bytes are described in `docs/format/table.md`.
 //!
 //! What stands where: `format` seals and verifies blocks, `block` is the inside of a data block,
-//! `index`, `filter` and `properties` are the other blocks, `compression` shrinks any of them.
+//! `index`, `filter` and `properties` are the other blocks, `compression` shrinks any of them,
+//! `image` is a copy of a table in memory.
 
 mod block;
 mod builder;
