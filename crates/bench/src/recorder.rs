@@ -9,29 +9,33 @@ use sateen_workload::{CompactHistogram, Histogram};
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
-/// One thread's counts of one second.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Window {
-    pub(crate) second: u64,
-    pub(crate) latency: [CompactHistogram; 3],
-}
-
-/// The windows of all threads.
+/// The latencies of all threads by second and kind. A second is kept once for all of them: a long
+/// run must not grow by being watched.
 #[derive(Debug, Default)]
-pub(crate) struct Windows(Mutex<Vec<Window>>);
+pub(crate) struct Windows(Mutex<Vec<[CompactHistogram; 3]>>);
 
 impl Windows {
-    fn push(&self, window: Window) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(window);
+    /// Adds what a thread has of a second. Leaves the sum with the second's others in `latency`.
+    fn add(&self, second: u64, latency: &mut [Histogram; 3]) {
+        let mut seconds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = second as usize;
+        if seconds.len() <= at {
+            seconds.resize_with(at + 1, Default::default);
+        }
+        for (sum, part) in seconds[at].iter_mut().zip(latency) {
+            if part.count() > 0 {
+                part.merge_compact(sum);
+                *sum = part.compact();
+            }
+        }
     }
 
     /// The histograms of one second so far, all threads together.
     pub(crate) fn merged(&self, second: u64) -> [Histogram; 3] {
         let mut merged: [Histogram; 3] = Default::default();
-        let windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // The newest are at the end, and a thread is rarely late.
-        for window in windows.iter().filter(|window| window.second == second) {
-            for (sum, part) in merged.iter_mut().zip(&window.latency) {
+        let seconds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(latency) = seconds.get(second as usize) {
+            for (sum, part) in merged.iter_mut().zip(latency) {
                 sum.merge_compact(part);
             }
         }
@@ -100,12 +104,11 @@ impl<'a> Recorder<'a> {
         if self.current.iter().all(|histogram| histogram.count() == 0) {
             return;
         }
-        let latency = std::array::from_fn(|kind| self.current[kind].compact());
-        for (total, current) in self.total.iter_mut().zip(&mut self.current) {
+        for (total, current) in self.total.iter_mut().zip(&self.current) {
             total.merge(current);
-            current.clear();
         }
-        self.windows.push(Window { second: self.second, latency });
+        self.windows.add(self.second, &mut self.current);
+        self.current.iter_mut().for_each(Histogram::clear);
     }
 }
 
@@ -126,6 +129,7 @@ mod tests {
         two.finish();
         let counts = |second| windows.merged(second).map(|histogram| histogram.count());
         assert_eq!(counts(0), [3, 0, 0]);
+        assert_eq!((windows.merged(0)[0].quantile(0.5), windows.merged(0)[0].max()), (5, 7));
         assert_eq!(counts(1), [0, 0, 0]);
         assert_eq!(counts(3), [0, 1, 0]);
         assert_eq!(one.total[0].count() + two.total[0].count(), 3);

@@ -310,6 +310,33 @@ fn stats(db: &Db, prometheus: bool, json: bool, output: &mut dyn Write) -> Resul
     if !text.ends_with('\n') {
         output.write_all(b"\n")?;
     }
+    if !prometheus {
+        write_files(&db.table_files(), output)?;
+    }
+    Ok(())
+}
+
+/// The files with the most that is dead or given back.
+fn write_files(files: &[TableFile], output: &mut dyn Write) -> Result<()> {
+    const SHOWN_MAX: usize = 20;
+    let gone = |file: &TableFile| file.dead_bytes + file.punched_bytes;
+    let mut files: Vec<_> = files.iter().filter(|file| gone(file) > 0).collect();
+    files.sort_unstable_by_key(|file| (std::cmp::Reverse(gone(file)), file.number));
+    if files.is_empty() {
+        return Ok(());
+    }
+    writeln!(output, "\nfile               live           dead     given back    holes")?;
+    for TableFile { number, live_bytes, dead_bytes, punched_bytes, holes, .. } in
+        files.iter().take(SHOWN_MAX)
+    {
+        writeln!(
+            output,
+            "{number:<8} {live_bytes:>14} {dead_bytes:>14} {punched_bytes:>14} {holes:>8}"
+        )?;
+    }
+    if let Some(more) = files.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
+        writeln!(output, "and {more} more with less")?;
+    }
     Ok(())
 }
 
@@ -319,13 +346,21 @@ fn stats_json(db: &Db) -> serde_json::Value {
     let metrics = db.metrics();
     let family = |family: &ColumnFamilyMetrics| {
         let level = |level: &LevelShape| {
-            let LevelShape { runs, tables, bytes, good_bytes } = level;
-            json!({ "runs": runs, "tables": tables, "bytes": bytes, "good_bytes": good_bytes })
+            let LevelShape { runs, tables, bytes, good_bytes, target_bytes } = level;
+            json!({
+                "runs": runs,
+                "tables": tables,
+                "bytes": bytes,
+                "good_bytes": good_bytes,
+                "target_bytes": target_bytes,
+            })
         };
         json!({
             "name": family.name,
             "levels": family.levels.iter().map(level).collect::<Vec<_>>(),
             "compaction_debt_bytes": family.compaction_debt_bytes,
+            "chain_length": family.chain_length,
+            "chain_bytes": family.chain_bytes,
         })
     };
     let file = |file: &TableFile| {
@@ -343,7 +378,6 @@ fn stats_json(db: &Db) -> serde_json::Value {
         "live_wal_bytes": metrics.live_wal_bytes,
         "obsolete_bytes": metrics.obsolete_bytes,
         "files": db.table_files().iter().map(file).collect::<Vec<_>>(),
-        "punching": metrics.table_files.punching,
         "health": metrics.health,
     })
 }

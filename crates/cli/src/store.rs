@@ -150,7 +150,13 @@ pub(crate) fn stats(db: &Db, prometheus: bool) -> String {
     if prometheus {
         return db.metrics().to_prometheus_text();
     }
-    db.property("sateen.stats").unwrap_or_default()
+    let mut text = String::new();
+    for name in db.column_families() {
+        let family = db.column_family(&name);
+        let shape = family.and_then(|family| db.property_cf(&family, "sateen.cfstats"));
+        text.push_str(&format!("** {name} **\n{}\n", shape.unwrap_or_default()));
+    }
+    text + &db.property("sateen.dbstats").unwrap_or_default()
 }
 
 /// The names of the properties there are; `<N>` stands for each level.

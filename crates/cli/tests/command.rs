@@ -459,6 +459,87 @@ fn statistics_are_values_in_json() {
     assert_eq!((&family["name"], family["levels"][0].is_object()), (&"default".into(), true));
 }
 
+/// A row for each key, from the first one on.
+fn rows(first: u32, count: u32) -> String {
+    (first..first + count).map(|i| format!("key{i:05}\tvalue {i:080}\n")).collect()
+}
+
+#[test]
+fn what_files_hold_is_told_whoever_asks() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let small = ["--set", "table_bytes=16KiB", "--set", "flush_table_bytes=16KiB"];
+    let load = |text: &str| {
+        let run =
+            sateen_with(at, &[&["db", "load", "d", "-"], &small[..]].concat(), text.as_bytes());
+        assert_eq!(run.code, 0, "{}", run.err);
+    };
+    load(&rows(0, 3_000));
+    done(at, &[&["db", "compact", "d"], &small[..]].concat());
+    load(&rows(1_000, 500));
+    done(at, &[&["db", "compact", "d"], &small[..]].concat());
+    let run = done(at, &["db", "stats", "d", "--json"]);
+    let stats: serde_json::Value = serde_json::from_str(run.out()).unwrap();
+    let sum = |of: &str| {
+        stats["files"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|file| file[of].as_u64().unwrap())
+            .sum::<u64>()
+    };
+    let (live, gone) = (sum("live_bytes"), sum("dead_bytes") + sum("punched_bytes"));
+    assert!(live > 100_000 && gone > 10_000, "{}", run.out());
+    let levels = stats["column_families"][0]["levels"].as_array().unwrap();
+    assert!(levels.iter().any(|level| level["target_bytes"].as_u64() > Some(0)), "{}", run.out());
+    let text = done(at, &["db", "stats", "d"]);
+    assert!(text.out().contains("given back    holes\n"), "{}", text.out());
+    let prometheus = done(at, &["db", "stats", "d", "--prometheus"]);
+    let told = |state: &str| {
+        let name = format!("sateen_table_file_bytes{{state=\"{state}\"}} ");
+        let value = prometheus.out().lines().find_map(|line| line.strip_prefix(&name));
+        value.and_then(|value| value.parse::<u64>().ok()).unwrap()
+    };
+    assert_eq!((told("live"), told("dead") + told("punched")), (live, gone));
+}
+
+#[test]
+fn the_command_that_a_refusal_names_makes_it_open() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let guards = [
+        "--profile",
+        "pebblesdb",
+        "--set",
+        "memtable_bytes=64KiB",
+        "--set",
+        "table_bytes=64KiB",
+        "--set",
+        "level_base_bytes=256KiB",
+    ];
+    done(
+        at,
+        &[&["db", "put", "d", "k", "v", "--cf", "other", "--create-cf"], &guards[..]].concat(),
+    );
+    for first in [0, 1, 0, 2, 5, 7, 9, 11] {
+        let load = [&["db", "load", "d", "-", "--cf", "other"], &guards[..]].concat();
+        let run = sateen_with(at, &load, rows(first, 4_000).as_bytes());
+        assert_eq!(run.code, 0, "{}", run.err);
+    }
+    // Who only reads is served all the same.
+    let get = ["db", "get", "d", "key00003", "--cf", "other"];
+    assert!(done(at, &get).out().starts_with("value 0"));
+    assert!(done(at, &["db", "stats", "d"]).out().contains("** other **"));
+    let put = ["db", "put", "d", "k", "w", "--cf", "other"];
+    let run = sateen_with(at, &put, b"");
+    assert_eq!(run.code, 2, "{}", run.err);
+    let (_, command) = run.err.split_once("compact it first: sateen ").unwrap();
+    let words: Vec<_> = command.split_whitespace().map(|word| word.trim_matches('\'')).collect();
+    done(at, &words);
+    done(at, &put);
+    assert!(done(at, &get).out().starts_with("value 0"));
+}
+
 #[test]
 fn a_report_that_cannot_be_written_is_told_before_measuring() {
     let folder = TempDir::new().unwrap();

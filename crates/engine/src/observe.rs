@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use sateen_control::compaction::{FileSpace, good_bytes};
+use sateen_control::compaction::{FileSpace, LevelTargets, good_bytes};
 use sateen_control::version::{Level, Version};
 use sateen_control::{AdmissionState, CfOptions, TableMeta};
 
@@ -194,6 +194,7 @@ impl DbCore {
                 all.tables += shape.tables;
                 all.bytes += shape.bytes;
                 all.good_bytes += shape.good_bytes;
+                all.target_bytes += shape.target_bytes;
             }
             metrics.immutable_memtables += tree.sealed_usage().0 as u64;
             metrics.memtable_limit = metrics.memtable_limit.max(tree.next_memtable_bytes());
@@ -206,8 +207,12 @@ impl DbCore {
         metrics
     }
 
-    fn table_files(&self) -> Vec<TableFile> {
+    fn look_at_found_files(&self) {
         while self.reclaimer.look_at_found_files(FILES_AT_A_TIME, self.now()) {}
+    }
+
+    fn table_files(&self) -> Vec<TableFile> {
+        self.look_at_found_files();
         let file = |space: FileSpace| TableFile {
             number: space.file.0,
             live_bytes: space.live_bytes,
@@ -219,6 +224,10 @@ impl DbCore {
     }
 
     fn table_file_totals(&self) -> TableFileTotals {
+        if self.read_only {
+            // Nobody else looks at files that were there at open.
+            self.look_at_found_files();
+        }
         let mut totals = TableFileTotals {
             punching: self.reclaimer.can_punch(),
             removed: self.reclaimer.counters.files_unlinked.load(Ordering::Relaxed),
@@ -256,11 +265,17 @@ fn version_bytes(version: &Version) -> u64 {
 }
 
 fn level_shapes(version: &Version, options: &CfOptions) -> Vec<LevelShape> {
+    let targets = LevelTargets::new(version, options);
     let shape = |(number, level): (u8, &Arc<Level>)| LevelShape {
         runs: level.runs().len() as u64,
         tables: level.tables() as u64,
         bytes: level.bytes(),
         good_bytes: good_bytes(version, options, number),
+        target_bytes: match targets.bytes_max(number) {
+            u64::MAX => 0,
+            _ if number == 0 => 0,
+            bytes => bytes,
+        },
     };
     (0..).zip(version.levels()).map(shape).collect()
 }
@@ -280,9 +295,10 @@ fn property(core: &DbCore, family: &Arc<ColumnFamilyData>, name: &str) -> Option
     }
     let limit = || family.trees().filter_map(|tree| core.write_rate_limit(tree)).min();
     let number: u64 = match name {
-        "stats" | "dbstats" => return Some(stats_text(core, family, true)),
+        "stats" => return Some(shape_text(core, family) + "\n" + &stats_text(core)),
+        "dbstats" => return Some(stats_text(core)),
         "levelstats" | "cfstats" | "cfstats-no-file-histogram" => {
-            return Some(stats_text(core, family, false));
+            return Some(shape_text(core, family));
         }
         "sstables" => return Some(tables_text(family)),
         "options" => return Some(core.options.load().to_text()),
@@ -379,55 +395,65 @@ fn estimated_keys(tree: &ColumnFamilyData) -> u64 {
     entries.sum::<u64>() + tree.active_memtable().entries() as u64
 }
 
-fn stats_text(core: &DbCore, family: &Arc<ColumnFamilyData>, all: bool) -> String {
+fn shape_text(core: &DbCore, family: &Arc<ColumnFamilyData>) -> String {
     use std::fmt::Write;
-    let mut text = String::from("level     runs   tables          bytes\n");
-    for (number, level) in core.family_metrics(family).levels.iter().enumerate() {
-        let LevelShape { runs, tables, bytes, .. } = level;
+    let mut text =
+        String::from("level     runs   tables          bytes         target           good\n");
+    let shape = core.family_metrics(family);
+    for (number, level) in shape.levels.iter().enumerate() {
+        let LevelShape { runs, tables, bytes, good_bytes, target_bytes } = level;
         // Writing to a string does not fail.
-        let _infallible = writeln!(text, "L{number:<8} {runs:>4} {tables:>8} {bytes:>14}");
+        let _infallible = writeln!(
+            text,
+            "L{number:<8} {runs:>4} {tables:>8} {bytes:>14} {target_bytes:>14} {good_bytes:>14}"
+        );
     }
-    if all {
-        if core.read_only {
-            // Nobody else looks at files that were there at open.
-            let _each = core.table_files();
-        }
-        let metrics = core.collect_metrics();
+    let _infallible = writeln!(
+        text,
+        "to compact {} bytes; a full level 0 would wait for {} compactions of {} bytes",
+        shape.compaction_debt_bytes, shape.chain_length, shape.chain_bytes,
+    );
+    text
+}
+
+fn stats_text(core: &DbCore) -> String {
+    use std::fmt::Write;
+    let mut text = String::new();
+    let metrics = core.collect_metrics();
+    let _infallible = writeln!(
+        text,
+        "** DB Stats **\n\
+         writes {}  gets {}  seeks {}  write amplification {:.2}  block cache hits {:.1} %\n\
+         flushes {}  compactions {}  memory {} bytes  health {}",
+        metrics.counts.writes,
+        metrics.counts.gets,
+        metrics.counts.seeks,
+        metrics.write_amplification(),
+        metrics.block_cache_hit_rate() * 100.0,
+        metrics.flushes.count,
+        metrics.compactions.iter().map(|level| level.count).sum::<u64>(),
+        metrics.memory.total(),
+        metrics.health,
+    );
+    let files = metrics.table_files;
+    let _infallible = writeln!(
+        text,
+        "files {}: {} bytes live, {} dead, {} given back in {} holes{}",
+        files.files,
+        files.live_bytes,
+        files.dead_bytes,
+        files.punched_bytes,
+        files.holes,
+        if files.punching { "" } else { "; the file system cannot punch holes" },
+    );
+    for stall in metrics.stalls.iter().filter(|stall| stall.waits_ns.count() > 0) {
         let _infallible = writeln!(
             text,
-            "\n** DB Stats **\n\
-             writes {}  gets {}  seeks {}  write amplification {:.2}  block cache hits {:.1} %\n\
-             flushes {}  compactions {}  memory {} bytes  health {}",
-            metrics.counts.writes,
-            metrics.counts.gets,
-            metrics.counts.seeks,
-            metrics.write_amplification(),
-            metrics.block_cache_hit_rate() * 100.0,
-            metrics.flushes.count,
-            metrics.compactions.iter().map(|level| level.count).sum::<u64>(),
-            metrics.memory.total(),
-            metrics.health,
+            "stalls by {}: {} of {:.3} s in all",
+            stall.cause.name(),
+            stall.waits_ns.count(),
+            stall.waits_ns.sum() as f64 / 1e9,
         );
-        let files = metrics.table_files;
-        let _infallible = writeln!(
-            text,
-            "files {}: {} bytes live, {} dead, {} given back in {} holes{}",
-            files.files,
-            files.live_bytes,
-            files.dead_bytes,
-            files.punched_bytes,
-            files.holes,
-            if files.punching { "" } else { "; the file system cannot punch holes" },
-        );
-        for stall in metrics.stalls.iter().filter(|stall| stall.waits_ns.count() > 0) {
-            let _infallible = writeln!(
-                text,
-                "stalls by {}: {} of {:.3} s in all",
-                stall.cause.name(),
-                stall.waits_ns.count(),
-                stall.waits_ns.sum() as f64 / 1e9,
-            );
-        }
     }
     text
 }

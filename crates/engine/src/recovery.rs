@@ -26,6 +26,7 @@ use crate::db::{DEFAULT_COLUMN_FAMILY, create_family};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::device_hint;
 use crate::files::reclaim::Reclaimer;
+use crate::files::replace::sync_directory;
 use crate::files::spare::SpareFiles;
 use crate::files::{table_file_name, wal_file_name};
 use crate::manifest::version_set::{VersionSet, durable_log};
@@ -499,9 +500,7 @@ impl Opening {
         )?;
         writer.set_bytes_per_sync(self.options.wal_bytes_per_sync);
         self.link_first_wal(&mut writer, kept)?;
-        self.vfs
-            .sync_dir(&directory)
-            .map_err(|error| Error::io("sync directory", &directory, error))?;
+        sync_directory(self.vfs.as_ref(), &directory)?;
         Ok(writer)
     }
 }

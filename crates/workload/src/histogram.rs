@@ -76,12 +76,10 @@ impl Histogram {
     /// The same counts in little memory, to be kept or handed on.
     #[must_use]
     pub fn compact(&self) -> CompactHistogram {
-        let counts = (0u16..).zip(self.counts.iter()).filter(|(_, count)| **count > 0);
-        CompactHistogram {
-            counts: counts.map(|(bucket, count)| (bucket, *count)).collect(),
-            sum: self.sum,
-            max: self.max,
-        }
+        let filled = (0u16..).zip(self.counts.iter()).filter(|(_, count)| **count > 0);
+        let mut counts = Vec::with_capacity(filled.clone().count());
+        counts.extend(filled.map(|(bucket, count)| (bucket, *count)));
+        CompactHistogram { counts, sum: self.sum, max: self.max }
     }
 
     /// Adds the counts of a compact histogram.

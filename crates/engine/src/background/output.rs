@@ -11,6 +11,7 @@ use sateen_control::version::TableMeta;
 use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo};
 
 use crate::error::{Error, Result};
+use crate::files::replace::sync_directory;
 use crate::files::spare::SpareFiles;
 use crate::files::{CompactionFileWriter, table_file_name};
 use crate::manifest::version_set::Counters;
@@ -230,11 +231,7 @@ impl Output {
             self.context.vfs.remove(&path).map_err(|error| Error::io("remove", &path, error))?;
         }
         if self.has_new_names && !planted("create_not_synced") {
-            let directory = &self.context.directory;
-            self.context
-                .vfs
-                .sync_dir(directory)
-                .map_err(|error| Error::io("sync directory", directory, error))?;
+            sync_directory(self.context.vfs.as_ref(), &self.context.directory)?;
         }
         // From here on the files belong to whoever installs the tables.
         Ok(std::mem::take(&mut self.tables).into_iter().map(Arc::new).collect())

@@ -7,6 +7,7 @@ pub(crate) mod device_hint;
 pub(crate) mod found;
 pub(crate) mod options_file;
 pub(crate) mod reclaim;
+pub(crate) mod replace;
 mod space;
 pub(crate) mod spare;
 

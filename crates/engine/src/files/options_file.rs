@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use super::FileName;
+use super::replace::replace_file;
 use crate::error::{Error, Result};
 use crate::vfs::{IoClass, OpenOptions, Vfs};
 
@@ -36,27 +37,5 @@ pub(crate) fn write(vfs: &dyn Vfs, directory: &Path, text: &str) -> Result<()> {
     if read(vfs, directory).ok().flatten().as_deref() == Some(text.as_bytes()) {
         return Ok(());
     }
-    let (temporary, path) = (directory.join(TEMPORARY), FileName::Options.path(directory));
-    // An earlier attempt may have been cut short.
-    match vfs.remove(&temporary) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            return Err(Error::io("remove", &temporary, error));
-        }
-        _ => {}
-    }
-    let replace = || {
-        let file = vfs
-            .open(&temporary, OpenOptions::CREATE)
-            .map_err(|e| Error::io("create", &temporary, e))?;
-        file.write_at(text.as_bytes(), 0, IoClass::Manifest)
-            .map_err(|e| Error::io("write", &temporary, e))?;
-        file.sync_data(IoClass::Manifest).map_err(|e| Error::io("sync", &temporary, e))?;
-        vfs.rename(&temporary, &path).map_err(|e| Error::io("replace", &path, e))
-    };
-    if let Err(error) = replace() {
-        // There may be no other attempt: options can go back to what the file says.
-        let _orphan = vfs.remove(&temporary);
-        return Err(error);
-    }
-    vfs.sync_dir(directory).map_err(|e| Error::io("sync", directory, e))
+    replace_file(vfs, directory, FileName::Options, TEMPORARY, text.as_bytes())
 }

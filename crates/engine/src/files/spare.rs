@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use sateen_control::FileId;
 
+use super::replace::sync_directory;
 use crate::error::{Error, Result};
 use crate::manifest::version_set::Counters;
 use crate::plant::planted;
@@ -76,11 +77,11 @@ impl SpareFiles {
             others.push(file);
         }
         if !planted("create_not_synced")
-            && let Err(error) = self.vfs.sync_dir(&self.directory)
+            && let Err(error) = sync_directory(self.vfs.as_ref(), &self.directory)
         {
             others.push(first);
             others.into_iter().for_each(|file| self.remove(file));
-            return Err(Error::io("sync directory", &self.directory, error));
+            return Err(error);
         }
         Ok((first, others))
     }

@@ -11,6 +11,7 @@ use sateen_control::{
 
 use crate::error::{Error, Result};
 use crate::files::CompactionFileWriter;
+use crate::files::replace::sync_directory;
 use crate::key;
 use crate::options::{Compression, Options};
 use crate::table::{TableBuilder, TableBuilderOptions};
@@ -234,8 +235,7 @@ impl SstFileWriter {
         }
         let file_bytes = self.file.finish()?;
         if let Some(directory) = self.path.parent().filter(|path| !path.as_os_str().is_empty()) {
-            let synced = self.vfs.sync_dir(directory);
-            synced.map_err(|error| Error::io("sync directory", directory, error))?;
+            sync_directory(self.vfs.as_ref(), directory)?;
         }
         let last = has_entries.then(|| self.comparator.key(&self.last));
         let largest = last.into_iter().chain(ranges.last().map(|(_, end)| end.clone())).max();

@@ -7,11 +7,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{CorruptionKind, Error, Result};
-use crate::files::checked_text;
-use crate::plant::planted;
-use crate::vfs::{IoClass, OpenOptions, Vfs};
+use crate::files::replace::replace_file;
+use crate::files::{FileName, checked_text};
+use crate::vfs::Vfs;
 
-const NAME: &str = "CURRENT";
 /// Its name before it counts.
 pub(crate) const TEMPORARY_CURRENT: &str = "CURRENT.tmp";
 const FIRST_LINE: &str = "sateen 1";
@@ -49,29 +48,14 @@ impl Current {
 
 /// Makes `current` what counts, durably. The manifest that it names must be durable with its name.
 pub(crate) fn write_current(vfs: &dyn Vfs, directory: &Path, current: &Current) -> Result<()> {
-    let temporary = directory.join(TEMPORARY_CURRENT);
-    let path = directory.join(NAME);
-    // An earlier attempt may have been cut short.
-    if vfs.exists(&temporary).map_err(|e| Error::io("look for", &temporary, e))? {
-        vfs.remove(&temporary).map_err(|e| Error::io("remove", &temporary, e))?;
-    }
-    let file = vfs
-        .open(&temporary, OpenOptions::CREATE)
-        .map_err(|e| Error::io("create", &temporary, e))?;
-    file.write_at(current.to_text().as_bytes(), 0, IoClass::Manifest)
-        .map_err(|e| Error::io("write", &temporary, e))?;
-    file.sync_data(IoClass::Manifest).map_err(|e| Error::io("sync", &temporary, e))?;
-    vfs.rename(&temporary, &path).map_err(|e| Error::io("replace", &path, e))?;
-    if planted("rename_not_synced") {
-        return Ok(());
-    }
-    vfs.sync_dir(directory).map_err(|e| Error::io("sync", directory, e))
+    let text = current.to_text();
+    replace_file(vfs, directory, FileName::Current, TEMPORARY_CURRENT, text.as_bytes())
 }
 
 /// What CURRENT in `directory` says; `None` if there is no such file. An error if it was damaged,
 /// was written by a newer version, or is another program's.
 pub(crate) fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Current>> {
-    let path = directory.join(NAME);
+    let path = FileName::Current.path(directory);
     let bytes = match checked_text::read(vfs, &path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -106,7 +90,7 @@ pub(crate) fn foreign(
     directory: &Path,
     listing: &[PathBuf],
 ) -> Option<&'static str> {
-    let bytes = checked_text::read(vfs, &directory.join(NAME)).ok()?;
+    let bytes = checked_text::read(vfs, &FileName::Current.path(directory)).ok()?;
     recognise_foreign(listing, Some(&bytes))
 }
 

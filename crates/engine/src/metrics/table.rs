@@ -418,6 +418,15 @@ const STATE: &[Family] = &[
         },
     ),
     gauge(
+        "sateen_level_target_bytes",
+        "bytes",
+        "Bytes that a level may have before some are compacted, by column family and level; 0 \
+         where its size does not matter.",
+        |m, s| {
+            s.by_family_and_level(m, |level| level.target_bytes);
+        },
+    ),
+    gauge(
         "sateen_immutable_memtables",
         "memtables",
         "Memtables that wait for their flush, by column family.",

@@ -108,8 +108,9 @@ fn refuse_other_than_new(
     if let Some(name) = leftover {
         return refused(format!("CURRENT is missing, but {name} is there: try to repair it"));
     }
-    let foreign = recognise_foreign(listing, None);
-    if let Some(what) = foreign.filter(|_| !has_unfinished_manifest(vfs, directory, listing)) {
+    if let Some(what) = recognise_foreign(listing, None)
+        && !has_unfinished_manifest(vfs, directory, listing)?
+    {
         return refused(foreign_reason(what, directory));
     }
     if !options.create_if_missing {
@@ -120,26 +121,32 @@ fn refuse_other_than_new(
 
 /// True if the first open was cut short: a manifest of ours, or the beginning of one, that no
 /// CURRENT names yet.
-fn has_unfinished_manifest(vfs: &dyn Vfs, directory: &Path, listing: &[PathBuf]) -> bool {
-    let names = listing.iter().filter_map(|path| path.file_name()?.to_str());
-    let mut known = names.map(|name| match FileName::parse(name) {
-        Some(manifest @ FileName::Manifest(_)) => begins_manifest(vfs, &manifest.path(directory)),
-        Some(FileName::Lock) => true,
-        _ => name == TEMPORARY_CURRENT,
-    });
-    known.all(|one| one)
+fn has_unfinished_manifest(vfs: &dyn Vfs, directory: &Path, listing: &[PathBuf]) -> Result<bool> {
+    for name in listing.iter().filter_map(|path| path.file_name()?.to_str()) {
+        let known = match FileName::parse(name) {
+            Some(manifest @ FileName::Manifest(_)) => {
+                begins_manifest(vfs, &manifest.path(directory))?
+            }
+            Some(FileName::Lock) => true,
+            _ => name == TEMPORARY_CURRENT,
+        };
+        if !known {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether a file is empty, or zeros, or begins as our manifests do.
-fn begins_manifest(vfs: &dyn Vfs, path: &Path) -> bool {
+fn begins_manifest(vfs: &dyn Vfs, path: &Path) -> Result<bool> {
     let mut bytes = [0; FILE_HEADER_BYTES];
-    let read = vfs
-        .open(path, OpenOptions::READ)
-        .and_then(|file| file.read_at(&mut bytes, 0, IoClass::Manifest));
-    let begun = bytes.get(..read.unwrap_or(0)).unwrap_or_default();
+    let file = vfs.open(path, OpenOptions::READ).map_err(|e| Error::io("open", path, e))?;
+    let read = file.read_all_at(&mut bytes, 0, IoClass::Manifest);
+    let read = read.map_err(|e| Error::io("read", path, e))?;
+    let begun = bytes.get(..read).unwrap_or_default();
     let magic = FileKind::Manifest.magic();
-    begun.iter().all(|byte| *byte == 0)
-        || begun.starts_with(magic.get(..begun.len().min(8)).unwrap_or(&magic))
+    Ok(begun.iter().all(|byte| *byte == 0)
+        || begun.starts_with(magic.get(..begun.len().min(8)).unwrap_or(&magic)))
 }
 
 /// A number that no other database has, probably: what tells its blocks from those of another.

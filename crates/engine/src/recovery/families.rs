@@ -2,6 +2,7 @@
 //! any, regions.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use sateen_control::version::Version;
@@ -35,7 +36,10 @@ impl Opening {
             if of.is_none() && (own.is_some() || *id == ColumnFamilyId(0)) {
                 check_regions(&whole.name, options, &begins)?;
             }
-            check_style(&whole.name, options, &state.version)?;
+            // Who only reads is served by any arrangement.
+            if !self.read_only {
+                check_style(&self.directory, &whole.name, options, &state.version)?;
+            }
             let options = ColumnFamilyOptions {
                 regions: Regions::at(begins)?,
                 comparator: state.version.comparator().clone(),
@@ -103,7 +107,12 @@ fn region_begins(
 
 /// What is there can be arranged as the options say. One run a level is as good with guards;
 /// several are not good for levels of one. A database of before styles were recorded has none.
-fn check_style(name: &str, options: &ColumnFamilyOptions, version: &Version) -> Result<()> {
+fn check_style(
+    directory: &Path,
+    name: &str,
+    options: &ColumnFamilyOptions,
+    version: &Version,
+) -> Result<()> {
     let wanted = options.compaction_style.to_string();
     let made_with = version.style().unwrap_or(&wanted);
     if made_with == wanted {
@@ -118,8 +127,9 @@ fn check_style(name: &str, options: &ColumnFamilyOptions, version: &Version) -> 
     if options.compaction_style == CompactionStyle::Leveled && !version.is_leveled() {
         return Err(Error::InvalidArgument(format!(
             "compaction_style={wanted}: the column family {name} has levels of several runs; \
-             compact it first, with compaction_style={made_with} (sateen db compact --set \
-             compaction_style={made_with})"
+             compact it first: sateen db compact '{}' --cf '{name}' --set \
+             compaction_style={made_with}",
+            directory.display()
         )));
     }
     Ok(())
@@ -147,10 +157,11 @@ mod tests {
         let options = ColumnFamilyOptions::default();
         let version = Version::new(ColumnFamilyId(1), 7);
         let made_with = |style: &str| version.clone().with_style(style.to_owned());
-        check_style("c", &options, &version).unwrap();
-        check_style("c", &options, &made_with("leveled")).unwrap();
-        check_style("c", &options, &made_with("guards")).unwrap();
-        let text = check_style("c", &options, &made_with("tiers")).unwrap_err().to_string();
+        let check = |version: &Version| check_style(Path::new("/db"), "c", &options, version);
+        check(&version).unwrap();
+        check(&made_with("leveled")).unwrap();
+        check(&made_with("guards")).unwrap();
+        let text = check(&made_with("tiers")).unwrap_err().to_string();
         assert!(text.contains("column family c was made with tiers"), "{text}");
     }
 }

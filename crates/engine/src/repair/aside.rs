@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::Repair;
 use crate::error::{Error, Result};
+use crate::files::replace::sync_directory;
 
 impl Repair {
     /// Gives each of `files` of `directory` a second name in `lost` there. Where the file system
@@ -68,9 +69,6 @@ impl Repair {
     }
 
     fn sync(&self, directories: &[&Path]) -> Result<()> {
-        directories.iter().try_for_each(|directory| {
-            let synced = self.vfs.sync_dir(directory);
-            synced.map_err(|error| Error::io("sync directory", directory, error))
-        })
+        directories.iter().try_for_each(|directory| sync_directory(self.vfs.as_ref(), directory))
     }
 }

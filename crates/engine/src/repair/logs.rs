@@ -11,6 +11,7 @@ use sateen_control::{ColumnFamilyId, Epoch, IoClass, LogNumber, SeqNo, UserKey, 
 
 use super::{Catalogue, Repair};
 use crate::error::{CorruptionKind, Error, Result};
+use crate::files::replace::sync_directory;
 use crate::files::wal_file_name;
 use crate::key;
 use crate::manifest::version_set::durable_log;
@@ -240,8 +241,7 @@ impl Repair {
         let directory = self.wal_directory();
         let path = wal_file_name(&directory, number);
         WalWriter::create(self.vfs.as_ref(), &path, number, catalogue.db_uid, 0)?;
-        let synced = self.vfs.sync_dir(&directory);
-        synced.map_err(|error| Error::io("sync directory", &directory, error))?;
+        sync_directory(self.vfs.as_ref(), &directory)?;
         Ok(number)
     }
 }

@@ -274,9 +274,15 @@ fn damaged_parts_and_wrong_files_are_reported_or_harmless() {
 #[test]
 fn damage_under_other_profiles_is_reported_or_harmless() {
     limit_memory();
-    for profile in ["bolt", "vlsm", "silk", "pebblesdb", "triad"] {
-        println!("{profile}");
-        let shape = Shape::of(small(profile, 20 << 10));
+    let profiles = ["bolt", "bolt-rocksdb", "vlsm", "silk", "pebblesdb", "triad"];
+    let alone = profiles.map(|profile| (profile, profile));
+    let changed = [("triad", "bolt"), ("sateen", "vlsm"), ("vlsm", "pebblesdb")];
+    for (before, profile) in alone.into_iter().chain(changed) {
+        println!("{before}, then {profile}");
+        let mut shape = Shape::of(small(profile, 20 << 10));
+        if before != profile {
+            shape = shape.begun_with(small(before, 20 << 10));
+        }
         let [golden, another] = [5, 6].map(|seed| Golden::new(seed, &shape));
         assert_well(&golden);
         try_all(&golden, &another, &sample(of_bytes(&golden), 1_000));
@@ -292,13 +298,23 @@ struct Ground {
 }
 
 impl Ground {
-    /// The first has tables of every kind; then come the profiles, again and again.
+    /// The first has tables of every kind; then come the profiles, again and again, every other one
+    /// after another one has written the first part.
     fn of(number: u64) -> Ground {
-        let profiles = ["sateen", "leveldb", "bolt", "vlsm", "silk", "pebblesdb", "triad"];
+        let profiles =
+            ["sateen", "leveldb", "bolt", "vlsm", "silk", "bolt-rocksdb", "triad", "pebblesdb"];
         let shape = match number.checked_sub(1) {
             None => Shape::of_every_placement(tiny()),
             Some(nth) => {
-                Shape::of(small(profiles[nth as usize % profiles.len()], 20 << 10)).small()
+                let (round, nth) = (nth as usize / profiles.len(), nth as usize % profiles.len());
+                let shape = Shape::of(small(profiles[nth], 20 << 10)).small();
+                if (round + nth).is_multiple_of(2) {
+                    shape
+                } else {
+                    // What has guards would have to be compacted first.
+                    let before = profiles[(nth + 1 + round) % (profiles.len() - 1)];
+                    shape.begun_with(small(before, 20 << 10))
+                }
             }
         };
         let [golden, another] = [0, 1].map(|one| Golden::new(2 * number + one, &shape));

@@ -179,7 +179,9 @@ fn manifest_roll_at_every_edit() {
 
 #[test]
 fn profiles() {
-    for (seed, profile) in (6..).zip(["leveldb", "bolt", "vlsm", "silk", "pebblesdb", "triad"]) {
+    let profiles =
+        ["leveldb", "bolt", "vlsm", "silk", "pebblesdb", "triad", "bolt-rocksdb", "adoc"];
+    for (seed, profile) in (6..).zip(profiles) {
         println!("{profile}");
         crash(seed, &small(profile, 4 << 10));
     }
@@ -193,8 +195,10 @@ fn another_profile_after_the_crash() {
         ("silk", "bolt-rocksdb"),
         ("silk", "pebblesdb"),
         ("triad", "sateen"),
+        ("sateen", "vlsm"),
+        ("leveldb", "sateen"),
     ];
-    for (seed, (before, after)) in (10..).zip(pairs) {
+    for (seed, (before, after)) in (40..).zip(pairs) {
         println!("{before}, then {after}");
         crash_and_open(seed, &small(before, 4 << 10), &small(after, 4 << 10));
     }

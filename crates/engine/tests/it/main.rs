@@ -37,6 +37,7 @@ mod perf;
 mod planted;
 mod prefix;
 mod process;
+mod profiles;
 mod punch;
 mod ranges;
 mod regions;

@@ -16,7 +16,9 @@ use sateen::clock::{VirtualTime, advance};
 use sateen::vfs::{CrashChoice, Guard, MemVfs, OpenOptions, PosixVfs, Ranges, Taken, Vfs};
 use sateen::{CompactRangeOptions, Db, Iter, Options, ReadOptions, Regions, Snapshot, WalMode};
 
-use crate::common::{Contents, Random, appending, as_vfs, assert_sound, read_all, small};
+use crate::common::{
+    Contents, Random, appending, as_vfs, assert_sound, open_arranged, read_all, small,
+};
 use crate::extents::{PAGE, contents, current_manifest, directory_begins, named, tables_of};
 use crate::leaks;
 use crate::rel::Watch;
@@ -229,7 +231,7 @@ impl World {
     /// A checkpoint holds what it held, and goes.
     fn remove_checkpoint(&mut self, at: usize) {
         let (path, expected) = self.checkpoints.swap_remove(at);
-        let db = Db::open_with(as_vfs(&self.vfs), &path, self.options.clone(), &[]).unwrap();
+        let db = open_arranged(as_vfs(&self.vfs), &path, &self.options, &[]);
         let found = read_all(&db, &db.default_column_family(), &ReadOptions::default());
         assert!(found == expected, "a checkpoint shows another state");
         assert_sound(&db);
@@ -243,8 +245,15 @@ impl World {
         self.vfs.sync_dir(Path::new("/")).unwrap();
     }
 
-    fn open(&mut self) {
-        self.db = Db::open_with(as_vfs(&self.vfs), DB, self.options.clone(), &[]).unwrap();
+    /// With the same options as before, or with others: what one profile left is given back under
+    /// another.
+    fn open_again(&mut self, random: &mut Random) {
+        if random.one_in(2) {
+            self.options = chosen(random.next());
+            // Those it has stay, and it gets no others.
+            self.options.column_family.regions = Regions::default();
+        }
+        self.db = open_arranged(as_vfs(&self.vfs), DB, &self.options, &[]);
     }
 
     fn close(&mut self) {
@@ -266,7 +275,7 @@ impl World {
         // Checkpoints were durable when they returned.
         image.set_guard(Some(guard(&self.reachable)));
         self.vfs = image;
-        self.open();
+        self.open_again(random);
         self.crashed = true;
         let family = self.db.default_column_family();
         self.model = read_all(&self.db, &family, &ReadOptions::default());
@@ -300,7 +309,7 @@ impl World {
             }
             14 if random.one_in(3) => {
                 self.close();
-                self.open();
+                self.open_again(random);
             }
             15 if random.one_in(2) => self.crash(random),
             16 => {

@@ -220,7 +220,8 @@ fn what_was_dead_when_the_power_failed_is_given_back() {
 
 #[test]
 fn where_holes_cannot_be_files_with_much_that_is_dead_are_written_anew() {
-    let faults = FaultVfs::new(Arc::new(MemVfs::new()));
+    let mem = MemVfs::new();
+    let faults = FaultVfs::new(Arc::new(mem.clone()));
     faults.add(FaultRule::new(Fault::Unsupported).on(VfsOperation::PunchHole));
     let vfs: Arc<dyn Vfs> = Arc::new(faults.clone());
     let mut options = tiny();
@@ -246,6 +247,9 @@ fn where_holes_cannot_be_files_with_much_that_is_dead_are_written_anew() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(!db.metrics().table_files.punching);
+    // What they take on disk, not what is said of it.
+    let wasted = wasted_bytes(&mem, Path::new(DB));
+    assert!(wasted * 100 <= space().0 * 15, "{wasted} wasted for {} live", space().0);
     let told = db.timeline().events.iter().filter(|e| e.kind == EventKind::CannotPunch).count();
     assert_eq!(told, 1);
     assert_eq!(read_all(&db, &family, &ReadOptions::default()), expected);

@@ -10,8 +10,9 @@ use sateen_control::{ColumnFamilyId, FileId, SeqNo};
 use super::super::family_state::{FamilyState, snapshot_edits};
 use super::super::{Current, ManifestWriter, write_current};
 use super::VersionSet;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::files::manifest_file_name;
+use crate::files::replace::sync_directory;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 
@@ -76,9 +77,7 @@ impl VersionSet {
             .try_for_each(|edits| writer.append(edits).map(drop))
             .and_then(|()| writer.sync())
             .and_then(|synced| {
-                self.vfs
-                    .sync_dir(&self.directory)
-                    .map_err(|error| Error::io("sync directory", &self.directory, error))?;
+                sync_directory(self.vfs.as_ref(), &self.directory)?;
                 Ok(Current { manifest: number.0, db_uid: self.db_uid, synced })
             });
         let mut undecided = false;
@@ -127,9 +126,7 @@ impl VersionSet {
         let mut writer =
             self.write_snapshot(&path, number, families, last_seqno, shared.to_vec())?;
         let synced = writer.sync()?;
-        self.vfs
-            .sync_dir(directory)
-            .map_err(|error| Error::io("sync directory", directory, error))?;
+        sync_directory(self.vfs.as_ref(), directory)?;
         let current = Current { manifest: number.0, db_uid: self.db_uid, synced };
         write_current(self.vfs.as_ref(), directory, &current)
     }

@@ -153,7 +153,10 @@ fn busy() -> Metrics {
     metrics.column_families = vec![
         ColumnFamilyMetrics {
             name: "default".into(),
-            levels: vec![LevelShape { runs: 3, tables: 4, bytes: 5, good_bytes: 2 }; 2],
+            levels: vec![
+                LevelShape { runs: 3, tables: 4, bytes: 5, good_bytes: 2, target_bytes: 6 };
+                2
+            ],
             ..ColumnFamilyMetrics::default()
         },
         ColumnFamilyMetrics {

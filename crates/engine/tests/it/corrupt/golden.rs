@@ -16,6 +16,8 @@ pub(super) const MARK: &[u8] = b"~commit";
 #[derive(Clone)]
 pub(super) struct Shape {
     pub(super) options: Options,
+    /// What the first part of it was written with, before it was opened with those.
+    pub(super) before: Option<Options>,
     /// The column families besides the default one.
     pub(super) families: Vec<(&'static str, ColumnFamilyOptions)>,
     pub(super) keys: u64,
@@ -38,7 +40,13 @@ impl Shape {
         family.merge_operator = Some(appending());
         let families = vec![("other", family.clone())];
         let (keys, compacted, flush_every, flushed, logged) = (90, 300, 20, 8, 24);
-        Shape { options, families, keys, compacted, flush_every, flushed, logged }
+        let before = None;
+        Shape { options, before, families, keys, compacted, flush_every, flushed, logged }
+    }
+
+    /// The same, but under these options at first.
+    pub(super) fn begun_with(self, options: Options) -> Shape {
+        Shape { before: Some(Shape::of(options).options), ..self }
     }
 
     /// The same, but as little of it as has everything.
@@ -173,7 +181,8 @@ impl Golden {
 
     fn make(seed: u64, shape: &Shape) -> Result<Golden, Error> {
         let vfs = MemVfs::new();
-        let db = Db::open_with(as_vfs(&vfs), "/db", shape.options.clone(), &[])?;
+        let first = shape.before.as_ref().unwrap_or(&shape.options);
+        let mut db = Db::open_with(as_vfs(&vfs), "/db", first.clone(), &[])?;
         let mut families = vec![db.default_column_family()];
         for (name, options) in &shape.families {
             families.push(db.create_column_family(name, options.clone())?);
@@ -191,6 +200,16 @@ impl Golden {
         }
         db.flush_all()?;
         db.wait_idle()?;
+        let Writer { mut families, random, keys, states, older, .. } = writer;
+        if shape.before.is_some() {
+            let names: Vec<_> = families.iter().map(|family| family.name().to_owned()).collect();
+            drop(families);
+            db.close()?;
+            drop(db);
+            db = shape.open(&vfs)?;
+            families = names.iter().filter_map(|name| db.column_family(name)).collect();
+        }
+        let mut writer = Writer { db: &db, families, random, keys, states, older };
         for _ in 0..shape.flushed {
             writer.commit(false)?;
         }

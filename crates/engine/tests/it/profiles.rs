@@ -1,0 +1,79 @@
+//! Databases that change their profile: each can be opened with every other one, arranges itself
+//! as that says, and holds what it held.
+
+use std::sync::Arc;
+
+use sateen::vfs::{CrashChoice, MemVfs, Vfs};
+use sateen::{Db, Options, ReadOptions};
+
+use crate::common::{Contents, assert_sound, open_arranged, read_all, small};
+
+const MEMTABLE_BYTES: u64 = 4 << 10;
+
+fn store(db: &Db, keys: u32, value: &str) {
+    for n in 0..keys {
+        db.put(format!("key{:05}", n * 7919 % 997), format!("{value}{n:040}")).unwrap();
+        if n % 100 == 0 {
+            db.wait_idle().unwrap();
+        }
+    }
+    db.wait_idle().unwrap();
+}
+
+fn contents(db: &Db) -> Contents {
+    read_all(db, &db.default_column_family(), &ReadOptions::default())
+}
+
+fn deepest(db: &Db) -> usize {
+    let levels = db.metrics().column_families[0].levels.clone();
+    levels.iter().rposition(|level| level.bytes > 0).unwrap_or(0)
+}
+
+#[test]
+fn every_profile_opens_what_every_other_one_left() {
+    for before in Options::profiles() {
+        let left = MemVfs::new();
+        let vfs: Arc<dyn Vfs> = Arc::new(left.clone());
+        let db = Db::open_with(vfs, "/db", small(before, MEMTABLE_BYTES), &[]).unwrap();
+        store(&db, 1_500, "old");
+        let expected = contents(&db);
+        db.close().unwrap();
+        drop(db);
+        for after in Options::profiles() {
+            println!("{before}, then {after}");
+            let vfs: Arc<dyn Vfs> = Arc::new(left.crash_image(CrashChoice::Everything));
+            let db = open_arranged(vfs.clone(), "/db", &small(after, MEMTABLE_BYTES), &[]);
+            assert_eq!(contents(&db), expected, "{before}, then {after}");
+            store(&db, 500, "new");
+            assert_sound(&db);
+            let now = contents(&db);
+            db.close().unwrap();
+            drop(db);
+            let db = open_arranged(vfs, "/db", &small(before, MEMTABLE_BYTES), &[]);
+            assert_eq!(contents(&db), now, "{before}, then {after}, then {before}");
+            assert_sound(&db);
+            db.close().unwrap();
+        }
+    }
+}
+
+/// Nobody asks for it: what was arranged from the first level down fills the last ones by and by,
+/// as work on it goes on.
+#[test]
+fn a_tree_of_fixed_levels_becomes_one_that_counts_from_the_last() {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    let db = Db::open_with(vfs.clone(), "/db", small("leveldb", MEMTABLE_BYTES), &[]).unwrap();
+    store(&db, 3_000, "old");
+    assert!(deepest(&db) < 5, "{}", deepest(&db));
+    db.close().unwrap();
+    drop(db);
+    let db = Db::open_with(vfs, "/db", small("sateen", MEMTABLE_BYTES), &[]).unwrap();
+    let mut rounds = 0;
+    while deepest(&db) < 6 {
+        rounds += 1;
+        assert!(rounds < 50, "after {rounds} rounds of work it ends at level {}", deepest(&db));
+        store(&db, 500, "new");
+    }
+    assert_sound(&db);
+    db.close().unwrap();
+}
