@@ -3,44 +3,70 @@
 //! The hot path touches this thread's memory only. A second is handed on when the first operation
 //! that ends after it is recorded, so an operation that takes long counts in the second it ends.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sateen_workload::{CompactHistogram, Histogram};
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
-/// The latencies of all threads by second and kind. A second is kept once for all of them: a long
-/// run must not grow by being watched.
+/// What a thread has counted of one second.
+#[derive(Debug)]
+struct Window {
+    second: usize,
+    latency: [CompactHistogram; 3],
+}
+
+/// The latencies of all threads by second. Threads hand them on one by one; who looks at them
+/// makes one of those of a second, so that a long run does not grow by being watched.
 #[derive(Debug, Default)]
-pub(crate) struct Windows(Mutex<Vec<[CompactHistogram; 3]>>);
+pub(crate) struct Windows {
+    handed_on: Mutex<Vec<Window>>,
+    seconds: Mutex<Vec<[CompactHistogram; 3]>>,
+}
 
 impl Windows {
-    /// Adds what a thread has of a second. Leaves the sum with the second's others in `latency`.
-    fn add(&self, second: u64, latency: &mut [Histogram; 3]) {
-        let mut seconds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = second as usize;
-        if seconds.len() <= at {
-            seconds.resize_with(at + 1, Default::default);
-        }
-        for (sum, part) in seconds[at].iter_mut().zip(latency) {
-            if part.count() > 0 {
-                part.merge_compact(sum);
-                *sum = part.compact();
+    fn push(&self, window: Window) {
+        lock(&self.handed_on).push(window);
+    }
+
+    /// Takes together what was handed on by now. To be done now and then, by none of the threads
+    /// that measure.
+    pub(crate) fn gather(&self) {
+        drop(self.gathered());
+    }
+
+    fn gathered(&self) -> MutexGuard<'_, Vec<[CompactHistogram; 3]>> {
+        let mut seconds = lock(&self.seconds);
+        let handed_on = std::mem::take(&mut *lock(&self.handed_on));
+        let mut sum = Histogram::new();
+        for Window { second, latency } in handed_on {
+            if seconds.len() <= second {
+                seconds.resize_with(second + 1, Default::default);
+            }
+            for (all, part) in seconds[second].iter_mut().zip(latency) {
+                sum.clear();
+                sum.merge_compact(all);
+                sum.merge_compact(&part);
+                *all = sum.compact();
             }
         }
+        seconds
     }
 
     /// The histograms of one second so far, all threads together.
     pub(crate) fn merged(&self, second: u64) -> [Histogram; 3] {
         let mut merged: [Histogram; 3] = Default::default();
-        let seconds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(latency) = seconds.get(second as usize) {
+        if let Some(latency) = self.gathered().get(second as usize) {
             for (sum, part) in merged.iter_mut().zip(latency) {
                 sum.merge_compact(part);
             }
         }
         merged
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The recorder of one thread.
@@ -104,11 +130,12 @@ impl<'a> Recorder<'a> {
         if self.current.iter().all(|histogram| histogram.count() == 0) {
             return;
         }
-        for (total, current) in self.total.iter_mut().zip(&self.current) {
+        let latency = std::array::from_fn(|kind| self.current[kind].compact());
+        for (total, current) in self.total.iter_mut().zip(&mut self.current) {
             total.merge(current);
+            current.clear();
         }
-        self.windows.add(self.second, &mut self.current);
-        self.current.iter_mut().for_each(Histogram::clear);
+        self.windows.push(Window { second: self.second as usize, latency });
     }
 }
 

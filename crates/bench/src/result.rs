@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use sateen_workload::{Histogram, OpKind};
 use serde::{Deserialize, Serialize};
 
-use crate::store::{LevelSize, StoreConfig};
+use crate::store::{LevelSize, StalledBy, StoreConfig};
 use crate::system::{DiskBytes, Machine};
 
 /// The kinds of operation that are told apart.
@@ -230,6 +230,9 @@ pub struct Measured {
     pub stall_count: Option<u64>,
     /// Nanoseconds of them.
     pub stall_ns: Option<u64>,
+    /// The same by cause.
+    #[serde(default)]
+    pub stalled_by: Vec<StalledBy>,
     /// Barriers, settling included: syncs of files and directories.
     #[serde(default)]
     pub barriers: Option<u64>,

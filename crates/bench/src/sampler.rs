@@ -2,7 +2,7 @@
 
 use crate::recorder::Windows;
 use crate::result::{KINDS, Measured, Quantiles, Second};
-use crate::store::{Counters, Store};
+use crate::store::{Counters, StalledBy, Store};
 use crate::system::{self, DiskBytes};
 use crate::trace::Watch;
 use crate::units;
@@ -73,6 +73,7 @@ impl<'a> Sampler<'a> {
             ..Second::default()
         });
         self.watch.extend(self.store);
+        self.windows.gather();
         self.last = counters;
         self.disk_last = disk;
         self.stolen_ms = stolen_ms;
@@ -142,6 +143,7 @@ impl<'a> Sampler<'a> {
             disk: self.disk_last.since(self.disk_first),
             stall_count: since(|counters| counters.stall_count),
             stall_ns: since(|counters| counters.stall_ns),
+            stalled_by: stalled_since(&self.last.stalled_by, &self.first.stalled_by),
             io_classes: self.last.io.iter().map(|class| class.class.clone()).collect(),
             timeline: self.seconds,
             jobs: self.watch.jobs(),
@@ -149,5 +151,33 @@ impl<'a> Sampler<'a> {
             adjustments: self.watch.adjustments(),
             ..Measured::default()
         }
+    }
+}
+
+/// What came on top of `before`.
+fn stalled_since(now: &[StalledBy], before: &[StalledBy]) -> Vec<StalledBy> {
+    let since = |now: &StalledBy| {
+        let before = before.iter().find(|before| before.cause == now.cause);
+        let (count, ns) = before.map_or((0, None), |before| (before.count, before.ns));
+        StalledBy {
+            cause: now.cause.clone(),
+            count: now.count.saturating_sub(count),
+            ns: now.ns.map(|now| now.saturating_sub(ns.unwrap_or(0))),
+        }
+    };
+    now.iter().map(since).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stalls_of_a_phase_are_told_by_cause() {
+        let by = |cause: &str, count, ns| StalledBy { cause: cause.to_owned(), count, ns };
+        let before = [by("a", 2, Some(5)), by("b", 3, None), by("c", 1, Some(7))];
+        let now = [by("a", 4, Some(9)), by("b", 3, None), by("c", 2, Some(7)), by("d", 1, None)];
+        let since = [by("a", 2, Some(4)), by("b", 0, None), by("c", 1, Some(0)), by("d", 1, None)];
+        assert_eq!(stalled_since(&now, &before), since);
     }
 }

@@ -8,7 +8,9 @@ use sateen::timeline::Timeline;
 use sateen::vfs::{Fault, FaultRule, FaultVfs, IoClass, PosixVfs, Vfs, VfsOperation};
 use sateen::{ColumnFamily, Db, Options, ReadOptions, Regions, WriteBatch, WriteOptions};
 
-use crate::store::{ClassBytes, Client, Compression, Counters, LevelSize, Store, StoreConfig, Wal};
+use crate::store::{
+    ClassBytes, Client, Compression, Counters, LevelSize, StalledBy, Store, StoreConfig, Wal,
+};
 use crate::{Error, Result};
 
 fn failed(error: sateen::Error) -> Error {
@@ -144,6 +146,15 @@ impl Store for SateenStore {
             levels: family.map(|f| f.levels.iter().map(level).collect()).unwrap_or_default(),
             stall_count: Some(metrics.stalls.iter().map(|stall| stall.waits_ns.count()).sum()),
             stall_ns: Some(metrics.stalls.iter().map(|stall| stall.waits_ns.sum()).sum()),
+            stalled_by: metrics
+                .stalls
+                .iter()
+                .map(|stall| StalledBy {
+                    cause: stall.cause.name().to_owned(),
+                    count: stall.waits_ns.count(),
+                    ns: Some(stall.waits_ns.sum()),
+                })
+                .collect(),
             chain: family.map(|family| [family.chain_length, family.chain_bytes]),
             barriers: Some(metrics.io.iter().map(|class| class.totals.syncs).sum()),
             stopped: number("sateen.is-write-stopped") == Some(1),

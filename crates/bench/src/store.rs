@@ -267,6 +267,17 @@ pub struct LevelSize {
     pub bytes: u64,
 }
 
+/// How often and for how long writes were slowed down or stopped for one cause.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StalledBy {
+    /// As Sateen's metrics call it.
+    pub cause: String,
+    /// Times.
+    pub count: u64,
+    /// Nanoseconds; `None` if the engine does not tell.
+    pub ns: Option<u64>,
+}
+
 /// What an engine says of itself. What it does not know stays empty or `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counters {
@@ -278,6 +289,8 @@ pub struct Counters {
     pub stall_count: Option<u64>,
     /// Nanoseconds for which they were, since open.
     pub stall_ns: Option<u64>,
+    /// The same by cause.
+    pub stalled_by: Vec<StalledBy>,
     /// Barriers since open: syncs of files and directories.
     pub barriers: Option<u64>,
     /// The compactions that would have to follow each other before a full level 0 has room, and

@@ -1,5 +1,6 @@
 //! Medians over rounds and ratios between engines: the rows of every table.
 
+use sateen::metrics::StallCause;
 use serde::Serialize;
 
 use crate::result::{KINDS, Quantiles, Report, RunResult};
@@ -82,6 +83,14 @@ pub(crate) struct Section {
     pub(crate) rows: Vec<Row>,
 }
 
+/// Why writes are slowed or stopped: what the reports call it (ADOC: MT, L0, PS).
+const CAUSES: [(&str, StallCause); 4] = [
+    ("memtables", StallCause::MemtableLimit),
+    ("level 0", StallCause::Level0Runs),
+    ("debt", StallCause::PendingCompactionBytes),
+    ("shared memory", StallCause::WriteBuffers),
+];
+
 /// A second whose 99th percentile is above this is counted.
 const BAD_NS: f64 = 10e6;
 
@@ -91,12 +100,15 @@ struct Metric {
     label: String,
     unit: Unit,
     higher_is_better: bool,
+    /// Where it is nothing for anybody it is left out.
+    unless_zero: bool,
     get: Get,
 }
 
 fn metric(label: &str, unit: Unit, get: impl Fn(&RunResult) -> Option<f64> + 'static) -> Metric {
     let higher_is_better = unit == Unit::Rate;
-    Metric { label: label.to_owned(), unit, higher_is_better, get: Box::new(get) }
+    let (label, get) = (label.to_owned(), Box::new(get));
+    Metric { label, unit, higher_is_better, unless_zero: false, get }
 }
 
 fn metrics() -> Vec<Metric> {
@@ -164,10 +176,22 @@ fn metrics() -> Vec<Metric> {
         metric("widest compaction chain", Unit::Bytes, |run| widest_chain(run, 1)),
         metric("stalls", Unit::Count, |run| run.measured.stall_count.map(|count| count as f64)),
         metric("time stalled", Unit::Time, |run| run.measured.stall_ns.map(|ns| ns as f64)),
-        metric("time to settle", Unit::Time, |run| {
-            run.measured.settle_seconds.map(|seconds| seconds * 1e9)
-        }),
     ]);
+    for (what, cause) in CAUSES {
+        let by = move |run: &RunResult| {
+            run.measured.stalled_by.iter().find(|by| by.cause == cause.name()).cloned()
+        };
+        let count = move |run: &RunResult| by(run).map(|by| by.count as f64);
+        let ns = move |run: &RunResult| by(run)?.ns.map(|ns| ns as f64);
+        let rows = [
+            metric(&format!("stalls for {what}"), Unit::Count, count),
+            metric(&format!("time stalled for {what}"), Unit::Time, ns),
+        ];
+        all.extend(rows.map(|row| Metric { unless_zero: true, ..row }));
+    }
+    all.extend([metric("time to settle", Unit::Time, |run| {
+        run.measured.settle_seconds.map(|seconds| seconds * 1e9)
+    })]);
     all
 }
 
@@ -277,7 +301,8 @@ fn section(report: &Report, workload: &str, rate: Option<u64>) -> Section {
             _ => None,
         };
         let cells: Vec<_> = by_engine.into_iter().map(Spread::of).collect();
-        let shown = cells.iter().flatten().next().is_some();
+        let shows = |spread: &Spread| !metric.unless_zero || spread.max > 0.0;
+        let shown = cells.iter().flatten().any(shows);
         shown.then_some(Row {
             label: metric.label,
             unit: metric.unit,

@@ -61,7 +61,7 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
         DbVerb::Load(arguments) => load_file(arguments, json, output),
         DbVerb::Import(arguments) => import::run(arguments, json, output),
         DbVerb::Stats { place, prometheus } => {
-            let db = store::open(place, Access::Read)?;
+            let db = store::open_as_it_was(place)?;
             stats(&db, *prometheus, json, output)
         }
         DbVerb::Check { place } => upkeep::check(place, json, output),

@@ -1,5 +1,8 @@
 //! The seam to the engine: all that the command asks of it, in one place.
 
+use std::sync::Arc;
+
+use sateen::vfs::PosixVfs;
 use sateen::{
     CheckReport, ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, KEY_BYTES_MAX, Options, PROPERTIES,
     RepairReport, WriteBatch, WriteOptions,
@@ -33,6 +36,23 @@ pub(crate) fn open(place: &Place, access: Access) -> Result<Db> {
         Access::Write | Access::Create => Db::open(&place.db, options)?,
     };
     Ok(db)
+}
+
+/// Opens a database for reading with the options that it had last, unless the command line gives
+/// others.
+pub(crate) fn open_as_it_was(place: &Place) -> Result<Db> {
+    refuse_missing(place)?;
+    let told = place.profile.is_some() || !place.settings.is_empty();
+    match Options::load_with(&PosixVfs::new(), &place.db, true) {
+        Ok(stored) if !told => {
+            let families = stored.families.iter();
+            let families: Vec<_> =
+                families.map(|(name, options)| (name.as_str(), options.clone())).collect();
+            let vfs = Arc::new(PosixVfs::new());
+            Ok(Db::open_read_only_families_with(vfs, &place.db, stored.options, &families)?)
+        }
+        _ => open(place, Access::Read),
+    }
 }
 
 /// The options that the command line gives.

@@ -77,6 +77,8 @@ pub(crate) struct ColumnFamily {
     load_changed: bool,
     /// What has overflowed since it was last taken.
     overflows: Overflows,
+    /// Whether memory has overflowed by what was sealed last, and by nothing before.
+    last_sealed_overflowed: bool,
     /// The running flush, and the bytes of its memtables.
     flush: Option<(JobId, u64)>,
     /// Sealed memtables that are to be flushed however few they are.
@@ -100,6 +102,14 @@ pub(crate) struct ColumnFamily {
     requests: VecDeque<Request>,
 }
 
+/// What compaction has to move in a column family that nobody works on, and the longest chain of
+/// compactions that a flush could wait for.
+#[must_use]
+pub fn standing(options: Arc<CfOptions>, version: Arc<Version>) -> (u64, CompactionChain) {
+    let family = ColumnFamily::new(options, version);
+    (family.pending_bytes(), family.chain())
+}
+
 impl ColumnFamily {
     pub(crate) fn new(options: Arc<CfOptions>, version: Arc<Version>) -> ColumnFamily {
         let mut family = ColumnFamily {
@@ -119,6 +129,7 @@ impl ColumnFamily {
             fill: FILL,
             load_changed: true,
             overflows: Overflows::default(),
+            last_sealed_overflowed: false,
             flush: None,
             flush_requested: 0,
             flush_retry_at: None,
@@ -209,7 +220,11 @@ impl ColumnFamily {
         let changed = (sealed, sealed_bytes) != (self.sealed, self.sealed_bytes);
         let switched = sealed > self.sealed || active_bytes < self.active_bytes;
         let waiting_for_more = self.options.min_write_buffer_number_to_merge.max(1);
-        self.overflows.memory |= sealed > self.sealed.max(waiting_for_more);
+        let overflows = sealed > self.sealed.max(waiting_for_more);
+        if sealed > self.sealed {
+            self.last_sealed_overflowed = overflows && !self.overflows.memory;
+        }
+        self.overflows.memory |= overflows;
         // What was written into the one that was sealed meanwhile, and into the new one.
         let into_sealed = sealed_bytes.saturating_sub(self.sealed_bytes + self.active_bytes);
         let into_active = active_bytes.checked_sub(self.active_bytes).unwrap_or(active_bytes);
@@ -389,7 +404,9 @@ impl ColumnFamily {
     pub(crate) fn request_flush(&mut self) {
         self.flush_requested = self.sealed;
         // What was sealed for it need not have been full.
-        self.overflows.memory = false;
+        if std::mem::take(&mut self.last_sealed_overflowed) {
+            self.overflows.memory = false;
+        }
     }
 
     /// Whether writers wait for a flush and the bytes that it would free, if one may and should

@@ -19,6 +19,7 @@ mod user_key;
 pub mod version;
 pub mod write_controller;
 
+pub use column_family::standing;
 pub use compaction::CompactionPlan;
 pub use control_plane::ControlPlane;
 pub use event::{Action, ClassSample, Event, JobResult, Note, PauseReason, SAMPLE_PERIOD, Sample};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sateen_control::compaction::{FileSpace, LevelTargets, good_bytes};
 use sateen_control::version::{Level, Version};
-use sateen_control::{AdmissionState, CfOptions, TableMeta};
+use sateen_control::{AdmissionState, CfOptions, TableMeta, standing};
 
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
@@ -22,7 +22,8 @@ use crate::write::admission::AdmissionGate;
 const FILES_AT_A_TIME: usize = 1024;
 
 impl Db {
-    /// Everything that the engine counts, at this moment.
+    /// Everything that the engine counts, at this moment. In a database that is open for reading
+    /// alone this looks at the files of tables first, each once, as [`Db::table_files`] does.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         self.core().collect_metrics()
@@ -184,9 +185,15 @@ impl DbCore {
         let mut metrics =
             ColumnFamilyMetrics { name: family.name().to_owned(), ..Default::default() };
         for tree in family.trees() {
-            let chain = self.driver.compaction_chain(tree.id());
             let options = control::column_family(&self.options.load(), &tree.options());
-            let shapes = level_shapes(&tree.super_version().version, &options);
+            let version = tree.super_version().version.clone();
+            let shapes = level_shapes(&version, &options);
+            let (debt, chain) = if self.read_only {
+                standing(Arc::new(options), version)
+            } else {
+                let debt = self.driver.pending_compaction_bytes(tree.id());
+                (debt, self.driver.compaction_chain(tree.id()))
+            };
             metrics.levels.resize(metrics.levels.len().max(shapes.len()), LevelShape::default());
             for (all, shape) in metrics.levels.iter_mut().zip(shapes) {
                 // In a region there is one run to look into, not those of all.
@@ -194,11 +201,11 @@ impl DbCore {
                 all.tables += shape.tables;
                 all.bytes += shape.bytes;
                 all.good_bytes += shape.good_bytes;
-                all.target_bytes += shape.target_bytes;
+                all.target_bytes = all.target_bytes.saturating_add(shape.target_bytes);
             }
             metrics.immutable_memtables += tree.sealed_usage().0 as u64;
             metrics.memtable_limit = metrics.memtable_limit.max(tree.next_memtable_bytes());
-            metrics.compaction_debt_bytes += self.driver.pending_compaction_bytes(tree.id());
+            metrics.compaction_debt_bytes += debt;
             metrics.chain_length = metrics.chain_length.max(u64::from(chain.length));
             metrics.chain_bytes = metrics.chain_bytes.max(chain.bytes);
             let limits = [metrics.write_rate_limit, self.write_rate_limit(tree)];

@@ -108,9 +108,7 @@ fn in_a_steady_load_no_knob_turns_more_than_once_in_a_minute() {
             assert_no_oscillation(&report);
             adjustments += report.counts.adjustments;
         }
-        if ADJUSTED.contains(&policy) {
-            assert!(adjustments > 0, "{policy}: these loads say nothing");
-        }
+        assert!(adjustments > 0, "{policy}: these loads say nothing");
     }
 }
 
@@ -137,9 +135,13 @@ fn adjusting_is_in_no_way_of_the_scheduler() {
     for policy in ["silk", "sateen"] {
         let mut bursts = SimConfig::standard(policy, 25_000.0).unwrap();
         bursts.duration_ns = 300 * SECOND_NS;
+        // Memory overflows now and then.
+        bursts.policy.set("write_buffer_size", "1M").unwrap();
+        bursts.policy.set("max_write_buffer_number", "6").unwrap();
         let without = run(bursts.clone());
         bursts.policy.set("tuner", "adoc").unwrap();
         let with = run(bursts);
+        assert!(with.counts.adjustments > 0, "{policy}: nothing was adjusted");
         assert_no_oscillation(&with);
         assert!(with.bad_seconds <= without.bad_seconds, "{policy}: {}", with.bad_seconds);
         assert!(with.done + 100 > without.done, "{policy}: {} {}", with.done, without.done);

@@ -112,11 +112,13 @@
   // How often and for how long writes were slowed or stopped, by engine (SILK's Fig. 9).
   const stallBars = (section) => {
     const panel = el("div", { class: "stalls" });
-    for (const label of ["stalls", "time stalled"]) {
+    const causes = ["memtables", "level 0", "debt", "shared memory"];
+    const labels = ["stalls", "time stalled"].flatMap((label) => [label, ...causes.map((cause) => `${label} for ${cause}`)]);
+    for (const label of labels) {
       const row = section.rows.find((row) => row.label === label);
       if (!row) continue;
       const top = Math.max(...row.cells.map((spread) => (spread ? spread.median : 0)), 0);
-      const bars = el("div", {}, el("h3", {}, label === "stalls" ? "Writes slowed or stopped, times" : label[0].toUpperCase() + label.slice(1)));
+      const bars = el("div", {}, el("h3", {}, label.startsWith("stalls") ? label.replace("stalls", "Writes slowed or stopped, times") : label[0].toUpperCase() + label.slice(1)));
       row.cells.forEach((spread, n) => {
         if (!spread) return;
         const width = top > 0 ? (100 * spread.median) / top : 0;
@@ -323,8 +325,13 @@
     for (const stall of chart.stalled) {
       root.append(svg("rect", { class: "mark", x: at(stall.start), y: TOP,
         width: Math.max(at(stall.end) - at(stall.start), 0.8), height: 3 }));
-      root.append(svg("rect", { class: "band", x: at(stall.start), y: TOP,
-        width: Math.max(at(stall.end) - at(stall.start), 0.8), height: H - TOP - BOTTOM }));
+      const band = svg("rect", { class: "band", x: at(stall.start), y: TOP,
+        width: Math.max(at(stall.end) - at(stall.start), 0.8), height: H - TOP - BOTTOM });
+      const title = svg("title", {});
+      title.textContent = `${stall.cause}: ${stall.waits} writes waited, ${units.time(stall.waited_ns)} together, ` +
+        `${digits(stall.start)} s – ${digits(stall.end)} s`;
+      band.append(title);
+      root.append(band);
     }
   };
 

@@ -266,6 +266,7 @@ impl Store for RocksDb {
             barriers: None,
             stall_count: Some(stats.stall_count),
             stall_ns: Some(stats.stall_ns),
+            stalled_by: stats.stalled_by,
             stopped: self.property(c"rocksdb.is-write-stopped").unwrap_or(0) > 0,
             delayed_rate: self
                 .property(c"rocksdb.actual-delayed-write-rate")

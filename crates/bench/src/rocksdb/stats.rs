@@ -5,7 +5,9 @@
 
 use std::path::Path;
 
-use crate::store::LevelSize;
+use sateen::metrics::StallCause;
+
+use crate::store::{LevelSize, StalledBy};
 
 const KB: f64 = 1024.0;
 const GB: f64 = KB * KB * KB;
@@ -21,6 +23,7 @@ pub(super) struct Stats {
     pub(super) compaction_written: u64,
     pub(super) stall_count: u64,
     pub(super) stall_ns: u64,
+    pub(super) stalled_by: Vec<StalledBy>,
 }
 
 /// Reads the texts of `rocksdb.cfstats` and `rocksdb.dbstats`.
@@ -36,6 +39,7 @@ pub(super) fn parse(family: &str, database: &str) -> Stats {
         } else if line.starts_with("Write Stall (count): ") {
             stats.stall_count += after(line, "total-delays: ").unwrap_or(0)
                 + after(line, "total-stops: ").unwrap_or(0);
+            stats.stalled_by = CAUSES.map(|cause| stalled_by(line, cause)).into();
         } else if let Some((level, size)) = level(line) {
             stats.levels.resize(stats.levels.len().max(level + 1), LevelSize::default());
             stats.levels[level] = size;
@@ -72,6 +76,20 @@ fn level(line: &str) -> Option<(usize, LevelSize)> {
 fn gigabytes(text: &str) -> u64 {
     let number = text.split([' ', ',']).next().and_then(|word| word.parse::<f64>().ok());
     (number.unwrap_or(0.0) * GB) as u64
+}
+
+/// What RocksDB calls the causes, and what Sateen does.
+const CAUSES: [(&str, StallCause); 3] = [
+    ("memtable-limit", StallCause::MemtableLimit),
+    ("l0-file-count-limit", StallCause::Level0Runs),
+    ("pending-compaction-bytes", StallCause::PendingCompactionBytes),
+];
+
+/// It tells how often, and not for how long.
+fn stalled_by(line: &str, (name, cause): (&str, StallCause)) -> StalledBy {
+    let of = |kind| after(line, &format!("{name}-{kind}: ")).unwrap_or(0);
+    let count = of("delays") + of("stops");
+    StalledBy { cause: cause.name().to_owned(), count, ns: None }
 }
 
 fn after(line: &str, label: &str) -> Option<u64> {
@@ -121,7 +139,9 @@ Level    Files   Size     Score Read(GB)
  Sum     12/10   372.90 MB   0.0      0.3
 Flush(GB): cumulative 0.364, interval 0.364
 Cumulative compaction: 0.67 GB write, 216.67 MB/s write, 0.30 GB read, 98.49 MB/s read, 3.3 seconds
-Write Stall (count): a-delays: 0, memtable-limit-stops: 2, total-delays: 3, total-stops: 2
+Write Stall (count): cf-l0-file-count-limit-delays-with-ongoing-compaction: 9, \
+l0-file-count-limit-delays: 1, memtable-limit-stops: 2, pending-compaction-bytes-delays: 2, \
+total-delays: 3, total-stops: 2
 ";
     const DATABASE: &str = "
 Cumulative WAL: 400K writes, 0 syncs, 400001.00 writes per sync, written: 0.38 GB, 123.79 MB/s
@@ -141,6 +161,11 @@ Write Stall (count): write-buffer-manager-limit-stops: 0
         assert_eq!(stats.compaction_read, (0.30 * GB) as u64);
         assert_eq!(stats.wal_written, (0.38 * GB) as u64);
         assert_eq!((stats.stall_count, stats.stall_ns), (5, 62_500_000_000));
+        let by: Vec<_> = stats.stalled_by.iter().map(|by| (&*by.cause, by.count)).collect();
+        assert_eq!(
+            by,
+            [("memtable-limit", 2), ("level0-runs", 1), ("pending-compaction-bytes", 2)]
+        );
     }
 
     #[test]

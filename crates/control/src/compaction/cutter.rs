@@ -246,6 +246,23 @@ mod tests {
         OutputCutter::over(split, grandparents(), 0, vec![])
     }
 
+    #[test]
+    fn tables_end_at_guards_and_when_they_are_full() {
+        let split = OutputSplit::AtGuards { guards: vec![], bits: 4, target_bytes: 100 };
+        let mut cutter = OutputCutter::over(split, Run::default(), 0, vec![]);
+        let (mut bytes, mut at_guards, mut full) = (0, 0, 0);
+        for n in 0..4_000 {
+            let key = key(n);
+            let guard = is_guard(key.bytes(), 4);
+            let cut = cutter.cut_before(key.bytes(), bytes);
+            assert_eq!(cut, bytes > 0 && (guard || bytes >= 100), "key {n} after {bytes} bytes");
+            at_guards += u32::from(cut && guard);
+            full += u32::from(cut && !guard);
+            bytes = if cut { 5 } else { bytes + 5 };
+        }
+        assert!(at_guards > 150 && full > 30, "{at_guards} at guards, {full} full");
+    }
+
     /// From one key to one far away lies what lies from key to key between.
     #[test]
     fn what_is_gone_past_at_once_counts_as_if_passed_one_by_one() {

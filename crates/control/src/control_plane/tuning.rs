@@ -50,7 +50,9 @@ impl ControlPlane {
         Signals { families: families.collect() }
     }
 
-    fn adjust(&mut self, adjustment: Adjustment) {
+    /// Brings into force what a tuner might have adjusted. For tests.
+    #[doc(hidden)]
+    pub fn adjust(&mut self, adjustment: Adjustment) {
         match adjustment.limit {
             Limit::Slots(slots) => {
                 self.slots = slots;

@@ -1,7 +1,9 @@
 //! What a test does to jobs between two of their steps: another one is next, one is given up or
 //! told to end early, as control might have asked for at that moment. Nothing else calls this.
 
-use sateen_control::JobId;
+use std::sync::Arc;
+
+use sateen_control::{Adjustment, JobId, JobSlots, Limit, Overflow};
 
 use super::Job;
 use crate::core::DbCore;
@@ -18,10 +20,16 @@ pub enum Interference {
     Discard(u64),
     /// A compaction installs what it has as soon as that can stand by itself.
     FinishEarly(u64),
+    /// Job slots, or the memtables of a column family, become as many or as large as a tuner might
+    /// have made them.
+    Adjust(u64),
 }
 
+/// No knob goes beyond so many times what is configured, or so many slots.
+const TIMES_MAX: u64 = 8;
+
 impl Db {
-    /// Does that. Returns false if there was no such job. Not part of the interface.
+    /// Does that. Returns false if there was nothing to do it to. Not part of the interface.
     #[doc(hidden)]
     pub fn interfere(&self, how: Interference) -> bool {
         self.core().interfere(how)
@@ -29,7 +37,7 @@ impl Db {
 }
 
 impl DbCore {
-    fn interfere(&self, how: Interference) -> bool {
+    fn interfere(self: &Arc<Self>, how: Interference) -> bool {
         let mut shared = lock(&self.driver.shared);
         // Who asked for a compaction waits for its end, and is not told of another.
         let may_go = |job: &Job| {
@@ -69,6 +77,23 @@ impl DbCore {
                 if let Some(slot) = shared.jobs.get_mut(&job) {
                     slot.finish_early = true;
                 }
+                true
+            }
+            Interference::Adjust(number) => {
+                let (what, times) = (number / TIMES_MAX, 1 + number % TIMES_MAX);
+                let families = self.families();
+                let limit = if what.is_multiple_of(2) {
+                    Limit::Slots(JobSlots::divided(usize::try_from(times).unwrap_or(1)))
+                } else {
+                    let at = (what / 2) % families.len().max(1) as u64;
+                    let at = usize::try_from(at).unwrap_or(0);
+                    let Some(family) = families.values().nth(at) else { return false };
+                    let bytes = family.options().memtable_bytes.saturating_mul(times);
+                    Limit::Memtable { cf: family.id(), bytes }
+                };
+                let overflow = Some(Overflow::Memory);
+                shared.plane.adjust(Adjustment { limit, overflow });
+                self.poll_control(&mut shared);
                 true
             }
         }

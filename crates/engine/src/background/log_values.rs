@@ -4,6 +4,7 @@
 //! What must stay true: what the table refers to is durable before the flush is installed; a log
 //! that has got such a name is never written to where it was written before.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo, ValueKind};
@@ -46,10 +47,16 @@ impl DbCore {
     /// told, once.
     pub(super) fn has_log_for(&self, family: &ColumnFamilyData) -> bool {
         let there_is = self.options.load().wal != WalMode::Off;
-        if !there_is && family.note_lack_of_log() {
-            self.metrics.timeline.told(self.now(), EventKind::CannotUseLog);
+        if !there_is {
+            self.tell_of_no_log(family);
         }
         there_is
+    }
+
+    fn tell_of_no_log(&self, family: &ColumnFamilyData) {
+        if family.note_lack_of_log() {
+            self.metrics.timeline.told(self.now(), EventKind::CannotUseLog);
+        }
     }
 
     /// Lets a flush that has not begun leave its values in the log, if its column family says so
@@ -69,7 +76,10 @@ impl DbCore {
         let file = self.versions.counters.file();
         let path = table_file_name(&self.directory, file);
         let vfs = self.vfs.as_ref();
-        if vfs.hard_link(&wal_file_name(&self.wal_directory(), log), &path).is_err() {
+        if let Err(error) = vfs.hard_link(&wal_file_name(&self.wal_directory(), log), &path) {
+            if matches!(error.kind(), ErrorKind::CrossesDevices | ErrorKind::Unsupported) {
+                self.tell_of_no_log(&job.family);
+            }
             return;
         }
         match places(vfs, &path, &wanted) {

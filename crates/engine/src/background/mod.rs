@@ -318,7 +318,7 @@ impl DbCore {
     fn poll_control(self: &Arc<Self>, shared: &mut MutexGuard<'_, Shared>) {
         let now = self.now();
         if self.driver.memory_changed.swap(false, Ordering::AcqRel) {
-            self.report_memtables(shared, now);
+            self.report_all_memtables(shared, now);
         }
         while let Some(action) = shared.plane.poll(now) {
             match action {
@@ -432,7 +432,7 @@ impl DbCore {
         Ok(())
     }
 
-    fn report_memtables(&self, shared: &mut Shared, now: Instant) {
+    fn report_all_memtables(&self, shared: &mut Shared, now: Instant) {
         for family in self.families().values() {
             let event = memtables_event(family);
             shared.plane.handle(now, event);

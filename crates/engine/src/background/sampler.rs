@@ -57,7 +57,7 @@ impl DbCore {
         let mut shared = lock(&self.driver.shared);
         sampler.quiet = if quiet && shared.jobs.is_empty() { sampler.quiet + 1 } else { 0 };
         let now = self.now();
-        self.report_memtables(&mut shared, now);
+        self.report_all_memtables(&mut shared, now);
         shared.plane.handle(now, Event::Sample(sample));
         self.poll_control(&mut shared);
         if self.driver.is_gated() {

@@ -462,24 +462,32 @@ impl VersionSet {
     }
 
     /// Gives a recovered family's version the levels and the style that its options want, before
-    /// the first manifest is made.
+    /// the first manifest is made. Who only reads is served by any arrangement, and leaves it as it
+    /// is: more levels than there are need not be there.
     pub(crate) fn resize(
         &self,
         id: ColumnFamilyId,
         options: &CfOptions,
+        read_only: bool,
     ) -> Result<Option<Arc<Version>>> {
         let levels = options.num_levels;
         let mut state = lock(&self.state);
         let Some(family) = state.families.get_mut(&id) else { return Ok(None) };
         let Some(version) = family.version.with_levels(levels) else {
+            if read_only {
+                return Ok(None);
+            }
             return Err(Error::InvalidArgument(format!(
                 "levels={levels}: the column family {} has tables in deeper levels",
                 family.name
             )));
         };
-        let by = levels_to_lift(&version, options);
-        let style = options.compaction_style.name().to_owned();
-        family.version = Arc::new(version.lifted(by).with_style(style));
+        family.version = Arc::new(if read_only {
+            version
+        } else {
+            let by = levels_to_lift(&version, options);
+            version.lifted(by).with_style(options.compaction_style.name().to_owned())
+        });
         Ok(Some(family.version.clone()))
     }
 

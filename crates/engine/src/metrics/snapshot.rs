@@ -157,8 +157,9 @@ pub struct LevelShape {
     /// Of those, about, in tables that overlap no more than `level_multiplier` times their size of
     /// the next level: they are good to go down (vLSM §4.2). 0 in level 0 and in the last one.
     pub good_bytes: u64,
-    /// The bytes that it may have before compaction takes some of them down; over those of the
-    /// level above: the growth factor. 0 where none is compacted for its size, as in level 0.
+    /// The bytes that it may have before compaction takes some of them down, of the last one what
+    /// it has by the growth factor, which is this over that of the level above. 0 where there is no
+    /// such limit, as in level 0.
     pub target_bytes: u64,
 }
 

@@ -420,8 +420,8 @@ const STATE: &[Family] = &[
     gauge(
         "sateen_level_target_bytes",
         "bytes",
-        "Bytes that a level may have before some are compacted, by column family and level; 0 \
-         where its size does not matter.",
+        "Bytes that a level may have before some are compacted, by column family and level; of the \
+         last one what it has by the growth factor; 0 where there is no such limit.",
         |m, s| {
             s.by_family_and_level(m, |level| level.target_bytes);
         },

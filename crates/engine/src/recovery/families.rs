@@ -36,7 +36,6 @@ impl Opening {
             if of.is_none() && (own.is_some() || *id == ColumnFamilyId(0)) {
                 check_regions(&whole.name, options, &begins)?;
             }
-            // Who only reads is served by any arrangement.
             if !self.read_only {
                 check_style(&self.directory, &whole.name, options, &state.version)?;
             }
@@ -46,7 +45,7 @@ impl Opening {
                 ..options.clone()
             };
             let told = control::column_family(&self.options, &options);
-            let version = self.versions.resize(*id, &told)?;
+            let version = self.versions.resize(*id, &told, self.read_only)?;
             let version = version.unwrap_or_else(|| state.version.clone());
             let (name, region) = (state.name.clone(), state.region.clone());
             let pool = self.pool.clone();

@@ -146,8 +146,8 @@ pub enum EventKind {
         /// How much of it was found damaged.
         problems: u64,
     },
-    /// There is no log for what would stay in it when memtables are flushed: all is flushed. Told
-    /// once for a column family.
+    /// There is no log for what would stay in it when memtables are flushed, or none that can have
+    /// another name beside the tables: all is flushed. Told once for a column family.
     CannotUseLog,
     /// A memtable takes no more writes.
     Sealed {

@@ -106,7 +106,8 @@ impl World {
             0..6 => (Interference::NextStep(number), true),
             6..9 => (Interference::Discard(number), false),
             9 => (Interference::FinishEarly(number), false),
-            10..14 => {
+            10 | 11 => (Interference::Adjust(number), false),
+            12..14 => {
                 let slots = if self.random.one_in(2) { "1" } else { "4" };
                 return self.db.set_options(&[("max_background_compactions", slots)]).unwrap();
             }

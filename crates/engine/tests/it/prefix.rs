@@ -185,21 +185,11 @@ fn iterators_show_what_is_there() {
     }
 }
 
-/// Blocks that `count` seeks to absent prefixes read, and what filters said.
-fn blocks_read(db: &Db, options: &ReadOptions, bounded: bool) -> (u64, u64) {
+/// Blocks that 500 reads of absent prefixes read, and how often a filter said no.
+fn blocks_of(db: &Db, read: impl Fn(&str)) -> (u64, u64) {
     let before = db.metrics();
     for nth in 0..500_u32 {
-        let target = format!("{:04}", (nth * 7 + 3) % 2100);
-        let mut options = options.clone();
-        if bounded {
-            options.upper_bound = Some(format!("{target}999").into_bytes());
-        }
-        let mut iter = db.iter(&options).unwrap();
-        iter.seek(&target);
-        if bounded || options.prefix_same_as_start {
-            assert!(!iter.valid());
-        }
-        iter.status().unwrap();
+        read(&format!("{:04}", (nth * 7 + 3) % 2100));
     }
     let after = db.metrics();
     let blocks = |metrics: &sateen::metrics::Metrics| {
@@ -211,11 +201,30 @@ fn blocks_read(db: &Db, options: &ReadOptions, bounded: bool) -> (u64, u64) {
     )
 }
 
+fn blocks_of_seeks(db: &Db, options: &ReadOptions, bounded: bool) -> (u64, u64) {
+    blocks_of(db, |target| {
+        let mut options = options.clone();
+        if bounded {
+            options.upper_bound = Some(format!("{target}999").into_bytes());
+        }
+        let mut iter = db.iter(&options).unwrap();
+        iter.seek(target);
+        if bounded || options.prefix_same_as_start {
+            assert!(!iter.valid());
+        }
+        iter.status().unwrap();
+    })
+}
+
 #[test]
 fn absent_prefixes_cost_no_blocks() {
-    for whole in [true, false] {
+    // Levels of one run, and of many.
+    let mut guards = small("pebblesdb", 4 << 10);
+    guards.column_family.guard_runs = 100;
+    for (mut options, whole) in
+        [(tiny(), true), (tiny(), false), (guards.clone(), true), (guards, false)]
+    {
         let mut random = Random::new(7);
-        let mut options = tiny();
         options.column_family.whole_key_filter = whole;
         options.column_family.bloom_bits_per_key = 16;
         let db = open(&MemVfs::new(), with(options, "fixed:4"));
@@ -223,10 +232,12 @@ fn absent_prefixes_cost_no_blocks() {
         fill(&db, &mut random, &mut contents);
         db.flush().unwrap();
         let same = ReadOptions { prefix_same_as_start: true, ..ReadOptions::default() };
-        let (by_prefix, said_no) = blocks_read(&db, &same, false);
-        let (bounded, _) = blocks_read(&db, &ReadOptions::default(), true);
-        let (without, _) = blocks_read(&db, &ReadOptions::default(), false);
+        let (by_prefix, said_no) = blocks_of_seeks(&db, &same, false);
+        let (bounded, _) = blocks_of_seeks(&db, &ReadOptions::default(), true);
+        let (without, _) = blocks_of_seeks(&db, &ReadOptions::default(), false);
+        let (point, _) = blocks_of(&db, |key| assert_eq!(db.get(key).unwrap(), None));
         println!("blocks of 500 seeks: {without}, by prefix {by_prefix}, bounded {bounded}");
+        assert!(point * 20 < without, "{point} of {without}");
         assert!(without > 500, "{without}");
         assert!(by_prefix * 20 < without, "{by_prefix} of {without}");
         assert!(bounded * 20 < without, "{bounded} of {without}");

@@ -77,3 +77,33 @@ fn a_tree_of_fixed_levels_becomes_one_that_counts_from_the_last() {
     assert_sound(&db);
     db.close().unwrap();
 }
+
+/// Who reads alone does not care how levels are arranged, nor does it rearrange them.
+#[test]
+fn levels_of_several_runs_are_read_and_copied_under_any_profile() {
+    let vfs = MemVfs::new();
+    let mut guards = small("pebblesdb", MEMTABLE_BYTES);
+    guards.column_family.guard_runs = 100;
+    let open = |options: &Options, path: &str| {
+        Db::open_with(Arc::new(vfs.clone()), path, options.clone(), &[])
+    };
+    let db = open(&guards, "/db").unwrap();
+    store(&db, 6_000, "old");
+    // A run of level 0, on its own.
+    db.put("key00001", "new").unwrap();
+    db.flush().unwrap();
+    let before = contents(&db);
+    db.close().unwrap();
+    drop(db);
+    let sateen = small("sateen", MEMTABLE_BYTES);
+    assert!(open(&sateen, "/db").is_err(), "there are no levels of several runs");
+    let db = Db::open_read_only_with(Arc::new(vfs.clone()), "/db", sateen).unwrap();
+    assert_eq!(contents(&db), before);
+    assert!(db.metrics().column_families[0].chain_bytes > 0);
+    db.checkpoint("/copy").unwrap();
+    drop(db);
+    let db = open(&guards, "/copy").unwrap();
+    assert_eq!(contents(&db), before);
+    assert_sound(&db);
+    db.close().unwrap();
+}

@@ -46,6 +46,7 @@ pub(super) const KINDS: &[&str] = &[
     "manifest rolls",
     "log rolls",
     "reconfigurations",
+    "adjustments",
     "files taken in",
     "families dropped",
 ];
@@ -380,6 +381,7 @@ impl Work {
             0 => self.db.interfere(Interference::Discard(number)),
             1 => self.db.interfere(Interference::FinishEarly(number)),
             2 | 3 => self.db.interfere(Interference::NextStep(number)),
+            4 | 5 => self.db.interfere(Interference::Adjust(number)),
             _ => false,
         };
     }
@@ -489,6 +491,7 @@ impl Work {
                     _ => {}
                 },
                 EventKind::Discarded { .. } => self.count("discards"),
+                EventKind::Adjusted(_) => self.count("adjustments"),
                 _ => {}
             }
         }

@@ -51,9 +51,10 @@ impl World {
                 for step in 0..=random.below(12) {
                     self.calls += u64::from(step > 0);
                     let number = random.next();
-                    self.db.interfere(match random.below(4) {
+                    self.db.interfere(match random.below(6) {
                         0 => Interference::Discard(number),
                         1 => Interference::FinishEarly(number),
+                        2 | 3 => Interference::Adjust(number),
                         _ => Interference::NextStep(number),
                     });
                     self.settle("a step", self.db.step());
