@@ -219,7 +219,7 @@ file and the offset."
         #[command(flatten)]
         place: Place,
     },
-    /// Verify every checksum of all tables and logs as a database does by itself, at a limited rate
+    /// Verify every checksum of all tables and logs, as a database may do by itself
     #[command(after_help = "\
 Examples:
   sateen db scrub library
@@ -283,7 +283,7 @@ lost, beside what was made of them. Ends with 1 if anything is lost.")]
     #[command(after_help = "\
 Examples:
   sateen db properties library
-  sateen db properties library sateen.levels
+  sateen db properties library sateen.levelstats
   sateen db properties library --options")]
     Properties {
         #[command(flatten)]

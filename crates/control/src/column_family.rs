@@ -102,14 +102,6 @@ pub(crate) struct ColumnFamily {
     requests: VecDeque<Request>,
 }
 
-/// What compaction has to move in a column family that nobody works on, and the longest chain of
-/// compactions that a flush could wait for.
-#[must_use]
-pub fn standing(options: Arc<CfOptions>, version: Arc<Version>) -> (u64, CompactionChain) {
-    let family = ColumnFamily::new(options, version);
-    (family.pending_bytes(), family.chain())
-}
-
 impl ColumnFamily {
     pub(crate) fn new(options: Arc<CfOptions>, version: Arc<Version>) -> ColumnFamily {
         let mut family = ColumnFamily {

@@ -12,10 +12,11 @@ use std::sync::Arc;
 use crate::column_family::{ColumnFamily, Pick};
 use crate::compaction::{CompactionChain, CompactionPlan, InFlight};
 use crate::event::{Action, Event, JobResult};
-use crate::options::{ControlOptions, JobSlots, Preemption};
+use crate::options::{CfOptions, ControlOptions, JobSlots, Preemption};
 use crate::scheduler::{DeviceProfile, IoScheduler, Lane, MeasuredDrains, Scrub};
 use crate::tuner::Tuner;
 use crate::types::{ColumnFamilyId, Instant, IoClass, JobId};
+use crate::version::Version;
 use crate::write_controller::{Admission, WriteController};
 
 /// What a running job is.
@@ -29,6 +30,14 @@ struct Job {
     /// Whether it has been told to give up, or to come to an early end.
     discarded: bool,
     finishing: bool,
+}
+
+/// What compaction has to move in a column family that nobody works on, and the longest chain of
+/// compactions that a flush could wait for.
+#[must_use]
+pub fn standing(options: Arc<CfOptions>, version: Arc<Version>) -> (u64, CompactionChain) {
+    let family = ColumnFamily::new(options, version);
+    (family.pending_bytes(), family.chain())
 }
 
 /// Decides what background work runs and how clients are admitted. See the crate's documentation.

@@ -19,9 +19,8 @@ mod user_key;
 pub mod version;
 pub mod write_controller;
 
-pub use column_family::standing;
 pub use compaction::CompactionPlan;
-pub use control_plane::ControlPlane;
+pub use control_plane::{ControlPlane, standing};
 pub use event::{Action, ClassSample, Event, JobResult, Note, PauseReason, SAMPLE_PERIOD, Sample};
 pub use options::{CfOptions, ControlOptions, JobSlots};
 pub use scheduler::{DeviceProfile, ScrubStep};

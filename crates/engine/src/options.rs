@@ -265,7 +265,7 @@ option_struct! {
         /// How many times larger than the first level in use the one below it may be (vLSM's Φ).
         /// 0: as many times as deeper levels.
         base_level_multiplier: f64 = 0.0, Ratio, mutable, none;
-        /// The levels' sizes follow from that of the last one, so that it holds about nine tenths
+        /// The levels' sizes follow from that of the last one, so that it holds by far the most
         /// of the data and little space is lost to old versions.
         dynamic_level_bytes: bool = true, Flag, fixed, "level_compaction_dynamic_level_bytes";
         /// The size at which a compaction begins another table in level 1. The tables of one
@@ -398,7 +398,7 @@ impl Options {
     /// The options of a named profile. A profile is nothing but option values.
     ///
     /// # Errors
-    /// `InvalidArgument` if there is no such profile, or none yet; the text lists those there are.
+    /// `InvalidArgument` if there is no such profile; the text lists those there are.
     pub fn profile(name: &str) -> Result<Options> {
         profile::options(name)
     }

@@ -1,6 +1,6 @@
 //! Several tables of a level in one compaction, neighbours or not, each with what it overlaps in
-//! the level below (BoLT §3.3, group compaction): one file and two barriers for all of them. Those
-//! that overlap nothing change level beside the others, unread (§3.4, settled compaction).
+//! the level below (BoLT §3.3, group compaction): one file, and its barriers, for all of them.
+//! Those that overlap nothing change level beside the others, unread (§3.4, settled compaction).
 
 use super::leveled::{pointer, reason_of, victims};
 use super::plan::CompactionPlan;

@@ -1,7 +1,7 @@
-//! The leveled shape as RocksDB compacts it: level 0 down to the base level, what hangs together
-//! at once; deeper levels a few tables at a time; level 0 into itself when its way down is blocked;
-//! and tables that touch nothing change level without being read. LevelDB is the same with other
-//! values.
+//! The leveled shape: level 0 down to the base level, what hangs together at once or by stripes;
+//! deeper levels a few tables at a time or by groups; level 0 into itself when its way down is
+//! blocked; and tables that touch nothing change level without being read. RocksDB's, LevelDB's,
+//! BoLT's and the default are values of it.
 
 use super::group::pick_group;
 use super::level0::{level0_stays, pick_level0, waits_for_others};

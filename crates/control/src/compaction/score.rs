@@ -1,6 +1,7 @@
 //! How large levels may be, how urgent each is, and how many bytes wait for compaction: RocksDB's
-//! formulas. That costs O(levels): the sums are kept by the version and by the claims. Stripes look
-//! at all tables of level 0, overlap-aware tables at those of the base level.
+//! formulas, and what stripes, Φ and waiting for overlap change of them. That costs O(levels): the
+//! sums are kept by the version and by the claims. Stripes look at all tables of level 0,
+//! overlap-aware tables at those of the base level.
 
 use super::guards;
 use super::in_flight::InFlight;
@@ -74,7 +75,7 @@ impl LevelTargets {
         LevelTargets { base_level: 1, bytes_max, lowest_unneeded_level: None }
     }
 
-    /// From the largest level upwards, so that the last level holds about nine tenths of all data.
+    /// From the largest level upwards, so that the last level holds by far the most of all data.
     fn dynamic(version: &Version, options: &CfOptions) -> LevelTargets {
         let mut bytes_max = [u64::MAX; LEVELS_MAX];
         let last = level_number(version.levels().len() - 1);

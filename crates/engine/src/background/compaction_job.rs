@@ -1,8 +1,8 @@
 //! A compaction: what a plan says, done in steps.
 //!
 //! What must stay true: the inputs stay pinned by their version for as long as the job lives; the
-//! edit names exactly the plan's inputs and what was made of them; a user key's versions end up in
-//! one table.
+//! edit names exactly the plan's inputs, or after an early end those it is done with, and what was
+//! made of them; a user key's versions end up in one table.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! The only place that starts threads (ARCHITECTURE.md, invariant 2): workers that step jobs, and
-//! one that does the chores. They run at a lower CPU priority than clients.
+//! one that does the chores, at a lower CPU priority than clients, and one that takes samples.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

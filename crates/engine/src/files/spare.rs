@@ -1,7 +1,7 @@
 //! Files that are made in advance, empty, those of tables and logs: their names are durable before
-//! they are needed, by one barrier of the directory for many. So a flush or compaction costs the
-//! two barriers of BoLT §3.1, its file's and the manifest's, and the log that follows a full
-//! memtable none.
+//! they are needed, by one barrier of the directory for many. So a flush or compaction costs no
+//! more than the two barriers of BoLT §3.1, its file's and the manifest's, and the log that follows
+//! a full memtable none.
 //!
 //! What must stay true: a file is given out once, after its name is durable, and no later than any
 //! with a larger number, for the numbers of logs are their order. There are none at rest. What is
