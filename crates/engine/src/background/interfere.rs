@@ -25,7 +25,7 @@ pub enum Interference {
     Adjust(u64),
 }
 
-/// No knob goes beyond so many times what is configured, or so many slots.
+/// Memtables are at most so many times as large as configured, and there are half as many slots.
 const TIMES_MAX: u64 = 8;
 
 impl Db {
@@ -83,7 +83,8 @@ impl DbCore {
                 let (what, times) = (number / TIMES_MAX, 1 + number % TIMES_MAX);
                 let families = self.families();
                 let limit = if what.is_multiple_of(2) {
-                    Limit::Slots(JobSlots::divided(usize::try_from(times).unwrap_or(1)))
+                    // Few mostly, so that jobs are in each other's way.
+                    Limit::Slots(JobSlots::divided(usize::try_from(times / 2).unwrap_or(1)))
                 } else {
                     let at = (what / 2) % families.len().max(1) as u64;
                     let at = usize::try_from(at).unwrap_or(0);

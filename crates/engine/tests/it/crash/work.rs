@@ -381,7 +381,7 @@ impl Work {
             0 => self.db.interfere(Interference::Discard(number)),
             1 => self.db.interfere(Interference::FinishEarly(number)),
             2 | 3 => self.db.interfere(Interference::NextStep(number)),
-            4 | 5 => self.db.interfere(Interference::Adjust(number)),
+            4 => self.db.interfere(Interference::Adjust(number)),
             _ => false,
         };
     }
