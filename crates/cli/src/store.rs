@@ -42,17 +42,14 @@ pub(crate) fn open(place: &Place, access: Access) -> Result<Db> {
 /// others.
 pub(crate) fn open_as_it_was(place: &Place) -> Result<Db> {
     refuse_missing(place)?;
+    let vfs = Arc::new(PosixVfs::new());
     let told = place.profile.is_some() || !place.settings.is_empty();
-    match Options::load_with(&PosixVfs::new(), &place.db, true) {
-        Ok(stored) if !told => {
-            let families = stored.families.iter();
-            let families: Vec<_> =
-                families.map(|(name, options)| (name.as_str(), options.clone())).collect();
-            let vfs = Arc::new(PosixVfs::new());
-            Ok(Db::open_read_only_families_with(vfs, &place.db, stored.options, &families)?)
-        }
-        _ => open(place, Access::Read),
-    }
+    let stored = (!told).then(|| Options::load_with(vfs.as_ref(), &place.db, true).ok()).flatten();
+    let Some(stored) = stored else { return open(place, Access::Read) };
+    let families = stored.families.iter();
+    let families: Vec<_> =
+        families.map(|(name, options)| (name.as_str(), options.clone())).collect();
+    Ok(Db::open_read_only_families_with(vfs, &place.db, stored.options, &families)?)
 }
 
 /// The options that the command line gives.

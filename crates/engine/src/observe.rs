@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use sateen_control::compaction::{FileSpace, LevelTargets, good_bytes};
+use sateen_control::compaction::{CompactionChain, FileSpace, LevelTargets, good_bytes};
 use sateen_control::version::{Level, Version};
 use sateen_control::{AdmissionState, CfOptions, TableMeta, standing};
 
@@ -186,14 +186,8 @@ impl DbCore {
             ColumnFamilyMetrics { name: family.name().to_owned(), ..Default::default() };
         for tree in family.trees() {
             let options = control::column_family(&self.options.load(), &tree.options());
-            let version = tree.super_version().version.clone();
-            let shapes = level_shapes(&version, &options);
-            let (debt, chain) = if self.read_only {
-                standing(Arc::new(options), version)
-            } else {
-                let debt = self.driver.pending_compaction_bytes(tree.id());
-                (debt, self.driver.compaction_chain(tree.id()))
-            };
+            let shapes = level_shapes(&tree.super_version().version, &options);
+            let (debt, chain) = self.standing_of(tree);
             metrics.levels.resize(metrics.levels.len().max(shapes.len()), LevelShape::default());
             for (all, shape) in metrics.levels.iter_mut().zip(shapes) {
                 // In a region there is one run to look into, not those of all.
@@ -212,6 +206,16 @@ impl DbCore {
             metrics.write_rate_limit = limits.into_iter().flatten().min();
         }
         metrics
+    }
+
+    /// What compaction has to move in a tree, and the longest chain of compactions that a flush
+    /// could wait for. Of a database that is open for reading alone control does not know.
+    fn standing_of(&self, tree: &ColumnFamilyData) -> (u64, CompactionChain) {
+        if self.read_only {
+            let options = control::column_family(&self.options.load(), &tree.options());
+            return standing(Arc::new(options), tree.super_version().version.clone());
+        }
+        (self.driver.pending_compaction_bytes(tree.id()), self.driver.compaction_chain(tree.id()))
     }
 
     fn look_at_found_files(&self) {
@@ -280,7 +284,6 @@ fn level_shapes(version: &Version, options: &CfOptions) -> Vec<LevelShape> {
         good_bytes: good_bytes(version, options, number),
         target_bytes: match targets.bytes_max(number) {
             u64::MAX => 0,
-            _ if number == 0 => 0,
             bytes => bytes,
         },
     };
@@ -361,9 +364,7 @@ fn property(core: &DbCore, family: &Arc<ColumnFamilyData>, name: &str) -> Option
         "memtable-limit-bytes" => {
             family.trees().map(|tree| tree.next_memtable_bytes()).max().unwrap_or(0)
         }
-        "estimate-pending-compaction-bytes" => {
-            sum(&|tree| core.driver.pending_compaction_bytes(tree.id()))
-        }
+        "estimate-pending-compaction-bytes" => sum(&|tree| core.standing_of(tree).0),
         "block-cache-usage" => core.blocks.usage_bytes(),
         "block-cache-capacity" => core.blocks.capacity(),
         "block-cache-pinned-usage" => core.blocks.pinned_bytes(),

@@ -112,11 +112,11 @@
   // How often and for how long writes were slowed or stopped, by engine (SILK's Fig. 9).
   const stallBars = (section) => {
     const panel = el("div", { class: "stalls" });
-    const causes = ["memtables", "level 0", "debt", "shared memory"];
-    const labels = ["stalls", "time stalled"].flatMap((label) => [label, ...causes.map((cause) => `${label} for ${cause}`)]);
-    for (const label of labels) {
-      const row = section.rows.find((row) => row.label === label);
-      if (!row) continue;
+    // Of all causes, then of each.
+    const rows = ["stalls", "time stalled"].flatMap((what) =>
+      section.rows.filter(({ label }) => label === what || label.startsWith(`${what} for `)));
+    for (const row of rows) {
+      const { label } = row;
       const top = Math.max(...row.cells.map((spread) => (spread ? spread.median : 0)), 0);
       const bars = el("div", {}, el("h3", {}, label.startsWith("stalls") ? label.replace("stalls", "Writes slowed or stopped, times") : label[0].toUpperCase() + label.slice(1)));
       row.cells.forEach((spread, n) => {
@@ -323,10 +323,9 @@
       bar(from, job.end, false);
     }
     for (const stall of chart.stalled) {
-      root.append(svg("rect", { class: "mark", x: at(stall.start), y: TOP,
-        width: Math.max(at(stall.end) - at(stall.start), 0.8), height: 3 }));
-      const band = svg("rect", { class: "band", x: at(stall.start), y: TOP,
-        width: Math.max(at(stall.end) - at(stall.start), 0.8), height: H - TOP - BOTTOM });
+      const x = at(stall.start), width = Math.max(at(stall.end) - x, 0.8);
+      root.append(svg("rect", { class: "mark", x, y: TOP, width, height: 3 }));
+      const band = svg("rect", { class: "band", x, y: TOP, width, height: H - TOP - BOTTOM });
       const title = svg("title", {});
       title.textContent = `${stall.cause}: ${stall.waits} writes waited, ${units.time(stall.waited_ns)} together, ` +
         `${digits(stall.start)} s – ${digits(stall.end)} s`;

@@ -50,7 +50,7 @@ impl ControlPlane {
         Signals { families: families.collect() }
     }
 
-    /// Brings into force what a tuner might have adjusted. For tests.
+    /// Brings an adjustment into force. For others than the tuner in tests alone.
     #[doc(hidden)]
     pub fn adjust(&mut self, adjustment: Adjustment) {
         match adjustment.limit {

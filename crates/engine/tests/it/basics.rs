@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::common::{Contents, as_vfs, assert_sound, open_arranged, read_all, small};
+use crate::common::{as_vfs, assert_sound, contents, open_arranged, small};
 use sateen::timeline::EventKind;
 use sateen::vfs::{
     CrashChoice, Fault, FaultRule, FaultVfs, IoClass, MemVfs, OpenOptions, Vfs, VfsOperation,
@@ -19,10 +19,6 @@ fn tiny() -> Options {
     options.column_family.table_bytes = 32 << 10;
     options.column_family.level_base_bytes = 128 << 10;
     options
-}
-
-fn contents(db: &Db) -> Contents {
-    read_all(db, &db.default_column_family(), &ReadOptions::default())
 }
 
 /// With `memory_only` nothing is read from the disk, and what is not known is no answer.

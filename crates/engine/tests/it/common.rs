@@ -188,6 +188,11 @@ pub(crate) fn read_all(db: &Db, family: &ColumnFamily, options: &ReadOptions) ->
     shown.into_iter().collect()
 }
 
+/// The whole of the default column family.
+pub(crate) fn contents(db: &Db) -> Contents {
+    read_all(db, &db.default_column_family(), &ReadOptions::default())
+}
+
 /// All that an iterator shows, read forwards; backwards must say the same. `key` makes a key of
 /// what is stored for it.
 pub(crate) fn whole<V>(mut iter: Iter, key: impl Fn(&[u8]) -> Vec<u8>) -> Result<Vec<(Vec<u8>, V)>>

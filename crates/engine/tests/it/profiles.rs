@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use sateen::vfs::{CrashChoice, MemVfs, Vfs};
-use sateen::{Db, Options, ReadOptions};
+use sateen::{Db, Options};
 
-use crate::common::{Contents, assert_sound, open_arranged, read_all, small};
+use crate::common::{assert_sound, contents, open_arranged, small};
 
 const MEMTABLE_BYTES: u64 = 4 << 10;
 
@@ -18,10 +18,6 @@ fn store(db: &Db, keys: u32, value: &str) {
         }
     }
     db.wait_idle().unwrap();
-}
-
-fn contents(db: &Db) -> Contents {
-    read_all(db, &db.default_column_family(), &ReadOptions::default())
 }
 
 fn deepest(db: &Db) -> usize {
@@ -99,7 +95,10 @@ fn levels_of_several_runs_are_read_and_copied_under_any_profile() {
     assert!(open(&sateen, "/db").is_err(), "there are no levels of several runs");
     let db = Db::open_read_only_with(Arc::new(vfs.clone()), "/db", sateen).unwrap();
     assert_eq!(contents(&db), before);
-    assert!(db.metrics().column_families[0].chain_bytes > 0);
+    let shape = &db.metrics().column_families[0];
+    assert!(shape.chain_bytes > 0);
+    let debt = db.property("sateen.estimate-pending-compaction-bytes").unwrap();
+    assert_eq!(debt, shape.compaction_debt_bytes.to_string());
     db.checkpoint("/copy").unwrap();
     drop(db);
     let db = open(&guards, "/copy").unwrap();
