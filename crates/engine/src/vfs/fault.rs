@@ -239,15 +239,17 @@ impl Faults {
     }
 }
 
-/// The innermost line on the stack that is of this workspace and not of a file system: its frames
-/// are the lines "at path:line:column" of a backtrace.
+/// The innermost line on the stack that is of this workspace and neither of a file system nor of
+/// what several calls are made by in many places: its frames are the lines "at path:line:column" of
+/// a backtrace.
 #[inline(never)]
 fn caller() -> String {
     let backtrace = Backtrace::force_capture().to_string();
     let lines = backtrace.lines().filter_map(|line| line.trim().strip_prefix("at "));
     let ours = |line: &&str| {
         let own = !["/rustc/", "/rustlib/", "/.cargo/"].iter().any(|part| line.contains(part));
-        own && (!line.contains("/vfs/") || line.contains("/vfs/fault/tests.rs"))
+        own && !line.contains("/files/replace.rs")
+            && (!line.contains("/vfs/") || line.contains("/vfs/fault/tests.rs"))
     };
     let line = lines.into_iter().find(ours).unwrap_or("unknown");
     // Without the column, and from the crate on.

@@ -16,6 +16,7 @@ pub(super) struct Call {
     pub(super) line: usize,
     /// The function that it is in.
     pub(super) function: String,
+    /// The method, or the one of [`FUNCTIONS`].
     pub(super) method: &'static str,
 }
 
@@ -50,13 +51,31 @@ const METHODS: &[(&str, bool, &[VfsOperation])] = &[
     ("free_space", false, &[VfsOperation::FreeSpace]),
 ];
 
+/// Functions of `files/replace.rs`: what they call is called where they are, each with a place of
+/// its own.
+const FUNCTIONS: &[(&str, &[VfsOperation])] = &[
+    ("sync_directory", &[VfsOperation::SyncDir]),
+    (
+        "replace_file",
+        &[
+            VfsOperation::Remove,
+            VfsOperation::Create,
+            VfsOperation::Write,
+            VfsOperation::Sync,
+            VfsOperation::Rename,
+            VfsOperation::SyncDir,
+        ],
+    ),
+];
+
 /// What files and file systems are called.
 const RECEIVERS: &[&str] = &["vfs", "file", "handle", "as_ref"];
 
 impl Call {
     pub(super) fn operations(&self) -> &'static [VfsOperation] {
-        let of = METHODS.iter().find(|(method, ..)| *method == self.method);
-        of.map_or(&[], |(_, _, operations)| operations)
+        let of_methods = METHODS.iter().map(|&(method, _, operations)| (method, operations));
+        let mut all = of_methods.chain(FUNCTIONS.iter().copied());
+        all.find(|(called, _)| *called == self.method).map_or(&[], |(_, operations)| operations)
     }
 
     /// Whether a call of `operation` from `caller`, a file and a line, is this one.
@@ -90,7 +109,7 @@ pub(super) fn of_the_engine() -> Vec<Call> {
     calls
 }
 
-/// The files that are not of a file system, a test, a bench or a fuzzer.
+/// The files that are not of a file system, a test, a bench or a fuzzer, nor of [`FUNCTIONS`].
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -99,7 +118,7 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
             if !matches!(name, "vfs" | "tests" | "fuzz") {
                 collect(&path, files);
             }
-        } else if !name.contains("test") && !matches!(name, "bench.rs" | "fuzz.rs") {
+        } else if !name.contains("test") && !matches!(name, "bench.rs" | "fuzz.rs" | "replace.rs") {
             files.push(path);
         }
     }
@@ -109,6 +128,22 @@ fn find(name: &str, text: &str, calls: &mut Vec<Call>) {
     // Unit tests end a file.
     let end = text.find("\n#[cfg(test)]\nmod tests {").unwrap_or(text.len());
     let text = without_comments(&text[..end]);
+    let mut add = |method, begin: usize, at: usize| {
+        let line = |at: usize| text[..at].matches('\n').count() + 1;
+        let before = text[..begin].replace('\n', " ");
+        let function = before.rsplit(" fn ").next().unwrap_or_default();
+        let function = function.split(|c| !is_of_name(c)).next().unwrap_or_default().to_owned();
+        let (file, first, line) = (name.to_owned(), line(begin), line(at));
+        calls.push(Call { file, first, line, function, method });
+    };
+    for (function, _) in FUNCTIONS {
+        for (at, _) in text.match_indices(&format!("{function}(")) {
+            let before = &text[..at];
+            if !before.ends_with(is_of_name) && !before.ends_with("fn ") {
+                add(function, at, at);
+            }
+        }
+    }
     for (at, _) in text.match_indices('.') {
         let rest = &text[at + 1..];
         let known = METHODS.iter().find(|(method, ..)| {
@@ -132,14 +167,12 @@ fn find(name: &str, text: &str, calls: &mut Vec<Call>) {
         if *ambiguous && !of_vfs {
             continue;
         }
-        let line = |at: usize| text[..at].matches('\n').count() + 1;
-        let before = text[..begin].replace('\n', " ");
-        let function = before.rsplit(" fn ").next().unwrap_or_default();
-        let named = |c: char| c.is_alphanumeric() || c == '_';
-        let function = function.split(|c| !named(c)).next().unwrap_or_default().to_owned();
-        let (file, first, line) = (name.to_owned(), line(begin), line(at));
-        calls.push(Call { file, first, line, function, method });
+        add(method, begin, at);
     }
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }
 
 /// The text with comments made blank, so that lines stay where they are.
