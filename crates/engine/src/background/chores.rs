@@ -58,8 +58,9 @@ struct State {
     /// counts.
     logs_left: Vec<LogNumber>,
     manifest_dead: bool,
-    /// Seals counted when the idle memory was last looked at, and when that number changed.
-    seals_seen: (u64, u64),
+    /// Seals counted and memory kept for memtables when that was last looked at, and when one of the
+    /// two changed.
+    kept_seen: ((u64, usize), u64),
     /// Tables that were there at open and are opened one after the other, the last one first.
     to_open: Vec<ToOpen>,
     sparse: space::Sparse,
@@ -173,7 +174,7 @@ impl DbCore {
         chore(self.remove_old_logs());
         chore(self.tidy_at_rest());
         chore(self.roll_manifest_if_large());
-        self.give_back_idle_memory();
+        self.keep_memory_for_memtables();
         self.keep_memory_budget();
         self.look_at_table_images();
         chore(Ok(self.seal_early_if_asked()));

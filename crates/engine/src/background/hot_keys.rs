@@ -110,3 +110,32 @@ fn hot_keys(memtables: &[Sealed], bytes_max: u64, comparator: &Comparator) -> Re
     keys.sort_unstable();
     Ok(keys)
 }
+
+#[cfg(test)]
+mod tests {
+    use sateen_control::SeqNo;
+
+    use super::*;
+    use crate::vfs::MemVfs;
+    use crate::{Db, Options};
+
+    /// Somebody may ask for a flush while the one that is under way looks for hot keys.
+    #[test]
+    fn nothing_is_kept_of_what_somebody_wants_in_tables_by_now() {
+        let options = Options { background_threads: 0, ..Options::profile("triad").unwrap() };
+        let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
+        let family = db.default_column_family().data.clone();
+        let last_seqno = || db.core().pipeline.exclusive(|stage| stage.last_seqno());
+        let write_again = || {
+            db.put("hot", "value").unwrap();
+            let last = last_seqno();
+            let keys = [family.comparator().key(b"hot")];
+            let again = || db.core().pipeline.write_again(&family, last, &keys).unwrap().len();
+            let before = again();
+            family.store_through(SeqNo(last.0 + 1));
+            (before, again(), last_seqno().0 - last.0)
+        };
+        assert_eq!(write_again(), (1, 0, 1));
+        assert_eq!(write_again(), (1, 0, 1), "what is newer may stay");
+    }
+}

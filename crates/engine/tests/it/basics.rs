@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::common::{as_vfs, assert_sound, contents, open_arranged, small};
+use crate::common::{as_vfs, assert_sound, contents, small};
 use sateen::timeline::EventKind;
 use sateen::vfs::{
     CrashChoice, Fault, FaultRule, FaultVfs, IoClass, MemVfs, OpenOptions, Vfs, VfsOperation,
@@ -320,74 +320,6 @@ fn a_log_does_not_bring_back_what_was_deleted_beside_it() {
     let after = Db::open_with(Arc::new(after), "/db", tiny(), &[]).unwrap();
     assert_eq!(after.get("deleted").unwrap(), None);
     assert_eq!(after.get("overwritten").unwrap(), Some(b"new".to_vec()));
-}
-
-#[test]
-fn levels_of_several_runs_are_compacted_before_one_run_is_wanted() {
-    let vfs = Arc::new(MemVfs::new());
-    let mut options = small("pebblesdb", 4 << 10);
-    options.column_family.guard_runs = 100;
-    let db = Db::open_with(vfs.clone(), "/db", options, &[]).unwrap();
-    for n in 0..12_000_u32 {
-        db.put(format!("key{:05}", n * 7919 % 997), format!("{n:050}")).unwrap();
-        if n % 200 == 0 {
-            db.wait_idle().unwrap();
-        }
-    }
-    db.wait_idle().unwrap();
-    let before = contents(&db);
-    assert_eq!(before.len(), 997);
-    let levels = db.metrics().column_families[0].levels.clone();
-    assert!(levels.iter().skip(1).any(|level| level.runs > 1), "{levels:?}");
-    assert_sound(&db);
-    db.close().unwrap();
-    let open = |vfs: &Arc<MemVfs>| {
-        Db::open_with(vfs.clone(), "/db", small("rocksdb", 4 << 10), &[]).map_err(|e| e.to_string())
-    };
-    let refused = open(&vfs).unwrap_err();
-    let command = "sateen db compact '/db' --cf 'default' --set compaction_style=guards";
-    assert!(refused.contains(command), "{refused}");
-    let db = open_arranged(vfs.clone(), "/db", &small("rocksdb", 4 << 10), &[]);
-    assert_eq!(contents(&db), before);
-    db.close().unwrap();
-    let db = open(&vfs).unwrap();
-    assert_eq!(contents(&db), before);
-    assert_sound(&db);
-}
-
-/// What was arranged from the last level up is arranged from the first level down when the options
-/// want that.
-#[test]
-fn levels_are_lifted_for_targets_that_count_from_the_first() {
-    let vfs = Arc::new(MemVfs::new());
-    let deepest = |db: &Db| {
-        let levels = db.metrics().column_families[0].levels.clone();
-        levels.iter().rposition(|level| level.bytes > 0).unwrap()
-    };
-    let db = Db::open_with(vfs.clone(), "/db", small("rocksdb", 4 << 10), &[]).unwrap();
-    for n in 0..2_000_u32 {
-        db.put(format!("key{:05}", n * 7919 % 10_007), vec![b'v'; 50]).unwrap();
-    }
-    db.wait_idle().unwrap();
-    let before = contents(&db);
-    assert_eq!(deepest(&db), 6);
-    db.close().unwrap();
-    for profile in ["leveldb", "vlsm", "bolt", "pebblesdb"] {
-        let db = Db::open_with(vfs.clone(), "/db", small(profile, 4 << 10), &[]).unwrap();
-        assert!(deepest(&db) < 5, "{profile}: {}", deepest(&db));
-        assert_eq!(contents(&db), before, "{profile}");
-        db.put(format!("of {profile}"), "1").unwrap();
-        db.delete(format!("of {profile}")).unwrap();
-        db.flush().unwrap();
-        db.wait_idle().unwrap();
-        assert_eq!(contents(&db), before, "{profile}");
-        db.close().unwrap();
-    }
-    let db = open_arranged(vfs, "/db", &small("rocksdb", 4 << 10), &[]);
-    db.compact_range(&db.default_column_family(), None, None, &Default::default()).unwrap();
-    assert_eq!(contents(&db), before);
-    assert_sound(&db);
-    db.close().unwrap();
 }
 
 /// The logs among the files of tables.

@@ -106,3 +106,68 @@ fn levels_of_several_runs_are_read_and_copied_under_any_profile() {
     assert_sound(&db);
     db.close().unwrap();
 }
+
+#[test]
+fn levels_of_several_runs_are_compacted_before_one_run_is_wanted() {
+    let vfs = Arc::new(MemVfs::new());
+    let mut options = small("pebblesdb", MEMTABLE_BYTES);
+    options.column_family.guard_runs = 100;
+    let db = Db::open_with(vfs.clone(), "/db", options, &[]).unwrap();
+    for n in 0..12_000_u32 {
+        db.put(format!("key{:05}", n * 7919 % 997), format!("{n:050}")).unwrap();
+        if n % 200 == 0 {
+            db.wait_idle().unwrap();
+        }
+    }
+    db.wait_idle().unwrap();
+    let before = contents(&db);
+    assert_eq!(before.len(), 997);
+    let levels = db.metrics().column_families[0].levels.clone();
+    assert!(levels.iter().skip(1).any(|level| level.runs > 1), "{levels:?}");
+    assert_sound(&db);
+    db.close().unwrap();
+    let open = |vfs: &Arc<MemVfs>| {
+        Db::open_with(vfs.clone(), "/db", small("rocksdb", MEMTABLE_BYTES), &[])
+            .map_err(|e| e.to_string())
+    };
+    let refused = open(&vfs).unwrap_err();
+    let command = "sateen db compact '/db' --cf 'default' --set compaction_style=guards";
+    assert!(refused.contains(command), "{refused}");
+    let db = open_arranged(vfs.clone(), "/db", &small("rocksdb", MEMTABLE_BYTES), &[]);
+    assert_eq!(contents(&db), before);
+    db.close().unwrap();
+    let db = open(&vfs).unwrap();
+    assert_eq!(contents(&db), before);
+    assert_sound(&db);
+}
+
+/// What was arranged from the last level up is arranged from the first level down when the options
+/// want that.
+#[test]
+fn levels_are_lifted_for_targets_that_count_from_the_first() {
+    let vfs = Arc::new(MemVfs::new());
+    let db = Db::open_with(vfs.clone(), "/db", small("rocksdb", MEMTABLE_BYTES), &[]).unwrap();
+    for n in 0..2_000_u32 {
+        db.put(format!("key{:05}", n * 7919 % 10_007), vec![b'v'; 50]).unwrap();
+    }
+    db.wait_idle().unwrap();
+    let before = contents(&db);
+    assert_eq!(deepest(&db), 6);
+    db.close().unwrap();
+    for profile in ["leveldb", "vlsm", "bolt", "pebblesdb"] {
+        let db = Db::open_with(vfs.clone(), "/db", small(profile, MEMTABLE_BYTES), &[]).unwrap();
+        assert!(deepest(&db) < 5, "{profile}: {}", deepest(&db));
+        assert_eq!(contents(&db), before, "{profile}");
+        db.put(format!("of {profile}"), "1").unwrap();
+        db.delete(format!("of {profile}")).unwrap();
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        assert_eq!(contents(&db), before, "{profile}");
+        db.close().unwrap();
+    }
+    let db = open_arranged(vfs, "/db", &small("rocksdb", MEMTABLE_BYTES), &[]);
+    db.compact_range(&db.default_column_family(), None, None, &Default::default()).unwrap();
+    assert_eq!(contents(&db), before);
+    assert_sound(&db);
+    db.close().unwrap();
+}

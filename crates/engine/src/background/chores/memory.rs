@@ -11,7 +11,7 @@ use crate::core::DbCore;
 use crate::sync::lock;
 use crate::vfs::give_back_free_memory;
 
-/// How long after the last memtable was sealed the memory kept for the next is given back.
+/// How long after memtables last grew the memory kept for the next is given back.
 const IDLE_MEMORY_AFTER: Duration = Duration::from_secs(2);
 /// Memory of jobs that are over is expected for about so many looks more.
 const OTHER_MEMORY_FADES_IN: u64 = 64;
@@ -26,25 +26,28 @@ const GIVE_BACK_PAUSE: Duration = Duration::from_secs(1);
 const IDLE_MEMTABLE_BYTES: usize = 64 << 10;
 
 impl DbCore {
-    /// Memory kept for the next memtable is given back when none was needed for a while.
-    pub(super) fn give_back_idle_memory(&self) {
-        if self.pool_memory.bytes() == 0 {
-            return;
-        }
-        let now = self.now();
-        let seals = self.pipeline.seals();
-        {
+    /// As much memory is kept as the largest of the next memtables takes, and given back when none
+    /// was needed for a while.
+    pub(super) fn keep_memory_for_memtables(&self) {
+        let kept = self.pool_memory.bytes();
+        if kept > 0 {
+            let now = self.now();
             let mut state = lock(&self.driver.chores.state);
-            if state.seals_seen.0 != seals {
-                state.seals_seen = (seals, now.0);
+            // A large memtable takes a while to fill, and takes some of it all the time.
+            let seen = (self.pipeline.seals(), kept);
+            if state.kept_seen.0 != seen {
+                state.kept_seen = (seen, now.0);
             }
-            if now.since(Instant(state.seals_seen.1)) < IDLE_MEMORY_AFTER {
-                return;
+            let is_idle = now.since(Instant(state.kept_seen.1)) >= IDLE_MEMORY_AFTER;
+            drop(state);
+            if is_idle {
+                self.pool_memory.set_bytes_max(0);
             }
         }
-        let bytes = usize::try_from(self.options.load().column_family.memtable_bytes);
-        self.pool_memory.set_bytes_max(0);
-        self.pool_memory.set_bytes_max(bytes.unwrap_or(usize::MAX));
+        let next = self.families().values().map(|family| family.next_memtable_bytes()).max();
+        // No less than at open.
+        let next = next.unwrap_or(0).max(self.options.load().column_family.memtable_bytes);
+        self.pool_memory.set_bytes_max(usize::try_from(next).unwrap_or(usize::MAX));
     }
 
     /// What whole tables take of the cache may be too much by now.
@@ -113,5 +116,58 @@ impl DbCore {
         let fading = state.other_memory - state.other_memory / OTHER_MEMORY_FADES_IN;
         state.other_memory = now.max(fading);
         state.other_memory
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::clock::{self, VirtualTime};
+    use crate::vfs::MemVfs;
+    use crate::{Db, Options};
+
+    const CHUNK: usize = 2 << 20;
+
+    fn write(db: &Db, bytes: usize) {
+        for n in 0..bytes / 10_000 {
+            db.put(n.to_be_bytes(), [7; 10_000]).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_the_next_memtable_takes_is_kept_while_memtables_grow() {
+        let _time = VirtualTime::begin(0);
+        let mut options = Options { background_threads: 0, ..Options::default() };
+        options.column_family.memtable_bytes = 32 * CHUNK as u64;
+        let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
+        let core = db.core();
+        let kept = || {
+            core.keep_memory_for_memtables();
+            core.pool_memory.bytes() / CHUNK
+        };
+        let family = &db.default_column_family().data;
+        family.adjust_memtables(64 * CHUNK as u64);
+        let after_flush = |chunks: usize| {
+            write(&db, chunks * CHUNK);
+            db.flush().unwrap();
+            db.wait_idle().unwrap();
+            kept()
+        };
+        // What was there when it was sealed may have been as large as configured.
+        after_flush(31);
+        let all = after_flush(63);
+        assert!(all > 40, "{all} of 64 chunks");
+        for round in 1..=10 {
+            clock::sleep(IDLE_MEMORY_AFTER / 2);
+            write(&db, 2 * CHUNK);
+            let left = kept();
+            assert!((1..all).contains(&left), "{left} chunks, round {round}");
+        }
+        clock::sleep(IDLE_MEMORY_AFTER / 2);
+        assert!(kept() > 0);
+        clock::sleep(IDLE_MEMORY_AFTER);
+        assert_eq!(kept(), 0);
     }
 }
