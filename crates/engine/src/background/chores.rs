@@ -58,8 +58,8 @@ struct State {
     /// counts.
     logs_left: Vec<LogNumber>,
     manifest_dead: bool,
-    /// Seals counted and memory kept for memtables when that was last looked at, and when one of the
-    /// two changed.
+    /// Seals counted and memory kept for memtables when that was last looked at, and when one of
+    /// the two changed.
     kept_seen: ((u64, usize), u64),
     /// Tables that were there at open and are opened one after the other, the last one first.
     to_open: Vec<ToOpen>,

@@ -12,9 +12,9 @@ use crate::error::{Error, Result};
 impl CommitPipeline {
     /// Writes those of `keys` of `family` again of which the newest entry is a value no newer than
     /// `stored`, which is about to leave memory: it stays there, and in the log in use. Nobody
-    /// writes meanwhile, so that nothing newer is hidden. None, if somebody wants all up to `stored`
-    /// in tables by now: who sealed the memtable for that waits for no later one. Returns the keys,
-    /// by their place, and the sequence numbers that they have now.
+    /// writes meanwhile, so that nothing newer is hidden. None, if somebody wants all up to
+    /// `stored` in tables by now: who sealed the memtable for that waits for no later one. Returns
+    /// the keys, by their place, and the sequence numbers that they have now.
     pub(crate) fn write_again(
         &self,
         family: &Arc<ColumnFamilyData>,
