@@ -17,6 +17,9 @@ const INTRA_LEVEL0_RUNS_MIN: usize = 4;
 /// Of a stripe that waits for more so many are merged: fewer at a time, and each byte is merged
 /// more often before it goes down.
 const STRIPE_RUNS_MIN: usize = 6;
+/// Beside clients a group of stripes is so much smaller than one of deeper levels: several share
+/// the device at a time, and what one of them holds can go down only with the next.
+const GROUP_SHARE: u64 = 4;
 
 /// The next compaction out of level 0, or within it.
 pub(super) fn pick_level0(context: &PickContext<'_>) -> Option<CompactionPlan> {
@@ -296,7 +299,11 @@ fn stripes_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
         }
     };
     let due = context.options.level0_file_num_compaction_trigger.max(1) as usize;
-    let budget = context.options.group_compaction_bytes.min(context.group_bytes_max);
+    let most = context.options.group_compaction_bytes;
+    let budget = match context.group_bytes_max {
+        u64::MAX => most,
+        beside_clients => most.min(beside_clients) / GROUP_SHARE,
+    };
     let mut bytes = deepest.bytes() + deepest.below_bytes();
     let mut group = vec![deepest];
     while let Some(next) = free.pop().filter(|next| next.inputs.len() >= due) {

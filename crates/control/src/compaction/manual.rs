@@ -212,8 +212,11 @@ impl ManualCompaction {
                 self.cursor = Some(largest.clone());
                 continue;
             }
+            // A part of a group, written by the request itself, kept them for what was below.
+            let tombstones = self.bottommost != BottommostLevelCompaction::Skip
+                && group.iter().flat_map(Span::tables).any(|table| table.tombstones > 0);
             let same = |span: &Span<'_>| context.same_compression(span.level, target);
-            let settles = alone && group.iter().all(same);
+            let settles = alone && !tombstones && group.iter().all(same);
             let (rewrite, settle) = if settles { (vec![], group) } else { (group, vec![]) };
             let output = (target, Epoch(0));
             let plan = context.plan(CompactionReason::Manual, &rewrite, &settle, output)?;

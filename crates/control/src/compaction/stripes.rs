@@ -22,7 +22,11 @@ pub type Stripes = Arc<[UserKey]>;
 #[must_use]
 pub fn stripes(before: &Stripes, version: &Version, base_level: u8, stripe_bytes: u64) -> Stripes {
     let base = version.level(base_level).sorted();
-    let runs: Vec<_> = version.level(0).runs().iter().chain(base).collect();
+    let level0 = version.level(0).runs();
+    let runs: Vec<_> = level0.iter().chain(base).collect();
+    // At the tables of the base level, which everything that goes down is merged with. As long as
+    // it is empty, at those of the oldest run: what goes down first is all there is, otherwise.
+    let cut_at = base.or(level0.last());
     let bytes = |from: Option<&UserKey>, to: Option<&UserKey>| {
         runs.iter().map(|run| run.bytes_in(ranks(run, from, to))).sum::<u64>()
     };
@@ -43,10 +47,9 @@ pub fn stripes(before: &Stripes, version: &Version, base_level: u8, stripe_bytes
         if size <= stripe_bytes.saturating_mul(PART) {
             continue;
         }
-        // At the tables of the base level, which everything that goes down is merged with.
-        let Some(base) = base else { continue };
+        let Some(cut_at) = cut_at else { continue };
         let mut reached = from;
-        for table in base.range(ranks(base, from, to)) {
+        for table in cut_at.range(ranks(cut_at, from, to)) {
             let behind = Some(&table.smallest);
             let inside = reached.is_none_or(|reached| *reached < table.smallest);
             if inside
