@@ -22,9 +22,6 @@ use crate::types::{FileId, Instant, IoClass, JobId, RequestId, SeqNo};
 use crate::version::Version;
 use crate::write_controller::{Load, Pressure};
 
-/// More stripes than this would cut what one flush writes into crumbs.
-const STRIPES_MAX: u64 = 32;
-
 /// Compactions may be behind by this part of the bottommost level: it is what they would have to
 /// rewrite, and the excess that they would rewrite it for is less by the multiplier of levels.
 const DEBT_PART_TOLERATED: u64 = 16;
@@ -422,14 +419,8 @@ impl ColumnFamily {
     }
 
     fn cut_stripes(&mut self) {
-        self.stripes = match self.options.level0_stripe_bytes {
-            0 => Stripes::default(),
-            bytes => {
-                let base = self.targets.base_level;
-                let all = self.version.level(0).bytes() + self.version.level(base).bytes();
-                stripes(&self.stripes, &self.version, base, bytes.max(all / STRIPES_MAX))
-            }
-        };
+        let base = self.targets.base_level;
+        self.stripes = stripes(&self.stripes, &self.version, base, &self.options);
     }
 
     pub(crate) fn flush_finished(&mut self, retry_at: Option<Instant>) {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::plan::CompactionPlan;
+use super::plan::{CompactionPlan, CompactionReason};
 use crate::types::{ColumnFamilyId, Epoch, JobId, TableId, UserKey};
 use crate::version::TableMeta;
 
@@ -12,6 +12,7 @@ use crate::version::TableMeta;
 #[derive(Clone, Debug)]
 struct Claim {
     cf: ColumnFamilyId,
+    reason: CompactionReason,
     /// Level, run, bytes, tables of each input.
     inputs: Vec<(u8, Epoch, u64, Vec<TableId>)>,
     output_level: u8,
@@ -99,6 +100,7 @@ impl InFlight {
         }
         let claim = Claim {
             cf: plan.cf,
+            reason: plan.reason,
             inputs: plan
                 .inputs()
                 .map(|input| {
@@ -154,6 +156,13 @@ impl InFlight {
     #[must_use]
     pub fn level0_running(&self, cf: ColumnFamilyId) -> bool {
         self.of(cf).any(|(_, claim)| claim.takes_from_level0())
+    }
+
+    /// How many compactions are running because level 0 has many runs. What a client asked for is
+    /// none: it may take long, and what comes meanwhile does not wait for it.
+    #[must_use]
+    pub fn level0_jobs(&self, cf: ColumnFamilyId) -> usize {
+        self.of(cf).filter(|(_, claim)| claim.reason.is_level0()).count()
     }
 
     /// Whether a compaction out of level 0 into a deeper level is running.

@@ -17,9 +17,14 @@ const INTRA_LEVEL0_RUNS_MIN: usize = 4;
 /// Of a stripe that waits for more so many are merged: fewer at a time, and each byte is merged
 /// more often before it goes down.
 const STRIPE_RUNS_MIN: usize = 6;
-/// Beside clients a group of stripes is so much smaller than one of deeper levels: several share
-/// the device at a time, and what one of them holds can go down only with the next.
+/// Beside clients a group of stripes is so much smaller than one of deeper levels: what it holds can
+/// go down only with the next.
 const GROUP_SHARE: u64 = 4;
+/// Beside clients one compaction by stripes runs at a time, and another one for each time that so
+/// much is left for it in a second: about what one moves by itself, with LZ4. Where the device is
+/// what is short they would only share it, and each would hold its stripes for as long as all of
+/// them take.
+const JOB_BYTES_PER_SECOND: u64 = 200_000_000;
 
 /// The next compaction out of level 0, or within it.
 pub(super) fn pick_level0(context: &PickContext<'_>) -> Option<CompactionPlan> {
@@ -285,6 +290,9 @@ fn free_stripes<'a>(context: &PickContext<'a>) -> Vec<Stripe<'a>> {
 /// many as are due go along, neighbours or not, up to the budget of a group: the barriers that a
 /// compaction costs are paid once for all of them.
 fn stripes_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
+    if !another_may_run(context) {
+        return None;
+    }
     let mut free = free_stripes(context);
     let deepest = loop {
         let next = free.pop()?;
@@ -325,6 +333,14 @@ fn stripes_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let begins = group.iter().skip(1).filter_map(|stripe| hull(stripe.spans()));
     plan.breaks = begins.map(|(smallest, _)| smallest.clone()).collect();
     Some(plan)
+}
+
+/// Whether there is something left of the device for one more than there are.
+fn another_may_run(context: &PickContext<'_>) -> bool {
+    let running = context.in_flight.level0_jobs(context.cf()) as u64;
+    // What one may take in at most is what there is for it in a second.
+    let left = context.group_bytes_max;
+    left == u64::MAX || running <= left / JOB_BYTES_PER_SECOND
 }
 
 /// Whether all of level 0 that is not on its way stays: nobody keeps it from going down.

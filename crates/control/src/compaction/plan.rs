@@ -66,6 +66,11 @@ impl CompactionReason {
             CompactionReason::ManualBottommost => "manual-bottommost",
         }
     }
+
+    /// Whether level 0 has too many runs.
+    pub(crate) fn is_level0(self) -> bool {
+        matches!(self, CompactionReason::Level0Runs | CompactionReason::IntraLevel0)
+    }
 }
 
 /// Where output tables end. What is cut where is decided by [`OutputCutter`](super::OutputCutter).

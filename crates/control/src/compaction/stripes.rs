@@ -8,19 +8,30 @@
 
 use std::sync::Arc;
 
+use crate::options::CfOptions;
 use crate::types::UserKey;
 use crate::version::{Run, Version};
 
 /// A stripe of more than so many times the size aimed at is parted.
 const PART: u64 = 2;
+/// More stripes than this would cut what one flush writes into crumbs.
+const STRIPES_MAX: u64 = 32;
 
 /// The keys at which stripes begin, but for the first, which begins before all keys.
 pub type Stripes = Arc<[UserKey]>;
 
-/// The stripes of `version`, when they were `before`. `stripe_bytes` is what one has in level 0 and
-/// in the base level, about.
+/// The stripes of `version`, when they were `before`.
 #[must_use]
-pub fn stripes(before: &Stripes, version: &Version, base_level: u8, stripe_bytes: u64) -> Stripes {
+pub fn stripes(
+    before: &Stripes,
+    version: &Version,
+    base_level: u8,
+    options: &CfOptions,
+) -> Stripes {
+    if options.level0_stripe_bytes == 0 {
+        return Stripes::default();
+    }
+    let stripe_bytes = stripe_bytes(version, base_level, options);
     let base = version.level(base_level).sorted();
     let level0 = version.level(0).runs();
     let runs: Vec<_> = level0.iter().chain(base).collect();
@@ -63,6 +74,15 @@ pub fn stripes(before: &Stripes, version: &Version, base_level: u8, stripe_bytes
         open = bytes(reached, to);
     }
     if *starts == **before { before.clone() } else { starts.into() }
+}
+
+/// What one has in level 0 and in the base level, about.
+fn stripe_bytes(version: &Version, base_level: u8, options: &CfOptions) -> u64 {
+    let (level0, base) = (version.level(0).bytes(), version.level(base_level).bytes());
+    // What goes down first is a trigger's worth of runs, of which there is one when it counts.
+    let trigger = u64::from(options.level0_file_num_compaction_trigger.max(1));
+    let runs = if base == 0 { trigger } else { 1 };
+    (options.level0_stripe_bytes / runs).max((level0 + base) / STRIPES_MAX)
 }
 
 /// The tables of `run` that begin in `from..to`.

@@ -252,7 +252,7 @@ impl World {
     fn cut_stripes(&mut self) -> String {
         let (version, options) = self.only();
         let base = LevelTargets::new(version, options).base_level;
-        self.stripes = stripes(&self.stripes, version, base, options.level0_stripe_bytes);
+        self.stripes = stripes(&self.stripes, version, base, options);
         let starts = self.stripes.iter().map(|key| String::from_utf8_lossy(key.bytes()));
         format!("begin at {}\n", starts.collect::<Vec<_>>().join(" "))
     }
