@@ -17,8 +17,8 @@ const INTRA_LEVEL0_RUNS_MIN: usize = 4;
 /// Of a stripe that waits for more so many are merged: fewer at a time, and each byte is merged
 /// more often before it goes down.
 const STRIPE_RUNS_MIN: usize = 6;
-/// Beside clients a group of stripes is so much smaller than one of deeper levels: what it holds can
-/// go down only with the next.
+/// Beside clients a group of stripes is so much smaller than one of deeper levels: what it holds
+/// can go down only with the next.
 const GROUP_SHARE: u64 = 4;
 /// Beside clients one compaction by stripes runs at a time, and another one for each time that so
 /// much is left for it in a second: about what one moves by itself, with LZ4. Where the device is
