@@ -339,8 +339,7 @@ fn stripes_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
 fn another_may_run(context: &PickContext<'_>) -> bool {
     let running = context.in_flight.level0_jobs(context.cf()) as u64;
     // What one may take in at most is what there is for it in a second.
-    let left = context.group_bytes_max;
-    left == u64::MAX || running <= left / JOB_BYTES_PER_SECOND
+    running <= context.group_bytes_max / JOB_BYTES_PER_SECOND
 }
 
 /// Whether all of level 0 that is not on its way stays: nobody keeps it from going down.
