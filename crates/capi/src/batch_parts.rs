@@ -61,6 +61,45 @@ of_parts! {
         (key_count keys key_lengths) delete delete_cf;
 }
 
+/// Adds, for the default column family, the deletion of a range whose bounds are put together of
+/// `count` pieces each.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_writebatch_delete_rangev(
+    batch: *mut Batch,
+    count: c_int,
+    begins: *const *const c_char,
+    begin_lengths: *const usize,
+    ends: *const *const c_char,
+    end_lengths: *const usize,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        let begin = joined(count, begins, begin_lengths);
+        add(batch, |batch| batch.delete_range(begin, joined(count, ends, end_lengths)));
+    }
+}
+
+/// The same for a column family.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_writebatch_delete_rangev_cf(
+    batch: *mut Batch,
+    family: *mut Family,
+    count: c_int,
+    begins: *const *const c_char,
+    begin_lengths: *const usize,
+    ends: *const *const c_char,
+    end_lengths: *const usize,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        let (begin, end) = (joined(count, begins, begin_lengths), joined(count, ends, end_lengths));
+        add(batch, |batch| match family.as_ref() {
+            Some(family) => batch.delete_range_cf(&family.0, begin, end),
+            None => Err(missing("the column family")),
+        });
+    }
+}
+
 /// Adds bytes that go to the log with the batch, and change nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_put_log_data(

@@ -1,15 +1,16 @@
 //! The environment, and how fast background work may write.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use sateen::vfs::{MemVfs, PosixVfs, Vfs};
 use sateen::{ColumnFamilyOptions, Db, Error, Options};
 
-use crate::abi::{free, give, quiet, text};
+use crate::abi::{ErrPtr, free, give, guard, missing, quiet, text};
 use crate::options::{change, rocksdb_options_t};
 
 /// The file system and the threads of the process, or a file system in memory. A database has
@@ -40,6 +41,29 @@ pub unsafe extern "C" fn rocksdb_options_set_env(
     unsafe {
         let memory = env.as_ref().and_then(|env| env.0.clone());
         change(options, |options| options.4 = memory);
+    }
+}
+
+/// Makes the directory `path`, and those above it that are missing. One that exists is no error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_create_dir_if_missing(
+    env: *mut rocksdb_env_t,
+    path: *const c_char,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, (), || {
+            if path.is_null() {
+                return Err(missing("the path"));
+            }
+            let path = Path::new(OsStr::from_bytes(CStr::from_ptr(path).to_bytes()));
+            vfs_of(env).create_dir_all(path).map_err(|source| Error::Io {
+                operation: "create",
+                path: path.to_owned(),
+                source: Arc::new(source),
+            })
+        });
     }
 }
 

@@ -9,6 +9,7 @@ use sateen::{Db, LiveTable};
 use crate::abi::{free, give, malloc_copy, quiet};
 use crate::db::{of, rocksdb_t, the};
 use crate::families::rocksdb_column_family_handle_t;
+use crate::odd_options::rocksdb_column_family_metadata_options_t;
 
 /// A table with its texts as C reads them.
 #[derive(Debug)]
@@ -197,13 +198,39 @@ pub unsafe extern "C" fn rocksdb_get_column_family_metadata_cf(
     db: *mut rocksdb_t,
     family: *mut rocksdb_column_family_handle_t,
 ) -> *mut rocksdb_column_family_metadata_t {
+    // SAFETY: the contract of the crate.
+    unsafe { rocksdb_get_column_family_metadata_cf_with_options(db, family, null()) }
+}
+
+/// The tables of the default column family that `options` list.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_column_family_metadata_with_options(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_column_family_metadata_options_t,
+) -> *mut rocksdb_column_family_metadata_t {
+    // SAFETY: the contract of the crate.
+    unsafe { rocksdb_get_column_family_metadata_cf_with_options(db, null_mut(), options) }
+}
+
+/// The tables of a column family that `options` list; all of them if there are none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_column_family_metadata_cf_with_options(
+    db: *mut rocksdb_t,
+    family: *mut rocksdb_column_family_handle_t,
+    options: *const rocksdb_column_family_metadata_options_t,
+) -> *mut rocksdb_column_family_metadata_t {
     quiet(null_mut(), || {
         // SAFETY: the contract of the crate.
         let Ok(db) = (unsafe { the(db) }) else { return null_mut() };
         // SAFETY: the contract of the crate.
-        let family = unsafe { of(db, family) };
+        let (family, options) = unsafe { (of(db, family), options.as_ref()) };
+        let comparator = family.comparator();
+        let listed = |table: &LiveTable| {
+            let bounds = (table.smallest.as_slice(), table.largest.as_slice());
+            options.is_none_or(|it| it.lists(table.level, |a, b| comparator.compare(a, b), bounds))
+        };
         let mut levels = vec![Vec::new(); levels_of(db, &family)];
-        for table in db.live_tables_cf(&family) {
+        for table in db.live_tables_cf(&family).into_iter().filter(listed) {
             if let Some(level) = levels.get_mut(usize::from(table.level)) {
                 level.push(table);
             }

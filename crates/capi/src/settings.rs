@@ -15,6 +15,31 @@ enum Kept {
 }
 
 impl Settings {
+    /// Keeps bytes as text, which end at the first zero.
+    pub(crate) fn put_bytes(&mut self, key: &'static str, bytes: &[u8]) {
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        let text = CString::new(bytes.get(..end).unwrap_or_default()).unwrap_or_default();
+        self.0.insert(key, Kept::Text(text));
+    }
+
+    /// The text that an option was set to, if it was.
+    pub(crate) fn text(&self, key: &str) -> Option<&CStr> {
+        match self.0.get(key)? {
+            Kept::Text(text) => Some(text),
+            Kept::Bits(_) => None,
+        }
+    }
+
+    /// Whether an option was set.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
+    }
+
+    /// Makes an option one that was not set.
+    pub(crate) fn clear(&mut self, key: &str) {
+        self.0.remove(key);
+    }
+
     /// Keeps what an option was set to as text: whoever gets it reads it as what it is.
     pub(crate) fn put_text(&mut self, key: &'static str, value: &str) {
         if let Ok(text) = CString::new(value) {

@@ -12,6 +12,8 @@ use crate::abi::{
 use crate::calls::{rocksdb_compactoptions_t, rocksdb_flushoptions_t};
 use crate::db::{of, rocksdb_t, the};
 use crate::families::rocksdb_column_family_handle_t;
+use crate::odd_options::rocksdb_flushwaloptions_t;
+use crate::settings::Setting;
 
 type Family = rocksdb_column_family_handle_t;
 
@@ -340,6 +342,20 @@ pub unsafe extern "C" fn rocksdb_flush_wal(db: *mut rocksdb_t, sync: c_uchar, er
     unsafe {
         guard(errptr, (), || if sync == 0 { Ok(()) } else { the(db)?.sync_wal() });
     }
+}
+
+/// Syncs the log if `options` say so.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_flush_wal_with_options(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_flushwaloptions_t,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    let settings = unsafe { options.as_ref() }.map(|options| &options.0);
+    let sync = settings.and_then(|settings| c_uchar::get(settings, "sync")).unwrap_or(0);
+    // SAFETY: the contract of the module.
+    unsafe { rocksdb_flush_wal(db, sync, errptr) };
 }
 
 /// Makes checkpoints.

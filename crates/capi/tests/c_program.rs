@@ -51,6 +51,11 @@ fn tables_and_the_work_on_them() {
 }
 
 #[test]
+fn files_ranges_and_a_copy_by_files() {
+    run("files");
+}
+
+#[test]
 fn reads_and_batches_of_all_kinds() {
     run("reads");
 }

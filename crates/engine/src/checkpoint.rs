@@ -5,16 +5,17 @@
 //! shared through a hard link is recorded as shared in both catalogues before the link is made, and
 //! is never punched from then on (format rule F7).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use sateen_control::version::VersionEdit;
-use sateen_control::{FileId, IoClass, LogNumber};
+use sateen_control::{ColumnFamilyId, FileId, IoClass, LogNumber};
 
 use crate::core::DbCore;
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::files::{FileName, table_file_name, wal_file_name};
+use crate::manifest::family_state::FamilyState;
 use crate::manifest::version_set::Barrier;
 use crate::options::WalMode;
 use crate::recovery::sync_ancestors;
@@ -59,26 +60,38 @@ fn make(core: &DbCore, path: &Path) -> Result<()> {
     // Nothing that the versions name goes away, and no log either, until all is linked and copied.
     let _hold = core.reclaimer.hold();
     let families = core.versions.families();
-    let files: BTreeSet<FileId> = families
-        .values()
-        .flat_map(|family| {
-            family.version.tables().flat_map(|(_, _, table)| table.placement.files())
-        })
-        .collect();
+    let files = table_files(&families);
     let shared = link_tables(core, path, &files)?;
+    for (number, bytes) in logs_of(core, &families)? {
+        let from = wal_file_name(&core.wal_directory(), number);
+        copy(vfs, &from, &wal_file_name(path, number), bytes)?;
+    }
+    core.write_options(vfs, path)?;
+    core.versions.write_copy(vfs, path, &families, &shared)?;
+    sync_ancestors(vfs, path)
+}
+
+/// The files that hold the tables of `families`.
+pub(crate) fn table_files(families: &BTreeMap<ColumnFamilyId, FamilyState>) -> BTreeSet<FileId> {
+    let of_family = |family: &FamilyState| {
+        let tables = family.version.tables();
+        tables.flat_map(|(_, _, table)| table.placement.files()).collect::<Vec<_>>()
+    };
+    families.values().flat_map(of_family).collect()
+}
+
+/// The logs that a database of `families` needs, and how much of each.
+pub(crate) fn logs_of(
+    core: &DbCore,
+    families: &BTreeMap<ColumnFamilyId, FamilyState>,
+) -> Result<Vec<(LogNumber, u64)>> {
     // Between two groups: every log ends with a whole record here.
     let mut logs = core.pipeline.exclusive(|_| core.pipeline.live_logs());
     // Those that no version needs may be on their way out.
     let needed = families.values().map(|family| family.version.log_number()).min();
     logs.retain(|(number, _)| Some(*number) >= needed);
     logs.extend(other_logs(core, &logs)?);
-    for (number, bytes) in logs {
-        let from = wal_file_name(&core.wal_directory(), number);
-        copy(vfs, &from, &wal_file_name(path, number), bytes)?;
-    }
-    core.write_options(path)?;
-    core.versions.write_copy(path, &families, &shared)?;
-    sync_ancestors(vfs, path)
+    Ok(logs)
 }
 
 /// The logs that the catalogue needs beside those in use: the empty one of a database that writes

@@ -60,6 +60,12 @@ impl ColumnFamily {
         self.data.name()
     }
 
+    /// The order of its keys.
+    #[must_use]
+    pub fn comparator(&self) -> &sateen_control::Comparator {
+        self.data.comparator()
+    }
+
     /// Its number; never used again for another.
     #[must_use]
     pub fn id(&self) -> u32 {

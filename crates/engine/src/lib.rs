@@ -19,6 +19,7 @@ mod held;
 mod ingest;
 mod iter;
 mod key;
+mod live_files;
 mod manifest;
 mod memtable;
 mod merge;
@@ -58,6 +59,7 @@ pub use error::{CorruptionKind, Error, Result};
 pub use held::Held;
 pub use ingest::{IngestOptions, SstFileInfo, SstFileWriter};
 pub use iter::Iter;
+pub use live_files::{LiveFile, LiveFileKind, LiveFilesOptions};
 pub use merge::{MergeOperator, Merging};
 pub use observe::PROPERTIES;
 pub use options::{

@@ -5,15 +5,18 @@ use std::sync::Arc;
 
 use sateen_control::compaction::{CompactionChain, FileSpace, LevelTargets, good_bytes};
 use sateen_control::version::{Level, Version};
-use sateen_control::{AdmissionState, CfOptions, TableMeta, standing};
+use sateen_control::{AdmissionState, CfOptions, SeqNo, TableMeta, standing};
 
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::db::{ColumnFamily, Db};
+use crate::key::{seek_key, user_key};
+use crate::memtable::MemTable;
 use crate::metrics::{
     ColumnFamilyMetrics, LevelShape, MemoryUse, Metrics, TableFile, TableFileTotals,
 };
 use crate::options::control;
+use crate::read::InternalIterator;
 use crate::sync::atomic::Ordering;
 use crate::timeline::Timeline;
 use crate::write::admission::AdmissionGate;
@@ -81,6 +84,31 @@ impl Db {
             let version = tree.super_version().version.clone();
             let runs = version.levels().iter().flat_map(|level| level.runs());
             runs.map(|run| run.bytes_in(run.overlap(begin, end))).sum::<u64>()
+        };
+        family.data.trees_between(Some(begin), Some(end)).map(of_tree).sum()
+    }
+
+    /// Bytes of keys and values from `begin` up to, not including, `end` that are only in
+    /// memtables. This walks through those entries. RocksDB: `INCLUDE_MEMTABLES`.
+    #[must_use]
+    pub fn memtable_size(&self, family: &ColumnFamily, begin: &[u8], end: &[u8]) -> u64 {
+        let comparator = family.data.comparator();
+        let of_memtable = |memtable: &Arc<MemTable>| {
+            let mut iter = memtable.iter();
+            let mut bytes = 0;
+            let mut moved = iter.seek(&seek_key(begin, SeqNo::MAX));
+            while moved.is_ok()
+                && iter.valid()
+                && comparator.compare(user_key(iter.key()), end).is_lt()
+            {
+                bytes += (iter.key().len() + iter.value().len()) as u64;
+                moved = iter.next();
+            }
+            bytes
+        };
+        let of_tree = |tree: &Arc<ColumnFamilyData>| -> u64 {
+            let pinned = tree.super_version();
+            std::iter::once(&pinned.active).chain(&pinned.sealed).map(of_memtable).sum()
         };
         family.data.trees_between(Some(begin), Some(end)).map(of_tree).sum()
     }

@@ -8,24 +8,25 @@ use crate::files::options_file;
 use crate::options::StoredOptions;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
+use crate::vfs::Vfs;
 
 impl DbCore {
     /// Leaves the options that count now in the directory, durably. The catalogue is locked. What
     /// cannot be written now is tried again by the chores, and at close.
     pub(crate) fn store_options(&self) {
-        let stored = self.write_options(&self.directory);
+        let stored = self.write_options(self.vfs.as_ref(), &self.directory);
         self.options_unstored.store(stored.is_err(), Ordering::Relaxed);
     }
 
     /// Writes them into `directory`.
-    pub(crate) fn write_options(&self, directory: &Path) -> Result<()> {
+    pub(crate) fn write_options(&self, vfs: &dyn Vfs, directory: &Path) -> Result<()> {
         let families = self.families();
         let default = self.default_family.id();
         let mut named: Vec<_> = families.named().map(|family| (family, family.options())).collect();
         named.sort_by_key(|(family, _)| family.id() != default);
         let of = named.iter().map(|(family, options)| (family.name(), &**options));
         let text = StoredOptions::text(&self.options.load(), of);
-        options_file::write(self.vfs.as_ref(), directory, &text)
+        options_file::write(vfs, directory, &text)
     }
 
     /// A chore: tries again what could not be stored.

@@ -10,7 +10,7 @@
 
 mod codec;
 mod current;
-mod family_state;
+pub(crate) mod family_state;
 mod record;
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,7 @@ use crate::files::manifest_file_name;
 use crate::files::replace::sync_directory;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
+use crate::vfs::Vfs;
 
 /// The turn to make a new manifest, given back on drop.
 struct Rolling<'a>(&'a VersionSet);
@@ -57,7 +58,7 @@ impl VersionSet {
         let shared: Vec<FileId> = known.intersection(&files).copied().collect();
 
         let path = manifest_file_name(&self.directory, number);
-        let written = self.write_snapshot(&path, number, &families, last_seqno, shared);
+        let written = self.write_snapshot(self.vfs.as_ref(), &path, number, &families, last_seqno, shared);
         let mut writer = match written {
             Ok(writer) => writer,
             Err(error) => {
@@ -116,6 +117,7 @@ impl VersionSet {
     /// Writes a catalogue of `families` into another directory, and CURRENT there.
     pub(crate) fn write_copy(
         &self,
+        vfs: &dyn Vfs,
         directory: &Path,
         families: &BTreeMap<ColumnFamilyId, FamilyState>,
         shared: &[FileId],
@@ -124,22 +126,23 @@ impl VersionSet {
         let path = manifest_file_name(directory, number);
         let last_seqno = lock(&self.state).last_seqno;
         let mut writer =
-            self.write_snapshot(&path, number, families, last_seqno, shared.to_vec())?;
+            self.write_snapshot(vfs, &path, number, families, last_seqno, shared.to_vec())?;
         let synced = writer.sync()?;
-        sync_directory(self.vfs.as_ref(), directory)?;
+        sync_directory(vfs, directory)?;
         let current = Current { manifest: number.0, db_uid: self.db_uid, synced };
-        write_current(self.vfs.as_ref(), directory, &current)
+        write_current(vfs, directory, &current)
     }
 
     fn write_snapshot(
         &self,
+        vfs: &dyn Vfs,
         path: &Path,
         number: FileId,
         families: &BTreeMap<ColumnFamilyId, FamilyState>,
         last_seqno: SeqNo,
         shared: Vec<FileId>,
     ) -> Result<ManifestWriter> {
-        let mut writer = ManifestWriter::create(self.vfs.as_ref(), path, number.0, self.db_uid)?;
+        let mut writer = ManifestWriter::create(vfs, path, number.0, self.db_uid)?;
         for (id, family) in families {
             for edit in snapshot_edits(*id, family) {
                 writer.append(std::slice::from_ref(&edit))?;

@@ -1,0 +1,399 @@
+//! Options of single calls that need more than a setter and a getter.
+
+use std::ffi::{CStr, c_char, c_uchar};
+use std::ptr::{null, null_mut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sateen::Error;
+
+use crate::abi::{ErrPtr, bytes, free, give, guard, missing, quiet, text};
+use crate::calls::rocksdb_readoptions_t;
+use crate::settings::{Keeps, Setting, Settings, keeps};
+use crate::table_options::rocksdb_block_based_table_options_t;
+
+/// Handles that hold nothing but what their setters were given; the functions that use one read it.
+macro_rules! kept_options {
+    ($($(#[$doc:meta])* $handle:ident: $create:ident, $destroy:ident;)*) => { $(
+        $(#[$doc])*
+        #[derive(Default)]
+        #[expect(non_camel_case_types, reason = "RocksDB's name")]
+        pub struct $handle(pub(crate) Settings);
+
+        keeps!($handle: 0);
+
+        /// Makes them, with their defaults.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $create() -> *mut $handle {
+            give($handle::default())
+        }
+
+        /// Frees them.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $destroy(handle: *mut $handle) {
+            // SAFETY: the contract of the crate.
+            unsafe { free(handle) };
+        }
+    )* };
+}
+
+kept_options! {
+    /// Which data the size of a range includes.
+    rocksdb_size_approximation_options_t:
+        rocksdb_size_approximation_options_create, rocksdb_size_approximation_options_destroy;
+    /// How the log is flushed.
+    rocksdb_flushwaloptions_t: rocksdb_flushwaloptions_create, rocksdb_flushwaloptions_destroy;
+    /// How the files of a database are listed.
+    rocksdb_livefiles_storage_info_options_t:
+        rocksdb_livefiles_storage_info_options_create,
+        rocksdb_livefiles_storage_info_options_destroy;
+}
+
+/// The settings at `handle`, if it is not null.
+///
+/// # Safety
+/// `handle` is null or a handle of that type, which nobody else uses.
+unsafe fn kept<'a, H: Keeps + 'a>(handle: *const H) -> Option<&'a mut Settings> {
+    // SAFETY: the caller's promise.
+    unsafe { handle.cast_mut().as_mut() }.map(Keeps::settings)
+}
+
+/// The text that was set under `key` and its length; null and 0 if none was.
+///
+/// # Safety
+/// As [`kept`]; `length` is null or a place for a length.
+unsafe fn kept_text<H: Keeps>(
+    handle: *const H,
+    key: &str,
+    length: *mut usize,
+) -> *const c_char {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let found = kept(handle).and_then(|settings| settings.text(key));
+        if let Some(length) = length.as_mut() {
+            *length = found.map_or(0, CStr::count_bytes);
+        }
+        found.map_or(null(), CStr::as_ptr)
+    }
+}
+
+/// Keeps `length` bytes at `value` under `key`; null clears it.
+///
+/// # Safety
+/// As [`kept`]; `value` is null or has `length` bytes.
+unsafe fn keep_text<H: Keeps>(
+    handle: *mut H,
+    key: &'static str,
+    value: *const c_char,
+    length: usize,
+) {
+    // SAFETY: the caller's promise.
+    quiet((), || unsafe {
+        match kept(handle) {
+            Some(settings) if value.is_null() => settings.clear(key),
+            Some(settings) => settings.put_bytes(key, bytes(value, length)),
+            None => {}
+        }
+    });
+}
+
+macro_rules! presence {
+    ($($handle:ty: $key:literal $(has $has:ident)? $(clear $clear:ident)?;)*) => { $(
+        $(
+            #[doc = concat!("Whether `", $key, "` is set.")]
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $has(options: *mut $handle) -> c_uchar {
+                // SAFETY: the contract of the crate.
+                unsafe { kept(options) }.is_some_and(|settings| settings.has($key)).into()
+            }
+        )?
+        $(
+            #[doc = concat!("Makes `", $key, "` one that is not set.")]
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $clear(options: *mut $handle) {
+                // SAFETY: the contract of the crate.
+                if let Some(settings) = unsafe { kept(options) } {
+                    settings.clear($key);
+                }
+            }
+        )?
+    )* };
+}
+
+presence! {
+    rocksdb_readoptions_t: "merge_operand_count_threshold"
+        has rocksdb_readoptions_has_merge_operand_count_threshold
+        clear rocksdb_readoptions_clear_merge_operand_count_threshold;
+    rocksdb_readoptions_t: "request_id" clear rocksdb_readoptions_clear_request_id;
+    rocksdb_readoptions_t: "table_index_factory"
+        clear rocksdb_readoptions_clear_table_index_factory;
+    rocksdb_block_based_table_options_t: "user_defined_index_factory"
+        clear rocksdb_block_based_options_clear_user_defined_index_factory;
+}
+
+/// A name for the requests of these options, which nothing here shows. It is copied.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_readoptions_set_request_id(
+    options: *mut rocksdb_readoptions_t,
+    name: *const c_char,
+    length: usize,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe { keep_text(options, "request_id", name, length) };
+}
+
+/// The name that was set; null if none was.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_readoptions_get_request_id(
+    options: *mut rocksdb_readoptions_t,
+    length: *mut usize,
+) -> *const c_char {
+    // SAFETY: the contract of the crate.
+    unsafe { kept_text(options, "request_id", length) }
+}
+
+/// The index that RocksDB registers under a name. Another name is an error, as there.
+const TRIE_INDEX: &[u8] = b"trie_index";
+
+macro_rules! index_factories {
+    ($($handle:ty: $key:literal $set:ident $get:ident;)*) => { $(
+        /// Accepted without effect: tables have an index of their own.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $set(
+            options: *mut $handle,
+            name: *const c_char,
+            length: usize,
+            errptr: ErrPtr,
+        ) {
+            // SAFETY: the contract of the crate.
+            unsafe {
+                guard(errptr, (), || {
+                    let given = bytes(name, length);
+                    if given != TRIE_INDEX {
+                        let text = format!("there is no index {}", given.escape_ascii());
+                        return Err(Error::InvalidArgument(text));
+                    }
+                    keep_text(options, $key, name, length);
+                    Ok(())
+                });
+            }
+        }
+
+        /// The name that was set; null if none was.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $get(
+            options: *const $handle,
+            length: *mut usize,
+        ) -> *const c_char {
+            // SAFETY: the contract of the crate.
+            unsafe { kept_text(options, $key, length) }
+        }
+    )* };
+}
+
+index_factories! {
+    rocksdb_readoptions_t: "table_index_factory"
+        rocksdb_readoptions_set_table_index_factory_from_string
+        rocksdb_readoptions_get_table_index_factory_name;
+    rocksdb_block_based_table_options_t: "user_defined_index_factory"
+        rocksdb_block_based_options_set_user_defined_index_factory_from_string
+        rocksdb_block_based_options_get_user_defined_index_factory_name;
+}
+
+/// Which tables the metadata of a column family lists.
+#[derive(Default)]
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_column_family_metadata_options_t {
+    kept: Settings,
+    begin: Option<Vec<u8>>,
+    end: Option<Vec<u8>>,
+}
+
+keeps!(rocksdb_column_family_metadata_options_t: kept);
+
+impl rocksdb_column_family_metadata_options_t {
+    /// Whether a table of `level` that spans the keys from `smallest` to `largest` is listed.
+    pub(crate) fn lists(
+        &self,
+        level: u8,
+        compare: impl Fn(&[u8], &[u8]) -> std::cmp::Ordering,
+        (smallest, largest): (&[u8], &[u8]),
+    ) -> bool {
+        let wanted = i32::get(&self.kept, "level").filter(|wanted| *wanted >= 0);
+        wanted.is_none_or(|wanted| wanted == i32::from(level))
+            && self.begin.as_ref().is_none_or(|begin| compare(largest, begin).is_ge())
+            && self.end.as_ref().is_none_or(|end| compare(smallest, end).is_le())
+    }
+}
+
+/// Makes options that list all tables.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocksdb_column_family_metadata_options_create()
+-> *mut rocksdb_column_family_metadata_options_t {
+    give(rocksdb_column_family_metadata_options_t::default())
+}
+
+/// Frees options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_column_family_metadata_options_destroy(
+    options: *mut rocksdb_column_family_metadata_options_t,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe { free(options) };
+}
+
+macro_rules! bounds {
+    ($($(#[$doc:meta])* $key:ident $set:ident $get:ident;)*) => { $(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $set(
+            options: *mut rocksdb_column_family_metadata_options_t,
+            key: *const c_char,
+            length: usize,
+        ) {
+            // SAFETY: the contract of the crate.
+            if let Some(options) = unsafe { options.as_mut() } {
+                // SAFETY: as above.
+                let given = (!key.is_null()).then(|| unsafe { bytes(key, length) }.to_vec());
+                options.$key = given;
+            }
+        }
+
+        /// The key that was set; null if none was.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $get(
+            options: *const rocksdb_column_family_metadata_options_t,
+            length: *mut usize,
+        ) -> *const c_char {
+            // SAFETY: the contract of the crate.
+            unsafe {
+                let key = options.as_ref().and_then(|options| options.$key.as_deref());
+                if let Some(length) = length.as_mut() {
+                    *length = key.map_or(0, <[u8]>::len);
+                }
+                key.map_or(null(), |key| key.as_ptr().cast())
+            }
+        }
+    )* };
+}
+
+bounds! {
+    /// Tables whose keys are all below this one are not listed; null for no bound. It is copied.
+    begin rocksdb_column_family_metadata_options_set_start_key
+        rocksdb_column_family_metadata_options_get_start_key;
+    /// Tables whose keys are all above this one are not listed; null for no bound. It is copied.
+    end rocksdb_column_family_metadata_options_set_end_key
+        rocksdb_column_family_metadata_options_get_end_key;
+}
+
+/// A flag that a long call looks at to be ended. Options hold it, too.
+pub(crate) struct CancelFlag(pub(crate) Arc<AtomicBool>);
+
+macro_rules! cancel_flags {
+    ($($create:ident $destroy:ident $set:ident;)*) => { $(
+        /// Makes a flag that is not set.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $create() -> *mut c_uchar {
+            quiet(null_mut(), || give(CancelFlag(Arc::default())).cast())
+        }
+
+        /// Frees a flag.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $destroy(flag: *mut c_uchar) {
+            // SAFETY: the contract of the crate.
+            unsafe { free(flag.cast::<CancelFlag>()) };
+        }
+
+        /// Sets or clears a flag, from any thread.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $set(flag: *mut c_uchar, value: c_uchar) {
+            // SAFETY: the contract of the crate.
+            if let Some(flag) = unsafe { flag.cast::<CancelFlag>().as_ref() } {
+                flag.0.store(value != 0, Ordering::Release);
+            }
+        }
+    )* };
+}
+
+cancel_flags! {
+    rocksdb_compaction_options_canceled_create rocksdb_compaction_options_canceled_destroy
+        rocksdb_compaction_options_canceled_set;
+    rocksdb_open_and_compact_canceled_create rocksdb_open_and_compact_canceled_destroy
+        rocksdb_open_and_compact_canceled_set;
+}
+
+/// What a remote compaction service answers when it is given a job.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_compactionservice_scheduleresponse_t {
+    job: String,
+    status: i32,
+}
+
+/// RocksDB's statuses are 0 to 3: success, failure, aborted, to be done locally.
+const SCHEDULE_STATUS_MAX: i32 = 3;
+
+/// An answer that names the job.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compactionservice_scheduleresponse_create(
+    job: *const c_char,
+    status: i32,
+    errptr: ErrPtr,
+) -> *mut rocksdb_compactionservice_scheduleresponse_t {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        guard(errptr, null_mut(), || {
+            if job.is_null() {
+                return Err(missing("the job"));
+            }
+            let response = rocksdb_compactionservice_scheduleresponse_t { job: text(job), status };
+            if !(0..=SCHEDULE_STATUS_MAX).contains(&status) {
+                return Err(Error::InvalidArgument(format!("there is no status {status}")));
+            }
+            Ok(give(response))
+        })
+    }
+}
+
+/// An answer without a job.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compactionservice_scheduleresponse_create_with_status(
+    status: i32,
+    errptr: ErrPtr,
+) -> *mut rocksdb_compactionservice_scheduleresponse_t {
+    // SAFETY: the contract of the crate.
+    unsafe { rocksdb_compactionservice_scheduleresponse_create(c"".as_ptr(), status, errptr) }
+}
+
+/// The status of an answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compactionservice_scheduleresponse_getstatus(
+    response: *const rocksdb_compactionservice_scheduleresponse_t,
+) -> i32 {
+    // SAFETY: the contract of the crate.
+    unsafe { response.as_ref() }.map_or(0, |response| response.status)
+}
+
+/// The job of an answer; it ends with its length.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compactionservice_scheduleresponse_get_scheduled_job_id(
+    response: *const rocksdb_compactionservice_scheduleresponse_t,
+    length: *mut usize,
+) -> *const c_char {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        let job = response.as_ref().map(|response| response.job.as_bytes());
+        if let Some(length) = length.as_mut() {
+            *length = job.map_or(0, <[u8]>::len);
+        }
+        job.map_or(null(), |job| job.as_ptr().cast())
+    }
+}
+
+/// Frees an answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compactionservice_scheduleresponse_t_destroy(
+    response: *mut rocksdb_compactionservice_scheduleresponse_t,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe { free(response) };
+}

@@ -1,0 +1,151 @@
+//! How large ranges of keys are, in tables and in memory.
+
+use std::ffi::{c_char, c_int};
+use std::ptr::null_mut;
+
+use sateen::Error;
+
+use crate::abi::{ErrPtr, guard, nth_bytes};
+use crate::db::{of, rocksdb_t, the};
+use crate::families::rocksdb_column_family_handle_t;
+use crate::odd_options::rocksdb_size_approximation_options_t;
+use crate::settings::Setting;
+
+type Family = rocksdb_column_family_handle_t;
+
+/// Which data a size includes.
+#[derive(Clone, Copy)]
+struct Included {
+    memtables: bool,
+    tables: bool,
+}
+
+/// Bits of RocksDB's flags: values have no files of their own, so that the third adds nothing.
+const MEMTABLES: u8 = 1;
+const TABLES: u8 = 2;
+const BLOBS: u8 = 4;
+
+impl Included {
+    /// RocksDB refuses to size nothing.
+    fn checked(self, blobs: bool) -> sateen::Result<Included> {
+        if self.memtables || self.tables || blobs {
+            return Ok(self);
+        }
+        let text = "a size must include memtables or files, and both are left out";
+        Err(Error::InvalidArgument(text.to_owned()))
+    }
+
+    unsafe fn of(options: *const rocksdb_size_approximation_options_t) -> sateen::Result<Included> {
+        // SAFETY: the contract of the crate.
+        let settings = unsafe { options.as_ref() }.map(|options| &options.0);
+        let set = |name, default: u8| {
+            settings.and_then(|it| u8::get(it, name)).unwrap_or(default) != 0
+        };
+        let included =
+            Included { memtables: set("include_memtables", 0), tables: set("include_files", 1) };
+        included.checked(set("include_blob_files", 0))
+    }
+}
+
+/// Ranges, as C has them.
+struct Ranges {
+    count: c_int,
+    begins: *const *const c_char,
+    begin_lengths: *const usize,
+    ends: *const *const c_char,
+    end_lengths: *const usize,
+}
+
+unsafe fn sizes_of(
+    db: *mut rocksdb_t,
+    family: *mut Family,
+    ranges: &Ranges,
+    included: Included,
+    sizes: *mut u64,
+) -> sateen::Result<()> {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        let db = the(db)?;
+        let family = of(db, family);
+        for nth in 0..usize::try_from(ranges.count).unwrap_or(0) {
+            let begin = nth_bytes(ranges.begins, ranges.begin_lengths, nth);
+            let end = nth_bytes(ranges.ends, ranges.end_lengths, nth);
+            let mut size = 0;
+            if included.tables {
+                size += db.approximate_size(&family, begin, end);
+            }
+            if included.memtables {
+                size += db.memtable_size(&family, begin, end);
+            }
+            *sizes.add(nth) = size;
+        }
+    }
+    Ok(())
+}
+
+/// About how many bytes hold each range of keys of the default column family, as `options` say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_approximate_sizes_with_options(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_size_approximation_options_t,
+    count: c_int,
+    begins: *const *const c_char,
+    begin_lengths: *const usize,
+    ends: *const *const c_char,
+    end_lengths: *const usize,
+    sizes: *mut u64,
+    errptr: ErrPtr,
+) {
+    let ranges = Ranges { count, begins, begin_lengths, ends, end_lengths };
+    // SAFETY: the contract of the crate.
+    unsafe {
+        guard(errptr, (), || {
+            sizes_of(db, null_mut(), &ranges, Included::of(options)?, sizes)
+        });
+    }
+}
+
+/// The same of a column family.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_approximate_sizes_cf_with_options(
+    db: *mut rocksdb_t,
+    family: *mut Family,
+    options: *const rocksdb_size_approximation_options_t,
+    count: c_int,
+    begins: *const *const c_char,
+    begin_lengths: *const usize,
+    ends: *const *const c_char,
+    end_lengths: *const usize,
+    sizes: *mut u64,
+    errptr: ErrPtr,
+) {
+    let ranges = Ranges { count, begins, begin_lengths, ends, end_lengths };
+    // SAFETY: the contract of the crate.
+    unsafe {
+        guard(errptr, (), || sizes_of(db, family, &ranges, Included::of(options)?, sizes));
+    }
+}
+
+/// The same, as flags say: 1 for memtables, 2 for tables, 4 for files of values.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_approximate_sizes_cf_with_flags(
+    db: *mut rocksdb_t,
+    family: *mut Family,
+    count: c_int,
+    begins: *const *const c_char,
+    begin_lengths: *const usize,
+    ends: *const *const c_char,
+    end_lengths: *const usize,
+    flags: u8,
+    sizes: *mut u64,
+    errptr: ErrPtr,
+) {
+    let ranges = Ranges { count, begins, begin_lengths, ends, end_lengths };
+    let included = Included { memtables: flags & MEMTABLES != 0, tables: flags & TABLES != 0 };
+    // SAFETY: the contract of the crate.
+    unsafe {
+        guard(errptr, (), || {
+            sizes_of(db, family, &ranges, included.checked(flags & BLOBS != 0)?, sizes)
+        });
+    }
+}

@@ -1,0 +1,140 @@
+//! The files that a copy of a database needs.
+
+use std::ffi::{CString, c_char, c_int, c_uchar};
+use std::os::unix::ffi::OsStrExt;
+use std::ptr::{null, null_mut};
+
+use sateen::{LiveFile, LiveFileKind, LiveFilesOptions};
+
+use crate::abi::{ErrPtr, free, give, guard};
+use crate::db::{rocksdb_t, the};
+use crate::odd_options::rocksdb_livefiles_storage_info_options_t;
+use crate::settings::Setting;
+
+struct File {
+    file: LiveFile,
+    directory: CString,
+    name: CString,
+    checksum_function: CString,
+}
+
+/// The files of a database.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_livefiles_storage_info_t(Vec<File>);
+
+/// Lists the files of which a copy is the database. The caller disables file deletions before, and
+/// copies before it enables them again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_livefiles_storage_info(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_livefiles_storage_info_options_t,
+    errptr: ErrPtr,
+) -> *mut rocksdb_livefiles_storage_info_t {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        guard(errptr, null_mut(), || {
+            let settings = options.as_ref().map(|options| &options.0);
+            let least = settings.and_then(|it| u64::get(it, "wal_size_for_flush")).unwrap_or(0);
+            let with_checksums =
+                settings.and_then(|it| u8::get(it, "include_checksum_info")).unwrap_or(0) != 0;
+            let flush_from_wal_bytes = (least != u64::MAX).then_some(least);
+            let files = the(db)?.live_files(&LiveFilesOptions { flush_from_wal_bytes })?;
+            let list = files.into_iter().map(|file| File {
+                directory: CString::new(file.directory.as_os_str().as_bytes()).unwrap_or_default(),
+                name: CString::new(file.name.as_bytes()).unwrap_or_default(),
+                checksum_function: if with_checksums { c"Unknown".into() } else { c"".into() },
+                file,
+            });
+            Ok(give(rocksdb_livefiles_storage_info_t(list.collect())))
+        })
+    }
+}
+
+/// Frees the list and all that was got of it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_livefiles_storage_info_destroy(
+    files: *mut rocksdb_livefiles_storage_info_t,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe { free(files) };
+}
+
+/// How many files there are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_livefiles_storage_info_count(
+    files: *const rocksdb_livefiles_storage_info_t,
+) -> usize {
+    // SAFETY: the contract of the crate.
+    unsafe { files.as_ref() }.map_or(0, |files| files.0.len())
+}
+
+unsafe fn nth<'a>(
+    files: *const rocksdb_livefiles_storage_info_t,
+    index: usize,
+) -> Option<&'a File> {
+    // SAFETY: the contract of the crate.
+    unsafe { files.as_ref() }?.0.get(index)
+}
+
+macro_rules! of_a_file {
+    ($($(#[$doc:meta])* $function:ident -> $type:ty, $none:expr, $get:expr;)*) => { $(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function(
+            files: *const rocksdb_livefiles_storage_info_t,
+            index: usize,
+        ) -> $type {
+            let get: fn(&File) -> $type = $get;
+            // SAFETY: the contract of the crate.
+            unsafe { nth(files, index) }.map_or($none, get)
+        }
+    )* };
+}
+
+of_a_file! {
+    /// Its name.
+    rocksdb_livefiles_storage_info_relative_filename -> *const c_char, null(),
+        |file| file.name.as_ptr();
+    /// Its directory.
+    rocksdb_livefiles_storage_info_directory -> *const c_char, null(),
+        |file| file.directory.as_ptr();
+    /// The number in its name; 0 if it has none.
+    rocksdb_livefiles_storage_info_file_number -> u64, 0, |file| file.file.number;
+    /// RocksDB's number for what it is.
+    rocksdb_livefiles_storage_info_file_type -> c_int, -1, |file| match file.file.kind {
+        LiveFileKind::Wal => 0,
+        LiveFileKind::Table => 2,
+        LiveFileKind::Manifest => 3,
+        LiveFileKind::Current => 4,
+        LiveFileKind::Options => 9,
+    };
+    /// How many of its bytes belong into the copy.
+    rocksdb_livefiles_storage_info_size -> u64, 0, |file| file.file.size_bytes;
+    /// 0: there are no temperatures.
+    rocksdb_livefiles_storage_info_temperature -> c_int, 0, |_| 0;
+    /// Empty: files have no checksum as a whole, their blocks and records have.
+    rocksdb_livefiles_storage_info_file_checksum -> *const c_char, null(), |_| c"".as_ptr();
+    /// `Unknown` if checksums were asked for, else empty.
+    rocksdb_livefiles_storage_info_file_checksum_func_name -> *const c_char, null(),
+        |file| file.checksum_function.as_ptr();
+    /// Whether the file may be longer than what belongs into the copy.
+    rocksdb_livefiles_storage_info_trim_to_size -> c_uchar, 0,
+        |file| file.file.is_trimmed.into();
+}
+
+/// What the copy must contain instead of what is on the disk; 0 bytes if the file is copied.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_livefiles_storage_info_replacement_contents(
+    files: *const rocksdb_livefiles_storage_info_t,
+    index: usize,
+    length: *mut usize,
+) -> *const c_char {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        let contents = nth(files, index).map(|file| file.file.contents.as_deref().unwrap_or(&[]));
+        if let Some(length) = length.as_mut() {
+            *length = contents.map_or(0, <[u8]>::len);
+        }
+        contents.map_or(null(), |contents| contents.as_ptr().cast())
+    }
+}
