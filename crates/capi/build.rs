@@ -3,7 +3,8 @@
 //! values in `defaults.txt`. What a source names outside of comments is there and gets none.
 //!
 //! `SATEEN_SONAME` is the name that programs remember the library by; `scripts/install-capi` sets
-//! it.
+//! it. `SATEEN_ROCKSDB_ABI` is the version of RocksDB, 7 to 11, whose signatures functions have
+//! where they changed: `older.rs`.
 
 #[path = "build/declaration.rs"]
 mod declaration;
@@ -22,12 +23,21 @@ fn main() -> io::Result<()> {
         println!("cargo::rerun-if-changed={input}");
     }
     println!("cargo::rerun-if-env-changed=SATEEN_SONAME");
+    println!("cargo::rerun-if-env-changed=SATEEN_ROCKSDB_ABI");
     if let Ok(name) = env::var("SATEEN_SONAME") {
         println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{name}");
     }
     let there = words_of(&code_below(Path::new("src"))?);
+    let abi = abi();
+    for changed in ABI_CHANGES {
+        println!("cargo::rustc-check-cfg=cfg(abi_below_{changed})");
+        if abi < changed {
+            println!("cargo::rustc-cfg=abi_below_{changed}");
+        }
+    }
     let mut headers = String::new();
-    for path in files_below(Path::new("include"))? {
+    let is_older = |path: &PathBuf| path.file_name().is_some_and(|name| name == "older.h");
+    for path in files_below(Path::new("include"))?.into_iter().filter(|path| !is_older(path)) {
         headers.push_str(&fs::read_to_string(path)?);
     }
     let defaults = defaults(&fs::read_to_string("defaults.txt")?);
@@ -51,6 +61,17 @@ fn main() -> io::Result<()> {
         known_options("KNOWN_TABLE_OPTIONS", "rocksdb_block_based_options_set_", declared.keys()),
     ];
     fs::write(directory.join("known.rs"), known.concat())
+}
+
+/// The versions of RocksDB in which a signature changed.
+const ABI_CHANGES: [u32; 3] = [8, 9, 11];
+
+/// The version of RocksDB whose signatures the library has under RocksDB's own names.
+fn abi() -> u32 {
+    let newest = 11;
+    let Ok(named) = env::var("SATEEN_ROCKSDB_ABI") else { return newest };
+    let abi = named.parse().ok().filter(|abi| (7..=newest).contains(abi));
+    abi.unwrap_or_else(|| panic!("SATEEN_ROCKSDB_ABI={named} must be 7 to {newest}"))
 }
 
 /// A list of the options that have a setter.

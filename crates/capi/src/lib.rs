@@ -36,6 +36,7 @@ pub mod mapped;
 pub mod memory;
 pub mod merge;
 pub mod odd_options;
+pub mod older;
 pub mod option_names;
 pub mod options;
 pub mod perf;

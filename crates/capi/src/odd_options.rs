@@ -62,11 +62,7 @@ unsafe fn kept<'a, H: Keeps + 'a>(handle: *const H) -> Option<&'a mut Settings> 
 ///
 /// # Safety
 /// As [`kept`]; `length` is null or a place for a length.
-unsafe fn kept_text<H: Keeps>(
-    handle: *const H,
-    key: &str,
-    length: *mut usize,
-) -> *const c_char {
+unsafe fn kept_text<H: Keeps>(handle: *const H, key: &str, length: *mut usize) -> *const c_char {
     // SAFETY: the caller's promise.
     unsafe {
         let found = kept(handle).and_then(|settings| settings.text(key));

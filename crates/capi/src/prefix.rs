@@ -8,8 +8,9 @@ use crate::abi::{bytes, free, give, quiet};
 use crate::callbacks::{State, name_of};
 use crate::options::{change, rocksdb_options_t};
 
-type Transform = unsafe extern "C" fn(*mut c_void, *const c_char, usize, *mut usize) -> *mut c_char;
-type InDomain = unsafe extern "C" fn(*mut c_void, *const c_char, usize) -> c_uchar;
+pub(crate) type Transform =
+    unsafe extern "C" fn(*mut c_void, *const c_char, usize, *mut usize) -> *mut c_char;
+pub(crate) type InDomain = unsafe extern "C" fn(*mut c_void, *const c_char, usize) -> c_uchar;
 
 /// An extractor's functions and what they are called with.
 struct Callbacks {
@@ -44,7 +45,7 @@ impl PrefixExtractor for Callbacks {
 pub struct rocksdb_slicetransform_t(Prefixing);
 
 /// Makes an extractor of functions.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(abi_below_11), unsafe(no_mangle))]
 pub unsafe extern "C" fn rocksdb_slicetransform_create(
     state: *mut c_void,
     destructor: Option<unsafe extern "C" fn(*mut c_void)>,

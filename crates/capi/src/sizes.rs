@@ -38,9 +38,8 @@ impl Included {
     unsafe fn of(options: *const rocksdb_size_approximation_options_t) -> sateen::Result<Included> {
         // SAFETY: the contract of the crate.
         let settings = unsafe { options.as_ref() }.map(|options| &options.0);
-        let set = |name, default: u8| {
-            settings.and_then(|it| u8::get(it, name)).unwrap_or(default) != 0
-        };
+        let set =
+            |name, default: u8| settings.and_then(|it| u8::get(it, name)).unwrap_or(default) != 0;
         let included =
             Included { memtables: set("include_memtables", 0), tables: set("include_files", 1) };
         included.checked(set("include_blob_files", 0))
@@ -99,9 +98,7 @@ pub unsafe extern "C" fn rocksdb_approximate_sizes_with_options(
     let ranges = Ranges { count, begins, begin_lengths, ends, end_lengths };
     // SAFETY: the contract of the crate.
     unsafe {
-        guard(errptr, (), || {
-            sizes_of(db, null_mut(), &ranges, Included::of(options)?, sizes)
-        });
+        guard(errptr, (), || sizes_of(db, null_mut(), &ranges, Included::of(options)?, sizes));
     }
 }
 

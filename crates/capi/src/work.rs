@@ -138,8 +138,17 @@ pub unsafe extern "C" fn rocksdb_disable_file_deletions(db: *mut rocksdb_t, errp
     unsafe { guard(errptr, (), || the(db).map(|db| db.disable_file_deletions())) };
 }
 
+/// Ends all calls of [`rocksdb_disable_file_deletions`].
+///
+/// # Safety
+/// The contract of the crate.
+pub(crate) unsafe fn enable_all_file_deletions(db: *mut rocksdb_t, errptr: ErrPtr) {
+    // SAFETY: the contract of the crate.
+    unsafe { guard(errptr, (), || the(db).map(|db| db.enable_all_file_deletions())) };
+}
+
 /// They go again.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(abi_below_9), unsafe(no_mangle))]
 pub unsafe extern "C" fn rocksdb_enable_file_deletions(db: *mut rocksdb_t, errptr: ErrPtr) {
     // SAFETY: the contract of the crate.
     unsafe { guard(errptr, (), || the(db).map(|db| db.enable_file_deletions())) };

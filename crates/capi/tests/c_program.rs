@@ -158,12 +158,36 @@ fn the_examples_run() {
     assert_eq!(all, 5, "an example that is not run");
 }
 
+/// A program that chose an older version of RocksDB calls the older functions.
+#[test]
+fn signatures_are_those_of_the_version_that_was_chosen() {
+    for abi in 7..=11 {
+        run_with("abi", &[&format!("-DSATEEN_ROCKSDB_ABI={abi}")]);
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("one.c");
+    std::fs::write(&source, "#include \"rocksdb/c.h\"\n").unwrap();
+    for abi in ["6", "12"] {
+        let mut compiler = Command::new("cc");
+        compiler.args([&format!("-DSATEEN_ROCKSDB_ABI={abi}"), "-fsyntax-only", "-I"]);
+        let output = compiler.arg(here("include")).arg(&source).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("SATEEN_ROCKSDB_ABI must be"), "{said}");
+    }
+}
+
 /// Runs the program `name`, which says that all is well.
 fn run(name: &str) {
+    run_with(name, &[]);
+}
+
+/// The same, compiled with more flags.
+fn run_with(name: &str, flags: &[&str]) {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join(name);
     let source = here(&format!("tests/c/{name}.c"));
-    build(&["cc", "-std=c99", "-D_DEFAULT_SOURCE"], &source, &program);
+    let compiler = [&["cc", "-std=c99", "-D_DEFAULT_SOURCE"], flags].concat();
+    build(&compiler, &source, &program);
     let output = command(&program).arg(directory.path()).output().unwrap();
     assert!(
         output.status.success() && output.stdout == b"all is well\n",

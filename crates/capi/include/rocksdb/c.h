@@ -4,7 +4,7 @@
  *
  * Errors: a function that takes errptr leaves there a text to be freed with rocksdb_free if it
  * fails; what was there is freed. Booleans are unsigned char. Where a signature has changed, it is
- * the newest one. */
+ * that of RocksDB 11, or of the version that SATEEN_ROCKSDB_ABI names: c/abi.h. */
 #ifndef SATEEN_ROCKSDB_C_H
 #define SATEEN_ROCKSDB_C_H
 
@@ -18,5 +18,6 @@
 #include "c/transactions.h"
 #include "c/tools.h"
 #include "c/events.h"
+#include "c/older.h"
 
 #endif

@@ -265,5 +265,6 @@ int main(int count, char** arguments) {
     rocksdb_writeoptions_destroy(wo);
     rocksdb_close(db);
     rocksdb_options_destroy(options);
+    puts("all is well");
     return 0;
 }

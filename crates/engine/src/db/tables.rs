@@ -189,6 +189,12 @@ impl Db {
         self.core.driver.chores.poke();
     }
 
+    /// Ends all calls of [`Db::disable_file_deletions`].
+    pub fn enable_all_file_deletions(&self) {
+        self.core.reclaimer.release_all();
+        self.core.driver.chores.poke();
+    }
+
     /// [`Db::compact_range`] fails with `ManualCompactionPaused`, those under way after the job
     /// that runs for them, until as many calls of [`Db::resume_manual_compactions`].
     pub fn pause_manual_compactions(&self) {

@@ -64,6 +64,8 @@ struct State {
     next_step: Instant,
     /// While above zero nothing is punched or unlinked: a checkpoint is linking files.
     holds: u32,
+    /// Those of them that [`Reclaimer::keep`] made.
+    keeps: u32,
 }
 
 impl State {
@@ -255,13 +257,24 @@ impl Reclaimer {
 
     /// The same until as many calls of [`Reclaimer::release`] as of this.
     pub(crate) fn keep(&self) {
-        lock(&self.state).holds += 1;
+        let mut state = lock(&self.state);
+        state.holds += 1;
+        state.keeps += 1;
     }
 
     /// Ends one [`Reclaimer::keep`].
     pub(crate) fn release(&self) {
         let mut state = lock(&self.state);
-        state.holds = state.holds.saturating_sub(1);
+        // One too many must not end the hold of a checkpoint.
+        let ended = state.keeps.min(1);
+        state.keeps -= ended;
+        state.holds -= ended;
+    }
+
+    /// Ends every [`Reclaimer::keep`].
+    pub(crate) fn release_all(&self) {
+        let mut state = lock(&self.state);
+        state.holds -= std::mem::take(&mut state.keeps);
     }
 
     /// Gives back what nobody pins any more, in steps: small ones and at `rate`, in bytes a second,

@@ -128,7 +128,9 @@ void rocksdb_disable_file_deletions(rocksdb_t* db, char** errptr);
 void rocksdb_disable_manual_compaction(rocksdb_t* db);
 void rocksdb_drop_column_family(rocksdb_t* db, rocksdb_column_family_handle_t* handle,
     char** errptr);
+#if SATEEN_ROCKSDB_ABI >= 9
 void rocksdb_enable_file_deletions(rocksdb_t* db, char** errptr);
+#endif
 void rocksdb_enable_manual_compaction(rocksdb_t* db);
 void rocksdb_flush(rocksdb_t* db, const rocksdb_flushoptions_t* options, char** errptr);
 void rocksdb_flush_cf(rocksdb_t* db, const rocksdb_flushoptions_t* options,

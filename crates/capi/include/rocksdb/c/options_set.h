@@ -248,9 +248,11 @@ void rocksdb_options_set_periodic_compaction_seconds(rocksdb_options_t* options,
 void rocksdb_options_set_persist_stats_to_disk(rocksdb_options_t* options, unsigned char value);
 void rocksdb_options_set_persist_user_defined_timestamps(rocksdb_options_t* options,
     unsigned char value);
+#if SATEEN_ROCKSDB_ABI >= 8
 void rocksdb_options_set_plain_table_factory(rocksdb_options_t* options, uint32_t value, int value2,
     double value3, size_t value4, size_t value5, char value6, unsigned char value7,
     unsigned char value8);
+#endif
 void rocksdb_options_set_preclude_last_level_data_seconds(rocksdb_options_t* options,
     uint64_t value);
 void rocksdb_options_set_prefix_extractor(rocksdb_options_t* options,

@@ -253,10 +253,12 @@ void rocksdb_memory_consumers_add_cache(rocksdb_memory_consumers_t* consumers,
 void rocksdb_memory_consumers_add_db(rocksdb_memory_consumers_t* consumers, rocksdb_t* db);
 rocksdb_memory_consumers_t* rocksdb_memory_consumers_create(void);
 void rocksdb_memory_consumers_destroy(rocksdb_memory_consumers_t* consumers);
+#if SATEEN_ROCKSDB_ABI >= 11
 rocksdb_slicetransform_t* rocksdb_slicetransform_create(void* state, void (*destructor)(void*
     state), char* (*transform)(void* state, const char* key, size_t length, size_t* prefix_length),
     unsigned char (*in_domain)(void* state, const char* key, size_t length), const char*
     (*name)(void* state));
+#endif
 rocksdb_slicetransform_t* rocksdb_slicetransform_create_fixed_prefix(size_t value);
 rocksdb_slicetransform_t* rocksdb_slicetransform_create_noop(void);
 void rocksdb_slicetransform_destroy(rocksdb_slicetransform_t* slicetransform);

@@ -58,7 +58,8 @@ impl VersionSet {
         let shared: Vec<FileId> = known.intersection(&files).copied().collect();
 
         let path = manifest_file_name(&self.directory, number);
-        let written = self.write_snapshot(self.vfs.as_ref(), &path, number, &families, last_seqno, shared);
+        let written =
+            self.write_snapshot(self.vfs.as_ref(), &path, number, &families, last_seqno, shared);
         let mut writer = match written {
             Ok(writer) => writer,
             Err(error) => {
