@@ -113,6 +113,7 @@ pub fn status(error: &Error) -> String {
         Error::Behind { .. } => "Operation failed. Try again.",
         Error::NoSavePoint | Error::NotInLog(_) => "NotFound",
         Error::Closed => "Shutdown in progress",
+        Error::BackgroundPaused => "Operation aborted",
         Error::Background { cause, .. } => return status(cause),
         Error::InvalidArgument(text) => return format!("Invalid argument: {text}"),
         _ => "Invalid argument",

@@ -10,6 +10,7 @@ use crate::abi::{
 };
 use crate::batch::rocksdb_writebatch_t;
 use crate::calls::{rocksdb_readoptions_t, rocksdb_writeoptions_t};
+use crate::checksums::FILE_CHECKSUMS;
 use crate::environment::Place;
 use crate::families::{Wanted, rocksdb_column_family_handle_t};
 use crate::handles::{Graveyard, closed_database};
@@ -23,6 +24,8 @@ type Family = rocksdb_column_family_handle_t;
 pub struct rocksdb_t {
     pub(crate) db: Db,
     statistics: Option<Statistics>,
+    /// Its options make checksums of files.
+    pub(crate) file_checksums: bool,
 }
 
 impl rocksdb_t {
@@ -34,7 +37,13 @@ impl rocksdb_t {
         if let Some(statistics) = &statistics {
             statistics.opened(&db);
         }
-        give(rocksdb_t { db, statistics })
+        let made = options.and_then(|options| options.kept::<u8>(FILE_CHECKSUMS));
+        give(rocksdb_t { db, statistics, file_checksums: made.unwrap_or(0) != 0 })
+    }
+
+    /// A handle for the time of a call back.
+    pub(crate) fn borrowed(db: Db) -> rocksdb_t {
+        rocksdb_t { db, statistics: None, file_checksums: false }
     }
 }
 

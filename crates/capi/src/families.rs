@@ -287,7 +287,7 @@ pub unsafe extern "C" fn rocksdb_create_column_families_destroy(
 }
 
 /// A copy of `pointers` in memory from `malloc`; null if there is none.
-fn list_of<T>(pointers: &[*mut T]) -> *mut *mut T {
+pub(crate) fn list_of<T>(pointers: &[*mut T]) -> *mut *mut T {
     // SAFETY: any size may be asked for.
     let list = unsafe { libc::malloc(size_of_val(pointers).max(1)) }.cast::<*mut T>();
     if !list.is_null() {

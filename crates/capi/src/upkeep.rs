@@ -13,7 +13,7 @@ use crate::calls::{rocksdb_compactoptions_t, rocksdb_flushoptions_t};
 use crate::db::{of, rocksdb_t, the};
 use crate::families::rocksdb_column_family_handle_t;
 use crate::odd_options::rocksdb_flushwaloptions_t;
-use crate::settings::Setting;
+use crate::settings::{Setting, Settings};
 
 type Family = rocksdb_column_family_handle_t;
 
@@ -235,9 +235,19 @@ pub unsafe extern "C" fn rocksdb_flush_cf(
     unsafe {
         guard(errptr, (), || {
             let db = the(db)?;
+            let kept = options.as_ref().map(|options| &options.1);
             let options = options.as_ref().map(|options| options.0.clone());
-            db.flush_cf(&of(db, family), &options.unwrap_or_else(FlushOptions::default))
+            db.flush_cf(&of(db, family), &options.unwrap_or_else(FlushOptions::default))?;
+            wait_for_listeners(db, kept);
+            Ok(())
         });
+    }
+}
+
+/// Waits for listeners, if the options of a flush say so.
+fn wait_for_listeners(db: &Db, options: Option<&Settings>) {
+    if options.and_then(|it| c_uchar::get(it, "listener_wait")).unwrap_or(0) != 0 {
+        db.wait_for_listeners();
     }
 }
 
@@ -262,6 +272,7 @@ pub unsafe extern "C" fn rocksdb_flush_cfs(
                 let options = FlushOptions { wait };
                 families.iter().try_for_each(|family| db.flush_cf(family, &options))?;
             }
+            wait_for_listeners(db, options.as_ref().map(|options| &options.1));
             Ok(())
         });
     }
@@ -299,7 +310,8 @@ pub unsafe extern "C" fn rocksdb_suggest_compact_range_cf(
     unsafe {
         guard(errptr, (), || {
             let db = the(db)?;
-            let options = CompactRangeOptions { wait: false, ..CompactRangeOptions::default() };
+            let options =
+                CompactRangeOptions { wait: false, flush: false, ..CompactRangeOptions::default() };
             let key = |key: *const c_char, length| (!key.is_null()).then(|| bytes(key, length));
             let (begin, end) = (key(begin, begin_length), key(end, end_length));
             db.compact_range(&of(db, family), begin, end, &options)

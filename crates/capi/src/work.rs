@@ -18,7 +18,6 @@ type Family = rocksdb_column_family_handle_t;
 #[derive(Default)]
 pub struct rocksdb_wait_for_compact_options_t {
     options: WaitForCompactOptions,
-    abort_on_pause: bool,
     wait_for_purge: bool,
 }
 
@@ -70,9 +69,9 @@ flags! {
     /// The database is closed afterwards.
     rocksdb_wait_for_compact_options_set_close_db rocksdb_wait_for_compact_options_get_close_db
         options.close;
-    /// Kept: nothing pauses all background work.
+    /// Waiting fails while background work is paused.
     rocksdb_wait_for_compact_options_set_abort_on_pause
-        rocksdb_wait_for_compact_options_get_abort_on_pause abort_on_pause;
+        rocksdb_wait_for_compact_options_get_abort_on_pause options.abort_on_pause;
     /// Kept: what can be given back is waited for anyway.
     rocksdb_wait_for_compact_options_set_wait_for_purge
         rocksdb_wait_for_compact_options_get_wait_for_purge wait_for_purge;
@@ -115,6 +114,21 @@ pub unsafe extern "C" fn rocksdb_wait_for_compact(
             the(db)?.wait_for_compact(&options)
         });
     }
+}
+
+/// No flush or compaction starts or goes on until as many calls of
+/// `rocksdb_continue_background_work`. Returns when none is at work.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_pause_background_work(db: *mut rocksdb_t, errptr: ErrPtr) {
+    // SAFETY: the contract of the crate.
+    unsafe { guard(errptr, (), || the(db)?.pause_background_work()) };
+}
+
+/// Ends one `rocksdb_pause_background_work`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_continue_background_work(db: *mut rocksdb_t, errptr: ErrPtr) {
+    // SAFETY: the contract of the crate.
+    unsafe { guard(errptr, (), || the(db)?.continue_background_work()) };
 }
 
 /// Compactions by hand are refused, and end, until as many calls of the function that enables them.

@@ -56,6 +56,11 @@ fn files_ranges_and_a_copy_by_files() {
 }
 
 #[test]
+fn listeners_pauses_and_compactions_of_files() {
+    run_with("events", &["-pthread"]);
+}
+
+#[test]
 fn reads_and_batches_of_all_kinds() {
     run("reads");
 }

@@ -157,6 +157,10 @@ impl ControlPlane {
                 Some(family) => family.request_drop(request, begin, end),
                 None => self.actions.push_back(Action::ManualDone { request, complete: false }),
             },
+            Event::CompactFiles { request, cf, files } => match self.families.get_mut(&cf) {
+                Some(family) => family.request_files(request, files),
+                None => self.actions.push_back(Action::ManualDone { request, complete: false }),
+            },
             Event::RangesSeen { cf, up_to } => {
                 if let Some(family) = self.families.get_mut(&cf) {
                     family.drop_covered(up_to);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::compaction::{CompactionPlan, Stripes};
+use crate::compaction::{ChosenFiles, CompactionPlan, Stripes};
 use crate::options::{BottommostLevelCompaction, CfOptions, ControlOptions};
 use crate::tuner::Adjustment;
 use crate::types::{ColumnFamilyId, FileId, IO_CLASSES, JobId, RequestId, SeqNo, UserKey};
@@ -106,6 +106,16 @@ pub enum Event {
         begin: Option<UserKey>,
         /// The last key, inclusive; `None`: to the end.
         end: Option<UserKey>,
+    },
+    /// Compact the tables in these files, and what lies between them and the output level in their
+    /// range of keys, into one level by one compaction. Ends with [`Action::ManualDone`].
+    CompactFiles {
+        /// Chosen by the caller, named in the answer and in the plan.
+        request: RequestId,
+        /// Which column family.
+        cf: ColumnFamilyId,
+        /// What to compact.
+        files: ChosenFiles,
     },
     /// Of all compaction files these should go ([`sparse_files`](crate::compaction::sparse_files)):
     /// when nothing else is to be compacted, their tables are written anew. Replaces what was said

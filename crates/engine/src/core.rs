@@ -19,6 +19,7 @@ use crate::background::{Driver, Turn};
 use crate::clock;
 use crate::column_family::{ColumnFamilyData, Families};
 use crate::error::{Error, Result};
+use crate::events::Events;
 use crate::files::reclaim::Reclaimer;
 use crate::files::spare::SpareFiles;
 use crate::manifest::version_set::VersionSet;
@@ -43,6 +44,7 @@ use crate::write::admission::Writer;
 use crate::write::{CommitPipeline, Logging, Payload};
 use crate::write_buffers::WriteBuffers;
 
+pub(crate) mod compact_files;
 mod on_demand;
 mod stored_options;
 
@@ -84,6 +86,7 @@ pub(crate) struct DbCore {
     pub(crate) scrubbing: Scrubbing,
     pub(crate) pool: Pool,
     pub(crate) health: HealthState,
+    pub(crate) events: Arc<Events>,
     pub(crate) metrics: EngineMetrics,
     pub(crate) closed: AtomicBool,
     /// Some write went past the log: closing has to flush.
@@ -447,7 +450,7 @@ impl DbCore {
             if matches!(error, Error::Io { .. }) { Health::Degraded } else { Health::ReadOnly };
         self.health.raise(health, error);
         if self.health.health() == Health::ReadOnly {
-            self.driver.report(self.now(), Event::Paused(true));
+            self.driver.pause_for_health(self.now(), true);
         }
         self.driver.chores.poke();
     }

@@ -34,7 +34,7 @@ pub const DEFAULT_COLUMN_FAMILY: &str = "default";
 pub struct Db {
     core: Arc<DbCore>,
     /// Closes when the last handle goes: threads and iterators hold `core`, not this.
-    _closer: Arc<Closer>,
+    _closer: Option<Arc<Closer>>,
 }
 
 struct Closer(Arc<DbCore>);
@@ -150,7 +150,7 @@ impl Db {
     }
 
     pub(crate) fn of(core: Arc<DbCore>) -> Db {
-        Db { _closer: Arc::new(Closer(core.clone())), core }
+        Db { _closer: Some(Arc::new(Closer(core.clone()))), core }
     }
 
     /// The names of the column families of the database in `path`, which may be open, in the order

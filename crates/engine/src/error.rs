@@ -142,6 +142,9 @@ pub enum Error {
     /// Compactions by hand are paused ([`crate::Db::pause_manual_compactions`]).
     #[error("compactions by hand are paused")]
     ManualCompactionPaused,
+    /// Background work is paused ([`crate::Db::pause_background_work`]).
+    #[error("background work is paused")]
+    BackgroundPaused,
     /// It was not over in time.
     #[error("{0} was not over in time")]
     TimedOut(&'static str),

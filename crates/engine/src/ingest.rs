@@ -11,6 +11,7 @@
 //! What must stay true: no memtable has anything in the range of a file when that joins: readers
 //! would take it for newer; and none has deleted a range when a file joins that does.
 
+mod told;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -136,6 +137,7 @@ impl DbCore {
             }
             return Err(error);
         }
+        self.tell_ingested(family, &files);
         if options.move_files {
             for file in &files {
                 let removed = self.vfs.remove(&file.path);

@@ -1,9 +1,10 @@
 //! The public iterator: a merge of memtables and tables, seen at one moment.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sateen_control::version::{Run, TableMeta};
-use sateen_control::{IoClass, SeqNo};
+use sateen_control::{IoClass, SeqNo, TableId};
 
 use crate::column_family::ColumnFamilyData;
 use crate::core::{DbCore, reversed_bounds};
@@ -46,6 +47,8 @@ pub(crate) struct OpenForRead {
     as_of: SeqNo,
     ignore_ranges: bool,
     wanted: Option<SharedWanted>,
+    /// Tables that are passed by.
+    unwanted: Option<Arc<BTreeSet<TableId>>>,
 }
 
 impl OpenForRead {
@@ -79,6 +82,9 @@ impl OpenTable for OpenForRead {
     }
 
     fn look(&self, table: &Arc<TableMeta>, backwards: bool) -> Result<Look> {
+        if self.unwanted.as_ref().is_some_and(|unwanted| unwanted.contains(&table.id)) {
+            return Ok(Look::Pass);
+        }
         let Some(wanted) = &self.wanted else { return Ok(Look::Open) };
         let wanted = wanted.load();
         let Some(wanted) = &*wanted else { return Ok(Look::Open) };
@@ -280,7 +286,12 @@ impl Iter {
             }
             None => (None, None),
         };
+        let unwanted = options.table_filter.as_ref().map(|filter| {
+            let pinned = std::iter::once(&first).chain(regions.iter().map(|(_, pinned)| pinned));
+            Arc::new(pinned.flat_map(|pinned| filter.unwanted(core, family, pinned)).collect())
+        });
         let open = OpenForRead {
+            unwanted,
             core: core.clone(),
             options: table_options,
             wanted,

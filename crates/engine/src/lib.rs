@@ -12,6 +12,7 @@ mod core;
 mod db;
 pub mod dump;
 mod error;
+mod events;
 mod files;
 #[doc(hidden)]
 pub mod fuzz;
@@ -53,8 +54,13 @@ pub use check::{CheckReport, check, check_with};
 pub use compaction_filter::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,
 };
+pub use core::compact_files::CompactFilesOptions;
 pub use db::{ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, LiveTable, WaitForCompactOptions};
 pub use error::{CorruptionKind, Error, Result};
+pub use events::{
+    CompactionInfo, ErrorReason, EventListener, FlushInfo, IngestInfo, Listeners, SealInfo,
+    StallInfo, StallState,
+};
 #[doc(hidden)]
 pub use held::Held;
 pub use ingest::{IngestOptions, SstFileInfo, SstFileWriter};
@@ -71,6 +77,7 @@ pub use perf::{PerfContext, PerfLevel, PerfMetric};
 pub use prefix::{PrefixExtractor, Prefixing};
 pub use read::block_cache::SharedBlockCache;
 pub use read::super_version::PinnedSlice;
+pub use read::table_filter::TableFilter;
 pub use repair::{LostRange, RepairReport, repair, repair_families_with, repair_with};
 pub use sateen_control::{ColumnFamilyId, Comparator, ValueKind};
 pub use snapshot::Snapshot;

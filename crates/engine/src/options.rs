@@ -33,6 +33,7 @@ use self::text::{Bytes, Choice, ChoiceList, Count, Flag, Ratio, Span, Text, Unit
 use crate::background::state::HealthListener;
 use crate::compaction_filter::Filtering;
 use crate::error::Result;
+use crate::events::Listeners;
 
 pub use self::calls::{CompactRangeOptions, FlushOptions, ReadOptions, WriteOptions};
 pub use self::choices::{
@@ -233,6 +234,8 @@ option_struct! {
         write_buffer_manager: Option<WriteBufferManager>,
         /// Hears when something goes wrong in the background, and when all is well again.
         health_listener: Option<HealthListener>,
+        /// Hear what the database does.
+        listeners: Listeners,
     }
 }
 

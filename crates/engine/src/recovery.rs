@@ -24,6 +24,7 @@ use crate::column_family::{ColumnFamilyData, Families};
 use crate::core::{DbCore, open_tables_max};
 use crate::db::{DEFAULT_COLUMN_FAMILY, create_family};
 use crate::error::{CorruptionKind, Error, Result};
+use crate::events::Events;
 use crate::files::device_hint;
 use crate::files::reclaim::Reclaimer;
 use crate::files::replace::sync_directory;
@@ -427,6 +428,7 @@ impl Opening {
         let log_directory = self.options.wal_directory(&self.directory);
         let spare_files =
             SpareFiles::new(self.vfs.clone(), self.directory.clone(), table_file_name);
+        let events = Arc::new(Events::new(self.options.listeners.clone()));
         let core = Arc::new(DbCore {
             spare_files: Arc::new(spare_files),
             spare_logs: SpareFiles::new(self.vfs.clone(), log_directory, log_name),
@@ -449,7 +451,8 @@ impl Opening {
             driver: Driver::new(control),
             scrubbing: Scrubbing::default(),
             pool: Pool::default(),
-            health: HealthState::new(self.options.health_listener.clone()),
+            health: HealthState::new(self.options.health_listener.clone(), events.clone()),
+            events,
             metrics: EngineMetrics::new(crate::core::sampling(&self.options), 0)
                 .with_timeline(timeline),
             unlogged_writes: AtomicBool::new(false),

@@ -1,7 +1,7 @@
 //! Clients' requests to compact a range: one after the other.
 
 use super::ColumnFamily;
-use crate::compaction::{CompactionPlan, ManualCompaction};
+use crate::compaction::{ChosenFiles, CompactionPlan, ManualCompaction};
 use crate::event::Action;
 use crate::options::BottommostLevelCompaction;
 use crate::types::{JobId, RequestId, UserKey};
@@ -37,6 +37,10 @@ impl ColumnFamily {
         end: Option<UserKey>,
     ) {
         self.queue(ManualCompaction::dropping(request, begin, end, &self.version));
+    }
+
+    pub(crate) fn request_files(&mut self, request: RequestId, files: ChosenFiles) {
+        self.queue(ManualCompaction::of_files(request, files, &self.version));
     }
 
     fn queue(&mut self, compaction: ManualCompaction) {

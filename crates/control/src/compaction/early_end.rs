@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::CompactionPlan;
+use super::{CompactionPlan, CompactionReason};
 use crate::types::UserKey;
 use crate::version::{TableMeta, VersionEdit};
 
@@ -52,7 +52,9 @@ impl CompactionPlan {
         let mut levels: Vec<_> = self.rewrite.iter().map(|input| input.level).collect();
         levels.sort_unstable();
         let one_run_each = levels.windows(2).all(|pair| pair[0] < pair[1]);
-        (self.start_level() > 0 && one_run_each).then(|| EarlyEnd {
+        // A client who chose the files waits for all of them.
+        let chosen = self.reason == CompactionReason::ManualFiles;
+        (self.start_level() > 0 && one_run_each && !chosen).then(|| EarlyEnd {
             above: above.cloned(),
             merging,
             below: below.flat_map(|input| input.tables.iter().cloned()).collect(),

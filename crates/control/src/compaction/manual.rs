@@ -2,6 +2,7 @@
 //! tables at a time, so that it shares the machine with other work; then, if wished, that level is
 //! rewritten in place. What the request itself has written is not rewritten again.
 
+use super::chosen_files::ChosenFiles;
 use super::covered::CoveredTables;
 use super::guards::{deepest, part_of_group, whole_group};
 use super::level0::level0_closure;
@@ -31,6 +32,8 @@ pub struct ManualCompaction {
     is_partial: bool,
     /// Not compacted, but dropped.
     dropped: Option<CoveredTables>,
+    /// Not a range, but these files.
+    files: Option<ChosenFiles>,
 }
 
 /// What to do next for a request.
@@ -66,7 +69,16 @@ impl ManualCompaction {
             at_once: false,
             is_partial: false,
             dropped: None,
+            files: None,
         }
+    }
+
+    /// A request to compact `files`, by one compaction.
+    #[must_use]
+    pub fn of_files(request: RequestId, files: ChosenFiles, version: &Version) -> ManualCompaction {
+        let bottommost = BottommostLevelCompaction::Skip;
+        let compaction = ManualCompaction::new(request, None, None, bottommost, version);
+        ManualCompaction { files: Some(files), ..compaction }
     }
 
     /// A request to drop the tables below level 0 that have nothing but what is in `begin..=end`.
@@ -85,6 +97,10 @@ impl ManualCompaction {
 
     /// The plan is part of the current version: go on behind it.
     pub fn done(&mut self, plan: &CompactionPlan) {
+        if let Some(files) = &mut self.files {
+            files.is_done = true;
+            return;
+        }
         // Of a part of a group the rest is where it was.
         if self.dropped.is_some() || self.at_once && self.is_partial {
             return;
@@ -112,6 +128,9 @@ impl ManualCompaction {
                 let plan = CompactionPlan { reason: CompactionReason::Manual, ..plan };
                 ManualStep::Plan(Box::new(plan))
             });
+        }
+        if let Some(files) = &self.files {
+            return files.step(self.request, context);
         }
         self.at_once = context.options.compaction_style == CompactionStyle::Guards;
         if self.at_once {

@@ -2,6 +2,7 @@
 //! what it must remember (a round-robin cursor) is part of the version.
 
 mod chain;
+mod chosen_files;
 mod covered;
 mod cutter;
 mod early_end;
@@ -21,6 +22,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use chain::CompactionChain;
+pub use chosen_files::ChosenFiles;
 pub(crate) use covered::CoveredTables;
 pub use cutter::OutputCutter;
 pub use early_end::EarlyEnd;
@@ -302,6 +304,7 @@ impl<'a> PickContext<'a> {
             compact_pointer: None,
             score: score.map_or(0.0, |score| score.score),
             below: self.below(output_level, oldest, bounds),
+            request: None,
         })
     }
 

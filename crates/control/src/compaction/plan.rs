@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{OutputCutter, union};
 
 use crate::options::CompressionCode;
-use crate::types::{ColumnFamilyId, Epoch, IoClass, UserKey};
+use crate::types::{ColumnFamilyId, Epoch, IoClass, RequestId, UserKey};
 use crate::version::{AddedTable, RemovedTable, Run, TableMeta, VersionEdit};
 
 /// Tables of one run, in key order.
@@ -49,6 +49,8 @@ pub enum CompactionReason {
     Manual,
     /// A client asked: the lowest level is rewritten in place.
     ManualBottommost,
+    /// A client chose the files.
+    ManualFiles,
 }
 
 impl CompactionReason {
@@ -64,7 +66,15 @@ impl CompactionReason {
             CompactionReason::RangeDeleted => "range-deleted",
             CompactionReason::Manual => "manual",
             CompactionReason::ManualBottommost => "manual-bottommost",
+            CompactionReason::ManualFiles => "manual-files",
         }
+    }
+
+    /// Whether a client asked.
+    #[must_use]
+    pub fn is_manual(self) -> bool {
+        use CompactionReason::{Manual, ManualBottommost, ManualFiles};
+        matches!(self, Manual | ManualBottommost | ManualFiles)
     }
 
     /// Whether level 0 has too many runs.
@@ -144,6 +154,8 @@ pub struct CompactionPlan {
     /// Everything older than the outputs that shares keys with them, when the plan was made.
     /// Claims make sure that no key joins these runs before the plan is over.
     pub below: Vec<Below>,
+    /// The request whose answer tells what this made.
+    pub request: Option<RequestId>,
 }
 
 /// A run older than a plan's outputs, and the tables of it that share keys with them.

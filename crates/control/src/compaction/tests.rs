@@ -53,6 +53,7 @@ fn plan(
         compression: CompressionCode(0),
         class: IoClass::Deep(1),
         compact_pointer: None,
+        request: None,
         score: 1.0,
         below: if overlap.is_empty() { vec![] } else { vec![below] },
     }

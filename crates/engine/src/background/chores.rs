@@ -159,6 +159,7 @@ impl DbCore {
         if self.read_only {
             return false;
         }
+        self.tell_what_waits();
         let mut worked = false;
         let mut chore = |outcome: Result<bool>| match outcome {
             Ok(did) => worked |= did,
@@ -464,12 +465,12 @@ impl DbCore {
             let left = self.stop_flushes().and_then(|()| self.leave_dead_logs());
             if let Err(error) = left {
                 let paused = self.health.health() == Health::ReadOnly;
-                self.driver.report(self.now(), Event::Paused(paused));
+                self.driver.pause_for_health(self.now(), paused);
                 return Err(error);
             }
         }
         self.health.clear();
-        self.driver.report(self.now(), Event::Paused(false));
+        self.driver.pause_for_health(self.now(), false);
         Ok(())
     }
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use sateen_control::compaction::{CompactionPlan, CompactionReason, EarlyEnd, Input, OutputCutter};
+use sateen_control::compaction::{CompactionPlan, EarlyEnd, Input, OutputCutter};
 use sateen_control::version::{AddedTable, TableMeta, Version, VersionEdit};
 use sateen_control::{FileId, SeqNo};
 
@@ -285,12 +285,11 @@ fn filter_to_be(
     let runs = context.version.levels().iter().flat_map(|level| level.runs());
     let tables: usize = runs.map(|run| run.len()).sum();
     let taken: usize = plan.inputs().map(|input| input.tables.len()).sum();
-    let manual = [CompactionReason::Manual, CompactionReason::ManualBottommost];
     Some(FilterToBe {
         filtering,
         context: CompactionFilterContext {
             is_full_compaction: taken == tables,
-            is_manual_compaction: manual.contains(&plan.reason),
+            is_manual_compaction: plan.reason.is_manual(),
             column_family: family.whole(),
             output_level: plan.output_level,
         },

@@ -42,7 +42,7 @@ impl DbCore {
         // Who asked for a compaction waits for its end, and is not told of another.
         let may_go = |job: &Job| {
             let reason = job.info(JobId(0)).reason;
-            !matches!(reason, Some(CompactionReason::Manual | CompactionReason::ManualBottommost))
+            !reason.is_some_and(CompactionReason::is_manual)
         };
         let chosen = |jobs: Vec<JobId>, number: u64| {
             let at = number.checked_rem(jobs.len() as u64)?;

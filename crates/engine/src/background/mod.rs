@@ -12,9 +12,11 @@ pub(crate) mod flush_job;
 mod hot_keys;
 pub(crate) mod interfere;
 mod limits;
+mod listening;
 mod log_values;
 mod observe;
 pub(crate) mod output;
+mod pausing;
 pub(crate) mod pool;
 mod requests;
 mod sampler;
@@ -32,10 +34,10 @@ use sateen_control::{
     RequestId,
 };
 
-use crate::clock;
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{Error, Result};
+use crate::events::CompactionInfo;
 use crate::manifest::version_set::Barrier;
 use crate::metrics::SchedulerMetrics;
 use crate::options::WalMode;
@@ -106,6 +108,8 @@ struct Slot {
     /// None while a thread steps it.
     job: Option<Box<Job>>,
     is_flush: bool,
+    /// Listeners were told that it begins.
+    announced: bool,
     discard: bool,
     finish_early: bool,
     paused: bool,
@@ -123,15 +127,11 @@ struct Shared {
     scheduled: SchedulerMetrics,
     /// Manual compactions under way; Some once they are over: whether all was done.
     requests: BTreeMap<RequestId, Option<bool>>,
+    /// What compactions made for them.
+    answers: BTreeMap<RequestId, CompactionInfo>,
+    pauses: pausing::Pauses,
     next_request: u64,
     stop: bool,
-}
-
-impl Shared {
-    /// Whether a thread has something to do without asking control.
-    fn has_work(&self) -> bool {
-        !self.runnable.is_empty() || !self.abandoned.is_empty()
-    }
 }
 
 /// The driver of a database's background work.
@@ -176,6 +176,8 @@ impl Driver {
                 abandoned: Vec::new(),
                 abandoning: 0,
                 requests: BTreeMap::new(),
+                answers: BTreeMap::new(),
+                pauses: pausing::Pauses::default(),
                 next_request: 1,
                 stop: false,
             }),
@@ -263,7 +265,7 @@ impl DbCore {
     pub(crate) fn background_once(self: &Arc<Self>) -> Turn {
         let driver = &self.driver;
         let mut shared = lock(&driver.shared);
-        let (id, grant, mut job) = loop {
+        let (id, grant, announced, mut job) = loop {
             if shared.stop {
                 return Turn::Idle(None);
             }
@@ -278,7 +280,7 @@ impl DbCore {
                 lock(&driver.shared).abandoning -= 1;
                 return Turn::Worked;
             }
-            let Some((id, grant)) = shared.runnable.pop_front() else {
+            let Some((id, grant)) = shared.next_runnable() else {
                 return Turn::Idle(shared.plane.poll_timeout());
             };
             let Some(slot) = shared.jobs.get_mut(&id) else { continue };
@@ -288,7 +290,7 @@ impl DbCore {
                 {
                     job.finish_early();
                 }
-                break (id, grant, job);
+                break (id, grant, std::mem::replace(&mut slot.announced, true), job);
             }
         };
         if shared.has_work() {
@@ -296,6 +298,9 @@ impl DbCore {
         }
         drop(shared);
 
+        if !announced {
+            self.announce(id, &job);
+        }
         let watch = self.metrics.timeline.watch();
         let stepped = job.step(grant.bytes, self);
         let whose = (id, job.class());
@@ -382,8 +387,9 @@ impl DbCore {
                 let is_flush = matches!(job, Job::Flush(_));
                 let buffer_bytes = job.buffer_bytes();
                 let job = Some(Box::new(job));
-                let (discard, finish_early, paused) = (false, false, false);
-                let slot = Slot { job, is_flush, discard, finish_early, paused, buffer_bytes };
+                let (announced, discard, finish_early, paused) = (false, false, false, false);
+                let slot =
+                    Slot { job, is_flush, announced, discard, finish_early, paused, buffer_bytes };
                 shared.jobs.insert(id, slot);
             }
             // The column family is being dropped.
@@ -401,6 +407,9 @@ impl DbCore {
         self.metrics.timeline.told(now, EventKind::Discarded { job: id });
         // A job that is being stepped is given up when the step ends.
         let Some(job) = slot.job.take() else { return };
+        if slot.announced {
+            self.queue_given_up(id, &job);
+        }
         shared.jobs.remove(&id);
         shared.runnable.retain(|(granted, _)| *granted != id);
         shared.abandoned.push(*job);
@@ -409,27 +418,6 @@ impl DbCore {
             return;
         }
         shared.plane.handle(now, Event::JobFinished { job: id, result: JobResult::Cancelled });
-    }
-
-    /// Gives up the flushes under way and waits until those that are being stepped have ended. None
-    /// is started before control hears that it is not paused any more.
-    pub(crate) fn stop_flushes(&self) -> Result<()> {
-        self.driver.report(self.now(), Event::Paused(true));
-        let mut shared = lock(&self.driver.shared);
-        let flushes = shared.jobs.iter().filter(|(_, slot)| slot.is_flush).map(|(id, _)| *id);
-        for id in flushes.collect::<Vec<_>>() {
-            self.discard(&mut shared, self.now(), id);
-        }
-        let abandoned = std::mem::take(&mut shared.abandoned);
-        drop(shared);
-        abandoned.into_iter().for_each(|mut job| job.abandon());
-        while self.driver.has_flushes() {
-            if self.driver.is_stopping() {
-                return Err(Error::Closed);
-            }
-            clock::sleep(Duration::from_millis(1));
-        }
-        Ok(())
     }
 
     fn report_all_memtables(&self, shared: &mut Shared, now: Instant) {
@@ -452,6 +440,7 @@ impl DbCore {
                 if discard {
                     shared.jobs.remove(&id);
                     drop(shared);
+                    self.queue_given_up(id, &job);
                     job.abandon();
                     self.metrics.timeline.job_finished(now, id, JobResult::Cancelled);
                     self.driver.report(now, finished(id, JobResult::Cancelled));
@@ -461,19 +450,23 @@ impl DbCore {
             }
             Ok(Step::Done(moved, edit)) => {
                 let watch = self.metrics.timeline.watch();
+                let outcome = self.outcome_of(id, &job, &edit);
                 let installed = self.install_result(&mut job, *edit);
                 self.metrics.timeline.end_install(watch, id, job.class());
                 let result = installed.as_ref().map_or_else(failure, |_| JobResult::Done);
                 // First: who waits for the job asks why it failed.
                 if let Err(error) = &installed {
-                    self.job_failed(error);
+                    self.this_job_failed(&job, error);
                 }
+                self.tell_outcome(&job, outcome, installed.as_ref().err());
                 self.finish_job(id, moved, &job, installed.as_ref().ok(), result);
                 self.driver.chores.poke();
             }
             Err(error) => {
+                let outcome = self.outcome_of(id, &job, &VersionEdit::default());
                 job.abandon();
-                self.job_failed(&error);
+                self.this_job_failed(&job, &error);
+                self.tell_outcome(&job, outcome, Some(&error));
                 self.finish_job(id, StepBytes::default(), &job, None, failure(&error));
             }
         }

@@ -45,7 +45,21 @@ impl Driver {
 impl DbCore {
     /// Returns when the request is over: whether everything was compacted.
     pub(crate) fn wait_request(self: &Arc<Self>, request: RequestId) -> Result<bool> {
+        self.wait_request_unless(request, &|| false)
+    }
+
+    /// The same; the request is given up once `cancelled` says so.
+    pub(crate) fn wait_request_unless(
+        self: &Arc<Self>,
+        request: RequestId,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<bool> {
+        let mut is_given_up = false;
         loop {
+            if !is_given_up && cancelled() {
+                is_given_up = true;
+                self.driver.report(self.now(), Event::CompactRangeCancelled { request });
+            }
             let shared = lock(&self.driver.shared);
             match shared.requests.get(&request) {
                 Some(Some(complete)) => {

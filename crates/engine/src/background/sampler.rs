@@ -95,5 +95,6 @@ impl DbCore {
         let open = self.driver.gate.is_open()
             && self.families().values().all(|family| family.gate.is_open());
         self.driver.gated.store(!open, Ordering::Release);
+        self.note_stalls();
     }
 }

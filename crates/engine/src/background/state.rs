@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::events::Events;
 use crate::sync::atomic::{AtomicU8, Ordering};
 use crate::sync::{Mutex, lock};
 
@@ -65,13 +66,14 @@ impl PartialEq for HealthListener {
 /// The sticky state.
 pub(crate) struct HealthState {
     listener: Option<HealthListener>,
+    events: Arc<Events>,
     code: AtomicU8,
     cause: Mutex<Option<Arc<Error>>>,
 }
 
 impl HealthState {
-    pub(crate) fn new(listener: Option<HealthListener>) -> HealthState {
-        HealthState { listener, code: AtomicU8::new(0), cause: Mutex::new(None) }
+    pub(crate) fn new(listener: Option<HealthListener>, events: Arc<Events>) -> HealthState {
+        HealthState { listener, events, code: AtomicU8::new(0), cause: Mutex::new(None) }
     }
 
     #[inline]
@@ -121,6 +123,7 @@ impl HealthState {
         if let Some(HealthListener(hear)) = &self.listener {
             hear(health, cause);
         }
+        self.events.health_changed(health, cause);
     }
 
     /// All is well again. Returns whether it was not before.

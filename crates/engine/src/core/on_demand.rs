@@ -138,7 +138,7 @@ impl DbCore {
         result
     }
 
-    fn check_manual(&self) -> Result<()> {
+    pub(super) fn check_manual(&self) -> Result<()> {
         let paused = self.manual_pauses.load(Ordering::Acquire) > 0;
         if paused { Err(Error::ManualCompactionPaused) } else { Ok(()) }
     }
@@ -190,13 +190,20 @@ impl DbCore {
     }
 
     /// Returns when no background work is left to do, or at `until`.
-    pub(crate) fn wait_idle_until(self: &Arc<Self>, until: Option<Instant>) -> Result<()> {
+    pub(crate) fn wait_idle_until(
+        self: &Arc<Self>,
+        until: Option<Instant>,
+        abort_on_pause: bool,
+    ) -> Result<()> {
         let waiting = &self.driver.chores.waiting_for_rest;
         waiting.fetch_add(1, Ordering::Relaxed);
         let waits = || -> Result<()> {
             while !self.is_idle()? {
                 if until.is_some_and(|until| self.now() >= until) {
                     return Err(Error::TimedOut("background work"));
+                }
+                if abort_on_pause && self.driver.is_paused() {
+                    return Err(Error::BackgroundPaused);
                 }
                 self.step_or_sleep()?;
             }
@@ -209,7 +216,7 @@ impl DbCore {
 
     /// Returns when no background work is left to do.
     pub(crate) fn wait_idle(self: &Arc<Self>) -> Result<()> {
-        self.wait_idle_until(None)
+        self.wait_idle_until(None, false)
     }
 
     fn is_idle(&self) -> Result<bool> {

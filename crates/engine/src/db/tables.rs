@@ -1,17 +1,22 @@
 //! The public face of a database: the tables that it consists of, and the work on them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{ColumnFamily, Db, check_family};
+use sateen_control::version::{Placement, TableMeta};
+
 use crate::column_family::ColumnFamilyData;
+use crate::core::DbCore;
+use crate::core::compact_files::CompactFilesOptions;
 use crate::error::Result;
+use crate::events::CompactionInfo;
 use crate::files::table_file_name;
 use crate::options::ReadOptions;
 
 /// A table of a database, as it is now.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveTable {
     /// The column family's name.
@@ -45,12 +50,49 @@ pub struct WaitForCompactOptions {
     pub flush: bool,
     /// Close the database afterwards. Default: false. RocksDB: `close_db`.
     pub close: bool,
+    /// Fail if background work is paused, instead of waiting for its end. Default: false. RocksDB:
+    /// `abort_on_pause`.
+    pub abort_on_pause: bool,
     /// How long at most; `None`: as long as it takes. Default: none. RocksDB: `timeout`.
     pub timeout: Option<Duration>,
 }
 
+impl DbCore {
+    /// What is told of `table`, which is in `level` of `tree`.
+    pub(crate) fn live_table(
+        &self,
+        tree: &ColumnFamilyData,
+        level: u8,
+        table: &TableMeta,
+    ) -> LiveTable {
+        let offset = match table.placement {
+            Placement::WholeFile(_) => 0,
+            Placement::Slice { offset, .. } | Placement::Log { offset, .. } => offset,
+        };
+        let whole = self.family_by_id(tree.whole());
+        LiveTable {
+            column_family: whole.as_deref().unwrap_or(tree).name().to_owned(),
+            level,
+            file: table_file_name(&self.directory, table.placement.file()),
+            offset,
+            size_bytes: table.size_bytes,
+            smallest: table.smallest.bytes().to_vec(),
+            largest: table.largest.bytes().to_vec(),
+            smallest_seqno: table.seqno_min.0,
+            largest_seqno: table.seqno_max.0,
+            entries: table.entries,
+            deletions: table.tombstones,
+        }
+    }
+}
+
 /// Tables, and the work on them.
 impl Db {
+    /// A handle that does not keep the database from being closed.
+    pub(crate) fn borrowed(core: Arc<DbCore>) -> Db {
+        Db { core, _closer: None }
+    }
+
     /// The tables of all column families: level by level, of each run in the order of their keys.
     #[must_use]
     pub fn live_tables(&self) -> Vec<LiveTable> {
@@ -65,29 +107,13 @@ impl Db {
     }
 
     fn tables_of(&self, family: &Arc<ColumnFamilyData>) -> Vec<LiveTable> {
-        use sateen_control::version::Placement;
         let mut tables = Vec::new();
         for tree in family.trees() {
             let version = tree.super_version().version.clone();
-            for (level, _, table) in version.tables() {
-                let offset = match table.placement {
-                    Placement::WholeFile(_) => 0,
-                    Placement::Slice { offset, .. } | Placement::Log { offset, .. } => offset,
-                };
-                tables.push(LiveTable {
-                    column_family: family.name().to_owned(),
-                    level,
-                    file: table_file_name(&self.core.directory, table.placement.file()),
-                    offset,
-                    size_bytes: table.size_bytes,
-                    smallest: table.smallest.bytes().to_vec(),
-                    largest: table.largest.bytes().to_vec(),
-                    smallest_seqno: table.seqno_min.0,
-                    largest_seqno: table.seqno_max.0,
-                    entries: table.entries,
-                    deletions: table.tombstones,
-                });
-            }
+            let all = version.tables();
+            let live =
+                |(level, _, table): (_, _, &Arc<_>)| self.core.live_table(tree, level, table);
+            tables.extend(all.map(live));
         }
         tables.sort_by_key(|table| table.level);
         tables
@@ -206,16 +232,65 @@ impl Db {
         self.core.resume_manual();
     }
 
+    /// No flush or compaction starts or goes on until as many calls of
+    /// [`Db::continue_background_work`]. Returns when none is at work. Flushes and compactions that
+    /// are under way go on afterwards where they are. Writers go on until their memtables are full.
+    /// RocksDB: `PauseBackgroundWork`.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn pause_background_work(&self) -> Result<()> {
+        self.core.pause_background()
+    }
+
+    /// Ends one [`Db::pause_background_work`]. RocksDB: `ContinueBackgroundWork`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is none.
+    pub fn continue_background_work(&self) -> Result<()> {
+        self.core.continue_background()
+    }
+
+    /// Compacts the tables in `files`, and all that lies between them and `output_level` in their
+    /// range of keys, into that level by one compaction. A file is named as in
+    /// [`LiveTable::file`], with or without its directory. Returns what was made. RocksDB:
+    /// `CompactFiles`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` names a file that is not of this column family, a level that is no output
+    /// level for the tables, or says that the tables were compacted meanwhile;
+    /// `ManualCompactionPaused` if `cancelled` is set or manual compactions are paused;
+    /// `Background`.
+    pub fn compact_files<P: AsRef<Path>>(
+        &self,
+        family: &ColumnFamily,
+        files: &[P],
+        output_level: u8,
+        options: &CompactFilesOptions,
+    ) -> Result<CompactionInfo> {
+        check_family(family)?;
+        let files: Vec<&Path> = files.iter().map(AsRef::as_ref).collect();
+        self.core.compact_files(&family.data, &files, output_level, options)
+    }
+
+    /// Returns when all listeners have returned from what they were told of flushes and compactions
+    /// that are installed. Returns at once within a listener. RocksDB: `listener_wait` of
+    /// `FlushOptions`.
+    pub fn wait_for_listeners(&self) {
+        self.core.wait_for_listeners();
+    }
+
     /// Returns when no flush or compaction is left to do.
     ///
     /// # Errors
-    /// `TimedOut`; `Background` if something failed meanwhile; those of [`Db::close`].
+    /// `BackgroundPaused` if the options say so; `TimedOut`; `Background` if something failed
+    /// meanwhile; those of [`Db::close`].
     pub fn wait_for_compact(&self, options: &WaitForCompactOptions) -> Result<()> {
         let until = options.timeout.map(|most| self.core.now() + most);
         if options.flush {
             self.flush_all()?;
         }
-        self.core.wait_idle_until(until)?;
+        self.core.wait_idle_until(until, options.abort_on_pause)?;
         if options.close { self.close() } else { Ok(()) }
     }
 }

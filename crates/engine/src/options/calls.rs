@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sateen_control::SeqNo;
 
+use crate::read::table_filter::TableFilter;
 use crate::snapshot::Snapshot;
 
 /// Options of a read.
@@ -33,6 +34,9 @@ pub struct ReadOptions {
     /// with [`Error::NotInMemory`](crate::Error::NotInMemory) where it would have to be. Default:
     /// false. RocksDB: `read_tier`.
     pub memory_only: bool,
+    /// An iterator passes by the tables that this does not want. Default: none, it shows all.
+    /// RocksDB: `table_filter`.
+    pub table_filter: Option<TableFilter>,
     /// Read as of this snapshot. Default: none, the newest. RocksDB: `snapshot`.
     pub snapshot: Option<Snapshot>,
 }
@@ -61,6 +65,7 @@ impl Default for ReadOptions {
             readahead_bytes: 0,
             ignore_range_deletions: false,
             memory_only: false,
+            table_filter: None,
             snapshot: None,
         }
     }

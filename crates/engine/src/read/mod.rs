@@ -12,6 +12,7 @@ pub(crate) mod prefix_seek;
 pub(crate) mod regions_iter;
 pub(crate) mod super_version;
 pub(crate) mod table_cache;
+pub(crate) mod table_filter;
 pub(crate) mod table_images;
 pub(crate) mod tier;
 #[cfg(test)]

@@ -1,0 +1,89 @@
+//! Getters of what C is given a pointer to: one line each.
+
+/// Numbers; 0 for a null handle.
+macro_rules! numbers {
+    ($($function:ident($handle:ty) -> $type:ty: |$it:ident| $get:expr;)*) => { $(
+        #[doc = concat!("As in RocksDB: `", stringify!($function), "`.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function(handle: *const $handle) -> $type {
+            let get: fn(&$handle) -> $type = |$it| $get;
+            // SAFETY: the contract of the crate.
+            crate::abi::quiet(0, || unsafe { handle.as_ref() }.map_or(0, get))
+        }
+    )* };
+}
+
+/// Numbers of what Sateen does not have: always 0.
+macro_rules! nothing {
+    ($handle:ident -> $type:ty: $($function:ident)*;) => { $(
+        #[doc = concat!("0, for want of what `", stringify!($function), "` counts.")]
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $function(_handle: *const $handle) -> $type {
+            0
+        }
+    )* };
+}
+
+/// Texts, which end with their length.
+macro_rules! texts {
+    ($($function:ident($handle:ty): |$it:ident| $get:expr;)*) => { $(
+        #[doc = concat!("As in RocksDB: `", stringify!($function), "`.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function(
+            handle: *const $handle,
+            length: *mut usize,
+        ) -> *const std::ffi::c_char {
+            let get: fn(&$handle) -> &[u8] = |$it| $get;
+            // SAFETY: the contract of the crate.
+            unsafe { crate::getters::text(handle.as_ref().map_or(&[][..], get), length) }
+        }
+    )* };
+}
+
+/// Texts that Sateen does not have: always empty.
+macro_rules! no_texts {
+    ($handle:ty: $($function:ident)*;) => { $(
+        #[doc = concat!("Empty, for want of what `", stringify!($function), "` names.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function(
+            _handle: *const $handle,
+            length: *mut usize,
+        ) -> *const std::ffi::c_char {
+            // SAFETY: the contract of the crate.
+            unsafe { crate::getters::text(&[], length) }
+        }
+    )* };
+}
+
+/// Entries of lists that are always empty.
+macro_rules! no_entries {
+    ($handle:ty: $($function:ident)*;) => { $(
+        #[doc = concat!("Null: the list of `", stringify!($function), "` is empty.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function(
+            _handle: *const $handle,
+            _index: usize,
+            length: *mut usize,
+        ) -> *const std::ffi::c_char {
+            // SAFETY: the contract of the crate.
+            unsafe {
+                crate::getters::text(&[], length);
+            }
+            std::ptr::null()
+        }
+    )* };
+}
+
+pub(crate) use {no_entries, no_texts, nothing, numbers, texts};
+
+/// The beginning of `bytes`; their length is left at `length`, if that is not null.
+///
+/// # Safety
+/// `length` is null or a place for a length.
+pub(crate) unsafe fn text(bytes: &[u8], length: *mut usize) -> *const std::ffi::c_char {
+    // SAFETY: the caller's promise.
+    if let Some(length) = unsafe { length.as_mut() } {
+        *length = bytes.len();
+    }
+    bytes.as_ptr().cast()
+}

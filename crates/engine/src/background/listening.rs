@@ -1,0 +1,222 @@
+//! What listeners are told of jobs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sateen_control::JobId;
+use sateen_control::version::{AddedTable, VersionEdit};
+
+use super::compaction_job::CompactionJob;
+use super::flush_job::FlushJob;
+use super::{Job, Shared};
+use crate::column_family::ColumnFamilyData;
+use crate::core::DbCore;
+use crate::db::LiveTable;
+use crate::error::Error;
+use crate::events::{CompactionInfo, ErrorReason, FlushInfo, Queued, SealInfo, StallState, Untold};
+
+/// How a job ends, as it is to be told.
+pub(super) struct Outcome {
+    told: Told,
+    /// Until it is told.
+    untold: Option<Untold>,
+}
+
+enum Told {
+    Flush(FlushInfo),
+    Compaction(Box<CompactionInfo>),
+}
+
+impl DbCore {
+    /// A job is about to take its first step.
+    pub(super) fn announce(self: &Arc<Self>, id: JobId, job: &Job) {
+        if !self.events.are_heard() {
+            return;
+        }
+        match job {
+            Job::Flush(flush) => {
+                self.note_sealed(&flush.family);
+                self.tell_queued();
+                let info = self.flush_info(id, flush, &[]);
+                self.tell(|listener, db| listener.flush_begins(db, &info));
+            }
+            Job::Compaction(compaction) => {
+                let info = self.compaction_info(id, compaction, &[], None);
+                self.tell(|listener, db| listener.compaction_begins(db, &info));
+            }
+        }
+    }
+
+    /// What is to be told, or answered, of a job that ends with `edit`; `None`: nothing.
+    pub(super) fn outcome_of(&self, id: JobId, job: &Job, edit: &VersionEdit) -> Option<Outcome> {
+        let heard = self.events.are_heard();
+        let told = match job {
+            Job::Flush(flush) if heard => Told::Flush(self.flush_info(id, flush, &edit.added)),
+            Job::Compaction(compaction) if heard || compaction.plan.request.is_some() => {
+                Told::Compaction(Box::new(self.compaction_info(id, compaction, &edit.added, None)))
+            }
+            _ => return None,
+        };
+        Some(Outcome { told, untold: heard.then(|| self.events.untold()) })
+    }
+
+    /// Tells the end of a job, which `error` kept from being installed if there is one, and keeps
+    /// it for a client who waits for it.
+    pub(super) fn tell_outcome(
+        self: &Arc<Self>,
+        job: &Job,
+        outcome: Option<Outcome>,
+        error: Option<&Error>,
+    ) {
+        let Some(Outcome { told, untold }) = outcome else { return };
+        match told {
+            Told::Flush(info) if error.is_none() => {
+                self.tell(|listener, db| listener.flush_ended(db, &info));
+            }
+            Told::Flush(_) => {}
+            Told::Compaction(mut info) => {
+                info.error = error.cloned();
+                if error.is_some() {
+                    info.outputs.clear();
+                }
+                self.tell(|listener, db| listener.compaction_ended(db, &info));
+                if let Job::Compaction(compaction) = job
+                    && let Some(request) = compaction.plan.request
+                    && error.is_none()
+                {
+                    self.driver.keep_answer(request, *info);
+                }
+            }
+        }
+        drop(untold);
+    }
+
+    /// A job that was announced is given up: its end is told later, as locks are held now.
+    pub(super) fn queue_given_up(&self, id: JobId, job: &Job) {
+        if let Job::Compaction(compaction) = job
+            && self.events.are_heard()
+        {
+            let error = Some(given_up(compaction.family.as_ref()));
+            let info = self.compaction_info(id, compaction, &[], error);
+            self.events.push(Queued::CompactionEnded(Box::new(info)));
+        }
+    }
+
+    /// As [`DbCore::job_failed`]; listeners hear what kind of job it was.
+    pub(super) fn this_job_failed(&self, job: &Job, error: &Error) {
+        let reason = match job {
+            Job::Flush(_) => ErrorReason::Flush,
+            Job::Compaction(_) => ErrorReason::Compaction,
+        };
+        ErrorReason::during(reason, || self.job_failed(error));
+    }
+
+    /// Tells what waits in queues, and what nobody put there.
+    pub(super) fn tell_what_waits(self: &Arc<Self>) {
+        if self.events.are_heard() {
+            self.families().values().for_each(|family| self.note_sealed(family));
+            self.tell_queued();
+        }
+    }
+
+    fn note_sealed(&self, family: &ColumnFamilyData) {
+        for sealed in family.sealed() {
+            let info = SealInfo {
+                column_family: self.name_of(family),
+                first_seqno: 0,
+                entries: sealed.memtable.entries() as u64,
+                deletions: sealed.memtable.tombstones() as u64,
+            };
+            self.events.sealed(family.id(), sealed.last_seqno, info);
+        }
+    }
+
+    /// Gates were opened or closed.
+    pub(super) fn note_stalls(&self) {
+        if !self.events.are_heard() {
+            return;
+        }
+        let of_all = &self.driver.gate;
+        for family in self.families().named() {
+            let gates = [of_all, &family.gate];
+            let state = if gates.iter().any(|gate| gate.is_stopped()) {
+                StallState::Stopped
+            } else if gates.iter().all(|gate| gate.is_open()) {
+                StallState::Normal
+            } else {
+                StallState::Delayed
+            };
+            self.events.stall(family.id(), family.name(), state);
+        }
+    }
+
+    fn name_of(&self, tree: &ColumnFamilyData) -> String {
+        let whole = self.family_by_id(tree.whole());
+        whole.as_deref().unwrap_or(tree).name().to_owned()
+    }
+
+    fn added(&self, family: &ColumnFamilyData, added: &[AddedTable]) -> Vec<LiveTable> {
+        added.iter().map(|added| self.live_table(family, added.level, &added.table)).collect()
+    }
+
+    fn flush_info(&self, id: JobId, flush: &FlushJob, added: &[AddedTable]) -> FlushInfo {
+        let gates = [&self.driver.gate, &flush.family.gate];
+        FlushInfo {
+            column_family: self.name_of(&flush.family),
+            column_family_id: flush.family.whole().0,
+            job: id.0,
+            tables: self.added(&flush.family, added),
+            largest_seqno: flush.last_seqno().0,
+            slows_writes: gates.iter().any(|gate| !gate.is_open()),
+            stops_writes: gates.iter().any(|gate| gate.is_stopped()),
+        }
+    }
+
+    fn compaction_info(
+        &self,
+        id: JobId,
+        job: &CompactionJob,
+        added: &[AddedTable],
+        error: Option<Error>,
+    ) -> CompactionInfo {
+        let (family, plan, done) = (&job.family, &job.plan, job.done());
+        let inputs = plan.inputs().flat_map(|input| {
+            input.tables.iter().map(|table| self.live_table(family, input.level, table))
+        });
+        let inputs: Vec<_> = inputs.collect();
+        let whole: usize = family.super_version().version.tables().count();
+        CompactionInfo {
+            column_family: self.name_of(family),
+            column_family_id: family.whole().0,
+            job: id.0,
+            reason: plan.reason.name(),
+            is_manual: plan.reason.is_manual(),
+            is_full: inputs.len() == whole,
+            inputs,
+            outputs: self.added(family, added),
+            moved: plan.settle.iter().map(|input| input.tables.len()).sum(),
+            start_level: plan.start_level(),
+            output_level: plan.output_level,
+            entries_in: done.entries_in,
+            entries_dropped: done.entries_dropped,
+            duration: done.duration.max(Duration::from_nanos(1)),
+            error,
+        }
+    }
+}
+
+/// Why a job was given up.
+pub(super) fn given_up(family: &ColumnFamilyData) -> Error {
+    if family.is_dropped() {
+        Error::NoSuchColumnFamily(family.name().to_owned())
+    } else {
+        Error::Closed
+    }
+}
+
+impl Shared {
+    /// Whether somebody waits for the answer of a request.
+    pub(super) fn waits_for(&self, request: sateen_control::RequestId) -> bool {
+        self.requests.contains_key(&request)
+    }
+}

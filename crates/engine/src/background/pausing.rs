@@ -1,0 +1,127 @@
+//! Pausing flushes and compactions: because a client asks, or because something failed.
+
+use std::time::Duration;
+
+use sateen_control::{Event, Instant, JobId, RequestId};
+
+use super::{Driver, Shared};
+use crate::clock;
+use crate::core::DbCore;
+use crate::error::{Error, Result};
+use crate::events::CompactionInfo;
+use crate::sync::lock;
+use crate::timeline::Grant;
+
+/// Why nothing starts.
+#[derive(Default)]
+pub(super) struct Pauses {
+    /// So many clients have asked.
+    asked: u32,
+    /// Something failed.
+    health: bool,
+}
+
+impl Shared {
+    /// The next job that may take a step.
+    pub(super) fn next_runnable(&mut self) -> Option<(JobId, Grant)> {
+        if self.pauses.asked > 0 { None } else { self.runnable.pop_front() }
+    }
+
+    /// Whether a thread has something to do without asking control.
+    pub(super) fn has_work(&self) -> bool {
+        self.pauses.asked == 0 && !self.runnable.is_empty() || !self.abandoned.is_empty()
+    }
+
+    fn tell_control(&mut self, now: Instant) {
+        let paused = self.pauses.asked > 0 || self.pauses.health;
+        self.plane.handle(now, Event::Paused(paused));
+    }
+}
+
+impl Driver {
+    /// Starts nothing while something is wrong, or again.
+    pub(crate) fn pause_for_health(&self, now: Instant, paused: bool) {
+        let mut shared = lock(&self.shared);
+        shared.pauses.health = paused;
+        shared.tell_control(now);
+        drop(shared);
+        self.wake.notify_one();
+    }
+
+    /// Whether a client has paused the background.
+    pub(crate) fn is_paused(&self) -> bool {
+        lock(&self.shared).pauses.asked > 0
+    }
+
+    /// Whether a job takes a step.
+    fn is_stepping(&self) -> bool {
+        lock(&self.shared).jobs.values().any(|slot| slot.job.is_none())
+    }
+
+    /// Keeps what a compaction made for the client who waits for it.
+    pub(super) fn keep_answer(&self, request: RequestId, made: CompactionInfo) {
+        let mut shared = lock(&self.shared);
+        if shared.waits_for(request) {
+            shared.answers.insert(request, made);
+        }
+    }
+
+    /// What the compaction of a request made.
+    pub(crate) fn take_answer(&self, request: RequestId) -> Option<CompactionInfo> {
+        lock(&self.shared).answers.remove(&request)
+    }
+}
+
+impl DbCore {
+    /// Returns when no flush or compaction takes a step; none does until
+    /// [`DbCore::continue_background`].
+    pub(crate) fn pause_background(&self) -> Result<()> {
+        self.check_open()?;
+        {
+            let mut shared = lock(&self.driver.shared);
+            shared.pauses.asked += 1;
+            shared.tell_control(self.now());
+        }
+        // A listener would wait for the step that it is called by.
+        while !DbCore::is_listening() && self.driver.is_stepping() {
+            self.check_open()?;
+            clock::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    /// Ends one [`DbCore::pause_background`].
+    pub(crate) fn continue_background(&self) -> Result<()> {
+        self.check_open()?;
+        let mut shared = lock(&self.driver.shared);
+        let Some(left) = shared.pauses.asked.checked_sub(1) else {
+            return Err(Error::InvalidArgument("background work is not paused".into()));
+        };
+        shared.pauses.asked = left;
+        shared.tell_control(self.now());
+        drop(shared);
+        self.driver.wake.notify_all();
+        Ok(())
+    }
+
+    /// Gives up the flushes under way and waits until those that are being stepped have ended. None
+    /// is started before control hears that it is not paused any more.
+    pub(crate) fn stop_flushes(&self) -> Result<()> {
+        self.driver.pause_for_health(self.now(), true);
+        let mut shared = lock(&self.driver.shared);
+        let flushes = shared.jobs.iter().filter(|(_, slot)| slot.is_flush).map(|(id, _)| *id);
+        for id in flushes.collect::<Vec<_>>() {
+            self.discard(&mut shared, self.now(), id);
+        }
+        let abandoned = std::mem::take(&mut shared.abandoned);
+        drop(shared);
+        abandoned.into_iter().for_each(|mut job| job.abandon());
+        while self.driver.has_flushes() {
+            if self.driver.is_stopping() {
+                return Err(Error::Closed);
+            }
+            clock::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+}

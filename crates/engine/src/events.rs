@@ -1,0 +1,390 @@
+//! Listeners: what a program is told of flushes, compactions and the like while it runs.
+//!
+//! What must stay true: no lock is held while a listener is called, and a listener that panics
+//! changes nothing. Flushes, compactions and ingested files are told by the thread that did them.
+//! Memtables, stalls and errors, which writers cause under locks, wait in a queue; the thread of
+//! the chores tells them.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sateen_control::{ColumnFamilyId, SeqNo};
+
+use crate::background::state::Health;
+use crate::clock;
+use crate::core::DbCore;
+use crate::db::{Db, LiveTable};
+use crate::error::Error;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Mutex, lock};
+
+/// Events that wait at most; then the oldest is lost.
+const QUEUED_MAX: usize = 4096;
+
+thread_local! {
+    /// The thread is in a listener.
+    static LISTENS: Cell<bool> = const { Cell::new(false) };
+    /// What the thread does.
+    static DOING: Cell<ErrorReason> = const { Cell::new(ErrorReason::Compaction) };
+}
+
+/// A flush.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FlushInfo {
+    /// The column family's name.
+    pub column_family: String,
+    /// Its number.
+    pub column_family_id: u32,
+    /// The number of the job.
+    pub job: u64,
+    /// The tables that it made: none when it begins, or if nothing was left to store.
+    pub tables: Vec<LiveTable>,
+    /// The newest sequence number that it stores.
+    pub largest_seqno: u64,
+    /// Writers are slowed down.
+    pub slows_writes: bool,
+    /// Writers wait.
+    pub stops_writes: bool,
+}
+
+/// A compaction.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CompactionInfo {
+    /// The column family's name.
+    pub column_family: String,
+    /// Its number.
+    pub column_family_id: u32,
+    /// The number of the job.
+    pub job: u64,
+    /// Why it was picked, as in metrics.
+    pub reason: &'static str,
+    /// A client asked for it.
+    pub is_manual: bool,
+    /// It takes all tables of the column family.
+    pub is_full: bool,
+    /// The tables that it takes.
+    pub inputs: Vec<LiveTable>,
+    /// The tables that it made, and those that only changed their level: none when it begins.
+    pub outputs: Vec<LiveTable>,
+    /// How many of the inputs change their level as they are.
+    pub moved: usize,
+    /// The highest level of its inputs.
+    pub start_level: u8,
+    /// The level of its outputs.
+    pub output_level: u8,
+    /// Entries that it read.
+    pub entries_in: u64,
+    /// Entries that it dropped.
+    pub entries_dropped: u64,
+    /// How long it has run.
+    pub duration: Duration,
+    /// Why it made nothing, if it failed or was given up.
+    pub error: Option<Error>,
+}
+
+/// A file that was taken in.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct IngestInfo {
+    /// The column family's name.
+    pub column_family: String,
+    /// Its number.
+    pub column_family_id: u32,
+    /// The file, as the caller named it.
+    pub path: PathBuf,
+    /// Its entries; none if it only deletes ranges.
+    pub table: Option<LiveTable>,
+    /// No entry of the file is newer.
+    pub seqno: u64,
+}
+
+/// A memtable that takes no more writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SealInfo {
+    /// The column family's name.
+    pub column_family: String,
+    /// No entry of the memtable is older.
+    pub first_seqno: u64,
+    /// Its entries, deletions included.
+    pub entries: u64,
+    /// Its deletions.
+    pub deletions: u64,
+}
+
+/// How the writers of a column family are admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StallState {
+    /// As fast as they can.
+    Normal,
+    /// At a limited rate.
+    Delayed,
+    /// Not at all for now.
+    Stopped,
+}
+
+/// Writers of a column family are admitted in another way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StallInfo {
+    /// The column family's name.
+    pub column_family: String,
+    /// As before.
+    pub from: StallState,
+    /// As from now on.
+    pub to: StallState,
+}
+
+/// What was being done when something failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorReason {
+    /// A flush.
+    Flush,
+    /// A compaction.
+    Compaction,
+    /// A write to the log.
+    Write,
+    /// An edit of the manifest.
+    Manifest,
+}
+
+impl ErrorReason {
+    /// Runs `act`. What fails in it is told as `reason`, if nothing better is known.
+    pub(crate) fn during(reason: ErrorReason, act: impl FnOnce()) {
+        let before = DOING.replace(reason);
+        act();
+        DOING.set(before);
+    }
+
+    /// What an error that names a file is about.
+    fn of(error: &Error) -> ErrorReason {
+        let name = match error {
+            Error::Io { path, .. } => path.file_name().unwrap_or_default().to_string_lossy(),
+            _ => return DOING.get(),
+        };
+        if name.ends_with(".wal") {
+            ErrorReason::Write
+        } else if name.starts_with("MANIFEST") || name.starts_with("CURRENT") {
+            ErrorReason::Manifest
+        } else {
+            DOING.get()
+        }
+    }
+}
+
+/// Hears what a database does. Each method may be called by any thread of the database or of the
+/// program, several at once. It should return soon: the thread that calls it does nothing else
+/// meanwhile. It may read, write and ask for background work, but must not wait for that work. The
+/// handle that it is given does not keep the database open. RocksDB: `EventListener`.
+pub trait EventListener: Send + Sync {
+    /// A flush begins.
+    fn flush_begins(&self, db: &Db, flush: &FlushInfo) {
+        let _ = (db, flush);
+    }
+    /// A flush is part of the database.
+    fn flush_ended(&self, db: &Db, flush: &FlushInfo) {
+        let _ = (db, flush);
+    }
+    /// A compaction begins.
+    fn compaction_begins(&self, db: &Db, compaction: &CompactionInfo) {
+        let _ = (db, compaction);
+    }
+    /// A compaction is part of the database, or failed.
+    fn compaction_ended(&self, db: &Db, compaction: &CompactionInfo) {
+        let _ = (db, compaction);
+    }
+    /// A file was taken in.
+    fn file_ingested(&self, db: &Db, file: &IngestInfo) {
+        let _ = (db, file);
+    }
+    /// A memtable takes no more writes.
+    fn memtable_sealed(&self, memtable: &SealInfo) {
+        let _ = memtable;
+    }
+    /// Writers are admitted in another way.
+    fn stall_changed(&self, stall: &StallInfo) {
+        let _ = stall;
+    }
+    /// Something failed that keeps the database from working, or damage was found.
+    fn background_error(&self, reason: ErrorReason, error: &Error) {
+        let _ = (reason, error);
+    }
+    /// All is well again.
+    fn recovered(&self) {}
+}
+
+/// The listeners of a database.
+#[derive(Clone, Default)]
+pub struct Listeners(Vec<Arc<dyn EventListener>>);
+
+impl Listeners {
+    /// Adds a listener.
+    pub fn add(&mut self, listener: Arc<dyn EventListener>) {
+        self.0.push(listener);
+    }
+}
+
+impl std::fmt::Debug for Listeners {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} listeners", self.0.len())
+    }
+}
+
+/// Lists of the same listeners are equal.
+impl PartialEq for Listeners {
+    fn eq(&self, other: &Listeners) -> bool {
+        let mut pairs = self.0.iter().zip(&other.0);
+        self.0.len() == other.0.len() && pairs.all(|(a, b)| Arc::ptr_eq(a, b))
+    }
+}
+
+/// What waits to be told.
+pub(crate) enum Queued {
+    Sealed(SealInfo),
+    Stall(StallInfo),
+    Error(ErrorReason, Error),
+    Recovered,
+    CompactionEnded(Box<CompactionInfo>),
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Queued>,
+    /// A thread tells what waits: no other does, so that the order stays.
+    is_told: bool,
+    /// The newest entry of the memtables that were told, by column family.
+    sealed: BTreeMap<ColumnFamilyId, SeqNo>,
+    /// How the writers of each column family were admitted last.
+    stalls: BTreeMap<ColumnFamilyId, StallState>,
+}
+
+/// The listeners of an open database, and what they are still to be told.
+#[derive(Default)]
+pub(crate) struct Events {
+    listeners: Listeners,
+    queue: Mutex<Queue>,
+    /// Jobs that are or will be installed and whose end is not told yet.
+    untold: AtomicUsize,
+}
+
+/// Counts a job as one whose end is not told yet.
+pub(crate) struct Untold(Arc<Events>);
+
+impl Drop for Untold {
+    fn drop(&mut self) {
+        self.0.untold.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Events {
+    pub(crate) fn new(listeners: Listeners) -> Events {
+        Events { listeners, ..Events::default() }
+    }
+
+    /// Whether there are listeners.
+    pub(crate) fn are_heard(&self) -> bool {
+        !self.listeners.0.is_empty()
+    }
+
+    /// A job whose end is to be told is about to be installed.
+    pub(crate) fn untold(self: &Arc<Self>) -> Untold {
+        self.untold.fetch_add(1, Ordering::AcqRel);
+        Untold(self.clone())
+    }
+
+    pub(crate) fn push(&self, event: Queued) {
+        if self.are_heard() {
+            push(&mut lock(&self.queue), event);
+        }
+    }
+
+    pub(crate) fn health_changed(&self, health: Health, cause: Option<&Error>) {
+        match cause {
+            Some(error) => self.push(Queued::Error(ErrorReason::of(error), error.clone())),
+            None if health == Health::Ok => self.push(Queued::Recovered),
+            None => {}
+        }
+    }
+
+    /// The writers of a column family are admitted like this.
+    pub(crate) fn stall(&self, family: ColumnFamilyId, name: &str, to: StallState) {
+        let mut queue = lock(&self.queue);
+        let from = queue.stalls.insert(family, to).unwrap_or(StallState::Normal);
+        if from != to {
+            let info = StallInfo { column_family: name.to_owned(), from, to };
+            push(&mut queue, Queued::Stall(info));
+        }
+    }
+
+    /// A column family has sealed a memtable whose newest entry is `last`.
+    pub(crate) fn sealed(&self, family: ColumnFamilyId, last: SeqNo, mut info: SealInfo) {
+        let mut queue = lock(&self.queue);
+        let told = queue.sealed.entry(family).or_insert(SeqNo(0));
+        if *told < last {
+            info.first_seqno = told.0 + 1;
+            *told = last;
+            push(&mut queue, Queued::Sealed(info));
+        }
+    }
+}
+
+fn push(queue: &mut Queue, event: Queued) {
+    queue.waiting.push_back(event);
+    if queue.waiting.len() > QUEUED_MAX {
+        queue.waiting.pop_front();
+    }
+}
+
+impl DbCore {
+    /// Calls `act` with each listener. No lock may be held.
+    pub(crate) fn tell(self: &Arc<Self>, act: impl Fn(&dyn EventListener, &Db)) {
+        let db = Db::borrowed(self.clone());
+        for listener in &self.events.listeners.0 {
+            let before = LISTENS.replace(true);
+            // A listener is the program's: what it does wrong must not end a thread of ours.
+            let _panicked = catch_unwind(AssertUnwindSafe(|| act(listener.as_ref(), &db)));
+            LISTENS.set(before);
+        }
+    }
+
+    /// Tells what waits, unless another thread does.
+    pub(crate) fn tell_queued(self: &Arc<Self>) {
+        loop {
+            let event = {
+                let mut queue = lock(&self.events.queue);
+                if queue.is_told {
+                    return;
+                }
+                let Some(event) = queue.waiting.pop_front() else { return };
+                queue.is_told = true;
+                event
+            };
+            self.tell(|listener, db| match &event {
+                Queued::Sealed(info) => listener.memtable_sealed(info),
+                Queued::Stall(info) => listener.stall_changed(info),
+                Queued::Error(reason, error) => listener.background_error(*reason, error),
+                Queued::Recovered => listener.recovered(),
+                Queued::CompactionEnded(info) => listener.compaction_ended(db, info),
+            });
+            lock(&self.events.queue).is_told = false;
+        }
+    }
+
+    /// Returns when the end of all jobs that are installed is told.
+    pub(crate) fn wait_for_listeners(&self) {
+        while !LISTENS.get() && self.events.untold.load(Ordering::Acquire) > 0 {
+            clock::sleep(Duration::from_micros(200));
+        }
+    }
+
+    /// Whether the calling thread is in a listener: then it must not wait for the background.
+    pub(crate) fn is_listening() -> bool {
+        LISTENS.get()
+    }
+}
