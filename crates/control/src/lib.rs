@@ -6,6 +6,11 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+// This crate is compiled before the engine and has no dependencies. So an unsupported system sees
+// this error and none about system calls that it lacks.
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+compile_error!("Sateen supports Linux on 64-bit machines (x86-64 and aarch64); see README.md");
+
 mod arithmetic;
 mod column_family;
 pub mod compaction;

@@ -536,6 +536,9 @@ impl DbCore {
             let _waited = self.versions.sync_edits(&self.reclaimer);
             // What stays is found as an orphan at the next open; that is no reason to fail.
             let _orphans = self.remove_old_logs();
+            if stored.is_ok() {
+                self.pipeline.trim_wals();
+            }
             self.reclaimer.reclaim_all(self.now());
         }
         self.write_buffers.iter().for_each(WriteBuffers::leave);

@@ -543,7 +543,7 @@ impl Options {
         self.wal_dir.clone().unwrap_or_else(|| directory.to_owned())
     }
 
-    /// How many bytes a new log gets at once: what a memtable holds, or none if no log is written.
+    /// The most that is reserved for a log: what a memtable holds, or none if no log is written.
     pub(crate) fn wal_preallocation(&self) -> u64 {
         if self.wal == WalMode::Off { 0 } else { self.column_family.memtable_bytes }
     }

@@ -44,7 +44,7 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
 use crate::timeline::Recorder;
 use crate::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock};
-use crate::wal::{KeptLog, KeptLogs, Tail, WalChain, WalPosition, WalWriter};
+use crate::wal::{self, KeptLog, KeptLogs, Tail, WalChain, WalPosition, WalWriter};
 use crate::write::batch::BatchEntry;
 use crate::write::{CommitPipeline, PipelineStart};
 use crate::write_buffers::{Ledger, WriteBuffers};
@@ -493,7 +493,7 @@ impl Opening {
         let directory = self.wal_directory();
         let number = self.versions.counters.log();
         let path = crate::files::wal_file_name(&directory, number);
-        let preallocate = self.options.wal_preallocation();
+        let preallocate = self.options.wal_preallocation().min(wal::space::FIRST_BYTES);
         let mut writer = WalWriter::create(
             self.vfs.as_ref(),
             &path,

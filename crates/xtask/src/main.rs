@@ -1,6 +1,7 @@
 //! The chores of the repository, run as `cargo xtask <chore>`. What they say must be true of every
 //! commit; each chore prints what is wrong and where, and exits with 1.
 
+mod aarch64;
 mod deny;
 mod rel;
 mod source;
@@ -24,6 +25,7 @@ Chores:
   deny    licences, sources and banned crates of the dependencies (deny.toml)
   lint    fmt and clippy
   models  the interleavings that loom tries on the memtable
+  aarch64 clippy for aarch64, some tests there under QEMU, and the error of unsupported systems
   rel     the suites of the reliability programme: `cargo xtask rel help`
 ";
 
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         Some("deny") => step("deny", || deny::run(&root)),
         Some("lint") => lint(&root),
         Some("models") => models(&root),
+        Some("aarch64") => aarch64::run(&root),
         Some("rel") => rel::run(&root, arguments.get(1..).unwrap_or_default()),
         None | Some("help" | "--help" | "-h") => {
             print!("{HELP}");

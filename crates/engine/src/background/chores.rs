@@ -25,7 +25,7 @@ use crate::plant::planted;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, lock, lock_timed, wait_timeout};
 use crate::vfs::Vfs;
-use crate::wal::WalWriter;
+use crate::wal::{self, WalWriter};
 
 /// The log in use is not left for its size alone before it has so many bytes.
 const LOG_ALONE_BYTES_MIN: u64 = 1 << 20;
@@ -170,6 +170,7 @@ impl DbCore {
         self.metrics.timeline.traffic(self.now(), || self.vfs.totals());
         chore(self.sync_by_interval());
         chore(self.provide_next_wal());
+        self.reserve_for_next_wal();
         chore(self.bound_wal_bytes());
         chore(self.release_logs());
         chore(self.remove_old_logs());
@@ -252,7 +253,7 @@ impl DbCore {
         let number = LogNumber(self.spare_logs.take(&self.versions.counters)?.0);
         let path = wal_file_name(&self.wal_directory(), number);
         let uid = self.versions.db_uid();
-        let reserved = options.wal_preallocation();
+        let reserved = options.wal_preallocation().min(wal::space::FIRST_BYTES);
         let begun = WalWriter::begin(self.vfs.as_ref(), &path, number, uid, reserved);
         let mut writer = begun.inspect_err(|_| {
             let _orphan = self.vfs.remove(&path);
@@ -274,6 +275,15 @@ impl DbCore {
         }
         self.pipeline.provide_wal(self.create_wal()?);
         Ok(true)
+    }
+
+    /// Reserves as much space for the next log as the one in use has got.
+    fn reserve_for_next_wal(&self) {
+        let Some((written, next)) = self.pipeline.successor() else { return };
+        let most = self.options.load().wal_preallocation();
+        if let Some(bytes) = wal::space::wanted(written, next.reserved_bytes(), most) {
+            wal::space::reserve(self.vfs.as_ref(), &next, bytes);
+        }
     }
 
     /// An edit could not be made durable: the manifest is dead.

@@ -257,7 +257,7 @@ impl VfsFile for PosixFile {
     }
 
     fn links(&self) -> io::Result<u64> {
-        Ok(rustix::fs::fstat(&self.fd)?.st_nlink)
+        Ok(widen(rustix::fs::fstat(&self.fd)?.st_nlink))
     }
 
     fn modified(&self) -> io::Result<Option<u64>> {
@@ -439,6 +439,12 @@ fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Resu
             other => return other,
         }
     }
+}
+
+/// The width of a field of `stat` differs by architecture: `st_nlink` has 64 bits on x86-64 and 32
+/// on aarch64.
+fn widen(value: impl Into<u64>) -> u64 {
+    value.into()
 }
 
 fn to_off64(value: u64) -> io::Result<libc::off64_t> {

@@ -17,6 +17,7 @@ mod follow;
 pub(crate) mod frame;
 mod kept;
 pub(crate) mod reader;
+pub(crate) mod space;
 mod sync;
 #[cfg(test)]
 pub(crate) mod test_vfs;

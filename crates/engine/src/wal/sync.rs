@@ -41,6 +41,8 @@ pub(crate) struct WalSync {
     link: Mutex<Link>,
     /// All writes from this sequence number on that went to a log are in this one or later ones.
     begins: AtomicU64,
+    /// See [`WalSync::reserved_bytes`].
+    pub(super) reserved: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -73,7 +75,18 @@ impl WalSync {
             ended: Condvar::new(),
             link: Mutex::new(Link { file: Some(file), predecessor: None }),
             begins: AtomicU64::new(0),
+            reserved: AtomicU64::new(0),
         }
+    }
+
+    /// Bytes from the file's start for which space was reserved; `u64::MAX` after a failure.
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        self.reserved.load(Ordering::Relaxed)
+    }
+
+    /// The file and its path; `None` once the log is retired.
+    pub(super) fn file(&self) -> Option<(Arc<dyn VfsFile>, &Path)> {
+        lock(&self.link).file.clone().map(|file| (file, self.path.as_path()))
     }
 
     /// Makes durable everything that was written when this was called, in this log and those before

@@ -6,7 +6,6 @@
 //! - A `written` offset is published only after the write returned.
 //! - Nothing here waits for the disk but the write itself; syncing is [`WalSync`]'s.
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,6 +15,7 @@ use super::frame::{
     FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader,
     RecordKind,
 };
+use super::space;
 use super::sync::WalSync;
 use super::{LINK_BYTES, WalPosition};
 use crate::error::{Error, Result};
@@ -56,20 +56,9 @@ impl RecordWriter {
             FileKind::Wal => IoClass::Wal,
             FileKind::Manifest => IoClass::Manifest,
         };
-        let reserved = match preallocate_bytes {
-            0 => Ok(()),
-            bytes => file.preallocate(0, bytes),
-        };
-        match reserved {
-            // Space in advance is a convenience: whether the records find room is seen when they
-            // are written. What was reserved before it ran out is given back.
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
-                file.truncate(0).map_err(|e| Error::io("truncate", path, e))?;
-            }
-            reserved => reserved.map_err(|e| Error::io("preallocate", path, e))?,
-        }
         let seed = header.seed(kind);
         let sync = Arc::new(WalSync::new(path, file.clone(), class));
+        space::reserve(vfs, &sync, preallocate_bytes);
         let buffer = header.encode(kind).to_vec();
         let mut writer = RecordWriter { file, sync, class, seed, offset: 0, chain: seed, buffer };
         writer.write_staged()?;
@@ -298,6 +287,11 @@ impl WalWriter {
         }
         self.records.stage(RecordKind::Mark, self.next_seqno, 0, [])?;
         self.records.write_staged()
+    }
+
+    /// Gives back the space beyond the last record. The caller may be the only one to append.
+    pub(crate) fn trim(&self) {
+        space::trim(&self.sync_handle());
     }
 
     /// Gives up the right to append; the result is what the next log follows.

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::memtable::MemTable;
 use crate::sync::{lock, lock_timed};
 use crate::wal::frame::FILE_HEADER_BYTES;
-use crate::wal::{ReadableLog, WalSync, WalWriter};
+use crate::wal::{self, ReadableLog, WalSync, WalWriter};
 
 impl CommitPipeline {
     /// Hands over a log made in the background; taken up at the next switch.
@@ -28,6 +28,13 @@ impl CommitPipeline {
     /// Takes back the successor log that nobody used.
     pub(crate) fn take_next_wal(&self) -> Option<LogNumber> {
         lock(&self.next_wal).take().map(|writer| writer.number())
+    }
+
+    /// Bytes written to the log in use, and the successor that is waiting.
+    pub(crate) fn successor(&self) -> Option<(u64, Arc<WalSync>)> {
+        let next = lock(&self.next_wal).as_ref().map(WalWriter::sync_handle)?;
+        let written = lock(&self.logs).last().map_or(0, |(_, log)| log.written());
+        Some((written, next))
     }
 
     pub(super) fn take_up_next_wal(&self, stage: &mut Stage) {
@@ -90,6 +97,15 @@ impl CommitPipeline {
         // Best effort: all is durable without it.
         let _unmarked = self.exclusive(|stage| stage.wal.as_mut().map(WalWriter::append_mark));
         Ok(())
+    }
+
+    /// Gives back the space that was reserved for logs and not used. For a close.
+    pub(crate) fn trim_wals(&self) {
+        self.exclusive(|stage| stage.wal.as_ref().map(WalWriter::trim));
+        let logs = lock(&self.logs).clone();
+        // The last one is in use: a writer that came before the close may still append to it.
+        let complete = logs.len().saturating_sub(1);
+        logs.iter().take(complete).for_each(|(_, log)| wal::space::trim(log));
     }
 
     fn start_log(&self, stage: &mut Stage, writer: WalWriter) {

@@ -29,6 +29,7 @@ pub(in crate::memtable) const HEIGHT_MAX: usize = 2;
 const VALUE_INSIDE_MAX: usize = 128;
 
 /// The most that is fetched ahead of the next value.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 const WRITE_AHEAD_BYTES_MAX: usize = 2 << 10;
 
 /// Where a node leads on one level: a [`Word`].

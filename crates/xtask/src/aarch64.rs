@@ -1,0 +1,93 @@
+//! The chore `aarch64`: other systems than the one that most of the development happens on.
+//!
+//! 1. `unsupported` compiles the control crate for a system that is not supported, and expects the
+//!    one error that says so.
+//! 2. `lint` runs clippy on the whole workspace for aarch64.
+//! 3. `test` runs the tests named in [`TESTS`] for aarch64 under QEMU.
+//!
+//! Each step prints SKIPPED and the reason where the machine lacks a tool. With `REL_REQUIRE_ALL`
+//! set, a skipped step is an error.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use crate::{Outcome, cargo, step};
+
+const TRIPLE: &str = "aarch64-unknown-linux-gnu";
+const UNSUPPORTED: &str = "x86_64-apple-darwin";
+/// The C compiler and linker for aarch64: zstd is C.
+const COMPILER: &str = "aarch64-linux-gnu-gcc";
+const EMULATOR: &str = "qemu-aarch64";
+/// Where Debian's cross compiler has the C library that the tests load.
+const LIBRARIES: &str = "/usr/aarch64-linux-gnu";
+
+/// The modules whose code depends on the system or on the architecture: system calls, atomics,
+/// checksums with vector instructions, and the coding of bytes.
+const TESTS: &[&str] = &["vfs::", "memtable::", "wal::", "table::", "files::"];
+
+pub(crate) fn run(root: &Path) -> Outcome {
+    step("unsupported systems", || unsupported(root))?;
+    if !has_target(TRIPLE) {
+        return skipped(&format!("rustup target add {TRIPLE}"));
+    }
+    if !answers(COMPILER) {
+        return skipped(&format!("no {COMPILER}"));
+    }
+    let runner = format!("{EMULATOR} -L {LIBRARIES}");
+    let environment = [
+        ("CC_aarch64_unknown_linux_gnu", COMPILER),
+        ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", COMPILER),
+        ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner.as_str()),
+    ];
+    let clippy = format!("clippy --workspace --all-targets --quiet --target {TRIPLE} -- -Dwarnings");
+    cargo(root, &clippy.split(' ').collect::<Vec<_>>(), &environment)?;
+    if !answers(EMULATOR) {
+        return skipped(&format!("no {EMULATOR}"));
+    }
+    let test = format!("test --package sateen --lib --quiet --target {TRIPLE} --");
+    let words: Vec<_> = test.split(' ').chain(TESTS.iter().copied()).collect();
+    cargo(root, &words, &environment)
+}
+
+/// A system that is not supported gets one error, which says what is.
+fn unsupported(root: &Path) -> Outcome {
+    if !has_target(UNSUPPORTED) {
+        return skipped(&format!("rustup target add {UNSUPPORTED}"));
+    }
+    let mut command = Command::new("cargo");
+    command.args(["check", "--quiet", "--package", "sateen", "--no-default-features"]);
+    command.args(["--target", UNSUPPORTED]).current_dir(root);
+    let Output { status, stderr, .. } =
+        command.output().map_err(|error| vec![format!("cargo check: {error}")])?;
+    let text = String::from_utf8_lossy(&stderr);
+    let errors: Vec<_> = text.lines().filter(|line| line.starts_with("error")).collect();
+    let [error, end] = errors.as_slice() else {
+        return Err(vec![format!("{UNSUPPORTED} should get one error:\n{text}")]);
+    };
+    let right = !status.success()
+        && error.contains("Sateen supports Linux on 64-bit machines")
+        && end.contains("could not compile `sateen-control`");
+    if right { Ok(()) } else { Err(vec![format!("{UNSUPPORTED} should be refused:\n{text}")]) }
+}
+
+/// Whether the compiler in use has the standard library for `triple`.
+fn has_target(triple: &str) -> bool {
+    let mut rustc = Command::new("rustc");
+    let found = rustc.args(["--print", "target-libdir", "--target", triple]).output();
+    found.is_ok_and(|output| {
+        let directory = String::from_utf8_lossy(&output.stdout);
+        output.status.success() && Path::new(directory.trim()).is_dir()
+    })
+}
+
+fn answers(program: &str) -> bool {
+    let mut command = Command::new(program);
+    let status = command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+fn skipped(reason: &str) -> Outcome {
+    println!("SKIPPED({reason})");
+    let required = std::env::var_os("REL_REQUIRE_ALL").is_some();
+    if required { Err(vec![format!("aarch64: {reason} is required")]) } else { Ok(()) }
+}
