@@ -69,10 +69,12 @@ pub(crate) unsafe fn change(
     }
 }
 
-/// Makes options: Sateen's defaults, but a database that does not exist is not made.
+/// Makes options: Sateen's defaults, but a database that does not exist is not made, and values
+/// whose time is over are read until a compaction drops them.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_options_create() -> *mut rocksdb_options_t {
-    let options = Options { create_if_missing: false, ..Options::default() };
+    let mut options = Options { create_if_missing: false, ..Options::default() };
+    options.column_family.ttl_hide_expired = false;
     give(rocksdb_options_t(options, None, Settings::default(), None, None))
 }
 

@@ -38,6 +38,7 @@ use crate::snapshot::{Snapshot, SnapshotList};
 use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use crate::sync::{Mutex, lock, thread};
 use crate::table::TableIterOptions;
+use crate::ttl;
 use crate::vfs::{MeteredVfs, VfsLock};
 use crate::wal::KeptLogs;
 use crate::write::admission::Writer;
@@ -146,6 +147,15 @@ impl DbCore {
         let &ReadOptions { fill_cache, ignore_range_deletions: ignore_ranges, .. } = options;
         let (tables, blocks, metrics) = (&self.tables, &self.blocks, &self.metrics);
         Lookup { family, tables, blocks, metrics, fill_cache, ignore_ranges }
+    }
+
+    /// Values of `family` from before this second are hidden from a reader that begins now.
+    #[inline]
+    pub(crate) fn hidden_before(&self, family: &ColumnFamilyData) -> u64 {
+        if !family.has_times() {
+            return 0;
+        }
+        ttl::hidden_before(&family.options(), &self.options.load().wall_clock)
     }
 
     // ---- writing -------------------------------------------------------------------------------

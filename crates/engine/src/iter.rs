@@ -25,7 +25,7 @@ use crate::read::super_version::SuperVersion;
 use crate::read::tier::MemoryOnly;
 use crate::snapshot::Snapshot;
 use crate::table::{TableIter, TableIterOptions};
-use crate::ttl::TIME_BYTES;
+use crate::ttl::{self, TIME_BYTES};
 
 impl SortedRun for Run {
     fn len(&self) -> usize {
@@ -231,6 +231,8 @@ pub struct Iter {
     prefix: Option<PrefixSeek>,
     /// Behind each value, and not shown.
     time_bytes: usize,
+    /// Values from before this second are not shown.
+    hidden_before: u64,
     memory_only: bool,
     steps: u64,
 }
@@ -310,8 +312,16 @@ impl Iter {
         let inner = DbIter::new(source, seqno, bounds, family.options().stored_merging())
             .compared_by(comparator);
         let time_bytes = if family.has_times() { TIME_BYTES } else { 0 };
-        let (core, memory_only) = (core.clone(), options.memory_only);
-        Ok(Iter { inner, prefix, time_bytes, memory_only, core, _pinned: pinned, steps: 0 })
+        Ok(Iter {
+            inner,
+            prefix,
+            time_bytes,
+            hidden_before: core.hidden_before(family),
+            memory_only: options.memory_only,
+            core: core.clone(),
+            _pinned: pinned,
+            steps: 0,
+        })
     }
 
     /// True if the iterator stands on a key.
@@ -336,6 +346,7 @@ impl Iter {
         let begun = self.begin_seek();
         self.prefix.iter_mut().for_each(PrefixSeek::seek_to_end);
         self.inner.seek_to_first();
+        self.pass_expired(false);
         self.start_at_end();
         self.end_seek(begun);
     }
@@ -347,6 +358,7 @@ impl Iter {
         let begun = self.begin_seek();
         self.prefix.iter_mut().for_each(PrefixSeek::seek_to_end);
         self.inner.seek_to_last();
+        self.pass_expired(true);
         self.start_at_end();
         self.end_seek(begun);
     }
@@ -359,6 +371,7 @@ impl Iter {
         self.prefix.iter_mut().for_each(|prefix| prefix.seek(key.as_ref(), false));
         self.inner.seek(key.as_ref());
         self.end_with_prefix();
+        self.pass_expired(false);
         self.end_seek(begun);
     }
 
@@ -370,6 +383,7 @@ impl Iter {
         self.prefix.iter_mut().for_each(|prefix| prefix.seek(key.as_ref(), true));
         self.inner.seek_for_prev(key.as_ref());
         self.end_with_prefix();
+        self.pass_expired(true);
         self.end_seek(begun);
     }
 
@@ -393,12 +407,32 @@ impl Iter {
     fn step(&mut self, backwards: bool) {
         let _tier = MemoryOnly::when(self.memory_only);
         self.steps += 1;
+        self.step_once(backwards);
+        self.pass_expired(backwards);
+    }
+
+    #[inline]
+    fn step_once(&mut self, backwards: bool) {
         if self.prefix.is_some() {
             self.step_by_prefix(backwards);
         } else if backwards {
             self.inner.prev();
         } else {
             self.inner.next();
+        }
+    }
+
+    /// Goes on while the iterator stands on a value whose time is over.
+    #[inline]
+    fn pass_expired(&mut self, backwards: bool) {
+        if self.hidden_before > 0 {
+            self.pass_all_expired(backwards);
+        }
+    }
+
+    fn pass_all_expired(&mut self, backwards: bool) {
+        while self.inner.valid() && ttl::is_from_before(self.inner.value(), self.hidden_before) {
+            self.step_once(backwards);
         }
     }
 

@@ -381,11 +381,17 @@ option_struct! {
         /// [`Comparator::custom`]; its name is recorded, and the column family opens with no other.
         /// Prefix bounds and regions need `bytewise`.
         comparator: Comparator = Comparator::BYTEWISE, ComparatorText, fixed, "comparator";
-        /// How long a value lives, in whole seconds: compactions drop it some time after that, and
-        /// until then it is read as ever. `0`: for ever. `none`: values are stored without the time
-        /// of their write, which otherwise takes four bytes behind each; what was written one way
-        /// cannot be read the other way (RocksDB: `DBWithTTL`, whose values look the same).
+        /// How long a value lives, in whole seconds of the system's clock. After that reads hide it
+        /// (see `ttl_hide_expired`), and some compaction drops it later. `0`: for ever. `none`:
+        /// values are stored without the time of their write, which otherwise takes four bytes
+        /// behind each; what was written one way cannot be read the other way (RocksDB:
+        /// `DBWithTTL`, whose values look the same).
         ttl: Option<Duration> = None, Span, mutable, none;
+        /// Reads hide a value whose `ttl` is over, whatever its snapshot. A point read or multi-get
+        /// compares with the time at which it begins, an iterator with the time at which it was
+        /// made. `false`: the value is read until a compaction drops it, as RocksDB's `DBWithTTL`
+        /// does.
+        ttl_hide_expired: bool = true, Flag, mutable, none;
     }
     plus {
         /// What makes a value of merge operands ([`Db::merge`](crate::Db::merge)). A column family

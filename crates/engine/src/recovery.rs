@@ -91,7 +91,7 @@ pub(crate) fn open(
     let existing = read_catalogue(vfs.as_ref(), directory, &comparators)?;
     let fresh = existing.is_none();
     let catalogue = match existing {
-        Some(_) if options.error_if_exists => {
+        Some(catalogue) if options.error_if_exists && catalogue.is_whole() => {
             return Err(Error::InvalidArgument(format!(
                 "{} has a database already, and error_if_exists is set",
                 directory.display()
@@ -390,6 +390,9 @@ impl Opening {
     fn finish(mut self, locks: Vec<Box<dyn VfsLock>>) -> Result<Arc<DbCore>> {
         let keeps_logs = self.read_only || self.options.keeps_logs();
         let kept = if keeps_logs { self.find_kept_logs() } else { Vec::new() };
+        if !self.read_only {
+            self.trim_kept_logs(&kept);
+        }
         let mut wal = if self.read_only { None } else { Some(self.install_replayed(&kept)?) };
         if self.options.wal == WalMode::Off {
             // Made all the same: the catalogue names it, and the next open looks for it.

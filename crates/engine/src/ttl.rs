@@ -1,7 +1,7 @@
 //! Time to live: in a column family with the option `ttl` each value that is stored ends with the
 //! second in which it was written, as RocksDB's `DBWithTTL` stores it (four bytes, little-endian,
 //! seconds since 1970). All that has to do with these times is here: writes append them, reads take
-//! them off, compactions drop what has expired, and what users plug in never sees them.
+//! them off and hide what has expired, compactions drop it, and what users plug in never sees them.
 //!
 //! What must stay true: whether a column family has times is decided when it is opened and does not
 //! change; a time comes from one clock, the options', and decides nothing but what expires.
@@ -123,6 +123,27 @@ pub(crate) fn check(stored: &[u8]) -> Result<()> {
     }
 }
 
+/// Values from before this second are hidden from a reader that begins now. 0: none is.
+pub(crate) fn hidden_before(options: &ColumnFamilyOptions, clock: &WallClock) -> u64 {
+    match options.ttl {
+        Some(ttl) if options.ttl_hide_expired => expired_before(ttl, clock),
+        _ => 0,
+    }
+}
+
+/// Values from before this second have expired by now. 0: none has.
+fn expired_before(ttl: Duration, clock: &WallClock) -> u64 {
+    match ttl.as_secs() {
+        0 => 0,
+        seconds => u64::from(clock.now()).saturating_sub(seconds),
+    }
+}
+
+/// Whether `stored` is from before the second `before`. What has no time is from no second.
+pub(crate) fn is_from_before(stored: &[u8], before: u64) -> bool {
+    split(stored).is_some_and(|(_, time)| u64::from(u32::from_le_bytes(time)) < before)
+}
+
 /// The value in `stored`, as it was written.
 pub(crate) fn untimed(stored: &[u8]) -> &[u8] {
     split(stored).map_or(stored, |(value, _)| value)
@@ -208,10 +229,7 @@ impl CompactionFilterFactory for Expiring {
 
     fn create(&self, context: &CompactionFilterContext) -> Option<Box<dyn CompactionFilter>> {
         let inner = self.inner.as_ref().and_then(|inner| inner.create(context));
-        let expired_before = match self.ttl.as_secs() {
-            0 => 0,
-            seconds => u64::from(self.clock.now()).saturating_sub(seconds),
-        };
+        let expired_before = expired_before(self.ttl, &self.clock);
         Some(Box::new(ExpiringFilter { expired_before, inner }))
     }
 }
@@ -239,8 +257,7 @@ impl ExpiringFilter {
 
 impl CompactionFilter for ExpiringFilter {
     fn filter(&mut self, level: u8, key: &[u8], stored: &[u8]) -> Decision {
-        let time = split(stored).map(|(_, time)| u64::from(u32::from_le_bytes(time)));
-        if time.is_some_and(|time| time < self.expired_before) {
+        if is_from_before(stored, self.expired_before) {
             return Decision::Remove;
         }
         self.ask(stored, |inner, value| inner.filter(level, key, value))

@@ -310,6 +310,10 @@ impl Vfs for SimVfs {
     fn free_space(&self, path: &Path) -> io::Result<u64> {
         self.inner.free_space(path)
     }
+
+    fn total_space(&self, path: &Path) -> io::Result<u64> {
+        self.inner.total_space(path)
+    }
 }
 
 struct SimFile {

@@ -190,10 +190,52 @@ static void times(const char* directory) {
     err = NULL;
 }
 
+/* As RocksDB shows it, what has expired is read until it is compacted; an option hides it. */
+static void expired(const char* directory) {
+    char path[1000];
+    snprintf(path, sizeof path, "%s/expired", directory);
+    rocksdb_options_t* options = fresh_options();
+    rocksdb_options_t* hiding = rocksdb_options_create();
+    rocksdb_get_options_from_string(options, "sateen.ttl_hide_expired=true", hiding, &err);
+    CHECK(err == NULL);
+    rocksdb_t* db = rocksdb_open_with_ttl(options, path, 1, &err);
+    CHECK(db != NULL && err == NULL);
+    put(db, "key", "value");
+    rocksdb_close(db);
+
+    db = rocksdb_open_with_ttl(hiding, path, 1, &err);
+    CHECK(db != NULL && err == NULL);
+    rocksdb_readoptions_t* ro = rocksdb_readoptions_create();
+    const time_t start = time(NULL);
+    size_t length;
+    char* value;
+    while ((value = rocksdb_get(db, ro, "key", 3, &length, &err)) != NULL) {
+        rocksdb_free(value);
+        CHECK(time(NULL) < start + 60);
+    }
+    CHECK(err == NULL);
+    rocksdb_iterator_t* iter = rocksdb_create_iterator(db, ro);
+    rocksdb_iter_seek_to_first(iter);
+    CHECK(!rocksdb_iter_valid(iter));
+    rocksdb_iter_destroy(iter);
+    rocksdb_readoptions_destroy(ro);
+    rocksdb_close(db);
+
+    db = rocksdb_open_with_ttl(options, path, 1, &err);
+    CHECK(db != NULL && err == NULL);
+    check_get(db, "key", "value");
+    rocksdb_compact_range(db, NULL, 0, NULL, 0);
+    check_get(db, "key", NULL);
+    rocksdb_close(db);
+    rocksdb_options_destroy(options);
+    rocksdb_options_destroy(hiding);
+}
+
 int main(int argc, char** argv) {
     CHECK(argc == 2);
     filters(argv[1]);
     times(argv[1]);
+    expired(argv[1]);
     puts("all is well");
     return 0;
 }

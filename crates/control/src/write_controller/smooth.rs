@@ -134,7 +134,8 @@ pub(crate) fn is_at_ease(options: &CfOptions, now: &Pressure) -> bool {
 fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource; 5] {
     let memtable = options.write_buffer_size.max(1);
     let memtables_max = u64::from(options.max_write_buffer_number.max(1));
-    let in_memory = u64::from(now.sealed) * memtable + now.active_bytes.min(memtable);
+    let sealed = u64::from(now.sealed).saturating_mul(memtable);
+    let in_memory = sealed.saturating_add(now.active_bytes.min(memtable));
     // What could be written while a job waits for its barriers is part of what is left of it, up to
     // a memtable: one that took seconds does not stop writers for long.
     let with_barriers = |left: u64, rate: u64| {
@@ -142,7 +143,7 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
     };
     let left = now.sealed_bytes.saturating_sub(now.flushed_bytes);
     let left = with_barriers(left, drains.flush);
-    let memory_room = (memtables_max * memtable).saturating_sub(in_memory);
+    let memory_room = memtables_max.saturating_mul(memtable).saturating_sub(in_memory);
     // The flush is done in time if what is left of it takes no longer than filling what is left of
     // memory: then the one drains as fast as the other fills.
     let memory_used =

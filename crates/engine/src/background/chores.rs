@@ -4,6 +4,7 @@
 mod memory;
 mod old_logs;
 mod rest;
+mod room;
 mod space;
 
 use std::collections::BTreeMap;
@@ -21,7 +22,6 @@ use crate::core::DbCore;
 use crate::error::{Error, Result};
 use crate::files::{manifest_file_name, table_file_name, wal_file_name};
 use crate::options::WalMode;
-use crate::plant::planted;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, lock, lock_timed, wait_timeout};
 use crate::vfs::Vfs;
@@ -277,15 +277,6 @@ impl DbCore {
         Ok(true)
     }
 
-    /// Reserves as much space for the next log as the one in use has got.
-    fn reserve_for_next_wal(&self) {
-        let Some((written, next)) = self.pipeline.successor() else { return };
-        let most = self.options.load().wal_preallocation();
-        if let Some(bytes) = wal::space::wanted(written, next.reserved_bytes(), most) {
-            wal::space::reserve(self.vfs.as_ref(), &next, bytes);
-        }
-    }
-
     /// An edit could not be made durable: the manifest is dead.
     pub(crate) fn edit_failed(&self, error: &Error) {
         self.driver.chores.after_roll(&[]);
@@ -447,15 +438,9 @@ impl DbCore {
             state.mend_wait = (state.mend_wait * 2).min(MEND_AFTER_MAX);
             state.mend_at_ns = (now + state.mend_wait).0;
         }
-        if self.health.cause().is_some_and(|cause| cause.is_no_space()) {
-            let needed = 2 * self.options.load().column_family.memtable_bytes;
-            let free = self
-                .vfs
-                .free_space(&self.directory)
-                .map_err(|error| Error::io("statfs", &self.directory, error))?;
-            if free < needed.min(64 << 20) || planted("full_disk_for_ever") {
-                return Ok(false);
-            }
+        let is_full = self.health.cause().is_some_and(|cause| cause.is_no_space());
+        if is_full && !self.has_room_again()? {
+            return Ok(false);
         }
         self.resume_inner()?;
         Ok(true)

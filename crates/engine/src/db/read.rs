@@ -99,6 +99,7 @@ impl Db {
         let seqno = seqno.unwrap_or_else(|| core.pipeline.visible_seqno());
         drop(view);
         let lookup = core.lookup(&family.data, options);
+        let hidden_before = core.hidden_before(&family.data);
         let mut trees = trees.into_iter().peekable();
         let mut current = None;
         let mut answers: Vec<Result<Option<PinnedSlice>>> = Vec::new();
@@ -114,7 +115,7 @@ impl Db {
                 (Ok(()), None) => Ok(None),
                 (Err(error), _) => Err(error.clone()),
             };
-            let answer = answer.and_then(|found| without_time::<Pin>(&family.data, found));
+            let answer = answer.and_then(|found| shown::<Pin>(&family.data, found, hidden_before));
             let answer = answer.map_err(|error| core.explain(error));
             if let Ok(Some(value)) = &answer {
                 hits += 1;
@@ -146,7 +147,7 @@ impl Db {
         drop(view);
         let found = super_version.get(key, seqno, &core.lookup(family, options), sink);
         let found = found.map_err(|error| core.explain(error))?;
-        let found = without_time::<S>(family, found)?;
+        let found = shown::<S>(family, found, core.hidden_before(family))?;
         let value_bytes = found.as_ref().map(|value| value.as_ref().len());
         if let Some(bytes) = value_bytes {
             perf::add(PerfMetric::GetReadBytes, bytes as u64);
@@ -179,16 +180,21 @@ impl Db {
     }
 }
 
-/// What was found in `family`, as clients see it.
+/// What was found in `family`, as clients see it: without its time, and nothing if it is from
+/// before the second `hidden_before`.
 #[inline]
-fn without_time<S: ValueSink>(
+fn shown<S: ValueSink>(
     family: &ColumnFamilyData,
     found: Option<S::Out>,
+    hidden_before: u64,
 ) -> Result<Option<S::Out>> {
     if !family.has_times() {
         return Ok(found);
     }
     let Some(found) = found else { return Ok(None) };
     ttl::check(found.as_ref())?;
+    if ttl::is_from_before(found.as_ref(), hidden_before) {
+        return Ok(None);
+    }
     Ok(Some(S::without_time(found)))
 }

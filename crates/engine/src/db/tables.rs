@@ -164,7 +164,14 @@ impl Db {
         // The order matters: see `SuperVersion`.
         let super_version = family.data.tree(key).super_version();
         let seqno = options.seqno().unwrap_or_else(|| self.core.pipeline.visible_seqno());
-        super_version.has_in_memory(key, seqno, &self.core.lookup(&family.data, options))
+        let lookup = self.core.lookup(&family.data, options);
+        let is_there = super_version.has_in_memory(key, seqno, &lookup)?;
+        drop(super_version);
+        if !is_there || !family.data.has_times() {
+            return Ok(is_there);
+        }
+        // Its time may be over.
+        Ok(self.get_pinned_cf(family, key, options)?.is_some())
     }
 
     /// Drops the tables below level 0 that have nothing but keys from `begin` to `end` (both

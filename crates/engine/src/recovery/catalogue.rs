@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sateen_control::{ColumnFamilyId, FileId, SeqNo};
+use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo};
 
 use crate::clock;
 use crate::db::{DEFAULT_COLUMN_FAMILY, regions_of};
@@ -28,6 +28,17 @@ pub(super) struct Catalogue {
     pub(super) families: BTreeMap<ColumnFamilyId, FamilyState>,
     pub(super) shared_files: BTreeSet<FileId>,
     pub(super) last_seqno: SeqNo,
+}
+
+impl Catalogue {
+    /// False if the create that wrote it failed before it had a log: then no write was accepted.
+    pub(super) fn is_whole(&self) -> bool {
+        let has_log_or_tables = |family: &FamilyState| {
+            let version = &family.version;
+            version.log_number() > LogNumber(0) || version.tables().next().is_some()
+        };
+        self.last_seqno > SeqNo(0) || self.families.values().any(has_log_or_tables)
+    }
 }
 
 pub(super) fn new_catalogue(

@@ -43,6 +43,17 @@ impl Opening {
         kept
     }
 
+    /// Gives back what a process that died had reserved for the last of these logs. Best effort.
+    pub(super) fn trim_kept_logs(&self, kept: &[KeptLog]) {
+        for KeptLog { readable, .. } in kept {
+            let path = wal_file_name(&self.wal_directory(), readable.number);
+            let _more_space_taken = self.vfs.open(&path, OpenOptions::WRITE).and_then(|file| {
+                // What has another name is left as it is.
+                if file.links()? == 1 { file.truncate(file.len()?) } else { Ok(()) }
+            });
+        }
+    }
+
     /// Makes `log` the one after those that are kept. Its link is durable before an edit says that
     /// no older log is needed: it is all that leads to them from then on.
     pub(super) fn link_first_wal(&self, log: &mut WalWriter, kept: &[KeptLog]) -> Result<()> {

@@ -479,4 +479,9 @@ impl Vfs for FaultVfs {
         self.faults.pass(VfsOperation::FreeSpace, &[path])?;
         self.inner.free_space(path)
     }
+
+    fn total_space(&self, path: &Path) -> io::Result<u64> {
+        self.faults.pass(VfsOperation::FreeSpace, &[path])?;
+        self.inner.total_space(path)
+    }
 }

@@ -559,4 +559,10 @@ impl Vfs for MemVfs {
         live.find(path)?;
         Ok(live.free_bytes())
     }
+
+    fn total_space(&self, path: &Path) -> io::Result<u64> {
+        let live = lock(&self.live);
+        live.find(path)?;
+        Ok(live.capacity.unwrap_or(u64::MAX))
+    }
 }

@@ -70,9 +70,10 @@ pub trait VfsFile: Send + Sync + Debug {
     /// Gives the range's blocks back to the file system; reads of it return zeros. Length
     /// unchanged.
     fn punch_hole(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()>;
-    /// Reserves space without changing the length (KEEP_SIZE). A hint: unsupported is Ok.
+    /// Reserves space without changing the length (KEEP_SIZE). A hint: unsupported is Ok, and the
+    /// engine goes on after any error.
     fn preallocate(&self, offset: u64, length: u64) -> io::Result<()>;
-    /// Sets the length.
+    /// Sets the length, and gives back space that was reserved beyond it.
     fn truncate(&self, length: u64) -> io::Result<()>;
     /// The length in bytes.
     fn len(&self) -> io::Result<u64>;
@@ -132,6 +133,11 @@ pub trait Vfs: Send + Sync + Debug {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn VfsLock>>;
     /// Bytes that can still be written in the file system of `path`.
     fn free_space(&self, path: &Path) -> io::Result<u64>;
+    /// Bytes that the file system of `path` has in all; `u64::MAX` where that is not known.
+    fn total_space(&self, path: &Path) -> io::Result<u64> {
+        let _ = path;
+        Ok(u64::MAX)
+    }
 }
 
 impl dyn VfsFile {

@@ -25,6 +25,7 @@ macro_rules! pass_on {
     (@exists $f:tt) => { pass_on!(@fn $f exists(path: &Path) -> io::Result<bool>); };
     (@lock $f:tt) => { pass_on!(@fn $f lock(path: &Path) -> io::Result<Box<dyn VfsLock>>); };
     (@free_space $f:tt) => { pass_on!(@fn $f free_space(path: &Path) -> io::Result<u64>); };
+    (@total_space $f:tt) => { pass_on!(@fn $f total_space(path: &Path) -> io::Result<u64>); };
 
     (@read_at $f:tt) => {
         pass_on!(@fn $f read_at(to: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize>);

@@ -132,6 +132,11 @@ impl Vfs for PosixVfs {
         let stat = retry(|| rustix::fs::statvfs(path))?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
+
+    fn total_space(&self, path: &Path) -> io::Result<u64> {
+        let stat = retry(|| rustix::fs::statvfs(path))?;
+        Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
+    }
 }
 
 #[derive(Debug)]

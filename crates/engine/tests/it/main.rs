@@ -45,6 +45,7 @@ mod rel;
 mod repair;
 mod replay;
 mod resume;
+mod room;
 mod salvage;
 mod scrub;
 mod secondary;

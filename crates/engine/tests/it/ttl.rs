@@ -1,5 +1,6 @@
 //! Values that expire. The clock is the test's: nothing waits.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,10 +8,12 @@ use std::time::Duration;
 use sateen::vfs::MemVfs;
 use sateen::{
     ColumnFamily, ColumnFamilyOptions, CompactRangeOptions, Db, Decision, Filtering, Options,
-    ReadOptions, SstFileWriter, WallClock, WriteBatch, WriteOptions,
+    Prefixing, ReadOptions, SstFileWriter, WallClock, WriteBatch, WriteOptions,
 };
 
-use crate::common::{appending, appending_late, as_vfs, assert_sound, read_all, small, tiny};
+use crate::common::{
+    Random, appending, appending_late, as_vfs, assert_sound, read_all, small, tiny,
+};
 
 const START: u64 = 1_800_000_000;
 
@@ -87,6 +90,9 @@ fn values_go_when_their_time_is_up() {
         compact(&db, &family);
         assert_eq!(read_all(&db, &family, &ReadOptions::default()).len(), 1_001, "to the second");
         clock.pass(1);
+        assert_eq!(get(&db, &family, "old0003"), None, "nothing has compacted it");
+        assert_eq!(read_all(&db, &family, &ReadOptions::default()).len(), 2);
+        db.set_options(&[("ttl_hide_expired", "false")]).unwrap();
         assert!(get(&db, &family, "old0003").is_some(), "it is there until it is compacted");
         compact(&db, &family);
         let left = read_all(&db, &family, &ReadOptions::default());
@@ -137,6 +143,7 @@ fn each_column_family_has_its_own() {
     };
     check(&db, [true; 3]);
     clock.pass(11);
+    check(&db, [true, false, true]);
     [&plain, &short, &long].into_iter().for_each(|family| compact(&db, family));
     check(&db, [true, false, true]);
     db.close().unwrap();
@@ -176,9 +183,11 @@ fn operands_are_merged_without_their_times() {
             compact(&db, &family);
         }
         clock.pass(11);
-        compact(&db, &family);
-        assert_eq!(get(&db, &family, "on a value"), None);
-        assert_eq!(get(&db, &family, "on nothing"), None);
+        for _ in 0..2 {
+            assert_eq!(get(&db, &family, "on a value"), None);
+            assert_eq!(get(&db, &family, "on nothing"), None);
+            compact(&db, &family);
+        }
     }
 }
 
@@ -291,4 +300,117 @@ fn what_is_taken_in_has_times_too() {
     db.compact_range(&family, None, None, &all).unwrap();
     assert_eq!(read_all(&db, &family, &ReadOptions::default()).len(), 0);
     assert_sound(&db);
+}
+
+/// Whoever reads, and from wherever: a value is there to its last second and not a second longer.
+#[test]
+fn no_reader_is_shown_what_has_expired() {
+    let (vfs, clock) = (MemVfs::new(), Clock::new());
+    let options = clock.with(tiny(), 100);
+    let db = open(&vfs, options.clone());
+    let family = db.default_column_family();
+    db.put("stored", "1").unwrap();
+    db.flush().unwrap();
+    db.put("in memory", "2").unwrap();
+    let snapshot = db.snapshot();
+    let at_snapshot = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+    clock.pass(100);
+    for (key, value) in [("stored", "1"), ("in memory", "2")] {
+        assert_eq!(get(&db, &family, key).unwrap(), value);
+    }
+    let mut early = db.iter(&ReadOptions::default()).unwrap();
+    clock.pass(1);
+    db.put("young", "3").unwrap();
+    for key in ["stored", "in memory"] {
+        assert_eq!(get(&db, &family, key), None);
+        assert_eq!(db.get_cf(&family, key, &at_snapshot).unwrap(), None);
+        assert!(!db.has_in_memory(&family, key, &ReadOptions::default()).unwrap());
+    }
+    assert!(db.has_in_memory(&family, "young", &ReadOptions::default()).unwrap());
+    assert_eq!(read_all(&db, &family, &at_snapshot).len(), 0);
+    assert_eq!(read_all(&db, &family, &ReadOptions::default()).len(), 1);
+    // An iterator shows what was there when it was made, as long as it lives.
+    early.seek_to_first();
+    assert_eq!(early.key(), b"in memory");
+    early.next();
+    assert_eq!(early.key(), b"stored");
+    early.seek_to_last();
+    assert_eq!(early.key(), b"stored");
+    drop(early);
+    db.sync_wal().unwrap();
+    let read_only = Db::open_read_only_with(as_vfs(&vfs), "/db", options.clone()).unwrap();
+    assert_eq!(get(&read_only, &read_only.default_column_family(), "stored"), None);
+    let young = get(&read_only, &read_only.default_column_family(), "young");
+    assert_eq!(young.as_deref(), Some("3"));
+}
+
+/// The same as a model, whatever was flushed and compacted, forwards and backwards, with prefixes.
+#[test]
+fn what_is_read_is_what_has_not_expired() {
+    for seed in 0..8 {
+        println!("seed {seed}");
+        let mut random = Random::new(seed);
+        let (vfs, clock) = (MemVfs::new(), Clock::new());
+        let mut options = clock.with(tiny(), 20);
+        options.column_family.prefix_extractor = random.one_in(2).then(|| Prefixing::fixed(1));
+        let db = open(&vfs, options);
+        let family = db.default_column_family();
+        let mut model: BTreeMap<Vec<u8>, (Vec<u8>, u64)> = BTreeMap::new();
+        let mut now = 0;
+        for step in 0..2_000_u64 {
+            let key = format!("{}{:02}", random.below(4), random.below(40)).into_bytes();
+            match random.below(20) {
+                0 => {
+                    clock.pass(7);
+                    now += 7;
+                }
+                1 => db.flush().unwrap(),
+                2 if random.one_in(8) => compact(&db, &family),
+                3 => {
+                    db.delete(&key).unwrap();
+                    model.remove(&key);
+                }
+                _ => {
+                    let value = step.to_string().into_bytes();
+                    db.put(&key, &value).unwrap();
+                    model.insert(key.clone(), (value, now));
+                }
+            }
+            if step % 16 > 0 {
+                continue;
+            }
+            let left: BTreeMap<_, _> = model
+                .iter()
+                .filter(|(_, (_, written))| now - written <= 20)
+                .map(|(key, (value, _))| (key.clone(), value.clone()))
+                .collect();
+            assert_eq!(read_all(&db, &family, &ReadOptions::default()), left, "step {step}");
+            assert_eq!(db.get(&key).unwrap(), left.get(&key).cloned(), "step {step}");
+            let same_as_start = random.one_in(2);
+            let read = ReadOptions { prefix_same_as_start: same_as_start, ..Default::default() };
+            let is_shown = |other: &&Vec<u8>| {
+                !same_as_start
+                    || db.options().column_family.prefix_extractor.is_none()
+                    || other[0] == key[0]
+            };
+            let mut iter = db.iter(&read).unwrap();
+            iter.seek(&key);
+            let mut behind = left.range(key.clone()..).map(|(key, _)| key).take_while(is_shown);
+            for _ in 0..3 {
+                let expected = behind.next();
+                assert_eq!(iter.valid().then(|| iter.key()), expected.map(|k| &k[..]), "{step}");
+                iter.next();
+            }
+            iter.seek_for_prev(&key);
+            let before = left.range(..=key.clone()).rev().map(|(key, _)| key);
+            let mut before = before.take_while(is_shown);
+            for _ in 0..3 {
+                let expected = before.next();
+                assert_eq!(iter.valid().then(|| iter.key()), expected.map(|k| &k[..]), "{step}");
+                iter.prev();
+            }
+            iter.status().unwrap();
+        }
+        assert_sound(&db);
+    }
 }

@@ -75,14 +75,15 @@ impl DbCore {
         let memtables =
             |family: &Arc<ColumnFamilyData>| u64::from(family.options().memtables_max) + 1;
         let count: u64 = families.values().filter(in_use).map(memtables).sum();
-        let mut growth = 0;
+        let mut growth = 0_u64;
         for family in families.values() {
             let used = in_use(&family);
             // One that begins to be written shares with those that are.
             let sharers = if used { count } else { count + memtables(family) };
             family.limit_memtable(half / sharers);
             if used {
-                growth += family.memtable_bytes_ahead() * memtables(family);
+                let most = family.memtable_bytes_ahead().saturating_mul(memtables(family));
+                growth = growth.saturating_add(most);
             }
         }
         let memtables = self.memtable_memory().max(growth);

@@ -49,6 +49,7 @@ const METHODS: &[(&str, bool, &[VfsOperation])] = &[
     ("exists", true, &[VfsOperation::Exists]),
     ("lock", true, &[VfsOperation::Lock]),
     ("free_space", false, &[VfsOperation::FreeSpace]),
+    ("total_space", false, &[VfsOperation::FreeSpace]),
 ];
 
 /// Functions of `files/replace.rs`: what they call is called where they are, each with a place of

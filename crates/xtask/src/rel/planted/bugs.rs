@@ -138,6 +138,12 @@ pub(super) const BUGS: &[Bug] = &[
         DIFFERENT,
     ),
     bug(
+        "log_cut_at_close",
+        "a close gives back blocks of a log that has records in them",
+        "room::the_next_log_gets_as_much_as_the_log_in_use_has_got",
+        &["is gone", "Corruption", "room"],
+    ),
+    bug(
         "seqno_reused",
         "a sequence number is used again after a crash",
         "basics::what_was_written_is_read_before_and_after_reopening",

@@ -1,0 +1,36 @@
+//! Room on the device: what is reserved for the next log, and how much must be free before a
+//! database that found the disk full tries to write again.
+
+use crate::core::DbCore;
+use crate::error::{Error, Result};
+use crate::plant::planted;
+use crate::vfs::Vfs;
+use crate::wal;
+
+/// As much free space is always enough to try to write again.
+const ENOUGH_BYTES: u64 = 64 << 20;
+/// This part of the file system is enough, too: a small one never has [`ENOUGH_BYTES`] free.
+const ENOUGH_PART: u64 = 16;
+
+impl DbCore {
+    /// Reserves as much space for the next log as the one in use has got.
+    pub(super) fn reserve_for_next_wal(&self) {
+        let Some((written, next)) = self.pipeline.successor() else { return };
+        let most = self.options.load().wal_preallocation();
+        if let Some(bytes) = wal::space::wanted(written, next.reserved_bytes(), most) {
+            wal::space::reserve(self.vfs.as_ref(), &next, bytes);
+        }
+    }
+
+    /// Whether enough is free to try to write again: two memtables, if the file system is not too
+    /// small for that. An attempt that finds too little is repeated later.
+    pub(super) fn has_room_again(&self) -> Result<bool> {
+        let directory = &self.directory;
+        let failed = |error| Error::io("statfs", directory, error);
+        let total = self.vfs.total_space(directory).map_err(failed)?;
+        let free = self.vfs.free_space(directory).map_err(failed)?;
+        let two_memtables = self.options.load().column_family.memtable_bytes.saturating_mul(2);
+        let enough = two_memtables.min(ENOUGH_BYTES).min(total / ENOUGH_PART);
+        Ok(free >= enough && !planted("full_disk_for_ever"))
+    }
+}
