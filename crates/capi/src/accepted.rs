@@ -4,21 +4,22 @@
 use std::ffi::{c_char, c_double, c_int, c_uint, c_void};
 use std::ptr::null;
 
-use crate::abi::{Slice, free, give};
+use crate::abi::{Slice, free, give, text};
 use crate::iter::{rocksdb_iter_valid, rocksdb_iterator_t};
 use crate::options::rocksdb_options_t;
 
-/// A directory for tables: there is one, that of the database.
+/// A directory for tables.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
-pub struct rocksdb_dbpath_t(());
+pub struct rocksdb_dbpath_t(pub(crate) String);
 
-/// A directory. `rocksdb_options_set_db_paths` and `…_cf_paths` accept it without effect.
+/// A directory. There is one, that of the database: others are refused by an open.
 #[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_dbpath_create(
-    _path: *const c_char,
+pub unsafe extern "C" fn rocksdb_dbpath_create(
+    path: *const c_char,
     _target_bytes: u64,
 ) -> *mut rocksdb_dbpath_t {
-    give(rocksdb_dbpath_t(()))
+    // SAFETY: the contract of the crate.
+    give(rocksdb_dbpath_t(unsafe { text(path) }))
 }
 
 /// Frees it.

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_uchar};
 use std::ptr::{null, null_mut};
 
-use sateen::{Db, Options, PinnedSlice, ReadOptions, WriteOptions};
+use sateen::{Db, Options, PinnedSlice, WriteOptions};
 
 use crate::abi::{
     ErrPtr, bytes, free, give, guard, malloc_copy, missing, nth_bytes, quiet, status, take,
@@ -15,6 +15,7 @@ use crate::environment::Place;
 use crate::families::{Wanted, rocksdb_column_family_handle_t};
 use crate::handles::{Graveyard, closed_database};
 use crate::options::rocksdb_options_t;
+use crate::promises::{check_log, check_write, many_options, promised, read_options};
 use crate::statistics::Statistics;
 
 type Family = rocksdb_column_family_handle_t;
@@ -64,14 +65,11 @@ pub(crate) unsafe fn of(db: &Db, family: *mut Family) -> sateen::ColumnFamily {
     unsafe { family.as_ref() }.map_or_else(|| db.default_column_family(), |family| family.0.clone())
 }
 
-unsafe fn write_options(options: *const rocksdb_writeoptions_t) -> WriteOptions {
+unsafe fn write_options(options: *const rocksdb_writeoptions_t) -> sateen::Result<WriteOptions> {
     // SAFETY: the contract of the module.
-    unsafe { options.as_ref() }.map(|options| options.0.clone()).unwrap_or_default()
-}
-
-pub(crate) unsafe fn read_options(options: *const rocksdb_readoptions_t) -> ReadOptions {
-    // SAFETY: the contract of the module.
-    unsafe { options.as_ref() }.map(|options| options.0.clone()).unwrap_or_default()
+    let Some(options) = (unsafe { options.as_ref() }) else { return Ok(WriteOptions::default()) };
+    check_write(options)?;
+    Ok(options.0.clone())
 }
 
 /// Opens a database that has no column family but the default one.
@@ -84,8 +82,9 @@ pub unsafe extern "C" fn rocksdb_open(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, null_mut(), || {
-            let open = checked(options)?;
-            let db = Wanted::default_only(&open).open(&Place::new(options, path), &open, false)?;
+            let place = Place::new(options, path);
+            let open = promised(options, Some(&place.path))?;
+            let db = Wanted::default_only(&open).open(&place, &open, false)?;
             Ok(rocksdb_t::opened(db, options))
         })
     }
@@ -96,14 +95,16 @@ pub unsafe extern "C" fn rocksdb_open(
 pub unsafe extern "C" fn rocksdb_open_for_read_only(
     options: *const rocksdb_options_t,
     path: *const c_char,
-    _error_if_wal_file_exists: c_uchar,
+    error_if_wal_file_exists: c_uchar,
     errptr: ErrPtr,
 ) -> *mut rocksdb_t {
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, null_mut(), || {
             let place = Place::new(options, path);
-            Ok(rocksdb_t::opened(place.open_read_only(checked(options)?, &[])?, options))
+            let db = place.open_read_only(checked(options)?, &[])?;
+            check_log(&db, error_if_wal_file_exists)?;
+            Ok(rocksdb_t::opened(db, options))
         })
     }
 }
@@ -202,7 +203,7 @@ macro_rules! writes {
             unsafe {
                 guard(errptr, (), || {
                     let db = the(db)?;
-                    let options = write_options(options);
+                    let options = write_options(options)?;
                     db.$method(&of(db, family), $(bytes($argument, $length),)* &options)
                 });
             }
@@ -234,7 +235,7 @@ pub unsafe extern "C" fn rocksdb_delete_range_cf(
         guard(errptr, (), || {
             let db = the(db)?;
             let (begin, end) = (bytes(begin, begin_length), bytes(end, end_length));
-            db.delete_range_cf(&of(db, family), begin, end, &write_options(options))
+            db.delete_range_cf(&of(db, family), begin, end, &write_options(options)?)
         });
     }
 }
@@ -251,7 +252,7 @@ pub unsafe extern "C" fn rocksdb_write(
     unsafe {
         guard(errptr, (), || {
             let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?;
-            the(db)?.write(batch.checked()?, &write_options(options))
+            the(db)?.write(batch.checked()?, &write_options(options)?)
         });
     }
 }
@@ -286,7 +287,7 @@ pub unsafe extern "C" fn rocksdb_get_cf(
         let found = guard(errptr, None, || {
             let db = the(db)?;
             let key = bytes(key, key_length);
-            db.get_pinned_cf(&of(db, family), key, &read_options(options))
+            db.get_pinned_cf(&of(db, family), key, &read_options(options)?)
         });
         if let Some(length) = value_length.as_mut() {
             *length = found.as_ref().map_or(0, |value| value.len());
@@ -327,7 +328,7 @@ pub unsafe extern "C" fn rocksdb_get_pinned_cf(
         guard(errptr, null_mut(), || {
             let db = the(db)?;
             let key = bytes(key, key_length);
-            let found = db.get_pinned_cf(&of(db, family), key, &read_options(options))?;
+            let found = db.get_pinned_cf(&of(db, family), key, &read_options(options)?)?;
             Ok(found.map_or(null_mut(), |value| give(rocksdb_pinnableslice_t(value))))
         })
     }
@@ -380,12 +381,12 @@ pub unsafe extern "C" fn rocksdb_multi_get(
     };
     quiet((), || {
         // SAFETY: the contract of the module.
-        let (db, options) = unsafe { (the(db), read_options(options)) };
+        let db = unsafe { the(db).and_then(|db| Ok((db, many_options(options)?))) };
         // SAFETY: the contract of the module.
         let keys: Vec<&[u8]> =
             (0..count).map(|nth| unsafe { nth_bytes(keys, key_lengths, nth) }).collect();
         match db {
-            Ok(db) => {
+            Ok((db, options)) => {
                 let found = db.multi_get(&db.default_column_family(), &keys, &options);
                 found.into_iter().enumerate().for_each(|(nth, found)| answer(nth, found));
             }

@@ -1,6 +1,6 @@
 //! Column families.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_uchar};
 
 use sateen::{ColumnFamily, Db, Error};
 
@@ -8,6 +8,7 @@ use crate::abi::{ErrPtr, free, give, guard, malloc_copy, missing, text};
 use crate::db::{checked, rocksdb_t};
 use crate::environment::Place;
 use crate::options::rocksdb_options_t;
+use crate::promises::{check_log, promised};
 
 /// A handle of a column family.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
@@ -19,10 +20,12 @@ pub(crate) struct Wanted {
     pub(crate) options: Vec<sateen::Options>,
 }
 
+/// `check` makes the options of each of them ready.
 pub(crate) unsafe fn wanted(
     count: c_int,
     names: *const *const c_char,
     options: *const *const rocksdb_options_t,
+    check: impl Fn(*const rocksdb_options_t) -> sateen::Result<sateen::Options>,
 ) -> sateen::Result<Wanted> {
     let count = usize::try_from(count).unwrap_or(0);
     if count > 0 && (names.is_null() || options.is_null()) {
@@ -31,7 +34,7 @@ pub(crate) unsafe fn wanted(
     // SAFETY: the contract of the module.
     let names = (0..count).map(|nth| unsafe { text(*names.add(nth)) }).collect();
     // SAFETY: the contract of the module.
-    let options = (0..count).map(|nth| unsafe { checked(*options.add(nth)) });
+    let options = (0..count).map(|nth| check(unsafe { *options.add(nth) }));
     Ok(Wanted { names, options: options.collect::<sateen::Result<_>>()? })
 }
 
@@ -105,16 +108,27 @@ fn names(place: &Place) -> sateen::Result<Vec<String>> {
     Db::list_column_families_with(place.vfs.as_ref(), &place.path)
 }
 
+/// Opens column families; `read_only`, if for reading: whether a log that is needed is an error.
 pub(crate) unsafe fn open(
     options: *const rocksdb_options_t,
     path: *const c_char,
     wanted: Wanted,
     handles: *mut *mut rocksdb_column_family_handle_t,
-    read_only: bool,
+    read_only: Option<c_uchar>,
 ) -> sateen::Result<*mut rocksdb_t> {
     let families = wanted.names.clone();
     // SAFETY: the contract of the module.
-    let db = unsafe { wanted.open(&Place::new(options, path), &checked(options)?, read_only)? };
+    let place = unsafe { Place::new(options, path) };
+    // A database that is opened for reading needs no promise about what is written.
+    // SAFETY: as above.
+    let own = unsafe {
+        match read_only {
+            Some(_) => checked(options)?,
+            None => promised(options, Some(&place.path))?,
+        }
+    };
+    let db = wanted.open(&place, &own, read_only.is_some())?;
+    check_log(&db, read_only.unwrap_or(0))?;
     // SAFETY: as above.
     unsafe { give_handles(&db, &families, handles)? };
     // SAFETY: the contract of the module.
@@ -154,7 +168,10 @@ pub unsafe extern "C" fn rocksdb_open_column_families(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, std::ptr::null_mut(), || {
-            open(options, path, wanted(count, names, family_options)?, handles, false)
+            let place = Place::new(options, path);
+            let check = |options| promised(options, Some(&place.path));
+            let wanted = wanted(count, names, family_options, check)?;
+            open(options, path, wanted, handles, None)
         })
     }
 }
@@ -168,13 +185,14 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only_column_families(
     names: *const *const c_char,
     family_options: *const *const rocksdb_options_t,
     handles: *mut *mut rocksdb_column_family_handle_t,
-    _error_if_wal_file_exists: std::ffi::c_uchar,
+    error_if_wal_file_exists: c_uchar,
     errptr: ErrPtr,
 ) -> *mut rocksdb_t {
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, std::ptr::null_mut(), || {
-            open(options, path, wanted(count, names, family_options)?, handles, true)
+            let wanted = wanted(count, names, family_options, |options| checked(options))?;
+            open(options, path, wanted, handles, Some(error_if_wal_file_exists))
         })
     }
 }
@@ -238,7 +256,7 @@ pub unsafe extern "C" fn rocksdb_create_column_family(
     unsafe {
         guard(errptr, std::ptr::null_mut(), || {
             let db = db.as_ref().ok_or_else(|| missing("the database"))?;
-            let options = checked(options)?.column_family;
+            let options = promised(options, None)?.column_family;
             let family = db.db.create_column_family(&text(name), options)?;
             Ok(give(rocksdb_column_family_handle_t(family)))
         })
@@ -262,7 +280,7 @@ pub unsafe extern "C" fn rocksdb_create_column_families(
         let mut handles = Vec::new();
         guard(errptr, (), || {
             let db = db.as_ref().ok_or_else(|| missing("the database"))?;
-            let options = checked(options)?.column_family;
+            let options = promised(options, None)?.column_family;
             for nth in 0..usize::try_from(count).unwrap_or(0) {
                 let family = db.db.create_column_family(&text(*names.add(nth)), options.clone())?;
                 handles.push(give(rocksdb_column_family_handle_t(family)));

@@ -9,6 +9,7 @@ use crate::abi::{ErrPtr, Slice, bytes, free, give, guard, missing, quiet, set_er
 use crate::calls::rocksdb_readoptions_t;
 use crate::db::rocksdb_t;
 use crate::families::rocksdb_column_family_handle_t;
+use crate::promises::read_options;
 use crate::settings::Setting;
 
 /// An iterator, or why there is none, and what it was made of.
@@ -96,12 +97,14 @@ pub unsafe extern "C" fn rocksdb_create_iterator_cf(
         let (db, options, family) = unsafe { (db.as_ref(), options.as_ref(), family.as_ref()) };
         let Some(db) = db else { return std::ptr::null_mut() };
         let tailing = options.and_then(|options| bool::get(&options.1, "tailing"));
-        let options = options.map(|options| options.0.clone()).unwrap_or_default();
+        // SAFETY: the contract of the module.
+        let checked = unsafe { read_options(options.map_or(null(), std::ptr::from_ref)) };
+        let options = checked.as_ref().cloned().unwrap_or_default();
         let tailing = tailing.unwrap_or(false) && options.snapshot.is_none();
         let tailing = tailing.then(|| db.db.latest_sequence_number());
         let family =
             family.map_or_else(|| db.db.default_column_family(), |family| family.0.clone());
-        let iter = db.db.iter_cf(&family, &options);
+        let iter = checked.and_then(|options| db.db.iter_cf(&family, &options));
         give(rocksdb_iterator_t { iter, db: db.db.clone(), family, options, tailing })
     })
 }

@@ -46,6 +46,7 @@ pub mod option_names;
 pub mod options;
 pub mod perf;
 pub mod prefix;
+pub mod promises;
 pub mod reads;
 pub mod secondary;
 mod settings;

@@ -9,6 +9,7 @@ use crate::db::{of, rocksdb_t, the};
 use crate::families::rocksdb_column_family_handle_t;
 use crate::mapped::compression;
 use crate::options::rocksdb_options_t;
+use crate::promises::{check_change, check_text};
 use crate::settings::{Setting, Settings};
 
 include!(concat!(env!("OUT_DIR"), "/known.rs"));
@@ -69,7 +70,7 @@ impl rocksdb_options_t {
 }
 
 /// Keeps what an option was set to for the getter: text as it is, names of values as their codes.
-fn keep_text(kept: &mut Settings, name: &'static str, value: &str) {
+pub(crate) fn keep_text(kept: &mut Settings, name: &'static str, value: &str) {
     match (code(value), value.starts_with('k') || value.starts_with('{')) {
         (Some(code), _) => code.put(kept, name),
         // Its getter has another form.
@@ -147,7 +148,12 @@ fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
         return one(name, value);
     }
     let value = value.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')).unwrap_or(value);
+    check_text(name, value)?;
     match name {
+        "wal_recovery_mode" => {
+            let absolute = matches!(value, "kAbsoluteConsistency" | "1");
+            one("wal_recovery", if absolute { "absolute" } else { "prefix" })
+        }
         "compression" | "compression_per_level" => one("compression", &compressions(value)),
         "bottommost_compression" | "compaction_style" if value.starts_with('k') => Ok(vec![]),
         "compaction_pri" if value.starts_with('k') => one(
@@ -244,6 +250,7 @@ unsafe fn changes(
     for nth in 0..count {
         // SAFETY: the contract of the module.
         let (name, value) = unsafe { (text(*names.add(nth)), text(*values.add(nth))) };
+        check_change(&name, &value)?;
         all.extend(ours(&name, &value)?);
     }
     Ok(all)

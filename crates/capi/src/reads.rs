@@ -9,8 +9,9 @@ use crate::abi::{
     ErrPtr, Slice, bytes, free, give, guard, malloc_copy, missing, nth_bytes, quiet, status,
 };
 use crate::calls::rocksdb_readoptions_t;
-use crate::db::{of, read_options, rocksdb_pinnableslice_t, rocksdb_t, the};
+use crate::db::{of, rocksdb_pinnableslice_t, rocksdb_t, the};
 use crate::families::rocksdb_column_family_handle_t;
+use crate::promises::{many_options, read_options};
 
 type Family = rocksdb_column_family_handle_t;
 type Found = sateen::Result<Option<PinnedSlice>>;
@@ -87,7 +88,7 @@ pub unsafe extern "C" fn rocksdb_multi_get_cf(
             let families: Vec<_> =
                 (0..count).map(|nth| of(db, (*families.add(nth)).cast_mut())).collect();
             let keys: Vec<_> = (0..count).map(|nth| nth_bytes(keys, key_lengths, nth)).collect();
-            Ok(find(db, &families, &keys, &read_options(options)))
+            Ok(find(db, &families, &keys, &many_options(options)?))
         });
         leave(found, errors, |nth, value| {
             *value_lengths.add(nth) = value.as_ref().map_or(0, |value| value.len());
@@ -113,7 +114,7 @@ pub unsafe extern "C" fn rocksdb_batched_multi_get_cf(
     quiet((), || unsafe {
         let found = answers(db, count, |db| {
             let keys: Vec<_> = (0..count).map(|nth| nth_bytes(keys, key_lengths, nth)).collect();
-            Ok(db.multi_get(&of(db, family), &keys, &read_options(options)))
+            Ok(db.multi_get(&of(db, family), &keys, &many_options(options)?))
         });
         leave(found, errors, |nth, value| *values.add(nth) = pinned(value));
     });
@@ -136,7 +137,7 @@ pub unsafe extern "C" fn rocksdb_batched_multi_get_cf_slice(
         let found = answers(db, count, |db| {
             let slices = (0..count).map(|nth| *keys.add(nth));
             let keys: Vec<_> = slices.map(|slice| bytes(slice.data, slice.size)).collect();
-            Ok(db.multi_get(&of(db, family), &keys, &read_options(options)))
+            Ok(db.multi_get(&of(db, family), &keys, &many_options(options)?))
         });
         leave(found, errors, |nth, value| *values.add(nth) = pinned(value));
     });
@@ -178,7 +179,7 @@ pub unsafe extern "C" fn rocksdb_get_pinned_cf_v2(
         guard(errptr, null_mut(), || {
             let db = the(db)?;
             let key = bytes(key, key_length);
-            let found = db.get_pinned_cf(&of(db, family), key, &read_options(options))?;
+            let found = db.get_pinned_cf(&of(db, family), key, &read_options(options)?)?;
             Ok(found.map_or(null_mut(), |value| give(rocksdb_pinnable_handle_t(value))))
         })
     }
@@ -258,7 +259,7 @@ pub unsafe extern "C" fn rocksdb_get_into_buffer_cf(
         let value = guard(errptr, None, || {
             let db = the(db)?;
             let key = bytes(key, key_length);
-            db.get_pinned_cf(&of(db, family), key, &read_options(options))
+            db.get_pinned_cf(&of(db, family), key, &read_options(options)?)
         });
         if let Some(found) = found.as_mut() {
             *found = c_uchar::from(value.is_some());
@@ -294,7 +295,7 @@ pub unsafe extern "C" fn rocksdb_create_iterators(
             if count > 0 && (families.is_null() || iterators.is_null()) {
                 return Err(missing("the list of column families or that of iterators"));
             }
-            let mut options = read_options(options);
+            let mut options = read_options(options)?;
             options.snapshot.get_or_insert_with(|| db.snapshot());
             let made = (0..count).map(|nth| {
                 let family = of(db, *families.add(nth));

@@ -45,7 +45,7 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary_column_families(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, null_mut(), || {
-            let wanted = wanted(count, names, family_options)?;
+            let wanted = wanted(count, names, family_options, |options| checked(options))?;
             let db = wanted.open_secondary(&Place::new(options, path), &checked(options)?)?;
             give_handles(&db, wanted.names(), handles)?;
             Ok(rocksdb_t::opened(db, options))

@@ -6,10 +6,11 @@ use std::time::Duration;
 use sateen::Options;
 
 use crate::abi::{ErrPtr, give, guard, missing, text};
-use crate::db::{checked, rocksdb_t};
+use crate::db::rocksdb_t;
 use crate::environment::Place;
 use crate::families::{Wanted, open, rocksdb_column_family_handle_t, wanted};
 use crate::options::rocksdb_options_t;
+use crate::promises::promised;
 
 /// `options` with values that live for `seconds`; for ever if that is not above 0.
 fn with_ttl(mut options: Options, seconds: c_int) -> Options {
@@ -29,8 +30,9 @@ pub unsafe extern "C" fn rocksdb_open_with_ttl(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, std::ptr::null_mut(), || {
-            let open = with_ttl(checked(options)?, ttl);
-            let db = Wanted::default_only(&open).open(&Place::new(options, path), &open, false)?;
+            let place = Place::new(options, path);
+            let open = with_ttl(promised(options, Some(&place.path))?, ttl);
+            let db = Wanted::default_only(&open).open(&place, &open, false)?;
             Ok(rocksdb_t::opened(db, options))
         })
     }
@@ -52,14 +54,16 @@ pub unsafe extern "C" fn rocksdb_open_column_families_with_ttl(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, std::ptr::null_mut(), || {
-            let mut wanted = wanted(count, names, family_options)?;
+            let place = Place::new(options, path);
+            let check = |options| promised(options, Some(&place.path));
+            let mut wanted = wanted(count, names, family_options, check)?;
             if ttls.is_null() {
                 return Err(missing("the list of lifetimes"));
             }
             for (nth, options) in wanted.options.iter_mut().enumerate() {
                 *options = with_ttl(options.clone(), *ttls.add(nth));
             }
-            open(options, path, wanted, handles, false)
+            open(options, path, wanted, handles, None)
         })
     }
 }
@@ -77,7 +81,7 @@ pub unsafe extern "C" fn rocksdb_create_column_family_with_ttl(
     unsafe {
         guard(errptr, std::ptr::null_mut(), || {
             let db = db.as_ref().ok_or_else(|| missing("the database"))?;
-            let options = with_ttl(checked(options)?, ttl).column_family;
+            let options = with_ttl(promised(options, None)?, ttl).column_family;
             let family = db.db.create_column_family(&text(name), options)?;
             Ok(give(rocksdb_column_family_handle_t(family)))
         })

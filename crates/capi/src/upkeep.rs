@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_uchar};
 use std::ptr::null_mut;
 
-use sateen::{CompactRangeOptions, Db, FlushOptions};
+use sateen::{CompactRangeOptions, Db, Error, FlushOptions};
 
 use crate::abi::{
     ErrPtr, bytes, free, give, guard, malloc_copy, missing, nth_bytes, quiet, set_error, status,
@@ -223,6 +223,18 @@ pub unsafe extern "C" fn rocksdb_flush(
     unsafe { rocksdb_flush_cf(db, options, null_mut(), errptr) };
 }
 
+/// Several column families are stored together if the database was opened for that.
+unsafe fn check_flush(db: &Db, options: *const rocksdb_flushoptions_t) -> sateen::Result<()> {
+    // SAFETY: the contract of the module.
+    let options = unsafe { options.as_ref() };
+    let atomic = options.and_then(|options| bool::get(&options.1, "force_atomic_flush"));
+    if atomic.unwrap_or(false) && !db.options().atomic_flush {
+        let text = "force_atomic_flush=1 is not implemented without the option atomic_flush";
+        return Err(Error::InvalidArgument(text.into()));
+    }
+    Ok(())
+}
+
 /// Stores what memory holds of a column family.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_flush_cf(
@@ -235,6 +247,7 @@ pub unsafe extern "C" fn rocksdb_flush_cf(
     unsafe {
         guard(errptr, (), || {
             let db = the(db)?;
+            check_flush(db, options)?;
             let kept = options.as_ref().map(|options| &options.1);
             let options = options.as_ref().map(|options| options.0.clone());
             db.flush_cf(&of(db, family), &options.unwrap_or_else(FlushOptions::default))?;
@@ -264,6 +277,7 @@ pub unsafe extern "C" fn rocksdb_flush_cfs(
     unsafe {
         guard(errptr, (), || {
             let db = the(db)?;
+            check_flush(db, options)?;
             let wait = options.as_ref().is_none_or(|options| options.0.wait);
             let count = usize::try_from(count).unwrap_or(0);
             let families: Vec<_> = (0..count).map(|nth| of(db, *families.add(nth))).collect();

@@ -8,8 +8,9 @@ use sateen::WaitForCompactOptions;
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, malloc_copy, quiet};
 use crate::calls::rocksdb_readoptions_t;
-use crate::db::{of, read_options, rocksdb_t, the};
+use crate::db::{of, rocksdb_t, the};
 use crate::families::rocksdb_column_family_handle_t;
+use crate::promises::read_options;
 
 type Family = rocksdb_column_family_handle_t;
 
@@ -277,7 +278,8 @@ pub unsafe extern "C" fn rocksdb_key_may_exist_cf(
         // What cannot be told may be.
         quiet(1, || {
             let Ok(db) = the(db) else { return 0 };
-            let (key, options) = (bytes(key, key_length), read_options(options));
+            let Ok(options) = read_options(options) else { return 1 };
+            let key = bytes(key, key_length);
             let family = of(db, family);
             let may = db.may_contain(&family, key, &options).unwrap_or(true);
             let (Some(value_found), Some(value)) = (value_found.as_mut(), value.as_mut()) else {

@@ -106,6 +106,11 @@ fn what_bindings_expect() {
 }
 
 #[test]
+fn promises_are_kept_or_refused() {
+    run("promises");
+}
+
+#[test]
 fn misuse_is_told() {
     run("misuse");
 }

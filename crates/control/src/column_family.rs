@@ -403,10 +403,15 @@ impl ColumnFamily {
     pub(crate) fn wants_flush(&self, now: Instant) -> Option<(bool, u64)> {
         let enough = self.sealed >= self.options.min_write_buffer_number_to_merge.max(1)
             || self.flush_requested > 0;
-        let waits = self.flush_retry_at.is_some_and(|at| now < at);
+        let waits = self.flush_waits(now);
         let full = self.sealed >= self.options.max_write_buffer_number.max(1);
         let due = self.flush.is_none() && self.sealed > 0 && enough && !waits;
         due.then_some((full, self.sealed_bytes))
+    }
+
+    /// Whether no flush may start because one failed a short while ago.
+    pub(crate) fn flush_waits(&self, now: Instant) -> bool {
+        self.flush_retry_at.is_some_and(|at| now < at)
     }
 
     /// All that is sealed goes into one flush: so many memtables, into tables that end at these

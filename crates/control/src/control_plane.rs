@@ -3,6 +3,7 @@
 //! so that both are cheap enough to be called at every step of every job.
 
 mod admission;
+mod flushes;
 mod scrubbing;
 mod tuning;
 
@@ -23,6 +24,8 @@ use crate::write_controller::{Admission, WriteController};
 #[derive(Clone, Debug)]
 struct Job {
     cf: ColumnFamilyId,
+    /// The column families besides `cf` that it stores the memtables of.
+    others: Vec<ColumnFamilyId>,
     /// `None`: a flush.
     plan: Option<Arc<CompactionPlan>>,
     /// Whether it was picked for a client's request.
@@ -30,6 +33,17 @@ struct Job {
     /// Whether it has been told to give up, or to come to an early end.
     discarded: bool,
     finishing: bool,
+}
+
+impl Job {
+    fn new(cf: ColumnFamilyId, plan: Option<Arc<CompactionPlan>>, manual: bool) -> Job {
+        Job { cf, others: Vec::new(), plan, manual, discarded: false, finishing: false }
+    }
+
+    /// The column families that it works on.
+    fn families(&self) -> impl Iterator<Item = ColumnFamilyId> {
+        std::iter::once(self.cf).chain(self.others.iter().copied())
+    }
 }
 
 /// What compaction has to move in a column family that nobody works on, and the longest chain of
@@ -297,29 +311,6 @@ impl ControlPlane {
         self.scheduler.bytes_per_second()
     }
 
-    fn start_flushes(&mut self, now: Instant) {
-        let mut running = self.scheduler.running(Lane::Flush);
-        while running < self.slots.flushes {
-            // Where writers wait first; then the most bytes, whose memory is needed most.
-            let next = self
-                .families
-                .iter()
-                .filter_map(|(cf, family)| Some((family.wants_flush(now)?, *cf)))
-                .max_by_key(|(urgency, cf)| (*urgency, std::cmp::Reverse(*cf)));
-            let Some((_, cf)) = next else { return };
-            let job = self.next_job();
-            let Some(family) = self.families.get_mut(&cf) else { return };
-            let (memtables, stripes) = family.start_flush(job);
-            self.jobs.insert(
-                job,
-                Job { cf, plan: None, manual: false, discarded: false, finishing: false },
-            );
-            self.scheduler.add(job, IoClass::Flush, 0.0);
-            self.actions.push_back(Action::StartFlush { job, cf, memtables, stripes });
-            running += 1;
-        }
-    }
-
     fn start_compactions(&mut self, now: Instant) {
         if std::mem::take(&mut self.slots_changed) {
             while self.compactions_running() > self.slots() && self.scheduler.take_slot() {}
@@ -436,9 +427,7 @@ impl ControlPlane {
                 family.manual_started(job);
             }
         }
-        let running =
-            Job { cf, plan: Some(plan.clone()), manual, discarded: false, finishing: false };
-        self.jobs.insert(job, running);
+        self.jobs.insert(job, Job::new(cf, Some(plan.clone()), manual));
         self.scheduler.add(job, plan.class, plan.score);
         let over = plan.class == IoClass::L0 && self.compactions_running() > self.slots();
         self.actions.push_back(Action::StartCompaction { job, plan });
@@ -456,30 +445,28 @@ impl ControlPlane {
     fn finish(&mut self, now: Instant, id: JobId, result: JobResult) {
         let Some(job) = self.jobs.remove(&id) else { return };
         if job.plan.is_none() && result == JobResult::Done {
-            let sealed = self.families.get(&job.cf).map_or(0, ColumnFamily::flush_bytes);
-            self.drains.flushed(sealed, self.scheduler.moved(id));
+            self.drains.flushed(self.flush_bytes(&job), self.scheduler.moved(id));
         }
         self.scheduler.remove(id);
         self.in_flight.release(id);
-        let Some(family) = self.families.get_mut(&job.cf) else { return };
         let failed = matches!(result, JobResult::Failed | JobResult::NoSpace);
         let retry_at = failed.then(|| now + self.options.retry_delay);
         if let Some(at) = retry_at {
             self.retry_at = Some(self.retry_at.map_or(at, |other| other.min(at)));
         }
-        match &job.plan {
-            None => family.flush_finished(retry_at),
-            Some(plan) => {
-                family.fit_inputs(plan, result);
-                family.claims_changed();
-                if let Some(at) = retry_at {
-                    family.retry_compactions_at(at);
-                }
-                if job.manual {
-                    let done = result == JobResult::Done;
-                    self.actions.extend(family.manual_finished(id, plan, done));
-                }
-            }
+        let Some(plan) = &job.plan else {
+            self.flush_finished(&job, retry_at);
+            return;
+        };
+        let Some(family) = self.families.get_mut(&job.cf) else { return };
+        family.fit_inputs(plan, result);
+        family.claims_changed();
+        if let Some(at) = retry_at {
+            family.retry_compactions_at(at);
+        }
+        if job.manual {
+            let done = result == JobResult::Done;
+            self.actions.extend(family.manual_finished(id, plan, done));
         }
     }
 
@@ -491,9 +478,11 @@ impl ControlPlane {
         }
         self.families_admitted.remove(&cf);
         self.actions.extend(family.abandon());
-        for (id, job) in self.jobs.iter_mut().filter(|(_, job)| job.cf == cf && !job.discarded) {
-            job.discarded = true;
-            self.actions.push_back(Action::Discard { job: *id });
+        let works_on = |job: &Job| job.families().any(|family| family == cf);
+        for (id, job) in &mut self.jobs {
+            if works_on(job) && !std::mem::replace(&mut job.discarded, true) {
+                self.actions.push_back(Action::Discard { job: *id });
+            }
         }
     }
 

@@ -207,6 +207,15 @@ pub enum Action {
         /// Ascending.
         stripes: Stripes,
     },
+    /// Make one flush of the sealed memtables of all column families, up to one sequence number:
+    /// one run of level 0 in each, all installed by one edit. There is at most one at a time
+    /// ([`ControlOptions::atomic_flush`]).
+    StartFlushTogether {
+        /// Its number.
+        job: JobId,
+        /// All column families, in the order of their numbers.
+        members: Vec<FlushMember>,
+    },
     /// Make a compaction. It may run when it has a grant.
     StartCompaction {
         /// Its number.
@@ -254,6 +263,17 @@ pub enum Action {
         /// Whether everything in the range was compacted.
         complete: bool,
     },
+}
+
+/// A column family in a flush of all.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlushMember {
+    /// Which.
+    pub cf: ColumnFamilyId,
+    /// How many memtables it has sealed, as far as control knows; it may be none.
+    pub memtables: u32,
+    /// No table of its run goes across these keys, as in [`Action::StartFlush`].
+    pub stripes: Stripes,
 }
 
 /// Why a job gets no grants for a while.
@@ -322,6 +342,13 @@ impl fmt::Display for Action {
                 } else {
                     write!(f, " stripes={}", stripes.len() + 1)
                 }
+            }
+            Action::StartFlushTogether { job, members } => {
+                write!(f, "flush-together {job}")?;
+                let mut filled = members.iter().filter(|member| member.memtables > 0);
+                filled.try_for_each(|member| {
+                    write!(f, " {} memtables={}", member.cf, member.memtables)
+                })
             }
             Action::StartCompaction { job, plan } => write!(f, "compact {job} {plan}"),
             Action::Grant { job, bytes } => write!(f, "grant {job} {bytes}"),

@@ -26,7 +26,9 @@ pub mod write_controller;
 
 pub use compaction::CompactionPlan;
 pub use control_plane::{ControlPlane, standing};
-pub use event::{Action, ClassSample, Event, JobResult, Note, PauseReason, SAMPLE_PERIOD, Sample};
+pub use event::{
+    Action, ClassSample, Event, FlushMember, JobResult, Note, PauseReason, SAMPLE_PERIOD, Sample,
+};
 pub use options::{CfOptions, ControlOptions, JobSlots};
 pub use scheduler::{DeviceProfile, ScrubStep};
 pub use tuner::{Adjustment, Limit, Overflow};

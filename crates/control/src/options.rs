@@ -56,6 +56,8 @@ pub struct ControlOptions {
     pub delayed_write_rate: u64,
     /// How long nothing like a failed job is started again.
     pub retry_delay: Duration,
+    /// One flush stores the sealed memtables of all column families.
+    pub atomic_flush: bool,
 }
 
 impl Default for ControlOptions {
@@ -73,6 +75,7 @@ impl Default for ControlOptions {
             rate_limiter: RateLimiterOptions::default(),
             delayed_write_rate: 16 * MIB,
             retry_delay: Duration::from_secs(1),
+            atomic_flush: false,
         }
     }
 }

@@ -16,7 +16,6 @@ use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::files::{FileName, table_file_name, wal_file_name};
 use crate::manifest::family_state::FamilyState;
-use crate::manifest::version_set::Barrier;
 use crate::options::WalMode;
 use crate::recovery::sync_ancestors;
 use crate::vfs::{OpenOptions, Vfs};
@@ -131,7 +130,8 @@ fn link_tables(core: &DbCore, to: &Path, files: &BTreeSet<FileId>) -> Result<Vec
         };
         core.reclaimer.mark_shared(to_link.iter().copied(), core.now());
         let seqno = core.pipeline.visible_seqno();
-        if let Err(error) = core.versions.install(edit, 0, seqno, &core.reclaimer, Barrier::Now) {
+        let edits = vec![(edit, 0)];
+        if let Err(error) = core.versions.install_together(edits, seqno, &core.reclaimer) {
             core.edit_failed(&error);
             return Err(error);
         }

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use sateen_control::compaction::{CompactionPlan, Stripes};
+use sateen_control::compaction::CompactionPlan;
 use sateen_control::version::{DurableLog, Region, Version};
 use sateen_control::{ColumnFamilyId, Event, Instant, IoClass, SeqNo};
 
 use crate::background::compaction_job::{CompactionContext, CompactionJob};
-use crate::background::flush_job::FlushJob;
 use crate::background::output::OutputContext;
 use crate::background::pool::Pool;
 use crate::background::scrub::Scrubbing;
@@ -390,23 +389,6 @@ impl DbCore {
         };
         let share = ImagesShare { percent, expected_bytes, table_bytes };
         Some(OutputImages { images: self.tables.images()?.clone(), share })
-    }
-
-    pub(crate) fn make_flush(
-        &self,
-        id: ColumnFamilyId,
-        memtables: usize,
-        stripes: &Stripes,
-    ) -> Option<FlushJob> {
-        let family = self.family_by_id(id)?;
-        let mut sealed = family.sealed();
-        sealed.truncate(memtables);
-        if sealed.is_empty() {
-            return None;
-        }
-        let compression = family.options().compression_of(0);
-        let context = self.output_context(&family, 0, IoClass::Flush, compression);
-        Some(FlushJob::new(family, sealed, stripes, self.snapshot_list(), context))
     }
 
     /// `slots`: so many compactions run at a time.

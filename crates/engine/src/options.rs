@@ -135,6 +135,10 @@ option_struct! {
         /// unfinished last write, and reports damage that is not at the end of what was synced as
         /// corruption; `absolute` takes only a log without any.
         wal_recovery: WalRecovery = WalRecovery::Prefix, Choice, fixed, none;
+        /// A flush stores the memtables of all column families, up to one sequence number, and
+        /// installs all of their tables at once. After a crash all column families show one and
+        /// the same prefix of the writes, also of those that went past the log.
+        atomic_flush: bool = false, Flag, fixed, "atomic_flush";
         /// Bytes of writes that one leader puts into the log together, at most.
         commit_group_bytes_max: u64 = MIB, Bytes, fixed, "max_write_batch_group_size_bytes";
         /// The largest value that a write takes; at most 1 GiB.

@@ -413,6 +413,7 @@ impl Opening {
             group_bytes_max: usize::try_from(self.options.commit_group_bytes_max)
                 .unwrap_or(usize::MAX),
             keeps_logs,
+            seals_all: self.options.atomic_flush,
             timeline: timeline.clone(),
             sealed_hook: Box::new(move || {
                 if let Some(core) = hook.get().and_then(Weak::upgrade) {

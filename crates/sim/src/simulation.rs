@@ -211,6 +211,11 @@ impl Simulation {
             Action::StartFlush { job, memtables, stripes, .. } => {
                 self.start_flush(job, memtables as usize, &stripes)
             }
+            // There is one column family.
+            Action::StartFlushTogether { job, members } => match members.as_slice() {
+                [one] => self.start_flush(job, one.memtables as usize, &one.stripes),
+                _ => Err(Error::broken(format!("{job} is of {} families", members.len()))),
+            },
             Action::StartCompaction { job, plan } => self.start_compaction(job, plan),
             Action::Grant { job, bytes } => {
                 let known = self.jobs.get(&job).is_some_and(|job| !job.is_stepping());

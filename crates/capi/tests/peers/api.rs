@@ -104,6 +104,11 @@ functions! {
     fn options_set_compaction_filter(H, H);
     fn options_set_prefix_extractor(H, H);
     fn options_set_WAL_ttl_seconds(H, u64);
+    fn options_set_create_missing_column_families(H, c_uchar);
+    fn options_set_atomic_flush(H, c_uchar);
+    fn writeoptions_disable_WAL(H, c_int);
+    fn wait_for_compact_options_create() -> H;
+    fn wait_for_compact(H, H, E);
     fn slicetransform_create(H, extern "C" fn(H), Transform, InDomain, Name) -> H;
     fn mergeoperator_create(
         H, extern "C" fn(H), FullMerge, PartialMerge, Option<extern "C" fn(H, P, usize)>, Name

@@ -9,6 +9,7 @@
 #![expect(unsafe_code, reason = "C functions are called")]
 
 mod api;
+mod atomic_flush;
 mod callbacks;
 mod op;
 mod side;

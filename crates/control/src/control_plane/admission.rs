@@ -152,8 +152,8 @@ impl ControlPlane {
 
     /// How far the jobs are that make room in a column family.
     fn add_progress(&self, cf: ColumnFamilyId, family: &ColumnFamily, now: &mut Pressure) {
-        if let Some(flush) = family.flush_job() {
-            now.flushed_bytes = self.drains.uncompressed(self.scheduler.moved(flush));
+        if let Some(moved) = self.flush_moved(family) {
+            now.flushed_bytes = self.drains.uncompressed(moved);
         }
         // What makes room in level 0, and how much is left until the first of it does.
         let (mut level0_jobs, mut least_left) = (0_u64, [None; 2]);

@@ -64,7 +64,9 @@ impl Device {
     /// Takes note of what is started.
     pub(crate) fn note(&mut self, action: &Action) {
         match action {
-            Action::StartFlush { job, .. } => drop(self.classes.insert(*job, IoClass::Flush)),
+            Action::StartFlush { job, .. } | Action::StartFlushTogether { job, .. } => {
+                self.classes.insert(*job, IoClass::Flush);
+            }
             Action::StartCompaction { job, plan } => {
                 self.classes.insert(*job, plan.class);
             }

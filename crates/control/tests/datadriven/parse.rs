@@ -117,6 +117,7 @@ pub(crate) fn set_control(options: &mut ControlOptions, key: &str, value: &str) 
         "flushes" => options.max_background_flushes = number(value) as usize,
         "compactions" => options.max_background_compactions = number(value) as usize,
         "l0-reserved" => options.l0_slots_reserved = number(value) as usize,
+        "together" => options.atomic_flush = flag(value),
         "serial" => options.parallel_only_under_pressure = flag(value),
         "priority" => options.scheduler.priority = flag(value),
         "slice" => options.slice_bytes_max = number(value),

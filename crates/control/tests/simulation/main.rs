@@ -5,19 +5,20 @@
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 mod checks;
+mod flushes;
 mod random;
 mod scheduling;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sateen_control::compaction::{InFlight, LevelTargets, Stripes, scores};
+use sateen_control::compaction::{InFlight, LevelTargets, scores};
 use sateen_control::options::{BottommostLevelCompaction, CompactionStyle};
 use sateen_control::version::{AddedTable, Placement};
 use sateen_control::{
-    Action, AdmissionState, CfOptions, ColumnFamilyId, CompactionPlan, ControlPlane, Epoch, Event,
-    FileId, Instant, IoClass, JobId, JobResult, RequestId, Sample, SeqNo, TableId, TableMeta,
-    UserKey, Version, VersionEdit,
+    Action, AdmissionState, CfOptions, ColumnFamilyId, CompactionPlan, ControlOptions,
+    ControlPlane, Event, FileId, FlushMember, Instant, IoClass, JobId, JobResult, RequestId,
+    Sample, SeqNo, TableId, TableMeta, UserKey, Version, VersionEdit,
 };
 
 use random::{Random, random_control, random_options};
@@ -45,7 +46,7 @@ struct Family {
 }
 
 enum Work {
-    Flush { cf: ColumnFamilyId, memtables: usize, stripes: Stripes },
+    Flush(Vec<FlushMember>),
     Compaction(Arc<CompactionPlan>),
 }
 
@@ -59,6 +60,8 @@ struct Job {
 
 struct World {
     plane: ControlPlane,
+    /// Flushes are of all column families.
+    together: bool,
     random: Random,
     now: Instant,
     families: BTreeMap<ColumnFamilyId, Family>,
@@ -103,6 +106,7 @@ impl World {
         let mut random = Random(seed);
         let plane = ControlPlane::new(random_control(&mut random));
         let mut world = World {
+            together: plane.options().atomic_flush,
             plane,
             random,
             now: Instant(0),
@@ -215,25 +219,6 @@ impl World {
         self.plane.handle(self.now, Event::VersionInstalled { version });
     }
 
-    fn finish_flush(&mut self, cf: ColumnFamilyId, memtables: usize, stripes: &Stripes) {
-        let family = self.families.get_mut(&cf).unwrap();
-        let merged: Entries = family.sealed.drain(..memtables).flatten().collect();
-        self.last_epoch += 1;
-        let epoch = Epoch(self.last_epoch);
-        // Flushes may cut their run into several tables.
-        let cut = 10 + self.random.below(100) as usize;
-        let mut added = Vec::new();
-        let stripe = |n: u64| stripes.partition_point(|start| *start <= key(n));
-        let entries: Vec<_> = merged.into_iter().collect();
-        let stripes = entries.chunk_by(|a, b| stripe(a.0) == stripe(b.0));
-        for chunk in stripes.flat_map(|entries| entries.chunks(cut)) {
-            let table = self.table(chunk.iter().copied().collect());
-            added.push(AddedTable { level: 0, epoch, table });
-        }
-        self.install(cf, &VersionEdit { column_family: cf, added, ..VersionEdit::default() });
-        self.memtables_changed(cf);
-    }
-
     fn finish_compaction(&mut self, plan: &CompactionPlan, early: bool) {
         let mut merged = Entries::new();
         for table in plan.rewrite.iter().flat_map(|input| &input.tables) {
@@ -277,12 +262,17 @@ impl World {
     fn act(&mut self, action: Action) {
         match action {
             Action::StartFlush { job, cf, memtables, stripes } => {
-                let memtables = memtables as usize;
-                assert!(memtables >= 1 && memtables <= self.families[&cf].sealed.len());
-                let same =
-                    |job: &Job| matches!(job.work, Work::Flush { cf: other, .. } if other == cf);
-                assert!(!self.jobs.values().any(same), "two flushes of one column family");
-                self.start(job, Work::Flush { cf, memtables, stripes });
+                assert!(memtables >= 1 && !self.together);
+                self.start_flush(job, vec![FlushMember { cf, memtables, stripes }]);
+            }
+            Action::StartFlushTogether { job, members } => {
+                let flushes = self.jobs.values().any(|job| matches!(job.work, Work::Flush(_)));
+                assert!(self.together && !flushes, "two flushes of all");
+                assert!(members.iter().map(|member| member.cf).eq(self.families.keys().copied()));
+                let sealed = |member: &FlushMember| self.families[&member.cf].sealed.len();
+                assert!(members.iter().all(|m| m.memtables as usize == sealed(m)), "a part of it");
+                assert!(members.iter().any(|member| member.memtables > 0));
+                self.start_flush(job, members);
             }
             Action::StartCompaction { job, plan } => {
                 self.check_plan(&plan);
@@ -326,7 +316,7 @@ impl World {
     fn start(&mut self, id: JobId, work: Work) {
         // Compactions outlast many flushes.
         let steps_left = match work {
-            Work::Flush { .. } => 1 + self.random.below(3),
+            Work::Flush(ref members) => members.len() as u64 + self.random.below(3),
             Work::Compaction(_) => 1 + self.random.below(40),
         };
         let (discarded, finish_early) = (false, false);
@@ -362,12 +352,13 @@ impl World {
             return true;
         }
         let job = self.remove(id);
-        let cf = match &job.work {
-            Work::Flush { cf, .. } => *cf,
-            Work::Compaction(plan) => plan.cf,
+        let families = match &job.work {
+            Work::Flush(members) => members.iter().map(|member| member.cf).collect(),
+            Work::Compaction(plan) => vec![plan.cf],
         };
         // A family may be gone before its jobs are told.
-        let result = if job.discarded || !self.families.contains_key(&cf) {
+        let gone = families.iter().any(|cf| !self.families.contains_key(cf));
+        let result = if job.discarded || gone {
             JobResult::Cancelled
         } else if faults && self.random.one_in(8) {
             match self.random.below(3) {
@@ -377,8 +368,10 @@ impl World {
             }
         } else {
             match job.work {
-                Work::Flush { cf, memtables, stripes } => {
-                    self.finish_flush(cf, memtables, &stripes)
+                Work::Flush(members) => {
+                    for member in members.iter().filter(|member| member.memtables > 0) {
+                        self.finish_flush(member.cf, member.memtables as usize, &member.stripes);
+                    }
                 }
                 Work::Compaction(plan) => self.finish_compaction(&plan, ends),
             }
@@ -428,7 +421,10 @@ impl World {
             }
             20..23 => self.compact_range(),
             23 => {
-                let options = Box::new(random_control(&mut self.random));
+                // A running database cannot change this one.
+                let atomic_flush = self.together;
+                let options = ControlOptions { atomic_flush, ..random_control(&mut self.random) };
+                let options = Box::new(options);
                 self.plane.handle(self.now, Event::OptionsChanged { options });
             }
             24 => {

@@ -111,5 +111,6 @@ pub(super) fn random_control(random: &mut Random) -> ControlOptions {
         options.rate_limiter.bytes_per_second = Some(100_000 + random.below(10_000_000));
         options.rate_limiter.auto_tuned = random.one_in(2);
     }
+    options.atomic_flush = random.one_in(4);
     options
 }

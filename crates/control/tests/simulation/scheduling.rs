@@ -11,7 +11,7 @@ use super::{Job, Work, World};
 impl Work {
     pub(super) fn class(&self) -> IoClass {
         match self {
-            Work::Flush { .. } => IoClass::Flush,
+            Work::Flush(_) => IoClass::Flush,
             Work::Compaction(plan) => plan.class,
         }
     }

@@ -527,7 +527,8 @@ impl DbCore {
         for id in ids {
             let mut edit = VersionEdit { column_family: id, ..VersionEdit::default() };
             let mut flushed = 0;
-            if let Some(mut job) = self.make_flush(id, usize::MAX, &Stripes::default()) {
+            if let Some(mut job) = self.make_flush(id, usize::MAX, last_seqno, &Stripes::default())
+            {
                 let stepped = job.run(&self.versions.counters);
                 flushed = job.memtables();
                 jobs.push(job);

@@ -23,7 +23,8 @@ pub(super) struct Outcome {
 }
 
 enum Told {
-    Flush(FlushInfo),
+    /// One for each column family that is flushed.
+    Flush(Vec<FlushInfo>),
     Compaction(Box<CompactionInfo>),
 }
 
@@ -35,10 +36,12 @@ impl DbCore {
         }
         match job {
             Job::Flush(flush) => {
-                self.note_sealed(&flush.family);
+                flush.families().for_each(|family| self.note_sealed(family));
                 self.tell_queued();
-                let info = self.flush_info(id, flush, &[]);
-                self.tell(|listener, db| listener.flush_begins(db, &info));
+                for member in flush.members() {
+                    let info = self.flush_info(id, member, &[]);
+                    self.tell(|listener, db| listener.flush_begins(db, &info));
+                }
             }
             Job::Compaction(compaction) => {
                 let info = self.compaction_info(id, compaction, &[], None);
@@ -47,13 +50,24 @@ impl DbCore {
         }
     }
 
-    /// What is to be told, or answered, of a job that ends with `edit`; `None`: nothing.
-    pub(super) fn outcome_of(&self, id: JobId, job: &Job, edit: &VersionEdit) -> Option<Outcome> {
+    /// What is to be told, or answered, of a job that ends with `edits`, none if it has failed;
+    /// `None`: nothing.
+    pub(super) fn outcome_of(
+        &self,
+        id: JobId,
+        job: &Job,
+        edits: &[VersionEdit],
+    ) -> Option<Outcome> {
         let heard = self.events.are_heard();
         let told = match job {
-            Job::Flush(flush) if heard => Told::Flush(self.flush_info(id, flush, &edit.added)),
+            Job::Flush(flush) if heard => {
+                let ended = flush.members().zip(edits);
+                let info = ended.map(|(member, edit)| self.flush_info(id, member, &edit.added));
+                Told::Flush(info.collect())
+            }
             Job::Compaction(compaction) if heard || compaction.plan.request.is_some() => {
-                Told::Compaction(Box::new(self.compaction_info(id, compaction, &edit.added, None)))
+                let added = edits.first().map_or(&[][..], |edit| &edit.added);
+                Told::Compaction(Box::new(self.compaction_info(id, compaction, added, None)))
             }
             _ => return None,
         };
@@ -70,8 +84,10 @@ impl DbCore {
     ) {
         let Some(Outcome { told, untold }) = outcome else { return };
         match told {
-            Told::Flush(info) if error.is_none() => {
-                self.tell(|listener, db| listener.flush_ended(db, &info));
+            Told::Flush(each) if error.is_none() => {
+                for info in each {
+                    self.tell(|listener, db| listener.flush_ended(db, &info));
+                }
             }
             Told::Flush(_) => {}
             Told::Compaction(mut info) => {

@@ -8,8 +8,10 @@ pub(crate) mod chores;
 pub(crate) mod compaction_iter;
 pub(crate) mod compaction_job;
 mod device_hint;
+mod flush_group;
 pub(crate) mod flush_job;
 mod hot_keys;
+mod install;
 pub(crate) mod interfere;
 mod limits;
 mod listening;
@@ -28,19 +30,17 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sateen_control::version::{Version, VersionEdit};
+use sateen_control::version::Version;
 use sateen_control::{
-    Action, ControlOptions, ControlPlane, Event, FileId, Instant, IoClass, JobId, JobResult,
-    RequestId,
+    Action, ControlOptions, ControlPlane, Event, FileId, Instant, JobId, JobResult, RequestId,
+    SeqNo,
 };
 
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::error::{Error, Result};
 use crate::events::CompactionInfo;
-use crate::manifest::version_set::Barrier;
 use crate::metrics::SchedulerMetrics;
-use crate::options::WalMode;
 use crate::plant::planted;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait_timeout};
@@ -49,29 +49,23 @@ use crate::timeline::{EventKind, Grant};
 use crate::write::admission::AdmissionGate;
 
 use compaction_job::CompactionJob;
-use flush_job::FlushJob;
+use flush_group::FlushGroup;
 use observe::memtables_event;
 use observe::{finished, stepped_event};
+use step::Edits;
 pub(crate) use step::{Step, StepBytes};
 
 enum Job {
-    Flush(FlushJob),
-    Compaction(CompactionJob),
+    Flush(FlushGroup),
+    Compaction(Box<CompactionJob>),
 }
 
 impl Job {
-    fn step(&mut self, bytes: u64, core: &DbCore) -> Result<Step> {
-        let counters = &core.versions.counters;
+    fn step(&mut self, bytes: u64, core: &DbCore) -> Result<Step<Edits>> {
         let begin = observe::cpu_time();
         let mut stepped = match self {
-            Job::Flush(job) => {
-                if !job.has_begun() {
-                    core.leave_values_in_log(job);
-                    core.keep_hot_keys(job);
-                }
-                job.step(bytes, counters)
-            }
-            Job::Compaction(job) => job.step(bytes, counters),
+            Job::Flush(job) => job.step(bytes, core),
+            Job::Compaction(job) => job.step(bytes, &core.versions.counters).map(Step::of_one),
         };
         if let Ok(Step::More(moved) | Step::Done(moved, _)) = &mut stepped {
             moved.read = step_read_bytes();
@@ -82,10 +76,11 @@ impl Job {
         stepped
     }
 
-    fn family(&self) -> &ColumnFamilyData {
+    /// The column families that it works on.
+    fn families(&self) -> Vec<&Arc<ColumnFamilyData>> {
         match self {
-            Job::Flush(job) => &job.family,
-            Job::Compaction(job) => &job.family,
+            Job::Flush(job) => job.families().collect(),
+            Job::Compaction(job) => vec![&job.family],
         }
     }
 
@@ -96,10 +91,11 @@ impl Job {
         }
     }
 
-    fn files(&self) -> &[FileId] {
+    /// The files that are being written, and those that are.
+    fn files(&self) -> Vec<FileId> {
         match self {
             Job::Flush(job) => job.files(),
-            Job::Compaction(job) => job.files(),
+            Job::Compaction(job) => job.files().to_vec(),
         }
     }
 }
@@ -328,14 +324,22 @@ impl DbCore {
         while let Some(action) = shared.plane.poll(now) {
             match action {
                 Action::StartFlush { job, cf, memtables, stripes } => {
-                    let made = self.make_flush(cf, memtables as usize, &stripes);
+                    let made = self.make_flush(cf, memtables as usize, SeqNo::MAX, &stripes);
+                    let made = made.map(|flush| Job::Flush(FlushGroup::new(vec![flush])));
+                    if !self.start(shared, now, job, made) {
+                        return;
+                    }
+                }
+                Action::StartFlushTogether { job, members } => {
+                    let made = self.make_flush_together(&members);
                     if !self.start(shared, now, job, made.map(Job::Flush)) {
                         return;
                     }
                 }
                 Action::StartCompaction { job, plan } => {
                     let made = self.make_compaction(plan, shared.plane.job_slots().compactions);
-                    if !self.start(shared, now, job, made.map(Job::Compaction)) {
+                    let made = made.map(|compaction| Job::Compaction(Box::new(compaction)));
+                    if !self.start(shared, now, job, made) {
                         return;
                     }
                 }
@@ -430,7 +434,7 @@ impl DbCore {
         }
     }
 
-    fn after_step(self: &Arc<Self>, id: JobId, mut job: Box<Job>, stepped: Result<Step>) {
+    fn after_step(self: &Arc<Self>, id: JobId, mut job: Box<Job>, stepped: Result<Step<Edits>>) {
         match stepped {
             Ok(Step::More(moved)) => {
                 let mut shared = lock(&self.driver.shared);
@@ -448,26 +452,33 @@ impl DbCore {
                     slot.job = Some(job);
                 }
             }
-            Ok(Step::Done(moved, edit)) => {
+            Ok(Step::Done(moved, edits)) => {
                 let watch = self.metrics.timeline.watch();
-                let outcome = self.outcome_of(id, &job, &edit);
-                let installed = self.install_result(&mut job, *edit);
+                let outcome = self.outcome_of(id, &job, &edits);
+                let installed = self.install_result(&mut job, edits);
                 self.metrics.timeline.end_install(watch, id, job.class());
-                let result = installed.as_ref().map_or_else(failure, |_| JobResult::Done);
+                let result = match &installed {
+                    Ok(_) => JobResult::Done,
+                    // The others start over without the one that was dropped.
+                    Err(Error::NoSuchColumnFamily(_)) if job.families().len() > 1 => {
+                        JobResult::Cancelled
+                    }
+                    Err(error) => failure(error),
+                };
                 // First: who waits for the job asks why it failed.
                 if let Err(error) = &installed {
                     self.this_job_failed(&job, error);
                 }
                 self.tell_outcome(&job, outcome, installed.as_ref().err());
-                self.finish_job(id, moved, &job, installed.as_ref().ok(), result);
+                self.finish_job(id, moved, &job, installed.unwrap_or_default(), result);
                 self.driver.chores.poke();
             }
             Err(error) => {
-                let outcome = self.outcome_of(id, &job, &VersionEdit::default());
+                let outcome = self.outcome_of(id, &job, &[]);
                 job.abandon();
                 self.this_job_failed(&job, &error);
                 self.tell_outcome(&job, outcome, Some(&error));
-                self.finish_job(id, StepBytes::default(), &job, None, failure(&error));
+                self.finish_job(id, StepBytes::default(), &job, Vec::new(), failure(&error));
             }
         }
     }
@@ -477,106 +488,23 @@ impl DbCore {
         id: JobId,
         moved: StepBytes,
         job: &Job,
-        version: Option<&Arc<Version>>,
+        versions: Vec<Arc<Version>>,
         result: JobResult,
     ) {
         let now = self.now();
         let mut shared = lock(&self.driver.shared);
         shared.plane.handle(now, stepped_event(id, moved));
-        if let Some(version) = version {
-            shared.plane.handle(now, Event::VersionInstalled { version: version.clone() });
+        for version in versions {
+            shared.plane.handle(now, Event::VersionInstalled { version });
         }
         if let Job::Flush(flush) = job {
-            shared.plane.handle(now, memtables_event(&flush.family));
+            flush.families().for_each(|family| shared.plane.handle(now, memtables_event(family)));
         }
         shared.plane.handle(now, finished(id, result));
         self.metrics.timeline.job_finished(now, id, result);
         shared.jobs.remove(&id);
         drop(shared);
         self.driver.wake.notify_all();
-    }
-
-    /// Makes a finished job's tables part of the tree.
-    fn install_result(&self, job: &mut Job, mut edit: VersionEdit) -> Result<Arc<Version>> {
-        let (flushed, last_seqno, needs_log, must_store) = match job {
-            Job::Flush(flush) => {
-                let last_seqno = Some(flush.last_seqno());
-                (flush.memtables(), last_seqno, flush.needs_log(), flush.must_store())
-            }
-            Job::Compaction(_) => (0, None, false, true),
-        };
-        let others = self.families().len() > 1 || self.options.load().keeps_logs();
-        if needs_log || last_seqno.is_some() && others {
-            // After a power loss the families must agree on one prefix: what this flush makes
-            // durable in one of them is durable in the logs of the others first. A dead log cannot
-            // be synced; then all families are stored together before writes go on. The same for
-            // keys that stay in memory, for the logs that had them go once this flush is installed,
-            // for values that stay in the log, and where logs are kept for those who read them.
-            match self.pipeline.sync_wal() {
-                // Which recovery holds the logs to: damage must not pass for what was not synced.
-                Ok(durable) => {
-                    edit.durable_log = durable.filter(|_| !planted("durable_log_untold"));
-                }
-                Err(error) => {
-                    job.abandon();
-                    return Err(error);
-                }
-            }
-        }
-        // Before anybody relies on them: a table that cannot be opened fails the job, while its
-        // inputs are still there, and the first client to read one need not wait for its index.
-        if let Err(error) = self.open_results(&edit, job.class()) {
-            self.give_up_result(job);
-            return Err(error);
-        }
-        let seqno = last_seqno.unwrap_or_default();
-        // What a log has is there still if the edit is lost, and so are a compaction's inputs.
-        let in_log = || {
-            !must_store
-                && !needs_log
-                && self.options.load().wal != WalMode::Off
-                && !self.has_unlogged_writes()
-                && !self.pipeline.wal_is_dead()
-        };
-        let can_wait = job.family().options().compaction_files
-            && (matches!(job, Job::Compaction(_)) || in_log());
-        let barrier = if can_wait { Barrier::WithNext } else { Barrier::Now };
-        let installed = self.versions.install(edit, flushed, seqno, &self.reclaimer, barrier);
-        match installed {
-            Ok(installed) => {
-                self.count_job(job);
-                self.job_succeeded();
-                let gone = || Error::NoSuchColumnFamily(job.family().name().to_owned());
-                installed.version.ok_or_else(gone)
-            }
-            Err(error @ Error::NoSuchColumnFamily(_)) => {
-                self.give_up_result(job);
-                Err(error)
-            }
-            Err(error) => {
-                job.files().iter().for_each(|file| self.tables.evict_file(*file));
-                // The dead manifest may hold the edit: its files go once a new one is current.
-                self.driver.chores.after_roll(job.files());
-                Err(error)
-            }
-        }
-    }
-
-    fn open_results(&self, edit: &VersionEdit, class: IoClass) -> Result<()> {
-        edit.added.iter().try_for_each(|added| self.tables.get(&added.table, class).map(drop))
-    }
-
-    /// Removes what a finished job has made, open handles included.
-    fn give_up_result(&self, job: &mut Job) {
-        job.files().iter().for_each(|file| self.tables.evict_file(*file));
-        job.abandon();
-    }
-
-    fn count_job(&self, job: &Job) {
-        match job {
-            Job::Flush(flush) => self.metrics.flush_done(&flush.done()),
-            Job::Compaction(compaction) => self.metrics.compaction_done(&compaction.done()),
-        }
     }
 }
 

@@ -8,6 +8,7 @@ use sateen_control::{
     Outlook, PauseReason, ScrubStep,
 };
 
+use super::step::Edits;
 use super::{Driver, Job, Shared, Step, StepBytes, output};
 use crate::clock;
 use crate::column_family::ColumnFamilyData;
@@ -180,7 +181,7 @@ impl Job {
         match self {
             Job::Flush(flush) => JobInfo {
                 job,
-                column_family: flush.family.id(),
+                column_family: flush.first(),
                 class: IoClass::Flush,
                 reason: None,
                 level: 0,
@@ -204,7 +205,7 @@ impl Job {
 }
 
 /// The bytes that a step read and wrote.
-pub(super) fn moved(stepped: &Result<Step>) -> (u64, u64) {
+pub(super) fn moved(stepped: &Result<Step<Edits>>) -> (u64, u64) {
     match stepped {
         Ok(Step::More(moved) | Step::Done(moved, _)) => (moved.read, moved.written),
         Err(_) => (0, 0),

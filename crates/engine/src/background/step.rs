@@ -19,10 +19,23 @@ impl StepBytes {
     }
 }
 
-/// How a step ended.
-pub(crate) enum Step {
+/// How a step ended; `E` is what it leaves to be installed.
+pub(crate) enum Step<E = Box<VersionEdit>> {
     /// The grant is used up.
     More(StepBytes),
-    /// Nothing is left to do but to install this edit.
-    Done(StepBytes, Box<VersionEdit>),
+    /// Nothing is left to do but to install this.
+    Done(StepBytes, E),
+}
+
+/// The edits of a job, one for each of its column families.
+pub(crate) type Edits = Vec<VersionEdit>;
+
+impl Step {
+    /// The step of a job that works on one column family.
+    pub(super) fn of_one(self) -> Step<Edits> {
+        match self {
+            Step::More(moved) => Step::More(moved),
+            Step::Done(moved, edit) => Step::Done(moved, vec![*edit]),
+        }
+    }
 }

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
+use sateen_control::IoClass;
+
 use super::*;
+use crate::options::WalMode;
 use crate::vfs::MemVfs;
 use crate::{Db, Decision, Filtering, Options};
 

@@ -14,7 +14,8 @@ use crate::plant::planted;
 use crate::sync::atomic::Ordering;
 
 impl DbCore {
-    /// Seals the memtables of `families` and, with `wait`, returns when they are stored.
+    /// Seals the memtables of `families`, or of all with `atomic_flush`, and, with `wait`, returns
+    /// when they are stored.
     pub(crate) fn flush(
         self: &Arc<Self>,
         families: &[Arc<ColumnFamilyData>],
@@ -29,6 +30,13 @@ impl DbCore {
         families: &[Arc<ColumnFamilyData>],
         wait: bool,
     ) -> Result<()> {
+        let all: Vec<_>;
+        let families = if self.options.load().atomic_flush {
+            all = self.families().values().cloned().collect();
+            &all
+        } else {
+            families
+        };
         let ids: Vec<ColumnFamilyId> = families.iter().map(|family| family.id()).collect();
         let through = self.pipeline.exclusive(|stage| {
             families.iter().for_each(|family| family.store_through(stage.last_seqno()));

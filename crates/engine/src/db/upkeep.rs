@@ -19,7 +19,7 @@ impl Db {
         self.flush_cf(&self.default_column_family(), &FlushOptions::default())
     }
 
-    /// Stores the memtable of a column family.
+    /// Stores the memtable of a column family; with [`Options::atomic_flush`] those of all.
     ///
     /// # Errors
     /// As [`Db::flush`].

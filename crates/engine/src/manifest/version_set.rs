@@ -179,12 +179,6 @@ pub(crate) struct VersionSet {
     snapshot_bytes: AtomicU64,
 }
 
-/// What an install did, for those who act on it.
-pub(crate) struct Installed {
-    /// The family's new version; None if the edit dropped it.
-    pub(crate) version: Option<Arc<Version>>,
-}
-
 impl VersionSet {
     /// A version set over families that were just recovered or made. Writes nothing yet:
     /// [`VersionSet::roll`] makes the first manifest.
@@ -292,25 +286,7 @@ impl VersionSet {
         self.free.notify_one();
     }
 
-    /// Makes `edit` durable, now or by and by as `barrier` says, and its version current. `flushed`
-    /// of the family's oldest sealed memtables are in it. On an error nothing has changed in
-    /// memory, and on disk the edit may or may not be there until a new manifest replaces this one:
-    /// files it names must be kept.
-    pub(crate) fn install(
-        &self,
-        edit: VersionEdit,
-        flushed: usize,
-        last_seqno: SeqNo,
-        reclaimer: &Reclaimer,
-        barrier: Barrier,
-    ) -> Result<Installed> {
-        let edits = vec![(edit, flushed)];
-        let mut versions = self.install_all(edits, last_seqno, reclaimer, barrier)?;
-        Ok(Installed { version: versions.pop().flatten() })
-    }
-
-    /// [`VersionSet::install`] of one edit each of several column families, all or none. Returns
-    /// the versions in the order of the edits.
+    /// [`VersionSet::install_all`], durable before this returns.
     pub(crate) fn install_together(
         &self,
         edits: Vec<(VersionEdit, usize)>,
@@ -320,7 +296,13 @@ impl VersionSet {
         self.install_all(edits, last_seqno, reclaimer, Barrier::Now)
     }
 
-    fn install_all(
+    /// Makes one edit each of several column families durable, all or none, now or by and by as
+    /// `barrier` says, and their versions current. Each edit comes with the number of the family's
+    /// oldest sealed memtables that are in it. Returns the versions in the order of the edits; none
+    /// for a family that its edit drops. On an error nothing has changed in memory, and on disk the
+    /// edits may or may not be there until a new manifest replaces this one: files they name must
+    /// be kept.
+    pub(crate) fn install_all(
         &self,
         edits: Vec<(VersionEdit, usize)>,
         last_seqno: SeqNo,

@@ -50,6 +50,7 @@ pub(crate) fn database(options: &Options) -> ControlOptions {
             ..RateLimiterOptions::default()
         },
         delayed_write_rate: options.delayed_write_bytes_per_second,
+        atomic_flush: options.atomic_flush,
         admission: match options.write_controller {
             WriteController::Smooth => AdmissionPolicy::Smooth,
             WriteController::Triggers | WriteController::Off => AdmissionPolicy::Triggers,

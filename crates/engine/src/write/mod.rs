@@ -127,6 +127,10 @@ pub(crate) struct CommitPipeline {
     links_at_once: bool,
     /// Memtables sealed so far.
     seals: AtomicU64,
+    /// The memtables of all column families are sealed together.
+    seals_all: bool,
+    /// The newest sequence number when memtables were sealed last.
+    sealed_through: AtomicU64,
     /// Groups that were numbered and appended.
     groups: AtomicU64,
 }
@@ -138,6 +142,8 @@ pub(crate) struct PipelineStart {
     pub(crate) group_bytes_max: usize,
     /// Logs that recovery does not need are kept.
     pub(crate) keeps_logs: bool,
+    /// The memtables of all column families are sealed together.
+    pub(crate) seals_all: bool,
     pub(crate) timeline: Arc<Recorder>,
     pub(crate) sealed_hook: Box<dyn Fn() + Send + Sync>,
 }
@@ -164,6 +170,8 @@ impl CommitPipeline {
             group_bytes_max: start.group_bytes_max,
             links_at_once: start.keeps_logs,
             seals: AtomicU64::new(0),
+            seals_all: start.seals_all,
+            sealed_through: AtomicU64::new(0),
             groups: AtomicU64::new(0),
         }
     }
@@ -187,6 +195,12 @@ impl CommitPipeline {
     /// Memtables sealed so far.
     pub(crate) fn seals(&self) -> u64 {
         self.seals.load(Ordering::Relaxed)
+    }
+
+    /// Where all are sealed together: every entry up to this sequence number is in a table or in a
+    /// sealed memtable.
+    pub(crate) fn sealed_through(&self) -> SeqNo {
+        SeqNo(self.sealed_through.load(Ordering::Acquire))
     }
 
     /// Commits one write: Ok means ordered, logged as asked, applied and visible.
@@ -386,8 +400,8 @@ impl CommitPipeline {
         }
     }
 
-    /// Seals the active memtables of `families` (those that hold anything) and takes up the next
-    /// log if it is there. The caller leads.
+    /// Seals the active memtables of `families`, or of all where they are sealed together (those
+    /// that hold anything), and takes up the next log if it is there. The caller leads.
     pub(crate) fn seal(&self, stage: &mut Stage, families: &[ColumnFamilyId]) -> bool {
         // Writes that are ordered but not applied yet belong to the memtables sealed here: a sealed
         // memtable is complete. They take microseconds and need nothing that the leader holds.
@@ -397,7 +411,7 @@ impl CommitPipeline {
         let mut active = (*stage.active).clone();
         let mut sealed = false;
         for (id, family, memtable) in &mut active.members {
-            if families.contains(id) && !memtable.is_empty() {
+            if (self.seals_all || families.contains(id)) && !memtable.is_empty() {
                 sealed = true;
             } else {
                 continue;
@@ -409,6 +423,8 @@ impl CommitPipeline {
             *memtable = fresh;
         }
         if sealed {
+            // After the last of them: a flush takes all of one seal or nothing.
+            self.sealed_through.store(stage.last_seqno().0, Ordering::Release);
             stage.active = Arc::new(active);
             self.take_up_next_wal(stage);
             for (_, family, memtable) in &stage.active.members {

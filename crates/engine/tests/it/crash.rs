@@ -78,9 +78,13 @@ fn chosen(case: u64) -> (Options, Options) {
     }
     if at == profiles.len() {
         options.column_family.regions = Regions::at(["key030", "key060", "key090"]).unwrap();
-        if options.wal == WalMode::Off {
-            // There is no order between regions without a log.
-            options.wal = WalMode::Buffered;
+        // Without a log regions are at one commit only where they are flushed together.
+        options.atomic_flush = options.wal == WalMode::Off;
+    }
+    if random.one_in(3) {
+        options.atomic_flush = true;
+        if random.one_in(2) {
+            options.wal = WalMode::Off;
         }
     }
     let mut afterwards = options.clone();
@@ -89,7 +93,8 @@ fn chosen(case: u64) -> (Options, Options) {
         let wal = options.wal;
         // What has guards is compacted by hand before others open it.
         if name != "pebblesdb" {
-            afterwards = Options { wal, ..small(other, 4 << 10) };
+            let atomic_flush = options.atomic_flush;
+            afterwards = Options { wal, atomic_flush, ..small(other, 4 << 10) };
         }
     }
     (options, afterwards)
@@ -162,6 +167,35 @@ fn a_log_is_there_until_the_flush_is_durable() {
         }
     }
     assert!(!db.live_tables().is_empty());
+}
+
+/// Without a log all families are at one commit after a crash if they are flushed together, also
+/// their regions, families that are made and dropped meanwhile, and several memtables that wait.
+#[test]
+fn atomic_flush_without_a_log() {
+    let base = Options { wal: WalMode::Off, atomic_flush: true, ..tiny() };
+    for seed in [61, 62] {
+        let mut options = base.clone();
+        let family = &mut options.column_family;
+        family.memtable_bytes = 1 << 10;
+        if seed == 61 {
+            (family.memtables_max, family.memtables_to_flush_min) = (5, 3);
+            options.slice_bytes_max = 4 << 10;
+        } else {
+            family.regions = Regions::at(["key030", "key090"]).unwrap();
+            options.manifest_bytes_max = 1;
+        }
+        crash(seed, &options);
+    }
+}
+
+/// With a log the families are flushed together and recovered from it.
+#[test]
+fn atomic_flush_with_a_log() {
+    for (seed, mut options) in [(63, tiny()), (64, small("triad", 4 << 10))] {
+        options.atomic_flush = true;
+        crash(seed, &options);
+    }
 }
 
 #[test]

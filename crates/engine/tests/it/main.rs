@@ -1,6 +1,7 @@
 //! Tests of the whole engine, in one binary.
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
+mod atomic_flush;
 mod bad_input;
 mod basics;
 mod check;

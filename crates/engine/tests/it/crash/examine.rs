@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sateen::vfs::{CrashChoice, MemVfs};
-use sateen::{ColumnFamily, Db, Error, ReadOptions, WalMode};
+use sateen::{ColumnFamily, Db, Error, ReadOptions};
 
-use super::work::{Copied, INGESTED, MARK, OTHER, Run, SOLO};
+use super::work::{Copied, INGESTED, MARK, OTHER, Run, SOLO, is_ordered};
 use crate::common::{Contents, as_vfs, assert_sound, decided, read_all};
 use crate::leaks;
 use crate::updates::Replica;
@@ -34,10 +34,6 @@ impl Run {
             list[list.partition_point(|(operations, _)| *operations <= at) - 1].1
         };
         (last(&self.promised), last(&self.begun))
-    }
-
-    fn is_logged(&self) -> bool {
-        self.options.wal != WalMode::Off
     }
 
     /// Opens what the crash left and holds it against what was promised. Its fingerprint decides
@@ -95,7 +91,7 @@ impl Run {
         let mark = number(db, &family, MARK);
         let commits = mark.max(number(db, &family, SOLO));
         assert!(commits < self.states.len(), "{what}: {commits} commits of {}", self.states.len());
-        if self.is_logged() {
+        if is_ordered(&self.options) {
             let in_other = number(db, &other, MARK);
             assert_eq!(in_other, mark, "{what}: a batch is in one family and not in the other");
         }

@@ -162,8 +162,16 @@ struct Work {
     snapshots: Vec<Snapshot>,
     iterators: Vec<Iter>,
     logged: bool,
+    /// After a crash all families are at one commit.
+    ordered: bool,
     /// Logs are kept, and nothing is done that they do not show.
     keeps_logs: bool,
+}
+
+/// Whether the families are at one commit after a crash: there is a log, or they are flushed
+/// together.
+pub(super) fn is_ordered(options: &Options) -> bool {
+    options.wal != WalMode::Off || options.atomic_flush
 }
 
 pub(super) fn workload(seed: u64, options: &Options, commits: usize) -> Run {
@@ -194,6 +202,7 @@ pub(super) fn workload(seed: u64, options: &Options, commits: usize) -> Run {
         snapshots: Vec::new(),
         iterators: Vec::new(),
         logged: options.wal != WalMode::Off,
+        ordered: is_ordered(options),
         keeps_logs: options.wal_ttl_seconds > 0,
     };
     while work.run.states.len() <= commits {
@@ -272,7 +281,7 @@ impl Work {
         let mark = number.to_string().into_bytes();
         batch.put(MARK, &mark).unwrap();
         apply(&mut state, 0, MARK.to_vec(), What::Put(mark.clone()));
-        if self.logged {
+        if self.ordered {
             batch.put_cf(&self.other, MARK, &mark).unwrap();
             apply(&mut state, 1, MARK.to_vec(), What::Put(mark.clone()));
             for (extra, family) in self.run.extras.iter_mut().zip(&self.extras) {
@@ -297,8 +306,7 @@ impl Work {
         let other = self.other.clone();
         let number = self.random.below(120);
         let key = format!("key{number:03}").into_bytes();
-        // Without a log there is no order between families.
-        let family = usize::from(self.logged && self.random.one_in(3));
+        let family = usize::from(self.ordered && self.random.one_in(3));
         let fill = self.value();
         let what = match self.random.below(12) {
             0..2 => What::Delete,
@@ -468,7 +476,7 @@ impl Work {
         self.iterators.clear();
         self.extras.clear();
         self.db.close().unwrap();
-        if self.logged {
+        if self.ordered {
             self.promise();
         }
         self.count_operations();

@@ -11,7 +11,7 @@ use super::keys::mirror;
 use crate::common::{Random, appending, appending_late, deciding, small, tiny};
 
 /// How many fixed sets there are.
-pub(crate) const FIXED: usize = 64;
+pub(crate) const FIXED: usize = 66;
 
 /// The fixed set of that number, with its name.
 #[expect(clippy::too_many_lines, reason = "a table, easiest read in one piece")]
@@ -267,6 +267,19 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
             options = small(name, 4 << 10);
             name
         }
+        64 => {
+            options.wal = WalMode::Off;
+            options.atomic_flush = true;
+            family.memtables_to_flush_min = 2;
+            family.memtables_max = 4;
+            "flushed together, no log"
+        }
+        65 => {
+            options = small("triad", 2 << 10);
+            options.column_family.regions = Regions::at(["key00070"]).unwrap();
+            options.atomic_flush = true;
+            "triad with regions, flushed together"
+        }
         _ => {
             options = Options { background_threads: 0, ..Options::default() };
             "defaults"
@@ -279,7 +292,7 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
         options.column_family.prefix_extractor = Some(Prefixing::fixed(6));
     }
     options.column_family.ttl = (number % 7 == 2).then(|| Duration::from_secs(3600));
-    if number >= 57 {
+    if (57..64).contains(&number) {
         mirror(&mut options);
     }
     (name, options)
@@ -341,6 +354,7 @@ fn random_shape(random: &mut Random) -> Options {
     options.max_background_compactions = 1 + random.below(4) as u32;
     options.max_background_flushes = 1 + random.below(3) as u32;
     options.memory_budget = random.one_in(4).then_some(1 << 20);
+    options.atomic_flush = random.one_in(4);
     if random.one_in(4) {
         options.write_controller = WriteController::Off;
     }

@@ -54,6 +54,12 @@ pub(super) const BUGS: &[Bug] = &[
         CRASH,
     ),
     bug(
+        "atomic_flush_in_parts",
+        "a flush of all column families is installed one family at a time",
+        "crash::atomic_flush_without_a_log",
+        &["a batch is in one family and not in the other", "wrong contents"],
+    ),
+    bug(
         "two_openers",
         "two processes open one directory",
         "bad_input::a_second_opener_in_the_same_process_is_refused",

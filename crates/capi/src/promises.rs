@@ -1,0 +1,291 @@
+//! Options that promise something about data, durability, order or errors, and that have no
+//! counterpart here. A value whose promise is not kept is refused by its name when a database is
+//! opened, a column family made, an option of a running database set, or the call made that it is
+//! for. `docs/c_abi.md` has the table. Options of speed and space have no counterpart either: any
+//! value of them is taken.
+
+use std::ffi::{c_char, c_uchar};
+use std::path::Path;
+
+use sateen::{Db, Error, Options, ReadOptions};
+
+use crate::abi::{missing, text};
+use crate::accepted::rocksdb_dbpath_t;
+use crate::calls::{rocksdb_readoptions_t, rocksdb_writeoptions_t};
+use crate::option_names::keep_text;
+use crate::options::{change, rocksdb_options_t};
+use crate::settings::{Setting, Settings};
+
+/// An option whose value is a number: the values that are taken, and why no others are.
+struct Promise {
+    option: &'static str,
+    takes: fn(i64) -> bool,
+    why: &'static str,
+}
+
+const fn off(option: &'static str, why: &'static str) -> Promise {
+    Promise { option, takes: |value| value == 0, why }
+}
+
+/// Of databases and column families.
+const OF_OPTIONS: &[Promise] = &[
+    off("allow_ingest_behind", "files are ingested above all other data"),
+    off("cf_allow_ingest_behind", "files are ingested above all other data"),
+    off("best_efforts_recovery", "a database that lacks files is opened after rocksdb_repair_db"),
+    off("paranoid_file_checks", "the keys of a new table are not read back"),
+    off("verify_output_flags", "the keys of a new table are not read back"),
+    off("paranoid_memory_checks", "the order of keys in a memtable is not checked by reads"),
+    off("memtable_protection_bytes_per_key", "entries of memtables have no checksums"),
+    off("memtable_verify_per_key_checksum_on_seek", "entries of memtables have no checksums"),
+    off("block_protection_bytes_per_key", "entries of cached blocks have no checksums"),
+    off("disallow_memtable_writes", "every column family takes writes"),
+    off("verify_manifest_content_on_close", "the manifest is verified at the next open"),
+    Promise {
+        option: "compaction_style",
+        takes: |style| style != 2,
+        why: "nothing is deleted for the age or the size of all (FIFO)",
+    },
+    Promise {
+        option: "wal_recovery_mode",
+        takes: |mode| mode != 3,
+        why: "damaged records of a log are skipped by rocksdb_repair_db, not by an open",
+    },
+];
+
+/// Of reads.
+const OF_READS: &[Promise] = &[
+    Promise {
+        option: "read_tier",
+        takes: |tier| tier < 2,
+        why: "a read shows what is in memory and in tables",
+    },
+    off("timestamp", "keys have no timestamps"),
+    off("iter_start_ts", "keys have no timestamps"),
+];
+
+/// Of reads of many keys.
+const OF_MANY: &[Promise] = &[Promise {
+    option: "value_size_soft_limit",
+    // All 64 bits set is none.
+    takes: |limit| limit < 0,
+    why: "all values are returned, whatever their size together",
+}];
+
+/// Of writes.
+const OF_WRITES: &[Promise] =
+    &[off("protection_bytes_per_key", "entries of batches have no checksums")];
+
+fn refused(option: &str, value: i64, why: &str) -> Error {
+    Error::InvalidArgument(format!("{option}={value} is not implemented: {why}"))
+}
+
+fn keep(promises: &[Promise], settings: &Settings) -> sateen::Result<()> {
+    for Promise { option, takes, why } in promises {
+        if let Some(value) = i64::get(settings, option).filter(|value| !takes(*value)) {
+            return Err(refused(option, value, why));
+        }
+    }
+    Ok(())
+}
+
+impl rocksdb_options_t {
+    /// [`rocksdb_options_t::checked`], if what the options promise is kept: for a database at
+    /// `path`, or for a column family.
+    pub(crate) fn promised(&self, path: Option<&Path>) -> sateen::Result<Options> {
+        keep(OF_OPTIONS, &self.2)?;
+        for option in PATHS {
+            let kept: Option<*const c_char> = self.kept(option);
+            // SAFETY: what is kept ends with a zero.
+            let kept = kept.map(|kept| unsafe { text(kept) });
+            let elsewhere = |place: &&str| path.is_none_or(|path| Path::new(place) != path);
+            if let Some(place) = kept.iter().flat_map(|kept| kept.split('\n')).find(elsewhere) {
+                return Err(Error::InvalidArgument(format!(
+                    "{option}={place} is not implemented: tables are in the database's directory"
+                )));
+            }
+        }
+        self.checked()
+    }
+}
+
+/// The options at `options`, if what they promise is kept; see [`rocksdb_options_t::promised`].
+///
+/// # Safety
+/// The contract of the crate.
+pub(crate) unsafe fn promised(
+    options: *const rocksdb_options_t,
+    path: Option<&Path>,
+) -> sateen::Result<Options> {
+    // SAFETY: the caller's promise.
+    unsafe { options.as_ref() }.ok_or_else(|| missing("the options"))?.promised(path)
+}
+
+/// Refuses an option of a running database whose promise is not kept.
+pub(crate) fn check_change(name: &str, value: &str) -> sateen::Result<()> {
+    let Some(promise) = OF_OPTIONS.iter().find(|promise| promise.option == name) else {
+        return Ok(());
+    };
+    let mut settings = Settings::default();
+    keep_text(&mut settings, promise.option, value);
+    keep(OF_OPTIONS, &settings)
+}
+
+/// What RocksDB makes of names in option strings and this library does not.
+const MADE_BY_NAME: &[(&str, &[&str])] = &[
+    ("comparator", &["rocksdb.ReverseBytewiseComparator"]),
+    ("compaction_filter", &["RemoveEmptyValueCompactionFilter"]),
+    (
+        "merge_operator",
+        &[
+            "put",
+            "put_v1",
+            "PutOperator",
+            "uint64add",
+            "UInt64AddOperator",
+            "stringappend",
+            "StringAppendOperator",
+            "stringappendtest",
+            "StringAppendTESTOperator",
+            "max",
+            "MaxOperator",
+            "bytesxor",
+            "BytesXOR",
+            "sortlist",
+            "MergeSortOperator",
+        ],
+    ),
+];
+
+/// Refuses an option of an option string that RocksDB would make something of: a comparator or an
+/// operator has to be set by its function.
+pub(crate) fn check_text(name: &str, value: &str) -> sateen::Result<()> {
+    let id = value.split(';').find_map(|part| part.trim().strip_prefix("id=")).unwrap_or(value);
+    let known = MADE_BY_NAME.iter().find(|(option, _)| *option == name);
+    if known.is_some_and(|(_, made)| made.contains(&id)) {
+        return Err(Error::InvalidArgument(format!(
+            "{name}={id} is not implemented in an option string: set it with \
+             rocksdb_options_set_{name}"
+        )));
+    }
+    if PATHS.contains(&name) && !value.is_empty() {
+        return Err(Error::InvalidArgument(format!(
+            "{name}={value} is not implemented: tables are in the database's directory"
+        )));
+    }
+    Ok(())
+}
+
+/// The options of a read, if what they promise is kept.
+///
+/// # Safety
+/// The contract of the crate.
+pub(crate) unsafe fn read_options(
+    options: *const rocksdb_readoptions_t,
+) -> sateen::Result<ReadOptions> {
+    // SAFETY: the caller's promise.
+    let Some(options) = (unsafe { options.as_ref() }) else { return Ok(ReadOptions::default()) };
+    keep(OF_READS, &options.1)?;
+    let deadline = u64::get(&options.1, "deadline").unwrap_or(0);
+    if deadline > 0 && now_micros() >= deadline {
+        return Err(Error::TimedOut("the read, before its deadline,"));
+    }
+    Ok(options.0.clone())
+}
+
+/// The options of a read of many keys, if what they promise is kept.
+///
+/// # Safety
+/// The contract of the crate.
+pub(crate) unsafe fn many_options(
+    options: *const rocksdb_readoptions_t,
+) -> sateen::Result<ReadOptions> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        options.as_ref().map_or(Ok(()), |options| keep(OF_MANY, &options.1))?;
+        read_options(options)
+    }
+}
+
+/// Fails if `refuse` is not 0 and a log has writes that no table of `db` has, which was opened for
+/// reading.
+pub(crate) fn check_log(db: &Db, refuse: c_uchar) -> sateen::Result<()> {
+    let in_log = |name: &String| {
+        let entries = db
+            .column_family(name)
+            .and_then(|family| db.property_cf(&family, "rocksdb.num-entries-active-mem-table"));
+        entries.is_some_and(|entries| entries != "0")
+    };
+    if refuse == 0 || !db.column_families().iter().any(in_log) {
+        return Ok(());
+    }
+    let text = "error_if_wal_file_exists is set, and the log has writes that no table has";
+    Err(Error::InvalidArgument(text.into()))
+}
+
+/// Microseconds since 1970, as RocksDB's deadlines are.
+fn now_micros() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}
+
+/// Checks what the options of a write promise.
+pub(crate) fn check_write(options: &rocksdb_writeoptions_t) -> sateen::Result<()> {
+    keep(OF_WRITES, &options.1)
+}
+
+/// The options that say where tables are.
+const PATHS: [&str; 2] = ["db_paths", "cf_paths"];
+
+macro_rules! paths {
+    ($($(#[$doc:meta])* $set:ident $option:literal;)*) => { $(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $set(
+            options: *mut rocksdb_options_t,
+            paths: *const *const rocksdb_dbpath_t,
+            count: usize,
+        ) {
+            // SAFETY: the contract of the crate.
+            unsafe {
+                let count = if paths.is_null() { 0 } else { count };
+                let each = (0..count).filter_map(|nth| (*paths.add(nth)).as_ref());
+                let each: Vec<&str> = each.map(|path| path.0.as_str()).collect();
+                change(options, |options| match each.is_empty() {
+                    true => std::ptr::null::<c_char>().put(&mut options.2, $option),
+                    false => options.2.put_text($option, &each.join("\n")),
+                });
+            }
+        }
+    )* };
+}
+
+paths! {
+    /// Where tables are. An open refuses all but the database's own directory.
+    rocksdb_options_set_db_paths "db_paths";
+    /// The same of a column family.
+    rocksdb_options_set_cf_paths "cf_paths";
+}
+
+macro_rules! timestamps {
+    ($($(#[$doc:meta])* $set:ident $option:literal;)*) => { $(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $set(
+            options: *mut rocksdb_readoptions_t,
+            timestamp: *const c_char,
+            _length: usize,
+        ) {
+            // SAFETY: the contract of the crate.
+            if let Some(options) = unsafe { options.as_mut() } {
+                c_uchar::from(!timestamp.is_null()).put(&mut options.1, $option);
+            }
+        }
+    )* };
+}
+
+timestamps! {
+    /// A timestamp to read at. Reads with one are refused; null is none.
+    rocksdb_readoptions_set_timestamp "timestamp";
+    /// The oldest timestamp that iterators show. Reads with one are refused; null is none.
+    rocksdb_readoptions_set_iter_start_ts "iter_start_ts";
+}
