@@ -39,7 +39,7 @@ use crate::manifest::version_set::{Counters, FamilyState, FindComparator, Replay
 use crate::manifest::{ManifestReader, foreign, foreign_reason, read_current};
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::read::table_cache::{TableCache, TableCacheOptions};
-use crate::vfs::{PosixVfs, Vfs};
+use crate::vfs::{MeteredVfs, PosixVfs, Vfs};
 
 use remembered::Remembered;
 pub use tables::LostRange;
@@ -133,6 +133,7 @@ pub fn repair_families_with(
 ) -> Result<RepairReport> {
     options.validate()?;
     families.iter().try_for_each(|(_, options)| options.validate())?;
+    let vfs: Arc<dyn Vfs> = Arc::new(MeteredVfs::new(vfs));
     let directory = path.as_ref().to_owned();
     let listing = vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
     // Before the lock: its file has no business in a directory that is no database.

@@ -137,6 +137,15 @@ impl Vfs for PosixVfs {
         let stat = retry(|| rustix::fs::statvfs(path))?;
         Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
     }
+
+    fn open_files_limit(&self) -> Option<u64> {
+        open_files_limit()
+    }
+}
+
+/// The process's limit on open files (RLIMIT_NOFILE); `None` if there is none.
+pub(crate) fn open_files_limit() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current
 }
 
 #[derive(Debug)]

@@ -12,6 +12,7 @@ mod concurrency;
 mod corrupt;
 mod crash;
 mod cut;
+mod descriptors;
 mod device;
 mod enospc;
 mod errors;
