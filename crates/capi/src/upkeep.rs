@@ -339,9 +339,10 @@ pub unsafe extern "C" fn rocksdb_verify_checksum(db: *mut rocksdb_t, errptr: Err
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, (), || {
-            // The first of what is wrong is the error, though the check itself went well.
+            // The first of what is wrong, or could not be read, is the error, though the check
+            // itself went well.
             let report = the(db)?.check(&mut |_, _| ())?;
-            report.problems.into_iter().next().map_or(Ok(()), Err)
+            report.problems.into_iter().chain(report.unreadable).next().map_or(Ok(()), Err)
         });
     }
 }

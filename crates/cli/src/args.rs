@@ -16,6 +16,7 @@ Exit codes:
   1  it failed, or corruption was found
   2  the command line or an option is wrong
   3  the key, column family or property is not there
+  4  check, scrub or repair could not read everything; what they read is whole
   130  it was interrupted";
 
 /// Sateen: an ordered key-value store with a flat latency tail
@@ -213,7 +214,8 @@ Examples:
 
 The database may be open in another process, and goes on meanwhile. Nothing is changed or locked. Of
 a damaged database it says what it can. Ends with 1 if anything is damaged; each finding names the
-file and the offset."
+file and the offset. Ends with 4 if nothing is damaged but the operating system refused to read
+something: no permission, too many open files, an I/O error."
     )]
     Check {
         #[command(flatten)]
@@ -226,7 +228,7 @@ Examples:
   sateen db scrub library --rate 50
 
 No other process may have the database open; one that has it does the same with the option
-scrub_interval_seconds. Ends with 1 if anything is damaged.")]
+scrub_interval_seconds. Ends with 1 if anything is damaged, with 4 if something could not be read.")]
     Scrub {
         #[command(flatten)]
         place: Place,
@@ -273,11 +275,15 @@ Examples:
   sateen db repair library
   sateen db repair library --json
 
-What cannot be read is missed from then on, and named. Damaged files are kept in the directory
-lost, beside what was made of them. Ends with 1 if anything is lost.")]
+What is damaged is missed from then on, and named. Damaged files are kept in the directory lost,
+beside what was made of them. Ends with 1 if anything is lost. Ends with 4 and changes nothing if the
+operating system refuses to read something: no permission, too many open files, an I/O error.")]
     Repair {
         #[command(flatten)]
         place: Place,
+        /// Take what the device cannot read (EIO) for damaged, and give it up
+        #[arg(long)]
+        give_up_unreadable: bool,
     },
     /// Print properties by name, or all of them
     #[command(after_help = "\

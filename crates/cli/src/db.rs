@@ -78,7 +78,9 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
             db.compact_range(&family, from.as_deref(), to.as_deref(), &options)?;
             Ok(db.close()?)
         }
-        DbVerb::Repair { place } => upkeep::repair(place, json, output),
+        DbVerb::Repair { place, give_up_unreadable } => {
+            upkeep::repair(place, *give_up_unreadable, json, output)
+        }
         DbVerb::Properties { family, names, options } => {
             properties(family, names, *options, json, output)
         }

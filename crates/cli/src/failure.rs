@@ -9,6 +9,8 @@ use std::path::Path;
 pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 pub(crate) const NOT_FOUND: u8 = 3;
+/// Nothing is known to be damaged, and not everything could be read.
+pub(crate) const UNREADABLE: u8 = 4;
 /// What shells say of a program that Ctrl-C ended.
 pub(crate) const INTERRUPTED: u8 = 130;
 
@@ -42,6 +44,11 @@ impl Failure {
     /// What was asked for is not there.
     pub(crate) fn not_found(message: impl Into<String>) -> Failure {
         Failure { code: NOT_FOUND, message: message.into(), quiet: false }
+    }
+
+    /// Nothing is known to be damaged, and not everything could be read.
+    pub(crate) fn unreadable(message: impl Into<String>) -> Failure {
+        Failure { code: UNREADABLE, message: message.into(), quiet: false }
     }
 
     /// A file of the user's, not of a database.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rustix::io::Errno;
 use sateen::vfs::PosixVfs;
 use sateen::{
     CheckReport, ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, KEY_BYTES_MAX, Options, PROPERTIES,
@@ -43,9 +44,15 @@ pub(crate) fn open(place: &Place, access: Access) -> Result<Db> {
 pub(crate) fn open_as_it_was(place: &Place) -> Result<Db> {
     refuse_missing(place)?;
     let vfs = Arc::new(PosixVfs::new());
-    let told = place.profile.is_some() || !place.settings.is_empty();
-    let stored = (!told).then(|| Options::load_with(vfs.as_ref(), &place.db, true).ok()).flatten();
-    let Some(stored) = stored else { return open(place, Access::Read) };
+    if place.profile.is_some() || !place.settings.is_empty() {
+        return open(place, Access::Read);
+    }
+    let stored = match Options::load_with(vfs.as_ref(), &place.db, true) {
+        Ok(stored) => stored,
+        // That they cannot be read does not say that there are none.
+        Err(error) if error.is_environment() => return Err(error.into()),
+        Err(_) => return open(place, Access::Read),
+    };
     let families = stored.families.iter();
     let families: Vec<_> =
         families.map(|(name, options)| (name.as_str(), options.clone())).collect();
@@ -192,7 +199,7 @@ pub(crate) fn property_names(db: &Db, family: &ColumnFamily) -> Vec<String> {
 /// Checks all of a database, which may be open elsewhere, as far as it can be read.
 pub(crate) fn check(place: &Place, mut progress: impl FnMut(u64, u64)) -> Result<CheckReport> {
     refuse_missing(place)?;
-    Ok(sateen::check(&place.db, &options(place)?, &mut progress)?)
+    sateen::check(&place.db, &options(place)?, &mut progress).map_err(|error| refused(error, ""))
 }
 
 /// An error with where it is, for who reads it by a program.
@@ -221,8 +228,50 @@ fn refuse_missing(place: &Place) -> Result<()> {
     Ok(())
 }
 
-/// Repairs a database.
-pub(crate) fn repair(place: &Place) -> Result<RepairReport> {
+/// Repairs a database; what the device cannot read is given up if `give_up_unreadable` is set.
+pub(crate) fn repair(place: &Place, give_up_unreadable: bool) -> Result<RepairReport> {
     refuse_missing(place)?;
-    Ok(sateen::repair(&place.db, &options(place)?)?)
+    let (vfs, options) = (Arc::new(PosixVfs::new()), options(place)?);
+    let repaired = if give_up_unreadable {
+        sateen::repair_giving_up_unreadable(vfs, &place.db, &options, &[])
+    } else {
+        sateen::repair_with(vfs, &place.db, &options)
+    };
+    repaired.map_err(|error| {
+        let advice = advice(&error, give_up_unreadable);
+        refused(error, advice)
+    })
+}
+
+/// The failure for an error of a check or a repair, with what to do about it.
+fn refused(error: sateen::Error, advice: &str) -> Failure {
+    if !error.is_environment() {
+        return error.into();
+    }
+    Failure::unreadable(format!("{error}{advice}"))
+}
+
+/// What to do about an error of the environment that ended a repair.
+fn advice(error: &sateen::Error, give_up_unreadable: bool) -> &'static str {
+    let sateen::Error::Io { source, .. } = error else { return "" };
+    match Errno::from_io_error(source) {
+        Some(Errno::MFILE | Errno::NFILE) => {
+            "; a repair changes nothing before it has read everything: allow more open files \
+             (ulimit -n), and repair again"
+        }
+        Some(Errno::ACCESS | Errno::PERM) => {
+            "; a repair changes nothing before it has read everything: repair as the user who may \
+             read and write the files"
+        }
+        _ if error.is_device_failure() && give_up_unreadable => {
+            "; a repair changes nothing before it has read everything: a file that cannot even be \
+             opened has to be moved out of the directory first"
+        }
+        _ if error.is_device_failure() => {
+            "; a repair changes nothing before it has read everything: copy the directory to a \
+             device that is well (ddrescue copies what can be read of a file) and repair the copy, \
+             or give up what the device cannot read with --give-up-unreadable"
+        }
+        _ => "; a repair changes nothing before it has read everything",
+    }
 }

@@ -20,11 +20,14 @@ pub(crate) fn check(place: &Place, json: bool, output: &mut dyn Write) -> Result
     } else {
         check_text(&report, &place.db, output)?;
     }
-    damaged(report.problems.len())
+    verdict(report.problems.len(), report.unreadable.len())
 }
 
 fn check_text(report: &CheckReport, db: &Path, output: &mut dyn Write) -> Result<()> {
     report.problems.iter().try_for_each(|problem| writeln!(output, "{problem}"))?;
+    for error in &report.unreadable {
+        writeln!(output, "could not read: {error}")?;
+    }
     report.notes.iter().try_for_each(|note| writeln!(output, "note: {note}"))?;
     for orphan in &report.orphans {
         let what = "not part of the database: left by a crash, or being written just now";
@@ -36,14 +39,19 @@ fn check_text(report: &CheckReport, db: &Path, output: &mut dyn Write) -> Result
         "{tables} tables, {entries} entries, {bytes} bytes; {logs} logs, {log_records} commits; \
          files of tables take {disk_bytes} bytes, {live_bytes} of them needed"
     );
-    let verdict = if report.problems.is_empty() { "all is right" } else { "damaged" };
+    let verdict = match (report.problems.is_empty(), report.unreadable.is_empty()) {
+        (false, _) => "damaged",
+        (true, false) => "not everything could be read",
+        (true, true) => "all is right",
+    };
     Ok(writeln!(output, "{}: {verdict}: {looked_at}", db.display())?)
 }
 
 fn check_json(report: &CheckReport) -> serde_json::Value {
     json!({
-        "ok": report.problems.is_empty(),
+        "ok": report.is_sound(),
         "findings": report.problems.iter().map(finding).collect::<Vec<_>>(),
+        "unreadable": report.unreadable.iter().map(finding).collect::<Vec<_>>(),
         "notes": report.notes,
         "orphans": report.orphans,
         "manifest": report.manifest,
@@ -69,32 +77,52 @@ pub(crate) fn scrub(
     let report = db.scrub(Some(rate.map_or(0, |rate| rate.saturating_mul(1_000_000))))?;
     drop(spinner);
     db.close()?;
-    let ScrubReport { tables, logs, bytes, problems, .. } = &report;
+    let ScrubReport { tables, logs, bytes, problems, unreadable, .. } = &report;
     if json {
-        let findings: Vec<_> = problems.iter().map(finding).collect();
+        let findings = |errors: &[sateen::Error]| errors.iter().map(finding).collect::<Vec<_>>();
         let done = json!({
-            "ok": problems.is_empty(), "findings": findings, "tables": tables, "logs": logs,
-            "bytes": bytes,
+            "ok": report.is_sound(), "findings": findings(problems),
+            "unreadable": findings(unreadable), "tables": tables, "logs": logs, "bytes": bytes,
         });
         writeln!(output, "{done}")?;
     } else {
         problems.iter().try_for_each(|problem| writeln!(output, "{problem}"))?;
+        for error in unreadable {
+            writeln!(output, "could not read: {error}")?;
+        }
         writeln!(output, "verified {tables} tables and {logs} logs, {bytes} bytes")?;
     }
-    damaged(problems.len())
+    verdict(problems.len(), unreadable.len())
 }
 
-fn damaged(things: usize) -> Result<()> {
-    match things {
-        0 => Ok(()),
-        1 => Err(Failure::failed("1 thing is damaged")),
-        count => Err(Failure::failed(format!("{count} things are damaged"))),
+/// How a command ends that found so many things damaged, and could not read so many.
+fn verdict(damaged: usize, unreadable: usize) -> Result<()> {
+    let things = |count: usize, verb: &str| match count {
+        1 => format!("1 thing {}", verb.replace("are", "is")),
+        _ => format!("{count} things {verb}"),
+    };
+    match (damaged, unreadable) {
+        (0, 0) => Ok(()),
+        (0, _) => {
+            let text = things(unreadable, "could not be read");
+            Err(Failure::unreadable(format!("{text}; nothing is known to be damaged")))
+        }
+        (_, 0) => Err(Failure::failed(things(damaged, "are damaged"))),
+        _ => {
+            let unreadable = things(unreadable, "could not be read");
+            Err(Failure::failed(format!("{}; {unreadable}", things(damaged, "are damaged"))))
+        }
     }
 }
 
-pub(crate) fn repair(place: &Place, json: bool, output: &mut dyn Write) -> Result<()> {
+pub(crate) fn repair(
+    place: &Place,
+    give_up_unreadable: bool,
+    json: bool,
+    output: &mut dyn Write,
+) -> Result<()> {
     let spinner = Progress::spinner("repairing");
-    let report = store::repair(place)?;
+    let report = store::repair(place, give_up_unreadable)?;
     drop(spinner);
     if json {
         let ranges: Vec<_> = report.lost_ranges.iter().map(range_json).collect();

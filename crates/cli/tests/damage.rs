@@ -126,3 +126,115 @@ fn a_repair_says_what_is_lost_and_a_check_is_content_with_it() {
     let (code, out, error) = run(at, &["db", "repair", "d"]);
     assert_eq!((code, &*error), (0, ""), "there is nothing left to lose: {out}");
 }
+
+/// A database of so many files of tables.
+fn of_many_files(files: usize) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    let options = sateen::Options { background_threads: 0, ..sateen::Options::default() };
+    let db = sateen::Db::open(folder.path().join("d"), options).unwrap();
+    for i in 0..files {
+        db.put(format!("key{i:05}"), "value").unwrap();
+        db.flush().unwrap();
+    }
+    db.close().unwrap();
+    folder
+}
+
+/// Names and contents of all files, but for LOCK.
+fn everything(at: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut directories = vec![at.join("d")];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path.clone());
+                found.push((path, Vec::new()));
+            } else if !path.ends_with("LOCK") {
+                found.push((path.clone(), fs::read(path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// What it prints with so many open files allowed, and its exit code.
+fn run_limited(at: &Path, open_files: u32, arguments: &str) -> (i32, String, String) {
+    let sateen = env!("CARGO_BIN_EXE_sateen");
+    let script = format!("ulimit -n {open_files} && exec {sateen} {arguments}");
+    let output = Command::new("sh").args(["-c", &script]).current_dir(at).output().unwrap();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_low_limit_of_open_files_is_enough_and_a_lower_one_is_no_damage() {
+    let folder = of_many_files(60);
+    let at = folder.path();
+    let before = everything(at);
+    let (code, out, error) = run_limited(at, 32, "db check d");
+    assert!(code == 0 && out.contains("all is right: 60 tables"), "{out}{error}");
+    // Standard streams, the lock and the directory leave hardly any.
+    for limit in [6, 8] {
+        let (code, out, error) = run_limited(at, limit, "db check d");
+        assert_eq!(code, 4, "{limit}: {out}{error}");
+        assert!(!out.contains("damaged") && out.contains("could not read: "), "{out}");
+        assert!(out.contains("d: not everything could be read: "), "{out}");
+        assert!(error.contains("nothing is known to be damaged"), "{error}");
+        let (code, out, _) = run_limited(at, limit, "db check d --json");
+        let report: Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
+        assert_eq!((code, &report["ok"]), (4, &Value::Bool(false)), "{report}");
+        assert_eq!(report["findings"].as_array().unwrap().len(), 0, "{report}");
+        let first = &report["unreadable"][0];
+        assert!(first["text"].as_str().unwrap().contains("Too many open files"), "{report}");
+        let (code, _, error) = run_limited(at, limit, "db repair d");
+        assert!(code == 4 && error.contains("Too many open files"), "{limit}: {error}");
+        assert!(error.contains("ulimit -n"), "{error}");
+        assert!(everything(at) == before, "a repair with {limit} open files has changed something");
+    }
+    let (code, out, error) = run_limited(at, 32, "db repair d");
+    assert!(code == 0 && out.contains("kept 60 tables"), "{out}{error}");
+    assert_eq!(run(at, &["db", "scan", "d"]).1.lines().count(), 60);
+}
+
+/// Files that may not be read. Root may read everything, so it becomes somebody else.
+#[test]
+fn files_that_may_not_be_read_are_not_damaged() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    use std::os::unix::process::CommandExt;
+
+    const NOBODY: u32 = 65534;
+    let folder = of_many_files(5);
+    let at = folder.path();
+    let is_root = fs::metadata(at).unwrap().uid() == 0;
+    // Beside the database: the way to the program may be closed to others.
+    let program = at.join("program");
+    fs::copy(env!("CARGO_BIN_EXE_sateen"), &program).unwrap();
+    let table = file(at, ".sat");
+    let before = everything(at);
+    fs::set_permissions(&table, fs::Permissions::from_mode(0o0)).unwrap();
+    if is_root {
+        let mut paths: Vec<PathBuf> = before.iter().map(|(path, _)| path.clone()).collect();
+        paths.extend([at.to_owned(), at.join("d"), at.join("d/LOCK")]);
+        paths.iter().for_each(|path| chown(path, Some(NOBODY), Some(NOBODY)).unwrap());
+    }
+    let run = |verb: &str| {
+        let mut command = Command::new(&program);
+        command.args(["db", verb, "d"]).current_dir(at);
+        if is_root {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let output = command.output().unwrap();
+        (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, out, error) = run("check");
+    assert_eq!(code, 4, "{out}{error}");
+    assert!(out.contains("could not read: ") && out.contains("Permission denied"), "{out}{error}");
+    assert!(!out.contains("damaged"), "{out}{error}");
+    let (code, out, error) = run("repair");
+    assert!(code == 4 && error.contains("Permission denied"), "{out}{error}");
+    fs::set_permissions(&table, fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(everything(at) == before, "the repair has changed something");
+    let (code, out, error) = run("repair");
+    assert!(code == 0 && out.contains("kept 5 tables"), "{out}{error}");
+}

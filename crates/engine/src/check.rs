@@ -2,7 +2,9 @@
 //! from outside, by way of the directory alone: whoever has the database open, if anybody, goes on
 //! meanwhile. Nothing is locked or changed.
 //!
-//! What must stay true: what a writer gives up meanwhile is no damage. A table, file or log counts
+//! What must stay true: an error of the environment (too many open files, no permission, an I/O
+//! error) is never damage: it says that something could not be read, and is told as that, whatever
+//! call it comes from. What a writer gives up meanwhile is no damage, either. A table, file or log counts
 //! only as long as the manifest says that it is needed: after something was found wrong with one
 //! the manifest is read again, and what it does not name any more is passed over. Nothing ever
 //! comes back, so what is needed after it failed was needed when it did.
@@ -25,15 +27,18 @@ use crate::files::{FileName, manifest_file_name, table_file_name};
 use crate::manifest::version_set::{FamilyState, FindComparator};
 use crate::manifest::{foreign, foreign_reason};
 use crate::options::{ColumnFamilyOptions, Options};
+use crate::plant::planted;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
 use crate::recovery::{find_comparators, find_manifest};
 use crate::secondary::ManifestFollower;
-use crate::vfs::{MeteredVfs, PosixVfs, Vfs};
+use crate::vfs::{BoundedVfs, PosixVfs, Vfs, WatchedVfs};
 
 /// So many times tables are looked for that were made since the check began.
 const PASSES_MAX: u32 = 3;
 /// So many times something is read again that changes all the time.
 const TRIES_MAX: u32 = 50;
+/// Files that a check or a repair has open for reading at a time.
+const OPEN_FILES_MAX: u32 = 8;
 /// So many findings of one file are told.
 const FINDINGS_PER_FILE_MAX: usize = 20;
 
@@ -58,11 +63,22 @@ pub struct CheckReport {
     pub disk_bytes: u64,
     /// What is wrong: each names a file. Empty if nothing is.
     pub problems: Vec<Error>,
+    /// What could not be read because the operating system refused it: no permission, too many open
+    /// files, an I/O error. Such a file may be whole or damaged: the check does not know.
+    pub unreadable: Vec<Error>,
     /// Files that nothing names: left by a crash or a failed removal, and removed at the next open;
     /// or being written just now by whoever has the database open.
     pub orphans: Vec<PathBuf>,
     /// What is worth knowing and no damage, a sentence each.
     pub notes: Vec<String>,
+}
+
+impl CheckReport {
+    /// True if everything could be read and nothing is wrong.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.problems.is_empty() && self.unreadable.is_empty()
+    }
 }
 
 impl Db {
@@ -86,8 +102,11 @@ impl Db {
         let others = core.options.load().column_family.comparator.clone();
         let comparators = files::known_comparators(known, others);
         let readers = || core.snapshot_list();
+        let watched = watch(core.vfs.clone(), core.options.load().max_open_files);
+        let dyn_vfs: Arc<dyn Vfs> = Arc::new(watched.clone());
         let mut checker = Checker {
-            vfs: core.vfs.clone(),
+            vfs: dyn_vfs.clone(),
+            watched,
             directory: core.directory.clone(),
             wal_directory: core.wal_directory(),
             direct: core.options.load().direct_reads,
@@ -96,8 +115,9 @@ impl Db {
             progress,
             found: BTreeMap::new(),
             report: CheckReport::default(),
+            blind: false,
         };
-        match find_manifest(&core.vfs, &core.directory, &comparators) {
+        match find_manifest(&dyn_vfs, &core.directory, &comparators) {
             Ok(manifest) => checker.follow(manifest)?,
             Err(error @ Error::Behind { .. }) => return Err(error),
             Err(error) => {
@@ -119,8 +139,18 @@ impl Db {
                 checker.check_small_files(&view, None)?;
             }
         }
-        Ok(checker.report)
+        Ok(checker.into_report())
     }
+}
+
+/// A file system in which few files are open, and which notes what cannot be read.
+pub(crate) fn watch(vfs: Arc<dyn Vfs>, open_files_max: u32) -> WatchedVfs {
+    WatchedVfs::new(bounded(vfs, open_files_max))
+}
+
+/// A file system in which few files are open for reading at a time.
+pub(crate) fn bounded(vfs: Arc<dyn Vfs>, open_files_max: u32) -> Arc<dyn Vfs> {
+    Arc::new(BoundedVfs::new(vfs, open_files_max.min(OPEN_FILES_MAX) as usize))
 }
 
 /// [`Db::check`] of a database that need not be open, and may be, here or in another process. Of a
@@ -150,7 +180,8 @@ pub fn check_with(
 ) -> Result<CheckReport> {
     options.validate()?;
     families.iter().try_for_each(|(_, options)| options.validate())?;
-    let vfs = Arc::new(MeteredVfs::new(vfs));
+    let watched = watch(vfs, options.max_open_files);
+    let vfs: Arc<dyn Vfs> = Arc::new(watched.clone());
     let directory = path.as_ref();
     let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     let comparators = find_comparators(options, families);
@@ -167,6 +198,7 @@ pub fn check_with(
     }
     let mut checker = Checker {
         vfs,
+        watched,
         wal_directory: options.wal_directory(&directory),
         directory,
         direct: options.direct_reads,
@@ -175,20 +207,35 @@ pub fn check_with(
         progress,
         found: BTreeMap::new(),
         report: CheckReport::default(),
+        blind: false,
     };
     match found {
         Ok(manifest) => checker.follow(manifest)?,
         Err(error) => {
+            let refused = error.is_environment();
+            let goes_on = !refused || error.is_device_failure();
             checker.problem(error);
-            checker.without_manifest(&comparators)?;
+            if refused {
+                let text = "the manifest that counts could not be read: tables and logs were not \
+                            checked against it";
+                checker.report.notes.push(text.to_owned());
+            }
+            // Against another manifest whole files would look missing; a writer that is there may
+            // be writing others.
+            if goes_on {
+                checker.without_manifest(&comparators, !refused)?;
+            }
         }
     }
-    Ok(checker.report)
+    Ok(checker.into_report())
 }
 
 /// `error`, unless there are files of ours, which can be looked at whatever it is.
 fn refuse_other_than_ours(vfs: &dyn Vfs, directory: &Path, error: &Error) -> Result<()> {
-    let Ok(listing) = vfs.list(directory) else { return Err(error.clone()) };
+    let listing = vfs.list(directory).map_err(|refused| {
+        let refused = Error::io("list", directory, refused);
+        if refused.is_environment() { refused } else { error.clone() }
+    })?;
     if let Some(what) = foreign(vfs, directory, &listing) {
         let reason = foreign_reason(what, directory);
         return Err(Error::IncompatibleDirectory { path: directory.to_owned(), reason });
@@ -249,7 +296,9 @@ impl View {
 
 /// A check under way.
 struct Checker<'a> {
-    vfs: Arc<MeteredVfs>,
+    vfs: Arc<dyn Vfs>,
+    /// The same: it knows what could not be read.
+    watched: WatchedVfs,
     directory: PathBuf,
     wal_directory: PathBuf,
     direct: bool,
@@ -261,6 +310,8 @@ struct Checker<'a> {
     /// How many findings each file has.
     found: BTreeMap<PathBuf, usize>,
     report: CheckReport,
+    /// The manifest cannot be read any more: what a writer gives up is not known.
+    blind: bool,
 }
 
 impl Checker<'_> {
@@ -288,10 +339,11 @@ impl Checker<'_> {
     }
 
     /// Checks what there is of a database that has no manifest which counts: what the newest one
-    /// names that can be read, or else each file for itself.
-    fn without_manifest(&mut self, comparators: &FindComparator) -> Result<()> {
+    /// names that can be read, if it is to be believed, or else each file for itself.
+    fn without_manifest(&mut self, comparators: &FindComparator, believe: bool) -> Result<()> {
         let mut believed = None;
-        for number in self.manifests()?.into_iter().rev() {
+        let manifests = if believe { self.manifests()? } else { Vec::new() };
+        for number in manifests.into_iter().rev() {
             let path = manifest_file_name(&self.directory, number);
             match files::read_manifest(self.vfs.as_ref(), &path, number, comparators) {
                 Ok(view) if believed.is_none() => believed = Some((path, view)),
@@ -325,6 +377,7 @@ impl Checker<'_> {
             match manifest.advance() {
                 Ok(moved) => return moved,
                 Err(error) if failed.as_ref() == Some(&error.to_string()) => {
+                    self.blind |= error.is_environment();
                     self.problem(error);
                     return false;
                 }
@@ -349,14 +402,32 @@ impl Checker<'_> {
             directory: self.directory.clone(),
             db_uid,
             direct: self.direct,
-            open_files_max: 64,
+            open_files_max: OPEN_FILES_MAX as usize,
             memory_bytes_max: 64 << 20,
             images: None,
         })
     }
 
-    /// Takes note of what is wrong, once.
+    /// The report, with everything that could not be read: also what a caller passed over.
+    fn into_report(mut self) -> CheckReport {
+        if !planted("unreadable_taken_for_damage") {
+            self.watched.errors().into_iter().for_each(|error| self.problem(error));
+        }
+        self.report
+    }
+
+    /// Takes note of what is wrong, or could not be read, once.
     fn problem(&mut self, error: Error) {
+        if error.is_environment() && !planted("unreadable_taken_for_damage") {
+            if !self.report.unreadable.iter().any(|told| is_same_refusal(told, &error)) {
+                self.report.unreadable.push(error);
+            }
+            return;
+        }
+        // A writer may have given up what looks damaged or missing.
+        if self.blind && error.is_corruption() {
+            return;
+        }
         let text = error.to_string();
         if self.report.problems.iter().any(|told| told.to_string() == text) {
             return;
@@ -373,6 +444,18 @@ impl Checker<'_> {
             }
         }
         self.report.problems.push(error);
+    }
+}
+
+/// Whether both say that the same file could not be read, for the same reason.
+fn is_same_refusal(one: &Error, other: &Error) -> bool {
+    match (one, other) {
+        (Error::Io { path, source, .. }, Error::Io { path: of, source: reason, .. }) => {
+            path == of
+                && source.kind() == reason.kind()
+                && source.raw_os_error() == reason.raw_os_error()
+        }
+        _ => one.to_string() == other.to_string(),
     }
 }
 

@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::vfs::{is_out_of_descriptors, open_files_limit};
-
 /// The result of every fallible operation of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -43,7 +41,7 @@ pub enum CorruptionKind {
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused an operation on a file.
-    #[error("{operation} {}: {source}{}", path.display(), advice(source))]
+    #[error("{operation} {}: {source}", path.display())]
     Io {
         /// What was attempted ("read", "sync", …).
         operation: &'static str,
@@ -174,28 +172,10 @@ pub enum Error {
     Closed,
 }
 
-/// What to do about an error of the operating system, where that is known.
-fn advice(source: &io::Error) -> String {
-    if !is_out_of_descriptors(source) {
-        return String::new();
-    }
-    let limit = open_files_limit().map_or("no limit".to_owned(), |limit| limit.to_string());
-    format!(" (limit of the process: {limit}; raise it with ulimit -n, or lower max_open_files)")
-}
-
 impl Error {
     /// An I/O error with the operation and file that it belongs to.
     pub(crate) fn io(operation: &'static str, path: &Path, source: io::Error) -> Error {
         Error::Io { operation, path: path.to_owned(), source: Arc::new(source) }
-    }
-
-    /// The error of an operation on a file that is opened again by its name when it has to be: a
-    /// name that is gone is a file that is missing.
-    pub(crate) fn of_pooled(operation: &'static str, path: &Path, source: io::Error) -> Error {
-        match source.kind() {
-            io::ErrorKind::NotFound => Error::corruption(path, 0, CorruptionKind::MissingFile),
-            _ => Error::io(operation, path, source),
-        }
     }
 
     /// Corruption of `path` at `offset`.
@@ -215,6 +195,29 @@ impl Error {
         }
     }
 
+    /// True if the operating system refused an operation on a file: no permission, too many open
+    /// files, no memory, an I/O error of the device. Such an error says nothing about the bytes of
+    /// the file or about whether it exists, so it is never taken for damage.
+    #[must_use]
+    pub fn is_environment(&self) -> bool {
+        match self {
+            Error::Io { source, .. } => refused_by_system(source),
+            Error::Background { cause, .. } => cause.is_environment(),
+            _ => false,
+        }
+    }
+
+    /// True if the device or the file system cannot give back what was stored: EIO and its like.
+    /// Unlike the other errors for which [`Error::is_environment`] is true, this one may stay.
+    #[must_use]
+    pub fn is_device_failure(&self) -> bool {
+        match self {
+            Error::Io { source, .. } => failed_in_device(source),
+            Error::Background { cause, .. } => cause.is_device_failure(),
+            _ => false,
+        }
+    }
+
     /// True if bytes were found that are not what was written.
     #[must_use]
     pub fn is_corruption(&self) -> bool {
@@ -223,5 +226,50 @@ impl Error {
             Error::Background { cause, .. } => cause.is_corruption(),
             _ => false,
         }
+    }
+}
+
+/// The one place that tells an error of the environment from a fact about a file. `NotFound` says
+/// that there is no such file, `UnexpectedEof` that the file is too short; every other error of the
+/// operating system says only that it refused the operation.
+pub(crate) fn refused_by_system(error: &io::Error) -> bool {
+    !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof)
+}
+
+/// Whether a read failed in the device or in the structures of the file system.
+pub(crate) fn failed_in_device(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let failures = [Errno::IO, Errno::NODATA, Errno::BADMSG, Errno::UCLEAN, Errno::ILSEQ];
+    failures.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn only_a_missing_name_and_an_early_end_are_facts_about_a_file() {
+        let told = |source: io::Error| Error::io("open", Path::new("000001.sat"), source);
+        for errno in [
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::ACCESS,
+            Errno::PERM,
+            Errno::NOMEM,
+            Errno::IO,
+            Errno::INTR,
+            Errno::STALE,
+        ] {
+            let error = told(errno.into());
+            assert!(error.is_environment() && !error.is_corruption(), "{error}");
+            assert_eq!(error.is_device_failure(), errno == Errno::IO, "{error}");
+        }
+        for kind in [io::ErrorKind::NotFound, io::ErrorKind::UnexpectedEof] {
+            assert!(!told(kind.into()).is_environment(), "{kind}");
+        }
+        let damage = Error::corruption(Path::new("1"), 0, CorruptionKind::Checksum);
+        assert!(!damage.is_environment() && !damage.is_device_failure());
     }
 }

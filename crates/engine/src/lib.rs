@@ -78,7 +78,9 @@ pub use prefix::{PrefixExtractor, Prefixing};
 pub use read::block_cache::SharedBlockCache;
 pub use read::super_version::PinnedSlice;
 pub use read::table_filter::TableFilter;
-pub use repair::{LostRange, RepairReport, repair, repair_families_with, repair_with};
+pub use repair::{
+    LostRange, RepairReport, repair, repair_families_with, repair_giving_up_unreadable, repair_with,
+};
 pub use sateen_control::{ColumnFamilyId, Comparator, ValueKind};
 pub use snapshot::Snapshot;
 pub use ttl::WallClock;

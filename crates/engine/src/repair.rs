@@ -13,8 +13,10 @@
 //! were deleted; what was ingested and not compacted since counts as older than all else; dropped
 //! column families come back; a column family without a name is called `recovered-N`.
 //!
-//! What must stay true: no byte that was there is destroyed, wherever the repair is interrupted,
-//! and begun again it comes to the same. What the repaired database does not use, and files with
+//! What must stay true: an error of the environment ends the repair with that error, and what was
+//! made until then is taken back: only bytes that were read and do not verify are damaged, only a
+//! name that is not there is missing ([`unread`]). No byte that was there is destroyed, wherever the
+//! repair is interrupted, and begun again it comes to the same. What the repaired database does not use, and files with
 //! damage that it does use a part of, are in the directory `lost` beside it.
 
 mod aside;
@@ -23,6 +25,7 @@ mod merge;
 mod remembered;
 mod sources;
 mod tables;
+mod unread;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -32,15 +35,17 @@ use sateen_control::version::{AddedTable, RemovedTable, TableMeta, Version, Vers
 use sateen_control::{ColumnFamilyId, Comparator, FileId, IoClass, LogNumber, SeqNo};
 
 use crate::background::output::{Output, OutputContext};
+use crate::check::{bounded, watch};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::found::described;
-use crate::files::{FileName, manifest_file_name, options_file, table_file_name, wal_file_name};
+use crate::files::{FileName, manifest_file_name, table_file_name, wal_file_name};
 use crate::manifest::version_set::{Counters, FamilyState, FindComparator, Replay, VersionSet};
 use crate::manifest::{ManifestReader, foreign, foreign_reason, read_current};
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::read::table_cache::{TableCache, TableCacheOptions};
-use crate::vfs::{MeteredVfs, PosixVfs, Vfs};
+use crate::vfs::{PosixVfs, Vfs, WatchedVfs};
 
+use aside::Aside;
 use remembered::Remembered;
 pub use tables::LostRange;
 use tables::read_whole;
@@ -68,14 +73,16 @@ pub struct RepairReport {
 
 struct Repair {
     vfs: Arc<dyn Vfs>,
+    /// The same: it knows what could not be read, and what was made.
+    watched: WatchedVfs,
     directory: PathBuf,
     options: Arc<Options>,
     /// The comparators of column families that were given options of their own.
     given: Vec<(String, Comparator)>,
     report: RepairReport,
     remembered: Remembered,
-    /// Files that have a second name in `lost`, and that.
-    aside: BTreeMap<PathBuf, PathBuf>,
+    /// Files that have a second name in `lost`, or get one there, and that.
+    aside: BTreeMap<PathBuf, Aside>,
     /// Files of which some table could not be read whole.
     damaged: BTreeSet<FileId>,
     /// Files that were made on the way and are of no use in the end.
@@ -103,8 +110,9 @@ struct Catalogue {
 ///
 /// # Errors
 /// `Locked` if it is open, `IncompatibleDirectory` if there is nothing of a database or something
-/// of a newer version, `InvalidArgument` if another comparator is wanted, `Io` if the directory
-/// cannot be read or written. Then nothing of what was there has changed.
+/// of a newer version, `InvalidArgument` if another comparator is wanted, `Io` if a file cannot be
+/// opened, read or written. Then nothing of what was there has changed, and nothing was added but
+/// the file LOCK. Nothing is moved away because the operating system refused to read it.
 pub fn repair(path: impl AsRef<Path>, options: &Options) -> Result<RepairReport> {
     repair_with(Arc::new(PosixVfs::new()), path, options)
 }
@@ -131,10 +139,36 @@ pub fn repair_families_with(
     options: &Options,
     families: &[(&str, ColumnFamilyOptions)],
 ) -> Result<RepairReport> {
+    let watched = watch(vfs, options.max_open_files);
+    repair_watched(watched, path.as_ref(), options, families)
+}
+
+/// [`repair_families_with`] of a database on a device that cannot read everything any more: a page
+/// for which it answers EIO counts as damaged, and what was in it is lost. All other errors of the
+/// operating system, and a file that cannot be opened, end the repair as ever.
+///
+/// # Errors
+/// As [`repair`].
+pub fn repair_giving_up_unreadable(
+    vfs: Arc<dyn Vfs>,
+    path: impl AsRef<Path>,
+    options: &Options,
+    families: &[(&str, ColumnFamilyOptions)],
+) -> Result<RepairReport> {
+    let watched = WatchedVfs::giving_up_unreadable(bounded(vfs, options.max_open_files));
+    repair_watched(watched, path.as_ref(), options, families)
+}
+
+fn repair_watched(
+    watched: WatchedVfs,
+    path: &Path,
+    options: &Options,
+    families: &[(&str, ColumnFamilyOptions)],
+) -> Result<RepairReport> {
     options.validate()?;
     families.iter().try_for_each(|(_, options)| options.validate())?;
-    let vfs: Arc<dyn Vfs> = Arc::new(MeteredVfs::new(vfs));
-    let directory = path.as_ref().to_owned();
+    let vfs: Arc<dyn Vfs> = Arc::new(watched.clone());
+    let directory = path.to_owned();
     let listing = vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
     // Before the lock: its file has no business in a directory that is no database.
     let refused = match foreign(vfs.as_ref(), &directory, &listing) {
@@ -142,6 +176,7 @@ pub fn repair_families_with(
         None if holds_a_database(&listing) => None,
         None => Some("there is nothing of a database here".to_owned()),
     };
+    watched.first_error().map_or(Ok(()), Err)?;
     if let Some(reason) = refused {
         return Err(Error::IncompatibleDirectory { path: directory, reason });
     }
@@ -152,6 +187,7 @@ pub fn repair_families_with(
     })?;
     let mut repair = Repair {
         vfs,
+        watched: watched.clone(),
         directory,
         options: Arc::new(options.clone()),
         given: families
@@ -170,21 +206,13 @@ pub fn repair_families_with(
         logs_are_stored: false,
         numbers_seen: 0,
     };
-    repair.list()?;
-    repair.look_at_options();
-    let catalogue = match repair.believe_a_manifest()? {
-        Some(catalogue) => {
-            let mut catalogue = repair.without_lost_tables(catalogue)?;
-            repair.take_in_logs(&mut catalogue)?;
-            catalogue
+    match repair.run() {
+        Ok(()) => Ok(repair.report),
+        Err(error) => {
+            watched.take_back();
+            Err(error)
         }
-        None => repair.salvage()?,
-    };
-    if let Some(newer) = repair.newer {
-        return Err(newer);
     }
-    repair.install(catalogue)?;
-    Ok(repair.report)
 }
 
 fn holds_a_database(listing: &[PathBuf]) -> bool {
@@ -198,6 +226,31 @@ fn holds_a_database(listing: &[PathBuf]) -> bool {
 }
 
 impl Repair {
+    fn run(&mut self) -> Result<()> {
+        let catalogue = self.catalogue();
+        // What could not be read comes first: everything else may follow from it.
+        self.everything_was_read()?;
+        let catalogue = catalogue?;
+        if let Some(newer) = self.newer.take() {
+            return Err(newer);
+        }
+        self.tell_what_was_given_up();
+        self.install(catalogue)
+    }
+
+    fn catalogue(&mut self) -> Result<Catalogue> {
+        self.list()?;
+        self.look_at_options()?;
+        match self.believe_a_manifest()? {
+            Some(catalogue) => {
+                let mut catalogue = self.without_lost_tables(catalogue)?;
+                self.take_in_logs(&mut catalogue)?;
+                Ok(catalogue)
+            }
+            None => self.salvage(),
+        }
+    }
+
     fn list(&mut self) -> Result<()> {
         for directory in BTreeSet::from([self.directory.clone(), self.wal_directory()]) {
             let names = self.vfs.list(&directory);
@@ -239,7 +292,7 @@ impl Repair {
     fn believe_a_manifest(&mut self) -> Result<Option<Catalogue>> {
         let current = read_current(self.vfs.as_ref(), &self.directory);
         if let Err(error) = &current {
-            self.loss(error.clone());
+            self.loss(error.clone())?;
         }
         let current = current.ok().flatten();
         if let Some(current) = &current {
@@ -258,7 +311,7 @@ impl Repair {
                 }
                 // Nothing is wrong with it: other options are wanted.
                 Err(error @ Error::InvalidArgument(_)) => return Err(error),
-                Err(error) => self.loss(error),
+                Err(error) => self.loss(error)?,
             }
             if current.is_some() || has_snapshot(self.vfs.as_ref(), &path, number) {
                 break;
@@ -266,19 +319,20 @@ impl Repair {
         }
         if let Some(number) = current.filter(|current| !self.manifests.contains(current)) {
             let path = manifest_file_name(&self.directory, number);
-            self.loss(Error::corruption(&path, 0, CorruptionKind::MissingFile));
+            self.loss(Error::corruption(&path, 0, CorruptionKind::MissingFile))?;
         }
         for number in self.manifests.clone() {
             let path = manifest_file_name(&self.directory, number);
             self.remembered.read(self.vfs.as_ref(), &path, number);
         }
+        self.everything_was_read()?;
         Ok(None)
     }
 
     /// Nothing depends on the options, but whoever opens the database may have relied on them.
-    fn look_at_options(&mut self) {
+    fn look_at_options(&mut self) -> Result<()> {
         match Options::load_with(self.vfs.as_ref(), &self.directory, true) {
-            Err(error @ (Error::Corruption { .. } | Error::Io { .. })) => self.loss(error),
+            Err(error @ (Error::Corruption { .. } | Error::Io { .. })) => self.loss(error)?,
             Err(error) => self.note(error.to_string()),
             Ok(stored) => {
                 if stored.options.wal_dir.is_some() && self.options.wal_dir.is_none() {
@@ -286,23 +340,7 @@ impl Repair {
                 }
             }
         }
-    }
-
-    /// Takes note of what is damaged or missing, once.
-    fn loss(&mut self, error: Error) {
-        if let Error::IncompatibleDirectory { reason, .. } = &error
-            && reason.starts_with("written in a newer format:")
-        {
-            self.newer.get_or_insert(error.clone());
-        }
-        let text = error.to_string();
-        if !self.report.losses.iter().any(|told| told.to_string() == text) {
-            self.report.losses.push(error);
-        }
-    }
-
-    fn note(&mut self, text: String) {
-        self.report.notes.push(text);
+        Ok(())
     }
 
     fn read_manifest(&self, path: &Path, number: FileId) -> Result<Catalogue> {
@@ -330,6 +368,7 @@ impl Repair {
         let truncated = || Error::corruption(path, reader.position(), CorruptionKind::Truncated);
         catalogue.db_uid = reader.db_uid().ok_or_else(truncated)?;
         replay.check(reader.position())?;
+        self.nothing_was_given_up(path)?;
         catalogue.families = replay.families().clone();
         Ok(catalogue)
     }
@@ -370,7 +409,7 @@ impl Repair {
                     self.report.tables_kept += 1;
                     continue;
                 };
-                self.loss(error);
+                self.loss(error)?;
                 self.damaged.insert(table.placement.file());
                 let comparator = family.version.comparator();
                 let mut output = self.output(id, level, catalogue.db_uid, comparator);
@@ -501,17 +540,18 @@ impl Repair {
         let damaged = self.damaged.iter().filter(|file| live.contains(file));
         let mut kept: Vec<PathBuf> =
             damaged.map(|file| table_file_name(&directory, *file)).collect();
-        let (current, options) = self.damaged_texts();
+        let (current, options) = self.damaged_texts()?;
         kept.extend(current);
         away.extend(options);
         kept.extend(away.iter().cloned());
-        self.keep_aside(&directory, &kept)?;
+        self.keep_aside(&directory, &kept, &away)?;
         let wal_directory = self.wal_directory();
         let mut logs = Vec::new();
         if self.logs_are_stored {
             logs.extend(self.logs.iter().map(|log| wal_file_name(&wal_directory, *log)));
-            self.keep_aside(&wal_directory, &logs)?;
+            self.keep_aside(&wal_directory, &logs, &logs)?;
         }
+        self.everything_was_read()?;
         versions.roll()?;
         self.take_away(&directory, &away)?;
         self.take_away(&wal_directory, &logs)?;
@@ -520,22 +560,6 @@ impl Repair {
             let _orphan = self.vfs.remove(&table_file_name(&directory, file));
         }
         Ok(())
-    }
-
-    /// CURRENT, which is replaced, and OPTIONS, if they are damaged.
-    fn damaged_texts(&self) -> (Option<PathBuf>, Option<PathBuf>) {
-        let vfs = self.vfs.as_ref();
-        let current = read_current(vfs, &self.directory).is_err();
-        let stored = options_file::read(vfs, &self.directory).ok().flatten();
-        let options = stored.is_some()
-            && matches!(
-                Options::load_with(vfs, &self.directory, true),
-                Err(Error::Corruption { .. })
-            );
-        (
-            current.then(|| FileName::Current.path(&self.directory)),
-            options.then(|| FileName::Options.path(&self.directory)),
-        )
     }
 }
 

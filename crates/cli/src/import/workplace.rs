@@ -108,17 +108,22 @@ fn is_mount_point(directory: &Path, metadata: &fs::Metadata) -> bool {
 /// Refuses a directory for logs that has some: a database that is made takes them for left over,
 /// and removes them.
 pub(super) fn check_logs(directory: Option<&Path>) -> Result<()> {
-    let entries = directory.map(fs::read_dir).into_iter().flatten();
-    let mut names = entries.flatten().flatten().map(|entry| entry.file_name());
-    match names.find(|name| name.to_string_lossy().ends_with(".wal")) {
-        None => Ok(()),
-        Some(name) => {
-            let place = directory.unwrap_or(Path::new("")).join(name);
+    let Some(directory) = directory else { return Ok(()) };
+    let named = |error| Failure::file(directory, &error);
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(named)?,
+    };
+    for entry in entries {
+        let name = entry.map_err(named)?.file_name();
+        if name.to_string_lossy().ends_with(".wal") {
+            let place = directory.join(name);
             let text = "is a log of another database, or of an import that did not end: name a \
                         wal_dir of its own";
-            Err(Failure::failed(format!("{} {text}", place.display())))
+            return Err(Failure::failed(format!("{} {text}", place.display())));
         }
     }
+    Ok(())
 }
 
 /// Keeps writers out of a database of RocksDB or LevelDB while it is read. Theirs is a lock of
@@ -151,8 +156,14 @@ impl SourceLock {
             }
             Err(error) => return Err(Failure::file(&directory.join("CURRENT"), &error)),
         }
-        let Ok(file) = File::open(directory.join("LOCK")) else {
-            return Ok(SourceLock { _held: None });
+        let lock = directory.join("LOCK");
+        let file = match File::open(&lock) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(SourceLock { _held: None });
+            }
+            // Whether somebody writes the database is not known.
+            Err(error) => return Err(Failure::file(&lock, &error)),
         };
         match fcntl_lock(&file, FlockOperation::NonBlockingLockShared) {
             Err(Errno::AGAIN | Errno::ACCESS) => {

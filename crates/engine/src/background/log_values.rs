@@ -77,7 +77,7 @@ impl DbCore {
         let path = table_file_name(&self.directory, file);
         let vfs = self.vfs.as_ref();
         if let Err(error) = vfs.hard_link(&wal_file_name(&self.wal_directory(), log), &path) {
-            if matches!(error.kind(), ErrorKind::CrossesDevices | ErrorKind::Unsupported) {
+            if error.kind() != ErrorKind::NotFound {
                 self.tell_of_no_log(&job.family);
             }
             return;

@@ -84,11 +84,7 @@ impl DbCore {
         }
         // A listener would wait for the step that it is called by.
         while !DbCore::is_listening() && self.driver.is_stepping() {
-            // The step of a thread that panicked never ends.
-            if let Err(error) = self.check_open().and_then(|()| self.health.check()) {
-                self.continue_background()?;
-                return Err(error);
-            }
+            self.check_open()?;
             clock::sleep(Duration::from_millis(1));
         }
         Ok(())

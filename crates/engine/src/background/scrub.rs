@@ -48,6 +48,22 @@ pub struct ScrubReport {
     pub bytes: u64,
     /// What is damaged: each names a file and the offset.
     pub problems: Vec<Error>,
+    /// What could not be read because the operating system refused it: it may be whole. A table or
+    /// log of which this is said is not verified, or not to its end.
+    pub unreadable: Vec<Error>,
+}
+
+impl ScrubReport {
+    /// True if everything could be read and nothing is damaged.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.problems.is_empty() && self.unreadable.is_empty()
+    }
+
+    fn found(&mut self, error: Error) {
+        let refused = error.is_environment();
+        if refused { self.unreadable.push(error) } else { self.problems.push(error) }
+    }
 }
 
 /// Where a table was when the scrub began.
@@ -203,7 +219,7 @@ impl Run {
                 block_bytes
             }
             Err(error) => {
-                self.report.problems.push(error);
+                self.report.found(error);
                 1
             }
         }
@@ -214,7 +230,7 @@ impl Run {
         let logs = self.logs.get_or_insert_with(|| {
             logs_of(core).unwrap_or_else(|error| {
                 // Which there are is not known, so none can be said to be well.
-                self.report.problems.push(error);
+                self.report.found(error);
                 Vec::new()
             })
         });
@@ -275,7 +291,7 @@ impl Run {
                 Some(_) => None,
             };
         } else if number >= core.versions.oldest_log() {
-            self.report.problems.push(error);
+            self.report.found(error);
         }
     }
 }
@@ -307,7 +323,7 @@ impl UnderWay {
                 Err(error) => {
                     let goes_on = error.is_corruption() && self.findings < FINDINGS_MAX;
                     self.findings += 1;
-                    report.problems.push(error);
+                    report.found(error);
                     if !goes_on {
                         return (done, false);
                     }
@@ -362,14 +378,15 @@ impl DbCore {
             self.metrics.timeline.told(self.now(), EventKind::ScrubBegan);
             Box::new(Run::new(self))
         });
-        let told = run.report.problems.len();
+        let told = (run.report.problems.len(), run.report.unreadable.len());
         let (done, over) = run.step(self, bytes);
         run.report.bytes += done;
         scrubbing.bytes.fetch_add(done, Ordering::Relaxed);
-        for problem in run.report.problems.iter().skip(told) {
+        for problem in run.report.problems.iter().skip(told.0) {
             scrubbing.problems.fetch_add(1, Ordering::Relaxed);
             self.health.found(problem);
         }
+        run.report.unreadable.iter().skip(told.1).for_each(|error| self.health.found(error));
         self.driver.scrub_stepped(self.now(), done);
         if over {
             self.driver.scrub_finished(self.now());

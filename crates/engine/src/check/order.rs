@@ -41,7 +41,7 @@ impl Checker<'_> {
                     }
                     // What cannot be read was told already, of the same table.
                     let is_order = matches!(error, Error::InconsistentEdit { .. });
-                    if is_order || self.report.problems.is_empty() {
+                    if is_order || error.is_environment() || self.report.problems.is_empty() {
                         self.problem(error);
                     }
                 }

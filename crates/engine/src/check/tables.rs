@@ -15,7 +15,7 @@ use crate::read::InternalIterator;
 use crate::read::table_cache::TableCache;
 use crate::secondary::ManifestFollower;
 use crate::table::{Table, TableIterOptions, hash_key};
-use crate::vfs::{OpenOptions, Vfs};
+use crate::vfs::OpenOptions;
 
 /// So much is read at once.
 const CHUNK_BYTES: usize = 1 << 20;

@@ -245,7 +245,7 @@ impl Db {
     /// RocksDB: `PauseBackgroundWork`.
     ///
     /// # Errors
-    /// `Closed`, and `Background` if something fails meanwhile: then nothing is paused.
+    /// `Closed`.
     pub fn pause_background_work(&self) -> Result<()> {
         self.core.pause_background()
     }

@@ -64,9 +64,9 @@ impl Db {
 
     /// Verifies every checksum of every live table and log, beside clients and below all other
     /// work, at no more than `rate` bytes a second (`None`: as the option `scrub_rate` says).
-    /// Returns when that is done. What is damaged is in the report; the
-    /// [`HealthListener`](crate::HealthListener) hears of it as it is found, and the metrics count
-    /// it. No cache is filled or emptied by it. If one runs already this waits for its end, and it
+    /// Returns when that is done. What is damaged is in the report, and apart from that what the
+    /// operating system refused to read; the [`HealthListener`](crate::HealthListener) hears of both
+    /// as they are found, and the metrics count what is damaged. No cache is filled or emptied by it. If one runs already this waits for its end, and it
     /// goes on at the new rate.
     ///
     /// ```
@@ -75,7 +75,7 @@ impl Db {
     /// db.put("fig", "1")?;
     /// db.flush()?;
     /// let report = db.scrub(None)?;
-    /// assert!(report.tables == 1 && report.problems.is_empty());
+    /// assert!(report.tables == 1 && report.is_sound());
     /// # Ok::<(), sateen::Error>(())
     /// ```
     ///
@@ -112,14 +112,10 @@ impl Db {
         self.core.set_family_options(&family.data, changes)
     }
 
-    /// The options in force. `max_open_files` is what the process's limit on open files leaves of
-    /// it.
+    /// The options in force.
     #[must_use]
     pub fn options(&self) -> Options {
-        let mut options = (*self.core.options.load_full()).clone();
-        let (_, most) = self.core.tables.descriptors();
-        options.max_open_files = u32::try_from(most).unwrap_or(u32::MAX);
-        options
+        (*self.core.options.load_full()).clone()
     }
 
     /// The options of a column family in force.

@@ -6,15 +6,30 @@ use std::time::Duration;
 use sateen_control::{Instant, SeqNo};
 
 use super::Opening;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::files::wal_file_name;
 use crate::vfs::{OpenOptions, Vfs};
 use crate::wal::{KeptLog, ReadableLog, WalEnd, WalReader, WalWriter};
 
+/// What was read of a log; `None` if the log is of no use to readers. See
+/// [`Opening::find_kept_logs`].
+fn of_use<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if error.is_environment() && !error.is_device_failure() => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
 impl Opening {
-    /// The logs behind which the next one comes, oldest first. What cannot be read ends the way:
-    /// an open does not fail of what only readers of the log would need.
-    pub(super) fn find_kept_logs(&self) -> Vec<KeptLog> {
+    /// The logs behind which the next one comes, oldest first. A log that is damaged, or that the
+    /// device cannot read, ends the way: an open does not fail of what only readers of the log
+    /// would need.
+    ///
+    /// # Errors
+    /// Any other error of the environment: logs that are not kept are removed, and a log is not
+    /// superfluous because there were too many open files.
+    pub(super) fn find_kept_logs(&self) -> Result<Vec<KeptLog>> {
         let mut kept = Vec::new();
         let mut next = self.replayed_to.map(|position| (position.number, position.end));
         while let Some((number, end)) = next {
@@ -23,13 +38,14 @@ impl Opening {
                 break;
             }
             let uid = self.versions.db_uid();
-            let Ok(Some((link, begins))) = WalReader::look(self.vfs.as_ref(), &path, number, uid)
-            else {
-                break;
-            };
-            let Ok(file) = self.vfs.open(&path, OpenOptions::READ) else { break };
+            let looked = WalReader::look(self.vfs.as_ref(), &path, number, uid);
+            let Some((link, begins)) = of_use(looked)?.flatten() else { break };
+            let file = self.vfs.open(&path, OpenOptions::READ);
+            let file = of_use(file.map_err(|e| Error::io("open", &path, e)))?;
+            let Some(file) = file else { break };
+            let length = file.len().map_err(|e| Error::io("read the length of", &path, e));
             // Shorter than its successor says: what a power loss took was not synced then.
-            if file.len().unwrap_or(0) < end {
+            if of_use(length)?.unwrap_or(0) < end {
                 break;
             }
             let written = file.modified().ok().flatten();
@@ -40,12 +56,12 @@ impl Opening {
             next = (link.number.0 > 0 && link.number < number).then_some((link.number, link.end));
         }
         kept.reverse();
-        kept
+        Ok(kept)
     }
 
     /// Gives back what a process that died had reserved for the last of these logs. Best effort.
     pub(super) fn trim_kept_logs(&self, kept: &[KeptLog]) {
-        for KeptLog { readable, .. } in kept.iter().filter(|_| !self.read_only) {
+        for KeptLog { readable, .. } in kept {
             let path = wal_file_name(&self.wal_directory(), readable.number);
             let _more_space_taken = self.vfs.open(&path, OpenOptions::WRITE).and_then(|file| {
                 // What has another name is left as it is.

@@ -27,7 +27,8 @@ pub(crate) fn open_secondary(
     let vfs = Arc::new(MeteredVfs::new(vfs));
     let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     let comparators = super::families::comparators(&options, family_options);
-    let manifest = find_manifest(&vfs, &directory, &comparators)?;
+    let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
+    let manifest = find_manifest(&dyn_vfs, &directory, &comparators)?;
     let catalogue = Catalogue {
         db_uid: manifest.db_uid,
         counters: manifest.counters(),
@@ -46,18 +47,17 @@ pub(crate) fn open_secondary(
 
 /// The manifest that counts, which whoever has the database open may replace meanwhile.
 pub(crate) fn find_manifest(
-    vfs: &Arc<MeteredVfs>,
+    vfs: &Arc<dyn Vfs>,
     directory: &Path,
     comparators: &FindComparator,
 ) -> Result<ManifestFollower> {
-    let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
     let exists = vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))?;
     if !exists {
         return Err(super::missing(directory));
     }
     let mut failed = None;
     for _ in 0..TRIES_MAX {
-        let opened = ManifestFollower::open(dyn_vfs.clone(), directory, comparators);
+        let opened = ManifestFollower::open(vfs.clone(), directory, comparators);
         let opened = opened.and_then(|manifest| {
             manifest.as_ref().map_or(Ok(()), ManifestFollower::check)?;
             Ok(manifest)

@@ -8,13 +8,32 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::Repair;
+use crate::checkpoint::copy;
 use crate::error::{Error, Result};
+use crate::files::FileName;
 use crate::files::replace::sync_directory;
+use crate::manifest::read_current;
+use crate::options::Options;
+
+/// Where in `lost` a file is kept.
+#[derive(Clone, Debug)]
+pub(super) enum Aside {
+    /// There it is.
+    Kept(PathBuf),
+    /// There it will be moved.
+    Planned(PathBuf),
+}
 
 impl Repair {
-    /// Gives each of `files` of `directory` a second name in `lost` there. Where the file system
-    /// knows no second names [`Repair::take_away`] renames them.
-    pub(super) fn keep_aside(&mut self, directory: &Path, files: &[PathBuf]) -> Result<()> {
+    /// Gives each of `files` of `directory` a second name in `lost` there. Where that is not
+    /// possible [`Repair::take_away`] renames those that are also in `away` to a name that is chosen
+    /// now, and the others, which stay in use, are copied.
+    pub(super) fn keep_aside(
+        &mut self,
+        directory: &Path,
+        files: &[PathBuf],
+        away: &[PathBuf],
+    ) -> Result<()> {
         if files.is_empty() {
             return Ok(());
         }
@@ -26,29 +45,56 @@ impl Repair {
             }
             let to = self.free_name(&lost, path)?;
             match self.vfs.hard_link(path, &to) {
-                Ok(()) => drop(self.aside.insert(path.clone(), to)),
+                Ok(()) => drop(self.aside.insert(path.clone(), Aside::Kept(to))),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {}
-                Err(error) => return Err(Error::io("link", path, error)),
+                Err(error) => {
+                    let error = Error::io("link", path, error);
+                    // Neither would a rename or a copy find room.
+                    if error.is_no_space() || error.is_device_failure() {
+                        return Err(error);
+                    }
+                    let aside = if away.contains(path) {
+                        Aside::Planned(to)
+                    } else {
+                        copy(self.vfs.as_ref(), path, &to, u64::MAX)?;
+                        Aside::Kept(to)
+                    };
+                    self.aside.insert(path.clone(), aside);
+                }
             }
         }
         self.sync(&[&lost, directory])
     }
 
-    /// Takes the first names of `files` away, which have a second one.
+    /// CURRENT, which is replaced, and OPTIONS, if they are damaged.
+    pub(super) fn damaged_texts(&self) -> Result<(Option<PathBuf>, Option<PathBuf>)> {
+        let vfs = self.vfs.as_ref();
+        let current = read_current(vfs, &self.directory).is_err();
+        let stored = Options::load_with(vfs, &self.directory, true);
+        let options = matches!(stored, Err(Error::Corruption { .. }));
+        self.everything_was_read()?;
+        Ok((
+            current.then(|| FileName::Current.path(&self.directory)),
+            options.then(|| FileName::Options.path(&self.directory)),
+        ))
+    }
+
+    /// Takes the first names of `files` away, which have a second one or a place for it. Reads
+    /// nothing: the new manifest counts already.
     pub(super) fn take_away(&mut self, directory: &Path, files: &[PathBuf]) -> Result<()> {
         let lost = directory.join("lost");
         for path in files {
             let to = match self.aside.get(path).cloned() {
-                Some(to) => {
+                Some(Aside::Kept(to)) => {
                     self.vfs.remove(path).map_err(|e| Error::io("remove", path, e))?;
                     to
                 }
-                None => {
-                    let to = self.free_name(&lost, path)?;
+                Some(Aside::Planned(to)) => {
                     self.vfs.rename(path, &to).map_err(|e| Error::io("move", path, e))?;
                     to
                 }
+                // It was gone when it was to be kept.
+                None => continue,
             };
             self.report.moved.push(to);
         }

@@ -71,13 +71,13 @@ impl Repair {
             match self.replay(uid, needed, durable, &stored, &mut found) {
                 Err(error) if !error.is_corruption() => return Err(error),
                 Err(error) => {
-                    self.loss(error);
+                    self.loss(error)?;
                     found.clear();
                     self.read_each(uid, needed, &stored, &mut found)?;
                     false
                 }
                 Ok(()) if missing => {
-                    self.loss(Error::corruption(&path, 0, CorruptionKind::MissingFile));
+                    self.loss(Error::corruption(&path, 0, CorruptionKind::MissingFile))?;
                     false
                 }
                 Ok(()) => true,
@@ -101,7 +101,9 @@ impl Repair {
         while let Some(record) = chain.next()? {
             self.take(&record, stored, found)?;
         }
-        Ok(())
+        let directory = self.wal_directory();
+        let mut logs = self.logs.iter().filter(|log| **log >= first);
+        logs.try_for_each(|log| self.nothing_was_given_up(&wal_file_name(&directory, *log)))
     }
 
     /// Reads each log for itself, all of it that verifies, whatever became of the others.
@@ -118,7 +120,7 @@ impl Repair {
             let mut reader = match opened {
                 Ok(reader) => reader,
                 Err(error) => {
-                    self.loss(error);
+                    self.loss(error)?;
                     continue;
                 }
             };
@@ -133,7 +135,7 @@ impl Repair {
                     return Err(error);
                 }
                 let damaged_at = reader.position().end;
-                self.loss(error);
+                self.loss(error)?;
                 if !reader.skip_damage()? {
                     self.note(format!(
                         "{}: what stood from offset {damaged_at} on is lost",

@@ -11,7 +11,7 @@ use sateen_control::{ColumnFamilyId, Comparator, Epoch, FileId, IoClass, SeqNo, 
 
 use super::logs::{Found, FoundEntries};
 use super::sources::{Newest, Sources};
-use super::tables::{Place, step_over};
+use super::tables::{Place, step_to_readable};
 use super::{Catalogue, Repair, comparator_of};
 use crate::background::output::Output;
 use crate::error::Result;
@@ -35,7 +35,7 @@ impl Repair {
         let db_uid = self.remembered.db_uid.or_else(|| self.uid_of_files());
         let db_uid = db_uid.or_else(|| self.uid_of_logs());
         let Some(db_uid) = db_uid else { return Err(self.nothing_readable()) };
-        let found = self.find_tables(db_uid, &counters);
+        let found = self.find_tables(db_uid, &counters)?;
         if found.is_empty() && self.logs.is_empty() {
             return Err(self.nothing_readable());
         }
@@ -84,10 +84,10 @@ impl Repair {
     }
 
     /// The tables that files say they have, but for those that are known to be of no use.
-    fn find_tables(&mut self, db_uid: u64, counters: &Counters) -> FoundTables {
+    fn find_tables(&mut self, db_uid: u64, counters: &Counters) -> Result<FoundTables> {
         let mut found = FoundTables::new();
         for file in self.tables.clone() {
-            for entry in self.tables_of(Some(db_uid), file) {
+            for entry in self.tables_of(Some(db_uid), file)? {
                 let id = entry.column_family;
                 counters.absorb(&VersionEdit {
                     next_table: Some(TableId(entry.table.0 + 1)),
@@ -99,7 +99,8 @@ impl Repair {
                 }
             }
         }
-        found
+        self.everything_was_read()?;
+        Ok(found)
     }
 
     fn comparator_for(
@@ -140,7 +141,7 @@ impl Repair {
             let place = match self.place_found(uid, *file, entry, &comparator) {
                 Ok(place) => place,
                 Err(error) => {
-                    self.lose_table(&name, *file, entry, error);
+                    self.lose_table(&name, *file, entry, error)?;
                     continue;
                 }
             };
@@ -148,7 +149,7 @@ impl Repair {
                 Ok(_) => self.add_place(&name, place, &mut sources, &mut places)?,
                 Err(_) if was_given_back(self.vfs.as_ref(), &self.directory, *file, entry) => {}
                 Err(error) => {
-                    self.loss(error);
+                    self.loss(error)?;
                     self.damaged.insert(*file);
                     let mut anew = self.output(id, 0, uid, &comparator);
                     self.salvage_table(&name, &place, &mut anew, &catalogue.counters)?;
@@ -167,7 +168,7 @@ impl Repair {
             }
             let last = internal.to_vec();
             if let Some((error, behind)) = sources.advance(source) {
-                self.loss(error);
+                self.loss(error)?;
                 if let Some(place) = places.get(source).cloned() {
                     self.damaged.insert(place.source.file_id);
                     self.lost_range(&name, &place, Some(&last), behind.as_deref());
@@ -255,9 +256,10 @@ impl Repair {
         let table = self.open_table(&place)?;
         let mut iter = table.iter(TableIterOptions::compaction(IoClass::Client, CHUNK_BYTES));
         if let Err(error) = iter.seek_to_first() {
-            self.loss(error);
+            self.loss(error)?;
             self.damaged.insert(place.source.file_id);
-            while step_over(&mut iter).is_err() {}
+            step_to_readable(&mut iter);
+            self.everything_was_read()?;
             let behind = iter.valid().then(|| iter.key().to_vec());
             self.lost_range(family, &place, None, behind.as_deref());
         }
@@ -274,7 +276,7 @@ impl Repair {
             Ok(()) => {}
             Err(error) if !error.is_corruption() => return Err(error),
             Err(error) => {
-                self.loss(error);
+                self.loss(error)?;
                 found.clear();
                 self.read_each(db_uid, oldest, &|_| Some(SeqNo(0)), &mut found)?;
             }

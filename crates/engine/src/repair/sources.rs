@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use sateen_control::{Comparator, SeqNo, UserKey};
 
-use super::tables::step_over;
+use super::tables::step_to_readable;
 use crate::error::Error;
 use crate::key;
 use crate::read::InternalIterator;
@@ -57,7 +57,7 @@ impl Sources {
         let error = iter.next().err();
         if error.is_some() {
             // What is behind the damage is still good.
-            while step_over(iter).is_err() {}
+            step_to_readable(iter);
         }
         let behind = iter.valid().then(|| iter.key().to_vec());
         self.place(source);

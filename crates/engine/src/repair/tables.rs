@@ -148,7 +148,7 @@ impl Repair {
         loop {
             match moved {
                 Err(error) => {
-                    self.loss(error);
+                    self.loss(error)?;
                     lost = true;
                     // A value that is elsewhere and cannot be read costs its key alone.
                     moved = match step_over(&mut iter) {
@@ -237,11 +237,12 @@ impl Repair {
         file: FileId,
         entry: &DirectoryEntry,
         error: Error,
-    ) {
-        self.loss(error);
+    ) -> Result<()> {
+        self.loss(error)?;
         self.damaged.insert(file);
         let path = table_file_name(&self.directory, file);
         self.lose_keys(family, &path, (entry.smallest.clone(), entry.largest.clone()));
+        Ok(())
     }
 
     /// Between two entries of a table, or its bounds, something is lost.
@@ -260,10 +261,14 @@ impl Repair {
     }
 
     /// The tables that a file has; an error is told if it does not say so itself.
-    pub(super) fn tables_of(&mut self, db_uid: Option<u64>, file: FileId) -> Vec<DirectoryEntry> {
+    pub(super) fn tables_of(
+        &mut self,
+        db_uid: Option<u64>,
+        file: FileId,
+    ) -> Result<Vec<DirectoryEntry>> {
         // A log that has values of tables is read by way of these.
         if is_log(self.vfs.as_ref(), &self.directory, file) {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         if is_empty(self.vfs.as_ref(), &self.directory, file) {
             let path = table_file_name(&self.directory, file);
@@ -271,15 +276,17 @@ impl Repair {
                 "{}: empty: made in advance, or nothing of it reached the disk",
                 path.display()
             ));
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let error = match described(self.vfs.as_ref(), &self.directory, file) {
-            Ok(described) => return described.tables,
+            Ok(described) => return Ok(described.tables),
             Err(error) => error,
         };
-        self.loss(error);
-        let (Some(db_uid), true) = (db_uid, self.tables.contains(&file)) else { return Vec::new() };
-        let Ok(source) = self.source_of(db_uid, file) else { return Vec::new() };
+        self.loss(error)?;
+        let (Some(db_uid), true) = (db_uid, self.tables.contains(&file)) else {
+            return Ok(Vec::new());
+        };
+        let Ok(source) = self.source_of(db_uid, file) else { return Ok(Vec::new()) };
         let found = walk::find_tables(&source);
         let path = table_file_name(&self.directory, file);
         self.note(format!(
@@ -287,7 +294,7 @@ impl Repair {
             path.display(),
             found.len()
         ));
-        found
+        Ok(found)
     }
 
     /// The uid of the database, of the first file that tells it.
@@ -357,6 +364,16 @@ pub(super) fn step_over(iter: &mut TableIter) -> Result<bool> {
         return iter.next().map(|()| iter.valid());
     }
     iter.skip_block()
+}
+
+/// Moves on behind all that is damaged. What cannot be read ends the way: the caller asks whether
+/// everything was read.
+pub(super) fn step_to_readable(iter: &mut TableIter) {
+    while let Err(error) = step_over(iter) {
+        if error.is_environment() {
+            return;
+        }
+    }
 }
 
 /// Reads all of a table.

@@ -8,21 +8,22 @@
 //!   (names).
 //! - after a failed `sync_data` the handle is poisoned: the engine never syncs or writes it again.
 
+mod bounded;
 mod buffer;
-mod descriptors;
 mod fault;
 mod mem;
 mod metered;
 mod pass_on;
 mod posix;
+mod watched;
 
 use std::fmt::Debug;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub(crate) use bounded::BoundedVfs;
 pub use buffer::{AlignedBuffer, DIRECT_IO_ALIGNMENT};
-pub(crate) use descriptors::{DescriptorPool, PooledFile, is_out_of_descriptors};
 pub use fault::{Fault, FaultId, FaultRule, FaultVfs, Site, SiteCounts, VfsOperation, path_class};
 pub use mem::{
     CrashChoice, Guard, MemVfs, PendingKind, PendingOperation, Ranges, Recording, Taken,
@@ -31,8 +32,8 @@ pub use metered::{ClassSnapshot, ClassTotals, IoSnapshot, MeteredVfs};
 pub(crate) use pass_on::pass_on;
 pub use posix::PosixVfs;
 pub(crate) use posix::heap::give_back_free_memory;
-pub(crate) use posix::open_files_limit;
 pub use sateen_control::IoClass;
+pub(crate) use watched::WatchedVfs;
 
 /// How a file will be used: decides page cache or direct I/O, and where it may be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,12 +141,6 @@ pub trait Vfs: Send + Sync + Debug {
     fn total_space(&self, path: &Path) -> io::Result<u64> {
         let _ = path;
         Ok(u64::MAX)
-    }
-
-    /// How many files may be open at once, those of others in the same process included; `None`
-    /// where there is no such limit.
-    fn open_files_limit(&self) -> Option<u64> {
-        None
     }
 }
 

@@ -58,8 +58,9 @@ impl Vfs for PosixVfs {
         let fd = retry(|| rustix::fs::open(path, flags, Mode::from_raw_mode(0o644)))?;
         // Switched on afterwards and not at open: a file system that cannot do it refuses an open
         // with O_DIRECT only after it has created the file.
-        let direct = options.direct && switch_to_direct(&fd)?;
-        let read_unit = if direct { direct_read_unit(&fd) } else { 1 };
+        let unit = if options.direct { direct_read_unit(&fd) } else { None };
+        let direct = unit.is_some() && switch_to_direct(&fd)?;
+        let read_unit = unit.filter(|_| direct).unwrap_or(1);
         Ok(Arc::new(PosixFile { fd, direct, read_unit, poisoned: AtomicBool::new(false) }))
     }
 
@@ -113,7 +114,11 @@ impl Vfs for PosixVfs {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = retry(|| rustix::fs::open(directory, flags, Mode::empty()))?;
-        Ok(retry(|| rustix::fs::fsync(&fd))?)
+        match retry(|| rustix::fs::fsync(&fd)) {
+            // A file system that has no such call makes names durable in its own way, or not at all.
+            Err(errno) if lacks_call(errno) || errno == Errno::BADF => Ok(()),
+            synced => Ok(synced?),
+        }
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
@@ -129,23 +134,21 @@ impl Vfs for PosixVfs {
     }
 
     fn free_space(&self, path: &Path) -> io::Result<u64> {
-        let stat = retry(|| rustix::fs::statvfs(path))?;
-        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+        match retry(|| rustix::fs::statvfs(path)) {
+            Ok(stat) => Ok(stat.f_bavail.saturating_mul(stat.f_frsize)),
+            // Not known: whoever asks has to try.
+            Err(errno) if lacks_call(errno) => Ok(u64::MAX),
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     fn total_space(&self, path: &Path) -> io::Result<u64> {
-        let stat = retry(|| rustix::fs::statvfs(path))?;
-        Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
+        match retry(|| rustix::fs::statvfs(path)) {
+            Ok(stat) => Ok(stat.f_blocks.saturating_mul(stat.f_frsize)),
+            Err(errno) if lacks_call(errno) => Ok(u64::MAX),
+            Err(errno) => Err(errno.into()),
+        }
     }
-
-    fn open_files_limit(&self) -> Option<u64> {
-        open_files_limit()
-    }
-}
-
-/// The process's limit on open files (RLIMIT_NOFILE); `None` if there is none.
-pub(crate) fn open_files_limit() -> Option<u64> {
-    rustix::process::getrlimit(rustix::process::Resource::Nofile).current
 }
 
 #[derive(Debug)]
@@ -219,11 +222,10 @@ impl VfsFile for PosixFile {
         }
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
-            // A hint: a file system that cannot start early will do all of it at the sync.
-            Some(libc::EINTR | libc::ENOSYS | libc::EINVAL | libc::ESPIPE | libc::EOPNOTSUPP) => {
-                Ok(())
-            }
-            _ => Err(error),
+            // Bytes that cannot be stored. All else says that a hint was not taken: the sync does
+            // all of it.
+            Some(libc::EIO | libc::ENOSPC | libc::EDQUOT) => Err(error),
+            _ => Ok(()),
         }
     }
 
@@ -234,7 +236,7 @@ impl VfsFile for PosixFile {
         let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match retry(|| rustix::fs::fallocate(&self.fd, mode, offset, length)) {
             Ok(()) => Ok(()),
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+            Err(errno) if lacks_call(errno) => {
                 Err(unsupported("the file system cannot punch holes"))
             }
             Err(errno) => Err(errno.into()),
@@ -376,6 +378,11 @@ impl PosixLock {
         match retry(|| rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)) {
             Ok(()) => Ok(PosixLock { fd, _claim: claim }),
             Err(Errno::WOULDBLOCK) => Err(io::ErrorKind::WouldBlock.into()),
+            // To go on without it would let two processes write the same files.
+            Err(errno) if lacks_call(errno) || errno == Errno::NOLCK => {
+                let text = "the file system has no file locks, which a database needs";
+                Err(io::Error::new(io::ErrorKind::Unsupported, format!("{text}: {errno}")))
+            }
             Err(errno) => Err(errno.into()),
         }
     }
@@ -415,13 +422,14 @@ impl Drop for Claim {
 
 /// Turns direct I/O on; false if the file system has none.
 fn switch_to_direct(fd: &OwnedFd) -> io::Result<bool> {
-    let stat = rustix::fs::fstatfs(fd)?;
-    if u64::try_from(stat.f_type).is_ok_and(|kind| kind == TMPFS_MAGIC) {
+    // A file system that does not tell its kind is not tmpfs.
+    let kind = rustix::fs::fstatfs(fd).ok().and_then(|stat| u64::try_from(stat.f_type).ok());
+    if kind == Some(TMPFS_MAGIC) {
         return Ok(false);
     }
     match rustix::fs::fcntl_setfl(fd, OFlags::DIRECT) {
         Ok(()) => Ok(true),
-        Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(false),
+        Err(errno) if lacks_call(errno) => Ok(false),
         Err(errno) => Err(errno.into()),
     }
 }
@@ -433,15 +441,20 @@ fn is_aligned(buffer: &[u8], offset: u64, unit: usize) -> bool {
 }
 
 /// What direct reads of a file must be multiples of. A device with sectors of 512 bytes moves far
-/// less for a block of 4 KiB that is not on a page boundary than one that is read by pages.
-fn direct_read_unit(fd: &OwnedFd) -> usize {
+/// less for a block of 4 KiB that is not on a page boundary than one that is read by pages. `None` if
+/// the file has no direct I/O, or only in larger units than writes are made of.
+fn direct_read_unit(fd: &OwnedFd) -> Option<usize> {
     let asked = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
     let units = asked.ok().filter(|stat| stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
-    let unit = units.map_or(0, |stat| stat.stx_dio_offset_align.max(stat.stx_dio_mem_align));
-    match usize::try_from(unit) {
-        Ok(unit) if unit.is_power_of_two() && (512..=DIRECT_IO_ALIGNMENT).contains(&unit) => unit,
-        // Older kernels do not say: what every device takes.
-        _ => DIRECT_IO_ALIGNMENT,
+    // Older kernels do not say: what every device takes.
+    let Some(stat) = units else { return Some(DIRECT_IO_ALIGNMENT) };
+    if stat.stx_dio_offset_align == 0 || stat.stx_dio_mem_align == 0 {
+        return None;
+    }
+    match usize::try_from(stat.stx_dio_offset_align.max(stat.stx_dio_mem_align)) {
+        Ok(unit) if unit > DIRECT_IO_ALIGNMENT => None,
+        Ok(unit) if unit.is_power_of_two() && unit >= 512 => Some(unit),
+        _ => Some(DIRECT_IO_ALIGNMENT),
     }
 }
 
@@ -459,6 +472,14 @@ fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Resu
 /// on aarch64.
 fn widen(value: impl Into<u64>) -> u64 {
     value.into()
+}
+
+/// Whether an error says that the file system, or a filter of system calls, does not have the call:
+/// a caller that can do without it does.
+fn lacks_call(errno: Errno) -> bool {
+    let lacking =
+        [Errno::OPNOTSUPP, Errno::NOSYS, Errno::NOTTY, Errno::INVAL, Errno::PERM, Errno::NODEV];
+    lacking.contains(&errno)
 }
 
 fn to_off64(value: u64) -> io::Result<libc::off64_t> {

@@ -235,14 +235,14 @@ pub(crate) const ZERO_AT_REST: [&str; 8] = [
 /// Everything that must be true of a database is.
 pub(crate) fn assert_sound(db: &Db) {
     let report = db.check(&mut |_, _| {}).unwrap();
-    assert!(report.problems.is_empty(), "{:#?}", report.problems);
+    assert!(report.is_sound(), "{report:#?}");
 }
 
 /// Whoever opens the directory to read it finds nothing wrong, and no file that nothing names.
 pub(crate) fn assert_no_orphans(vfs: Arc<dyn Vfs>, path: impl AsRef<Path>, options: &Options) {
     let reader = Db::open_read_only_with(vfs, path, options.clone()).unwrap();
     let report = reader.check(&mut |_, _| {}).unwrap();
-    assert!(report.problems.is_empty(), "{:#?}", report.problems);
+    assert!(report.is_sound(), "{report:#?}");
     assert!(report.orphans.is_empty(), "files that nothing names: {:?}", report.orphans);
 }
 

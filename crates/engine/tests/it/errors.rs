@@ -48,7 +48,6 @@ const NEVER_PASSED: &[(&str, &str, &str, &str)] = &[
     ("files/reclaim.rs", "shrink", "", "only beside clients: its own test fails each call"),
     ("files/reclaim.rs", "punch", "sync_data", "only beside clients: its own test fails it"),
     ("files/device_hint.rs", "write", "", "depends on time: its own test fails each call"),
-    ("background/chores.rs", "create_wal", "remove", "only where a new log's first write fails"),
 ];
 
 /// One passing of a call by a scenario: its number among the calls of the same operation, class

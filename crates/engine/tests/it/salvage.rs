@@ -17,7 +17,7 @@ fn all_bytes(vfs: &MemVfs) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     files(vfs, ".").into_iter().map(|path| (path.clone(), vfs.contents(&path).unwrap())).collect()
 }
 
-fn copied(from: &MemVfs) -> MemVfs {
+pub(crate) fn copied(from: &MemVfs) -> MemVfs {
     let vfs = MemVfs::new();
     vfs.create_dir_all(Path::new("/db")).unwrap();
     for path in files(from, "").into_iter().filter(|path| !path.ends_with("lost")) {

@@ -45,6 +45,8 @@ pub enum VfsOperation {
 pub enum Fault {
     /// It fails with EIO and does nothing.
     Io,
+    /// It fails with this error of the operating system and does nothing.
+    Errno(i32),
     /// It fails with ENOSPC and does nothing.
     NoSpace,
     /// It fails with EDQUOT and does nothing.
@@ -53,8 +55,6 @@ pub enum Fault {
     Interrupted,
     /// It fails with EOPNOTSUPP and does nothing.
     Unsupported,
-    /// It fails with EMFILE and does nothing.
-    TooManyOpenFiles,
     /// A read returns half of what there is; a write does its first half and fails with ENOSPC.
     Short,
     /// One bit of what is read or written is wrong.
@@ -81,7 +81,12 @@ impl Fault {
     pub fn applies_to(self, operation: VfsOperation) -> bool {
         use VfsOperation as Op;
         match self {
-            Fault::Io | Fault::Interrupted | Fault::Delay(_) | Fault::Hang | Fault::Panic => true,
+            Fault::Io
+            | Fault::Errno(_)
+            | Fault::Interrupted
+            | Fault::Delay(_)
+            | Fault::Hang
+            | Fault::Panic => true,
             Fault::NoSpace | Fault::Quota => !matches!(
                 operation,
                 Op::Open
@@ -100,10 +105,6 @@ impl Fault {
             Fault::Unsupported => {
                 matches!(operation, Op::PunchHole | Op::Preallocate | Op::CloneFile | Op::HardLink)
             }
-            Fault::TooManyOpenFiles => matches!(
-                operation,
-                Op::Open | Op::Create | Op::CloneFile | Op::List | Op::SyncDir | Op::Lock
-            ),
             Fault::StaleBlock => {
                 matches!(operation, Op::Read | Op::Write | Op::PunchHole | Op::Truncate)
             }
@@ -113,11 +114,11 @@ impl Fault {
     pub(super) fn error(self) -> Option<io::Error> {
         match self {
             Fault::Io => Some(Errno::IO.into()),
+            Fault::Errno(errno) => Some(io::Error::from_raw_os_error(errno)),
             Fault::NoSpace => Some(Errno::NOSPC.into()),
             Fault::Quota => Some(Errno::DQUOT.into()),
             Fault::Interrupted => Some(Errno::INTR.into()),
             Fault::Unsupported => Some(Errno::OPNOTSUPP.into()),
-            Fault::TooManyOpenFiles => Some(Errno::MFILE.into()),
             _ => None,
         }
     }

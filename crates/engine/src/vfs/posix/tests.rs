@@ -297,3 +297,15 @@ fn a_lock_is_given_back_even_if_a_child_was_forked_meanwhile() {
     drop(PosixLock::take(&path).unwrap());
     drop(inherited);
 }
+
+/// Directories of /proc have no fsync (EINVAL), and /dev/null has neither holes nor write-back.
+#[test]
+fn what_a_file_system_lacks_is_done_without_or_named() {
+    PosixVfs.sync_dir(Path::new("/proc/self")).unwrap();
+    let null = PosixVfs.open(Path::new("/dev/null"), OpenOptions::WRITE).unwrap();
+    null.start_writeback(0, 4096).unwrap();
+    let refused = null.punch_hole(0, 4096, CLASS).unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::Unsupported, "{refused}");
+    let missing = PosixVfs.sync_dir(Path::new("/nowhere")).unwrap_err();
+    assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+}

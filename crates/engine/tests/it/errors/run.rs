@@ -8,7 +8,9 @@ use sateen::vfs::{
     CrashChoice, Fault, FaultId, FaultRule, FaultVfs, IoClass, MemVfs, OpenOptions, Site, Vfs,
     VfsOperation, path_class,
 };
-use sateen::{Db, Error, Health, Options, ReadOptions, RepairReport, WriteBatch, WriteOptions};
+use sateen::{
+    CheckReport, Db, Error, Health, Options, ReadOptions, RepairReport, WriteBatch, WriteOptions,
+};
 
 use crate::common::{Contents, Random, appending, as_vfs, whole};
 
@@ -447,7 +449,7 @@ impl Run {
         let looked = looked.and_then(|db| {
             let shown: Vec<(Vec<u8>, Vec<u8>)> =
                 whole(db.iter(&ReadOptions::default())?, <[u8]>::to_vec)?;
-            Ok((shown.into_iter().collect(), db.check(&mut |_, _| {})?.problems))
+            Ok((shown.into_iter().collect(), findings(db.check(&mut |_, _| {})?)))
         });
         match looked {
             Ok(looked) => Some(looked),
@@ -537,7 +539,7 @@ impl Run {
     fn look(&mut self, db: &Db, fewest: usize) -> bool {
         let shown = self.view(db, fewest, self.done);
         let problems = match db.check(&mut |_, _| {}) {
-            Ok(report) => report.problems,
+            Ok(report) => findings(report),
             Err(error) => vec![error],
         };
         for error in shown.as_ref().err().into_iter().chain(&problems) {
@@ -549,4 +551,9 @@ impl Run {
         assert!(seen, "{}: the check sees nothing", self.what);
         problems.is_empty()
     }
+}
+
+/// What a check found to be wrong, and what it could not read.
+fn findings(report: CheckReport) -> Vec<Error> {
+    report.problems.into_iter().chain(report.unreadable).collect()
 }

@@ -147,7 +147,7 @@ pub(super) const BUGS: &[Bug] = &[
         "log_cut_at_close",
         "a close gives back blocks of a log that has records in them",
         "room::the_next_log_gets_as_much_as_the_log_in_use_has_got",
-        &["is gone"],
+        &["is gone", "Corruption", "room"],
     ),
     bug(
         "seqno_reused",
@@ -172,6 +172,12 @@ pub(super) const BUGS: &[Bug] = &[
         "the error of a punch is ignored",
         "planted::space_is_given_back_though_a_punch_failed",
         &["after an orderly end"],
+    ),
+    bug(
+        "unreadable_taken_for_damage",
+        "an error of the environment is taken for damage by a repair",
+        "refused::a_repair_that_may_not_read_something_changes_nothing",
+        &["changed", "error 24"],
     ),
     bug(
         "zeros_verify",

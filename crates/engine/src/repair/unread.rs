@@ -1,0 +1,68 @@
+//! What cannot be read is not damaged: an error of the environment ends the repair.
+//!
+//! Two things see to it. [`Repair::loss`] takes no such error for a loss. And the file system that a
+//! repair works on notes each of them, so that [`Repair::everything_was_read`] also knows of those
+//! that were passed over: before anything is made to count it is asked once more.
+
+use std::path::Path;
+
+use super::Repair;
+use crate::error::{CorruptionKind, Error, Result};
+use crate::plant::planted;
+
+impl Repair {
+    /// An error if something could not be read because the operating system refused it.
+    pub(super) fn everything_was_read(&self) -> Result<()> {
+        if planted("unreadable_taken_for_damage") {
+            return Ok(());
+        }
+        self.watched.first_error().map_or(Ok(()), Err)
+    }
+
+    /// Corruption of a file with a part that was given up. The zeros in its place may look like the
+    /// torn end of a log or a manifest, which is no damage.
+    pub(super) fn nothing_was_given_up(&self, path: &Path) -> Result<()> {
+        let given_up = self.watched.given_up();
+        let Some((_, _, offset)) = given_up.iter().find(|(of, ..)| of == path) else {
+            return Ok(());
+        };
+        let kind = CorruptionKind::Malformed("the device cannot read it");
+        Err(Error::corruption(path, *offset, kind))
+    }
+
+    /// Takes note of what is damaged or missing, once.
+    ///
+    /// # Errors
+    /// `error` itself if it is one of the environment, which says nothing about what is there.
+    pub(super) fn loss(&mut self, error: Error) -> Result<()> {
+        if error.is_environment() && !planted("unreadable_taken_for_damage") {
+            return Err(error);
+        }
+        if let Error::IncompatibleDirectory { reason, .. } = &error
+            && reason.starts_with("written in a newer format:")
+        {
+            self.newer.get_or_insert(error.clone());
+        }
+        let text = error.to_string();
+        if !self.report.losses.iter().any(|told| told.to_string() == text) {
+            self.report.losses.push(error);
+        }
+        Ok(())
+    }
+
+    pub(super) fn note(&mut self, text: String) {
+        self.report.notes.push(text);
+    }
+
+    /// Says which parts of files the device could not read, where those are given up.
+    pub(super) fn tell_what_was_given_up(&mut self) {
+        for (path, pages, first) in self.watched.given_up() {
+            let pages = if pages == 1 { "1 page".to_owned() } else { format!("{pages} pages") };
+            self.note(format!(
+                "{}: the device could not read {pages} of 4096 bytes, the first at offset {first}: \
+                 given up",
+                path.display()
+            ));
+        }
+    }
+}
