@@ -19,7 +19,8 @@ use declaration::declarations;
 use stub::Known;
 
 fn main() -> io::Result<()> {
-    for input in ["build.rs", "build", "src", "include", "names.txt", "defaults.txt"] {
+    for input in ["build.rs", "build", "src", "include", "names.txt", "defaults.txt", "narrow.txt"]
+    {
         println!("cargo::rerun-if-changed={input}");
     }
     println!("cargo::rerun-if-env-changed=SATEEN_SONAME");
@@ -40,8 +41,9 @@ fn main() -> io::Result<()> {
     for path in files_below(Path::new("include"))?.into_iter().filter(|path| !is_older(path)) {
         headers.push_str(&fs::read_to_string(path)?);
     }
-    let defaults = defaults(&fs::read_to_string("defaults.txt")?);
-    let known = Known { there: &there, defaults: &defaults };
+    let defaults = pairs(&fs::read_to_string("defaults.txt")?);
+    let narrow = pairs(&fs::read_to_string("narrow.txt")?);
+    let known = Known { there: &there, defaults: &defaults, narrow: &narrow };
     let declared = declarations(&headers);
     let mut out = String::new();
     for declaration in declared.values().filter(|it| !there.contains(&it.name)) {
@@ -91,7 +93,8 @@ fn names(list: &str) -> Vec<String> {
     lines.flat_map(str::split_whitespace).map(|name| format!("rocksdb_{name}")).collect()
 }
 
-fn defaults(list: &str) -> BTreeMap<String, String> {
+/// What a list says of functions: their names, with their prefix, and a word.
+fn pairs(list: &str) -> BTreeMap<String, String> {
     let lines = list.lines().filter(|line| !line.starts_with('#'));
     let pairs = lines.filter_map(|line| line.split_once(' '));
     pairs.map(|(name, value)| (format!("rocksdb_{name}"), value.to_owned())).collect()

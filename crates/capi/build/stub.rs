@@ -12,6 +12,8 @@ pub(crate) struct Known<'a> {
     pub(crate) there: &'a BTreeSet<String>,
     /// What getters return if nothing was set; zero if it is not here.
     pub(crate) defaults: &'a BTreeMap<String, String>,
+    /// Getters of numbers that RocksDB keeps in a type of its own: bool, u8 or i8.
+    pub(crate) narrow: &'a BTreeMap<String, String>,
 }
 
 impl Known<'_> {
@@ -54,7 +56,11 @@ impl Known<'_> {
             (Type::Nothing, [Type::Handle(handle), Type::Number(_) | Type::Text])
                 if of_options(handle) && key(name).is_some() =>
             {
-                format!("unsafe {{ put::<{handle}, _>(p0, {:?}, p1) }}", key(name).unwrap_or(""))
+                let getter = name.replacen("_set_", "_get_", 1);
+                let is_flag = self.narrow.get(&getter).is_some_and(|narrow| narrow == "bool");
+                let value = if is_flag { "i32::from(p1 != 0)" } else { "p1" };
+                let key = key(name).unwrap_or("");
+                format!("unsafe {{ put::<{handle}, _>(p0, {key:?}, {value}) }}")
             }
             (Type::Number(_) | Type::Text, [Type::Handle(handle)])
                 if of_options(handle) && key(name).is_some() =>
@@ -80,7 +86,16 @@ impl Known<'_> {
                     "f64" => format!("{:?}", default.parse::<f64>().unwrap_or(0.0)),
                     _ => default.to_owned(),
                 };
-                format!("unsafe {{ got::<{handle}, _>(p0, {key:?}, {default}) }}")
+                let got = format!("unsafe {{ got::<{handle}, {number}>(p0, {key:?}, {default}) }}");
+                match (self.narrow.get(name).map(String::as_str), *number) {
+                    (None, "u8") | (Some("bool"), _) => format!("{number}::from({got} != 0)"),
+                    (Some("u8"), "u8") => got,
+                    (Some("u8"), _) => format!("{number}::from({got}.to_le_bytes()[0])"),
+                    (Some("i8"), _) => {
+                        format!("{number}::from({got}.to_le_bytes()[0].cast_signed())")
+                    }
+                    (_, _) => got,
+                }
             }
             Type::Text => {
                 format!("unsafe {{ got::<{handle}, _>(p0, {key:?}, std::ptr::null()) }}")
@@ -132,7 +147,7 @@ fn key(name: &str) -> Option<&str> {
 
 /// Functions on options that have nothing to say when they do nothing.
 fn accepts(name: &str) -> bool {
-    key(name).is_some() || name.contains("_clear_")
+    key(name).is_some() || name.contains("_clear_") || name.contains("_file_types_")
 }
 
 fn nothing(what: &Type) -> &'static str {

@@ -105,12 +105,13 @@ pub fn status(error: &Error) -> String {
         Error::Corruption { .. } | Error::InconsistentEdit { .. } => "Corruption",
         // Clients look for these words.
         Error::MergeFailed { .. } => "Corruption: Merge operator failed",
-        Error::WouldStall { .. } | Error::ManualCompactionPaused | Error::NotInMemory => {
-            "Result incomplete"
-        }
+        Error::WouldStall { .. }
+        | Error::ManualCompactionPaused
+        | Error::NotInMemory
+        | Error::TooManySkipped(_) => "Result incomplete",
         Error::TimedOut(_) => "Operation timed out",
         Error::ReadOnly(_) | Error::NoMergeOperator(_) | Error::NotSecondary => "Not implemented",
-        Error::Behind { .. } => "Operation failed. Try again.",
+        Error::Behind { .. } | Error::NotBottommost { .. } => "Operation failed. Try again.",
         Error::NoSavePoint | Error::NotInLog(_) => "NotFound",
         Error::Closed => "Shutdown in progress",
         Error::BackgroundPaused => "Operation aborted",

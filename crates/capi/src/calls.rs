@@ -82,6 +82,12 @@ setters! {
     /// `ignore_range_deletions`.
     rocksdb_readoptions_set_ignore_range_deletions(rocksdb_readoptions_t, ignore: c_uchar)
         |options| options.ignore_range_deletions = ignore != 0;
+    /// `skipped_max`.
+    rocksdb_readoptions_set_max_skippable_internal_keys(rocksdb_readoptions_t, keys: u64)
+        |options| options.skipped_max = keys;
+    /// `ignore_missing_column_families`.
+    rocksdb_writeoptions_set_ignore_missing_column_families(rocksdb_writeoptions_t,
+        ignore: c_uchar) |options| options.ignore_missing_column_families = ignore != 0;
     /// `prefix_same_as_start`.
     rocksdb_readoptions_set_prefix_same_as_start(rocksdb_readoptions_t, same: c_uchar)
         |options| options.prefix_same_as_start = same != 0;
@@ -126,6 +132,9 @@ getters! {
     rocksdb_readoptions_get_readahead_size(rocksdb_readoptions_t) -> usize: readahead_bytes;
     rocksdb_readoptions_get_ignore_range_deletions(rocksdb_readoptions_t) -> c_uchar:
         ignore_range_deletions;
+    rocksdb_readoptions_get_max_skippable_internal_keys(rocksdb_readoptions_t) -> u64: skipped_max;
+    rocksdb_writeoptions_get_ignore_missing_column_families(rocksdb_writeoptions_t) -> c_uchar:
+        ignore_missing_column_families;
     rocksdb_flushoptions_get_wait(rocksdb_flushoptions_t) -> c_uchar: wait;
 }
 

@@ -183,9 +183,15 @@ pub unsafe extern "C" fn rocksdb_ingest_external_file_cf(
                 let text = "ingest_behind: files are taken in above all else".to_owned();
                 return Err(Error::InvalidArgument(text));
             }
+            if set("move_files", false) && set("link_files", false) {
+                let text = "move_files and link_files cannot both be set".to_owned();
+                return Err(Error::InvalidArgument(text));
+            }
             let ingest = IngestOptions {
                 move_files: set("move_files", false),
                 allow_flush: set("allow_blocking_flush", true),
+                allow_global_seqno: set("allow_global_seqno", true),
+                fail_if_not_bottommost_level: set("fail_if_not_bottommost_level", false),
             };
             let paths: Vec<_> = (0..count).map(|nth| text(*files.add(nth))).collect();
             db.ingest(&of(db, family), &paths, &ingest)

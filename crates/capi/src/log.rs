@@ -40,7 +40,10 @@ pub unsafe extern "C" fn rocksdb_options_get_WAL_size_limit_MB(
     options: *mut rocksdb_options_t,
 ) -> u64 {
     // SAFETY: the contract of the module.
-    unsafe { options.as_ref() }.map_or(0, |options| options.0.wal_size_limit_bytes / MIB)
+    match unsafe { options.as_ref() }.map_or(0, |options| options.0.wal_size_limit_bytes) {
+        u64::MAX => u64::MAX,
+        bytes => bytes / MIB,
+    }
 }
 
 /// Makes options to read the log with.

@@ -2,24 +2,27 @@
 
 use std::ffi::{c_double, c_int, c_uchar};
 
-use sateen::{CompactionPriority, Compression, Error, StatisticsLevel, WalRecovery};
+use sateen::{CompactionPriority, Compression, StatisticsLevel, WalRecovery};
 
 use crate::options::{change, rocksdb_options_t};
 use crate::settings::Setting;
 
 /// A value of ours as C has it.
 trait Field<C>: Copy {
-    /// What C's value is here; none if it cannot be.
-    fn of(value: C) -> Option<Self>;
+    /// The value that is nearest to C's.
+    fn nearest(value: C) -> Self;
     /// As C has it; the largest number if it is larger.
     fn shown(self) -> C;
+    /// Whether the getter returns what was set as it was set.
+    const IS_GIVEN_BACK: bool = true;
 }
 
 macro_rules! numbers {
     ($($ours:ty, $of_c:ty;)*) => { $(
         impl Field<$of_c> for $ours {
-            fn of(value: $of_c) -> Option<$ours> {
-                <$ours>::try_from(value).ok()
+            fn nearest(value: $of_c) -> $ours {
+                // All numbers of C that have no place here are negative.
+                <$ours>::try_from(value).unwrap_or(0)
             }
 
             fn shown(self) -> $of_c {
@@ -39,13 +42,15 @@ numbers! {
 macro_rules! flags {
     ($($of_c:ty),*) => { $(
         impl Field<$of_c> for bool {
-            fn of(value: $of_c) -> Option<bool> {
-                Some(value != 0)
+            fn nearest(value: $of_c) -> bool {
+                value != 0
             }
 
             fn shown(self) -> $of_c {
                 self.into()
             }
+
+            const IS_GIVEN_BACK: bool = false;
         }
     )* };
 }
@@ -53,13 +58,30 @@ macro_rules! flags {
 flags!(c_uchar, c_int);
 
 impl Field<c_double> for f64 {
-    fn of(value: c_double) -> Option<f64> {
-        value.is_finite().then_some(value)
+    fn nearest(value: c_double) -> f64 {
+        value
     }
 
     fn shown(self) -> c_double {
         self
     }
+}
+
+/// The name of the option that a function sets.
+fn option_of(setter: &'static str) -> &'static str {
+    let name = setter.strip_prefix(concat!("rocksdb", "_options_")).unwrap_or(setter);
+    name.strip_prefix("set_").unwrap_or(name)
+}
+
+/// What a getter returns: what was set, as long as it is still why the option is `ours`.
+fn given<O: Field<C> + PartialEq, C: Setting + Copy>(
+    options: &rocksdb_options_t,
+    setter: &'static str,
+    ours: O,
+) -> C {
+    let given = options.kept::<C>(option_of(setter));
+    let given = given.filter(|given| O::IS_GIVEN_BACK && O::nearest(*given) == ours);
+    given.unwrap_or_else(|| ours.shown())
 }
 
 macro_rules! mapped {
@@ -69,9 +91,9 @@ macro_rules! mapped {
         pub unsafe extern "C" fn $set(options: *mut rocksdb_options_t, value: $of_set) {
             // SAFETY: the contract of the module.
             unsafe {
-                change(options, |options| match Field::of(value) {
-                    Some(value) => options.0.$($field).+ = value,
-                    None => options.refuse(stringify!($set), &value.to_string()),
+                change(options, |options| {
+                    options.keep(option_of(stringify!($set)), value);
+                    options.0.$($field).+ = Field::nearest(value);
                 });
             }
         }
@@ -81,7 +103,9 @@ macro_rules! mapped {
         pub unsafe extern "C" fn $get(options: *mut rocksdb_options_t) -> $of_get {
             // SAFETY: the contract of the module.
             let options = unsafe { options.as_ref() };
-            options.map_or(Default::default(), |options| options.0.$($field).+.shown())
+            options.map_or(Default::default(), |options| {
+                given(options, stringify!($set), options.0.$($field).+)
+            })
         }
     )* };
 }
@@ -163,8 +187,15 @@ pub unsafe extern "C" fn rocksdb_options_set_max_bytes_for_level_base(
     bytes: u64,
 ) {
     // SAFETY: the contract of the module.
-    unsafe { change(options, |options| options.0.column_family.level_base_bytes = bytes) };
+    unsafe {
+        change(options, |options| {
+            options.keep(LEVEL_BASE, bytes);
+            options.0.column_family.level_base_bytes = bytes;
+        });
+    }
 }
+
+const LEVEL_BASE: &str = "max_bytes_for_level_base";
 
 /// Returns `level_base_bytes`; RocksDB's default where it follows from the sizes above it.
 #[unsafe(no_mangle)]
@@ -172,20 +203,15 @@ pub unsafe extern "C" fn rocksdb_options_get_max_bytes_for_level_base(
     options: *mut rocksdb_options_t,
 ) -> u64 {
     // SAFETY: the contract of the module.
-    match unsafe { options.as_ref() }.map_or(0, |options| options.0.column_family.level_base_bytes)
-    {
-        0 => 256 << 20,
-        bytes => bytes,
+    let Some(options) = (unsafe { options.as_ref() }) else { return 256 << 20 };
+    match (options.0.column_family.level_base_bytes, options.kept::<u64>(LEVEL_BASE)) {
+        (0, Some(0)) => 0,
+        (0, _) => 256 << 20,
+        (bytes, _) => bytes,
     }
 }
 
 impl rocksdb_options_t {
-    /// Remembers that a setter was given what cannot be.
-    pub(crate) fn refuse(&mut self, setter: &str, value: &str) {
-        let error = Error::InvalidArgument(format!("{setter} does not take {value}"));
-        self.1.get_or_insert(error);
-    }
-
     /// Keeps what a setter was given as it was given, for the getter.
     pub(crate) fn keep(&mut self, key: &'static str, value: impl Setting) {
         value.put(&mut self.2, key);
@@ -263,14 +289,41 @@ translated! {
             1 => WalRecovery::Absolute,
             _ => WalRecovery::Prefix,
         };
-    /// `statistics`: with latencies from the level on that has histograms, of each operation on the
-    /// one that has all.
-    rocksdb_options_set_statistics_level(c_int) "statistics_level" |options, level|
-        options.statistics = match level {
-            ..=1 => StatisticsLevel::Counters,
-            2..=4 => StatisticsLevel::Latencies,
-            5.. => StatisticsLevel::AllLatencies,
-        };
+}
+
+/// The level of the statistics where nothing else was set: all but details of times.
+const STATISTICS_LEVEL: c_int = 3;
+
+/// `statistics`: with latencies from the level on that has histograms, of each operation on the one
+/// that has all. Nothing happens while statistics are off.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_set_statistics_level(
+    options: *mut rocksdb_options_t,
+    level: c_int,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        change(options, |options| {
+            if options.statistics().is_some() {
+                options.keep("statistics_level", level.clamp(0, 5));
+                options.0.statistics = match level {
+                    ..=1 => StatisticsLevel::Counters,
+                    2..=4 => StatisticsLevel::Latencies,
+                    5.. => StatisticsLevel::AllLatencies,
+                };
+            }
+        });
+    }
+}
+
+/// The level of the statistics, 0 to 5; 0 while they are off.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_get_statistics_level(
+    options: *mut rocksdb_options_t,
+) -> c_int {
+    // SAFETY: the contract of the module.
+    let options = unsafe { options.as_ref() }.filter(|options| options.statistics().is_some());
+    options.map_or(0, |options| options.kept("statistics_level").unwrap_or(STATISTICS_LEVEL))
 }
 
 /// How blocks of a RocksDB compression type are compressed here: the fast ones by LZ4, the strong
@@ -330,6 +383,7 @@ pub unsafe extern "C" fn rocksdb_options_enable_statistics(options: *mut rocksdb
         change(options, |options| {
             options.0.statistics = StatisticsLevel::Latencies;
             options.3.get_or_insert_default();
+            options.keep("statistics_level", STATISTICS_LEVEL);
         });
     }
 }

@@ -146,8 +146,8 @@ looks! {
     rocksdb_cache_get_capacity |cache| cache.capacity();
     /// Bytes that it holds.
     rocksdb_cache_get_usage |cache| cache.usage_bytes();
-    /// Bytes that readers hold of what it gave up.
-    rocksdb_cache_get_pinned_usage |cache| cache.pinned_bytes();
+    /// Bytes that readers hold, of what it holds and of what it gave up.
+    rocksdb_cache_get_pinned_usage |cache| cache.in_use_bytes();
     /// How many blocks it holds.
     rocksdb_cache_get_occupancy_count |cache| cache.blocks() as u64;
     /// For how many blocks there is a place: as many as there are.

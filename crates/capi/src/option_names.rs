@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use sateen::{Error, Options};
+use sateen::{Error, OptionInfo, Options};
 
 use crate::abi::{ErrPtr, guard, text};
 use crate::db::{of, rocksdb_t, the};
@@ -10,13 +10,14 @@ use crate::families::rocksdb_column_family_handle_t;
 use crate::mapped::compression;
 use crate::options::rocksdb_options_t;
 use crate::promises::{check_change, check_text};
-use crate::settings::{Setting, Settings};
+use crate::settings::{Setting, Settings, number};
 
 include!(concat!(env!("OUT_DIR"), "/known.rs"));
 
 /// Names that RocksDB's option strings have and its C functions have not, or otherwise.
 const KNOWN_IN_TEXT: &[&str] = &[
     "allow_fallocate",
+    "blob_compression_opts",
     "blob_compression_type",
     "blob_garbage_collection_age_cutoff",
     "blob_garbage_collection_force_threshold",
@@ -26,6 +27,7 @@ const KNOWN_IN_TEXT: &[&str] = &[
     "compaction_filter_factory",
     "compaction_options_fifo",
     "compaction_options_universal",
+    "compression_manager",
     "compression_opts",
     "default_temperature",
     "enable_blob_garbage_collection",
@@ -35,6 +37,7 @@ const KNOWN_IN_TEXT: &[&str] = &[
     "listeners",
     "memtable",
     "memtable_factory",
+    "memtable_insert_with_hint_prefix_extractor",
     "merge_operator",
     "persist_user_defined_timestamps",
     "preclude_last_level_data_seconds",
@@ -160,11 +163,19 @@ fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
             "compaction_priority",
             if value == "kRoundRobin" { "round-robin" } else { "min-overlapping-ratio" },
         ),
-        "WAL_size_limit_MB" => one("wal_size_limit_bytes", &format!("{value}MiB")),
+        "WAL_size_limit_MB" => {
+            let bytes = number(value).map(|mib| mib.saturating_mul(1 << 20));
+            let bytes = bytes.map(|bytes| bytes.clamp(0, u64::MAX.into()).to_string());
+            one("wal_size_limit_bytes", &bytes.unwrap_or_else(|| format!("{value}MiB")))
+        }
         "max_open_files" if value == "-1" => one(name, &u32::MAX.to_string()),
         "max_background_compactions" | "max_background_flushes" | "delayed_write_rate"
             if matches!(value, "-1" | "0") =>
         {
+            Ok(vec![])
+        }
+        // The name of a kind of tables alone: there is one kind.
+        "table_factory" if matches!(value, "BlockBasedTable" | "PlainTable" | "CuckooTable") => {
             Ok(vec![])
         }
         "block_based_table_factory" | "table_factory" => {
@@ -176,18 +187,31 @@ fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
         }
         "prefix_extractor" => one(name, &prefix_extractor(value)),
         // RocksDB's option of that name is about files, in seconds; ours has a unit.
-        "ttl" if value.bytes().all(|letter| letter.is_ascii_digit()) => Ok(vec![]),
-        _ if Options::info(name).is_ok() => one(name, value),
+        "ttl" if number(value).is_some() => Ok(vec![]),
+        _ if Options::info(name).is_ok() => one(name, &nearest(name, value)),
         _ if KNOWN_OPTIONS.contains(&name) || KNOWN_IN_TEXT.contains(&name) => Ok(vec![]),
         _ => Options::info(name).map(|_| vec![]),
     }
+}
+
+/// The value of an option that is nearest to `value`, if that is a number that has no place here.
+fn nearest(name: &str, value: &str) -> String {
+    let takes = |value: &str| Options::default().set(name, value).is_ok();
+    let end = match number(value) {
+        Some(..0) => "0",
+        Some(_) => "4294967295",
+        None => value,
+    };
+    if !takes(value) && takes(end) { end.to_owned() } else { value.to_owned() }
 }
 
 /// What an option of block-based tables is here.
 fn of_table(name: &str, value: &str) -> sateen::Result<Pairs> {
     let one = |name: &str, value: &str| Ok(vec![(name.to_owned(), value.to_owned())]);
     match name {
-        "block_size" | "block_restart_interval" | "whole_key_filtering" => one(name, value),
+        "block_size" | "block_restart_interval" | "whole_key_filtering" => {
+            one(name, &nearest(name, value))
+        }
         "block_cache" if value.starts_with(|letter: char| letter.is_ascii_digit()) => {
             one("block_cache_bytes", value)
         }
@@ -203,6 +227,7 @@ fn of_table(name: &str, value: &str) -> sateen::Result<Pairs> {
         | "persistent_cache"
         | "checksum"
         | "flush_block_policy_factory"
+        | "user_defined_index_factory"
         | "cache_usage_options"
         | "metadata_cache_options"
         | "verify_compression"
@@ -256,6 +281,33 @@ unsafe fn changes(
     Ok(all)
 }
 
+/// All that changes when `changes` are made to `options`: these, and what must follow them so that
+/// no limit contradicts another one. What is refused in any case is left as it is.
+fn in_order(mut options: Options, changes: Pairs, of_family: bool) -> sateen::Result<Pairs> {
+    let before = options.clone();
+    for (name, value) in &changes {
+        let info = Options::info(name)?;
+        if !info.mutable || of_family && !info.column_family {
+            let mut same = options.clone();
+            if same.set(name, value).is_ok() && same == options {
+                continue;
+            }
+            return Ok(changes);
+        }
+        options.set(name, value)?;
+    }
+    let after = options.sanitized();
+    let mut all = Vec::new();
+    let is_asked_for = |info: &&OptionInfo| info.mutable && (info.column_family || !of_family);
+    for info in Options::all().filter(is_asked_for) {
+        let value = after.get(info.name)?;
+        if value != before.get(info.name)? {
+            all.push((info.name.to_owned(), value));
+        }
+    }
+    Ok(all)
+}
+
 fn borrowed(pairs: &Pairs) -> Vec<(&str, &str)> {
     pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
@@ -271,7 +323,11 @@ pub unsafe extern "C" fn rocksdb_set_options(
 ) {
     // SAFETY: the contract of the module.
     unsafe {
-        guard(errptr, (), || the(db)?.set_options(&borrowed(&changes(count, names, values)?)));
+        guard(errptr, (), || {
+            let db = the(db)?;
+            let changes = in_order(db.options(), changes(count, names, values)?, false)?;
+            db.set_options(&borrowed(&changes))
+        });
     }
 }
 
@@ -302,8 +358,9 @@ pub unsafe extern "C" fn rocksdb_set_options_cf(
     unsafe {
         guard(errptr, (), || {
             let db = the(db)?;
-            let changes = changes(count, names, values)?;
-            db.set_options_cf(&of(db, family), &borrowed(&changes))
+            let (changes, family) = (changes(count, names, values)?, of(db, family));
+            let options = Options { column_family: db.options_cf(&family), ..db.options() };
+            db.set_options_cf(&family, &borrowed(&in_order(options, changes, true)?))
         });
     }
 }

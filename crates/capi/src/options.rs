@@ -39,16 +39,10 @@ impl rocksdb_options_t {
         if let Some(error) = &self.1 {
             return Err(error.clone());
         }
-        let mut options = self.0.clone();
+        let mut options = self.0.clone().sanitized();
+        // Nobody else would do the work of the background: C has no function that does.
+        options.background_threads = options.background_threads.max(1);
         let family = &mut options.column_family;
-        family.levels = family.levels.clamp(2, 16);
-        family.memtable_bytes = family.memtable_bytes.max(64 << 10);
-        family.memtables_max = family.memtables_max.max(2);
-        family.memtables_to_flush_min =
-            family.memtables_to_flush_min.clamp(1, family.memtables_max - 1);
-        family.level0_trigger = family.level0_trigger.max(1);
-        family.level0_slowdown = family.level0_slowdown.max(family.level0_trigger);
-        family.level0_stop = family.level0_stop.max(family.level0_slowdown);
         if let Some(last) = self.kept("bottommost_compression").filter(|code| *code != 255) {
             let levels = u8::try_from(family.levels.saturating_sub(1)).unwrap_or(u8::MAX);
             let above = (0..levels).map(|level| family.compression_at(level.into()));

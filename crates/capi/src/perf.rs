@@ -1,5 +1,6 @@
 //! What this thread's operations did, under RocksDB's numbers.
 
+use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uchar};
 
 use sateen::{PerfContext, PerfLevel, PerfMetric};
@@ -103,23 +104,38 @@ fn numbered(number: c_int) -> Option<PerfMetric> {
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_perfcontext_t(());
 
+thread_local! {
+    /// Whether this thread has a level: it was told one, or it has used a context.
+    static HAS_LEVEL: Cell<bool> = const { Cell::new(false) };
+}
+
 /// How much this thread counts from now on.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_set_perf_level(level: c_int) {
     let level = match level {
+        ..=1 => PerfLevel::Off,
         2 => PerfLevel::Counts,
         3 => PerfLevel::Waits,
         // There are no times of the processor alone.
         4 | 5 => PerfLevel::Times,
-        6 => PerfLevel::TimesAndLocks,
-        _ => PerfLevel::Off,
+        6.. => PerfLevel::TimesAndLocks,
     };
+    HAS_LEVEL.set(true);
     quiet((), || level.set());
+}
+
+/// A thread that uses a context and was told no level counts from now on. RocksDB's threads count
+/// from their beginning; here those that never ask pay nothing.
+fn begin() {
+    if !HAS_LEVEL.replace(true) && PerfLevel::of_thread() == PerfLevel::Off {
+        quiet((), || PerfLevel::Counts.set());
+    }
 }
 
 /// Makes something to look with.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_perfcontext_create() -> *mut rocksdb_perfcontext_t {
+    begin();
     give(rocksdb_perfcontext_t(()))
 }
 
@@ -133,6 +149,7 @@ pub unsafe extern "C" fn rocksdb_perfcontext_destroy(context: *mut rocksdb_perfc
 /// This thread begins anew.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_perfcontext_reset(_context: *mut rocksdb_perfcontext_t) {
+    begin();
     quiet((), PerfContext::reset);
 }
 
@@ -142,6 +159,7 @@ pub extern "C" fn rocksdb_perfcontext_metric(
     _context: *mut rocksdb_perfcontext_t,
     metric: c_int,
 ) -> u64 {
+    begin();
     quiet(0, || numbered(metric).map_or(0, |metric| PerfContext::of_thread().get(metric)))
 }
 
@@ -151,6 +169,7 @@ pub extern "C" fn rocksdb_perfcontext_report(
     _context: *mut rocksdb_perfcontext_t,
     exclude_zeros: c_uchar,
 ) -> *mut c_char {
+    begin();
     quiet(std::ptr::null_mut(), || {
         let counted = PerfContext::of_thread();
         let value = |name: &str| {

@@ -120,7 +120,7 @@ mod of_numbers {
 }
 
 /// The number that `text` is, with RocksDB's letters for powers of 1024.
-fn number(text: &str) -> Option<i128> {
+pub(crate) fn number(text: &str) -> Option<i128> {
     let shift = match text.as_bytes().last()? {
         b'k' | b'K' => 10,
         b'm' | b'M' => 20,

@@ -17,7 +17,7 @@ pub struct rocksdb_filterpolicy_t(u32);
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_block_based_table_options_t {
     block_bytes: Option<u64>,
-    restart_interval: Option<u32>,
+    restart_interval: Option<c_int>,
     whole_key_filter: Option<bool>,
     cache: Option<rocksdb_cache_t>,
     no_cache: bool,
@@ -32,8 +32,9 @@ impl rocksdb_block_based_table_options_t {
     /// cache of 32 MiB, no filters.
     pub(crate) fn apply(&self, options: &mut Options) {
         let family = &mut options.column_family;
+        let restart_interval = u32::try_from(self.restart_interval.unwrap_or(16)).unwrap_or(1);
         family.block_bytes = self.block_bytes.unwrap_or(4 << 10).clamp(1, 16 << 20);
-        family.restart_interval = self.restart_interval.unwrap_or(16).clamp(1, 65_535);
+        family.restart_interval = restart_interval.clamp(1, 65_535);
         family.whole_key_filter = self.whole_key_filter.unwrap_or(true);
         family.bloom_bits_per_key = self.filter_bits;
         options.block_cache_bytes = if self.no_cache { 1 } else { 32 << 20 };
@@ -79,7 +80,7 @@ setters! {
         |options| options.block_bytes = Some(bytes as u64);
     /// `restart_interval`.
     rocksdb_block_based_options_set_block_restart_interval(entries: c_int)
-        |options| options.restart_interval = u32::try_from(entries).ok();
+        |options| options.restart_interval = Some(entries);
     /// `whole_key_filter`.
     rocksdb_block_based_options_set_whole_key_filtering(whole: c_uchar)
         |options| options.whole_key_filter = Some(whole != 0);
@@ -105,7 +106,7 @@ getters! {
         options.block_bytes.map_or(4 << 10, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     /// What was set; RocksDB's default if nothing was.
     rocksdb_block_based_options_get_block_restart_interval -> c_int: |options|
-        options.restart_interval.map_or(16, |it| c_int::try_from(it).unwrap_or(c_int::MAX));
+        options.restart_interval.unwrap_or(16);
     /// What was set; RocksDB's default if nothing was.
     rocksdb_block_based_options_get_whole_key_filtering -> c_uchar: |options|
         options.whole_key_filter.unwrap_or(true).into();

@@ -319,6 +319,7 @@ fn declarations() -> Vec<Declared> {
 /// The checks of a program: what a setter was given, the getter returns.
 fn checks_of_getters() -> String {
     let all = declarations();
+    let narrow = std::fs::read_to_string(here("narrow.txt")).unwrap();
     let find = |name: &str| all.iter().find(|declared| declared.name == name);
     let mut checks = String::new();
     for setter in all.iter().filter(|declared| declared.parameters.len() == 2) {
@@ -332,9 +333,14 @@ fn checks_of_getters() -> String {
         let getter = setter.name.replacen("_set_", "_get_", 1);
         let create = handle.trim_end_matches("_t*").to_owned() + "_create";
         let create = create.replace("table_options", "options");
-        // A flag, though it is set by an integer.
-        let values =
-            if setter.name.ends_with("disable_auto_compactions") { ["1", "0"] } else { values };
+        // Flags, though they are set by an integer.
+        let is_flag = narrow.contains(&format!("{} bool\n", getter.replacen("rocksdb_", "", 1)))
+            || setter.name.ends_with("disable_auto_compactions");
+        let values = if is_flag { ["1", "0"] } else { values };
+        if setter.name.ends_with("_statistics_level") {
+            // There is none before statistics are on.
+            continue;
+        }
         let (Some(get), Some(create)) = (find(&getter), find(&create)) else { continue };
         let same = get.parameters == [handle.clone()] && get.returns != "void";
         if getter == setter.name || !same || create.parameters != ["void"] {

@@ -479,8 +479,16 @@ fn stored_options(path: &Path, json: bool, output: &mut dyn Write) -> Result<()>
         writeln!(output, "{name} = {}", stored.options.get(name)?)?;
     }
     for (family, options) in &stored.families {
-        write!(output, "\n[column family {family}]\n{}", options.to_text())?;
-        for (_, field, name) in stored.named.iter().filter(|(of, ..)| of == family) {
+        writeln!(output, "\n[column family {family}]")?;
+        let named: Vec<_> = stored.named.iter().filter(|(of, ..)| of == family).collect();
+        let is_named = |line: &str| {
+            let field = line.split(" = ").next();
+            named.iter().any(|(_, named, _)| field == Some(named.as_str()))
+        };
+        for line in options.to_text().lines().filter(|line| !is_named(line)) {
+            writeln!(output, "{line}")?;
+        }
+        for (_, field, name) in named {
             writeln!(output, "{field} is {name}")?;
         }
     }

@@ -18,6 +18,7 @@ use crate::vfs::{PosixVfs, Vfs};
 use crate::write::Payload;
 use crate::write::batch::{BatchEntry, KEY_BYTES_MAX, WriteBatch};
 
+mod present;
 mod read;
 mod secondary;
 mod tables;
@@ -384,8 +385,7 @@ impl Db {
         value: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        check_family(family)?;
-        self.single(&family.data, ValueKind::Put, key.as_ref(), value.as_ref(), options)
+        self.single_cf(family, ValueKind::Put, key.as_ref(), value.as_ref(), options)
     }
 
     /// Deletes `key` in the default column family. It need not exist.
@@ -407,8 +407,7 @@ impl Db {
         key: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        check_family(family)?;
-        self.single(&family.data, ValueKind::Delete, key.as_ref(), &[], options)
+        self.single_cf(family, ValueKind::Delete, key.as_ref(), &[], options)
     }
 
     /// Merges `operand` into the value of `key` in the default column family, as the merge operator
@@ -433,9 +432,7 @@ impl Db {
         operand: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        check_family(family)?;
-        check_merges(&family.data)?;
-        self.single(&family.data, ValueKind::Merge, key.as_ref(), operand.as_ref(), options)
+        self.single_cf(family, ValueKind::Merge, key.as_ref(), operand.as_ref(), options)
     }
 
     /// Deletes `key` in the default column family. RocksDB's promise is asked for (the key was put
@@ -460,8 +457,7 @@ impl Db {
         key: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        check_family(family)?;
-        self.single(&family.data, ValueKind::SingleDelete, key.as_ref(), &[], options)
+        self.single_cf(family, ValueKind::SingleDelete, key.as_ref(), &[], options)
     }
 
     /// Deletes all keys of the default column family from `begin` up to, without, `end`, with one
@@ -497,17 +493,16 @@ impl Db {
         end: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        check_family(family)?;
+        if !options.ignore_missing_column_families {
+            check_family(family)?;
+        }
         let mut batch = WriteBatch::new();
         batch.delete_range_cf(family, begin, end)?;
         self.write(&batch, options)
     }
 
-    /// Applies all of `batch`, or nothing of it.
-    ///
-    /// # Errors
-    /// As [`Db::put_cf`]. On `InvalidArgument` and `NoSuchColumnFamily` nothing was done.
-    pub fn write(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
+    /// Applies all of `batch`, or nothing of it: see [`Db::write`].
+    fn write_all(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
         let value_bytes_max = self.core.options.load().value_bytes_max;
         if batch.value_bytes_largest() as u64 > value_bytes_max {
             return Err(too_large("a value", batch.value_bytes_largest(), value_bytes_max));

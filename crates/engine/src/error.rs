@@ -128,6 +128,20 @@ pub enum Error {
     /// [`ReadOptions::memory_only`]: crate::ReadOptions::memory_only
     #[error("it is not in memory, and the disk may not be read for it")]
     NotInMemory,
+    /// A move of an iterator passed over more entries than [`ReadOptions::skipped_max`] allows.
+    ///
+    /// [`ReadOptions::skipped_max`]: crate::ReadOptions::skipped_max
+    #[error("the iterator passed over more than {0} deleted or hidden entries")]
+    TooManySkipped(u64),
+    /// A file cannot be ingested into the last level, and `fail_if_not_bottommost_level` of
+    /// [`IngestOptions`](crate::IngestOptions) asks for that.
+    #[error("{} cannot be ingested into the last level: {reason}", path.display())]
+    NotBottommost {
+        /// The file.
+        path: PathBuf,
+        /// What is in its way.
+        reason: &'static str,
+    },
     /// A batch has no save point to go back to.
     #[error("the batch has no save point")]
     NoSavePoint,

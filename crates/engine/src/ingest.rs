@@ -11,6 +11,7 @@
 //! What must stay true: no memtable has anything in the range of a file when that joins: readers
 //! would take it for newer; and none has deleted a range when a file joins that does.
 
+mod place;
 mod told;
 mod writer;
 
@@ -47,11 +48,26 @@ pub struct IngestOptions {
     /// Memtables that have keys in the range of a file are flushed; otherwise that is an error.
     /// Default: true. RocksDB: `allow_blocking_flush`.
     pub allow_flush: bool,
+    /// The entries may get a sequence number that is newer than what is there. Off, it is an error
+    /// if they would need one: if an entry or a deleted range lies in the range of a file, if files
+    /// overlap each other, or if a snapshot is held. Default: true. RocksDB:
+    /// `allow_global_seqno`.
+    pub allow_global_seqno: bool,
+    /// It is an error ([`Error::NotBottommost`]) if a file cannot go to the last level: if it
+    /// overlaps entries, another file, or the range of a table in the last level. The files still
+    /// join level 0, and go down from there without being rewritten. Default: false. RocksDB:
+    /// `fail_if_not_bottommost_level`.
+    pub fail_if_not_bottommost_level: bool,
 }
 
 impl Default for IngestOptions {
     fn default() -> IngestOptions {
-        IngestOptions { move_files: false, allow_flush: true }
+        IngestOptions {
+            move_files: false,
+            allow_flush: true,
+            allow_global_seqno: true,
+            fail_if_not_bottommost_level: false,
+        }
     }
 }
 
@@ -123,6 +139,8 @@ impl DbCore {
         }
         let mut outputs = Vec::new();
         let layers = layers(&files);
+        // Before anything is written, and again before it counts.
+        self.check_place(family, &layers, options)?;
         let installed = self
             .write_layers(family, &layers, &mut outputs)
             .and_then(|written| self.join(family, &layers, &written, options));
@@ -259,6 +277,7 @@ impl DbCore {
         let numbers = numbers(layers);
         let count = numbers.last().map_or(0, |last| last.tables + 1);
         for _ in 0..ATTEMPTS {
+            self.check_place(family, layers, options)?;
             if !is_free() {
                 if !options.allow_flush {
                     let text = "keys in the range of a file are in memory, and allow_flush is off";

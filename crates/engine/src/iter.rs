@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sateen_control::version::{Run, TableMeta};
-use sateen_control::{IoClass, SeqNo, TableId};
+use sateen_control::{IoClass, SeqNo, TableId, UserKey};
 
 use crate::column_family::ColumnFamilyData;
 use crate::core::{DbCore, reversed_bounds};
 use crate::error::{Error, Result};
+use crate::key;
 use crate::memtable::MemTableIter;
 use crate::metrics::{FiltersAsked, IterDone, OpTimer, Operation};
 use crate::options::ReadOptions;
@@ -100,6 +101,32 @@ impl OpenTable for OpenForRead {
         perf::filters_asked(checks, negatives);
         Ok(if passes { Look::Pass } else { Look::Open })
     }
+}
+
+/// Whether a tree has an entry, a deletion included, from `smallest` to `largest`, as `pinned`
+/// shows it. Ranges of keys that are deleted count if they touch that.
+pub(crate) fn has_entries(
+    core: &Arc<DbCore>,
+    pinned: &SuperVersion,
+    smallest: &UserKey,
+    largest: &UserKey,
+) -> Result<bool> {
+    let open = OpenForRead {
+        core: core.clone(),
+        options: TableIterOptions::client(Some(core.blocks.clone()), false),
+        as_of: SeqNo::MAX,
+        ignore_ranges: true,
+        wanted: None,
+        unwanted: None,
+    };
+    if let Some(ranges) = pinned.ranges()
+        && ranges.iter().any(|range| range.touches(smallest.bytes(), largest.bytes()))
+    {
+        return Ok(true);
+    }
+    let mut tree = open.tree(pinned, &IterBounds::new(None, None));
+    tree.seek(&key::seek_key(smallest.bytes(), SeqNo::MAX))?;
+    Ok(tree.valid() && *key::user_key(tree.key()) <= *largest)
 }
 
 /// One of the sources of a merge: dispatched by a match, not through a pointer.
@@ -310,7 +337,8 @@ impl Iter {
             (Source::Regions(RegionsIter::new(Box::new(open), begins)), None)
         };
         let inner = DbIter::new(source, seqno, bounds, family.options().stored_merging())
-            .compared_by(comparator);
+            .compared_by(comparator)
+            .skipping_at_most(options.skipped_max);
         let time_bytes = if family.has_times() { TIME_BYTES } else { 0 };
         Ok(Iter {
             inner,

@@ -13,6 +13,7 @@ mod define;
 mod lookup;
 mod profile;
 mod regions;
+mod sanitize;
 mod stored;
 mod text;
 mod validate;

@@ -48,8 +48,16 @@ static void numbers(void) {
     CHECK(rocksdb_options_get_wal_recovery_mode(options) == 1);
     rocksdb_options_set_compaction_pri(options, rocksdb_k_round_robin_compaction_pri);
     CHECK(rocksdb_options_get_compaction_pri(options) == rocksdb_k_round_robin_compaction_pri);
-    rocksdb_options_set_statistics_level(options, rocksdb_statistics_level_disable_all);
+    rocksdb_options_set_statistics_level(options, 5);
     CHECK(rocksdb_options_get_statistics_level(options) == 0);
+    rocksdb_options_enable_statistics(options);
+    CHECK(rocksdb_options_get_statistics_level(options) == 3);
+    rocksdb_options_set_statistics_level(options, 42);
+    CHECK(rocksdb_options_get_statistics_level(options) == 5);
+    rocksdb_options_set_create_if_missing(options, 42);
+    CHECK(rocksdb_options_get_create_if_missing(options) == 1);
+    rocksdb_options_set_paranoid_checks(options, 42);
+    CHECK(rocksdb_options_get_paranoid_checks(options) == 1);
     CHECK(rocksdb_options_get_write_buffer_size(NULL) == 0);
     rocksdb_options_set_write_buffer_size(NULL, 1);
     rocksdb_options_destroy(options);
@@ -58,9 +66,26 @@ static void numbers(void) {
 static void refusals(const char* path) {
     rocksdb_options_t* options = rocksdb_options_create();
     rocksdb_options_set_create_if_missing(options, 1);
+    /* What makes no sense alone is brought into order, and given back as it was. */
     rocksdb_options_set_num_levels(options, -3);
-    CHECK(rocksdb_open(options, path, &err) == NULL);
-    refused("rocksdb_options_set_num_levels does not take -3");
+    rocksdb_options_set_level0_file_num_compaction_trigger(options, -1);
+    rocksdb_options_set_level0_slowdown_writes_trigger(options, -1);
+    rocksdb_options_set_level0_stop_writes_trigger(options, -1);
+    rocksdb_options_set_hard_pending_compaction_bytes_limit(options, 1u << 30);
+    rocksdb_options_set_max_bytes_for_level_multiplier(options, -1);
+    rocksdb_options_set_max_background_jobs(options, -1);
+    CHECK(rocksdb_options_get_num_levels(options) == -3);
+    CHECK(rocksdb_options_get_level0_slowdown_writes_trigger(options) == -1);
+    CHECK(rocksdb_options_get_max_background_jobs(options) == -1);
+    rocksdb_t* db = rocksdb_open(options, path, &err);
+    CHECK(err == NULL && db != NULL);
+    const char* names[] = {"level0_slowdown_writes_trigger", "soft_pending_compaction_bytes_limit"};
+    const char* values[] = {"-1", "549755813888"};
+    rocksdb_set_options(db, 2, names, values, &err);
+    CHECK(err == NULL);
+    rocksdb_close(db);
+    rocksdb_destroy_db(options, path, &err);
+    CHECK(err == NULL);
     rocksdb_options_destroy(options);
 }
 

@@ -86,7 +86,7 @@ int main(int count, char** arguments) {
 
     /* Pauses, and giving tables up. */
     char* identity = rocksdb_get_db_identity(db, &length);
-    CHECK(length == strlen(identity) && length > 0);
+    CHECK(length == strlen(identity) && length == 36 && identity[8] == '-');
     rocksdb_free(identity);
     rocksdb_disable_manual_compaction(db);
     rocksdb_compact_range(db, NULL, 0, NULL, 0);

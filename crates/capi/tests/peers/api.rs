@@ -226,7 +226,7 @@ functions! {
     fn ingest_external_file_cf(H, H, *const P, usize, H, E);
 }
 
-fn open(path: &Path) -> Result<H, String> {
+pub(crate) fn open(path: &Path) -> Result<H, String> {
     let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|_| "a name with a 0")?;
     // SAFETY: the name ends with a zero; the library's initializers run.
     let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
@@ -237,7 +237,7 @@ fn open(path: &Path) -> Result<H, String> {
     }
 }
 
-fn find(library: H, name: &str) -> Result<H, String> {
+pub(crate) fn find(library: H, name: &str) -> Result<H, String> {
     let text = CString::new(name).map_err(|_| "a name with a 0")?;
     // SAFETY: the library is open, and the name ends with a zero.
     let function = unsafe { libc::dlsym(library, text.as_ptr()) };

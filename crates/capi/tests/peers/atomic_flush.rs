@@ -118,11 +118,13 @@ fn write_and_end() {
 #[test]
 fn families_are_at_one_commit_after_a_process_ended() {
     let theirs = std::env::var_os("SATEEN_PEERS_LIBRARY").map(PathBuf::from);
-    let theirs = theirs.or_else(crate::fetched);
+    let theirs = theirs.or_else(crate::libraries::fetched);
     if theirs.is_none() {
         println!("RocksDB's library is not there: ours alone");
     }
-    for library in [Some(crate::ours().expect("our library")), theirs].into_iter().flatten() {
+    for library in
+        [Some(crate::libraries::ours().expect("our library")), theirs].into_iter().flatten()
+    {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("db");
         let program = std::env::current_exe().expect("this program");

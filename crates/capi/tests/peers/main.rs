@@ -11,10 +11,15 @@
 mod api;
 mod atomic_flush;
 mod callbacks;
+#[path = "../../build/declaration.rs"]
+#[expect(dead_code, reason = "the build script writes Rust, the tests read")]
+mod declaration;
+mod libraries;
 mod op;
+mod options;
 mod side;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use api::Api;
@@ -80,10 +85,7 @@ fn answers_are_those_of_rocksdb() {
 }
 
 fn load() -> Result<Libraries, String> {
-    let theirs = match std::env::var_os("SATEEN_PEERS_LIBRARY") {
-        Some(path) => PathBuf::from(path),
-        None => fetched().ok_or("RocksDB's library is not there: scripts/fetch-rocksdb")?,
-    };
+    let theirs = libraries::theirs()?;
     let words = sources();
     // What only keeps a setting has no source: `build.rs` writes it.
     let kept = |name: &str| name.contains("options_");
@@ -95,24 +97,11 @@ fn load() -> Result<Libraries, String> {
         println!("not there yet, and not compared: {}", absent.join(", "));
     }
     let comparators = there("comparator_create");
-    Ok(Libraries { ours: Api::load(&ours()?)?, theirs: Api::load(&theirs)?, comparators })
-}
-
-/// The library of `scripts/fetch-rocksdb`.
-fn fetched() -> Option<PathBuf> {
-    let peers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers");
-    let files = std::fs::read_dir(peers).ok()?.flatten().map(|entry| entry.path());
-    files
-        .filter(|path| path.to_string_lossy().contains("rocksdb-11.8.1"))
-        .find(|path| path.extension().is_some_and(|extension| extension == "so"))
-}
-
-/// Where our library was built: beside this test, or one above.
-fn ours() -> Result<PathBuf, String> {
-    let test = std::env::current_exe().map_err(|error| error.to_string())?;
-    let places = test.ancestors().skip(1).take(2);
-    let found = places.map(|place| place.join("libsateen_rocksdb.so")).find(|path| path.exists());
-    found.ok_or_else(|| "libsateen_rocksdb.so was not built".to_owned())
+    Ok(Libraries {
+        ours: Api::load(&libraries::ours()?)?,
+        theirs: Api::load(&theirs)?,
+        comparators,
+    })
 }
 
 /// The functions that our sources name: the others are not there.

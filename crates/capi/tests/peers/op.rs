@@ -34,7 +34,7 @@ impl Rng {
 }
 
 /// What all column families of a sequence are opened with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Setup {
     /// A merge operator that joins with commas.
     pub(crate) merges: bool,

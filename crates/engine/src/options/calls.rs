@@ -37,6 +37,11 @@ pub struct ReadOptions {
     /// An iterator passes by the tables that this does not want. Default: none, it shows all.
     /// RocksDB: `table_filter`.
     pub table_filter: Option<TableFilter>,
+    /// Entries that one move of an iterator may pass over (deletions and hidden versions). A move
+    /// that comes to another entry after more than this fails with
+    /// [`Error::TooManySkipped`](crate::Error::TooManySkipped). 0: no limit. Default: 0. RocksDB:
+    /// `max_skippable_internal_keys`.
+    pub skipped_max: u64,
     /// Read as of this snapshot. Default: none, the newest. RocksDB: `snapshot`.
     pub snapshot: Option<Snapshot>,
 }
@@ -66,6 +71,7 @@ impl Default for ReadOptions {
             ignore_range_deletions: false,
             memory_only: false,
             table_filter: None,
+            skipped_max: 0,
             snapshot: None,
         }
     }
@@ -88,6 +94,10 @@ pub struct WriteOptions {
     /// While writers are slowed down, all writes like this one together get an eighth of the rate:
     /// for bulk work beside clients. Default: false. RocksDB: `low_pri`.
     pub low_priority: bool,
+    /// Entries of column families that do not exist (any more) are left out, and the rest is
+    /// written. Without it such a write fails as a whole. Default: false. RocksDB:
+    /// `ignore_missing_column_families`.
+    pub ignore_missing_column_families: bool,
 }
 
 impl WriteOptions {

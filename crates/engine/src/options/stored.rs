@@ -7,10 +7,13 @@
 
 use std::path::Path;
 
-use super::{ColumnFamilyOptions, Options};
+use super::choices::ComparatorText;
+use super::text::Unit;
+use super::{ColumnFamilyOptions, OptionInfo, Options};
 use crate::db::DEFAULT_COLUMN_FAMILY;
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::{FileName, checked_text, options_file};
+use crate::prefix::Prefixing;
 use crate::vfs::{PosixVfs, Vfs};
 
 const FIRST_LINE: &str = "sateen options 1";
@@ -18,7 +21,8 @@ const DATABASE: &str = "[database]";
 const FAMILY: &str = "[column family] ";
 
 /// What [`Options::load`] finds. What is no text is not in it: `merge_operator`,
-/// `compaction_filter`, caches and the like are as by default, and have to be set again.
+/// `compaction_filter`, a `comparator` or `prefix_extractor` of the caller's, caches and the like
+/// are as by default, and have to be set again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredOptions {
     /// The options of the database; their `column_family` is that of the default one.
@@ -99,13 +103,14 @@ impl StoredOptions {
             text.extend([info.name, " = ", &options.get_field(info), "\n"]);
         }
         for (name, options) in families {
-            text.push_str(&format!("{FAMILY}{}\n{}", escaped(name), options.to_text()));
-            let operator = options.merge_operator.as_ref().map(|operator| operator.name());
-            let filter = options.compaction_filter.as_ref().map(|filter| filter.name());
-            for (field, name) in [("merge_operator", operator), ("compaction_filter", filter)] {
-                if let Some(name) = name {
-                    text.push_str(&format!("{field} is {}\n", escaped(name)));
-                }
+            text.push_str(&format!("{FAMILY}{}\n", escaped(name)));
+            let named = named(options);
+            let is_text = |info: &&OptionInfo| named.iter().all(|(field, _)| *field != info.name);
+            for info in ColumnFamilyOptions::INFO.iter().filter(is_text) {
+                text.extend([info.name, " = ", &options.get_field(info), "\n"]);
+            }
+            for (field, name) in named {
+                text.push_str(&format!("{field} is {}\n", escaped(&name)));
             }
         }
         checked_text::seal(&text)
@@ -119,8 +124,17 @@ impl StoredOptions {
                 stored.families.push((unescaped(name)?, ColumnFamilyOptions::default()));
                 continue;
             }
-            if let Some((name, value)) = line.split_once(" = ") {
+            // A name may be anything, also what looks like a value.
+            let named = line.split_once(" is ").filter(|(field, _)| NAMED.contains(field));
+            if let (Some((field, name)), Some((family, _))) = (named, stored.families.last()) {
+                stored.named.push((family.clone(), field.to_owned(), unescaped(name)?));
+            } else if let Some((name, value)) = line.split_once(" = ") {
                 let set = match stored.families.last_mut() {
+                    // As files name it that were written before "is" did.
+                    Some((of, _)) if name == "comparator" && is_custom(value) => {
+                        stored.named.push((of.clone(), name.to_owned(), value.to_owned()));
+                        continue;
+                    }
                     Some((_, family)) => family.set(name, value),
                     None => stored.options.set(name, value),
                 };
@@ -143,6 +157,25 @@ impl StoredOptions {
         stored.options.column_family = default.clone();
         Ok(stored)
     }
+}
+
+/// The fields that may have a name alone.
+const NAMED: [&str; 4] = ["merge_operator", "compaction_filter", "comparator", "prefix_extractor"];
+
+/// What is set in `options` and no text makes: the field, and the name of what it is.
+fn named(options: &ColumnFamilyOptions) -> Vec<(&'static str, String)> {
+    let operator = options.merge_operator.as_ref().map(|operator| operator.name().to_owned());
+    let filter = options.compaction_filter.as_ref().map(|filter| filter.name().to_owned());
+    let comparator = Some(options.comparator.name()).filter(|name| is_custom(name));
+    let prefixes = options.prefix_extractor.as_ref().map(Prefixing::to_string);
+    let prefixes = prefixes.filter(|text| Prefixing::parse(text).is_none());
+    let names = [operator, filter, comparator.map(str::to_owned), prefixes];
+    NAMED.into_iter().zip(names).filter_map(|(field, name)| Some((field, name?))).collect()
+}
+
+/// Whether a comparator of that name is one of the caller's.
+fn is_custom(name: &str) -> bool {
+    ComparatorText::read(name).is_none()
 }
 
 /// A name on one line, whatever it is.

@@ -248,6 +248,16 @@ impl SharedBlockCache {
         self.0.pinned.bytes()
     }
 
+    /// Bytes of blocks that readers hold, whether the cache still has them or not. It looks at each
+    /// block: for reports, not for every operation. RocksDB: `GetPinnedUsage`.
+    #[must_use]
+    pub fn in_use_bytes(&self) -> u64 {
+        // The cache holds a block once, and so does the item at hand.
+        let held = self.0.cache.iter().filter(|(_, block)| Arc::strong_count(block) > 2);
+        let held: u64 = held.map(|(_, block)| cost(block.len() as u64)).sum();
+        held + self.pinned_bytes()
+    }
+
     /// How many blocks it has.
     #[must_use]
     pub fn blocks(&self) -> usize {
@@ -492,5 +502,11 @@ mod tests {
             cache.insert(TableId(2), i, block(4000));
         }
         assert_eq!(cache.pinned_bytes(), 0, "nobody held those");
+        assert_eq!(cache.shared.in_use_bytes(), 0);
+        cache.insert(TableId(9), 0, block(100));
+        let held = cache.get(TableId(9), 0).unwrap();
+        assert_eq!(cache.shared.in_use_bytes(), cost(100), "a reader holds it, and the cache, too");
+        drop(held);
+        assert_eq!(cache.shared.in_use_bytes(), 0);
     }
 }

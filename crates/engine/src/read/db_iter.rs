@@ -66,6 +66,29 @@ pub(crate) struct DbIter<I> {
     operands: Operands,
     seek_key: Vec<u8>,
     stats: DbIterStats,
+    looks: Looks,
+}
+
+/// The entries that the move at hand has looked at, and how many it may pass over.
+#[derive(Clone, Copy, Debug, Default)]
+struct Looks {
+    /// 0: any number.
+    skipped_max: u64,
+    seen: u64,
+}
+
+impl Looks {
+    /// Counts an entry that the move looks at; an error if it has passed over too many before.
+    #[inline]
+    fn count(&mut self) -> Result<()> {
+        if self.skipped_max > 0 {
+            if self.seen > self.skipped_max {
+                return Err(Error::TooManySkipped(self.skipped_max));
+            }
+            self.seen += 1;
+        }
+        Ok(())
+    }
 }
 
 impl<I: InternalIterator> DbIter<I> {
@@ -92,7 +115,14 @@ impl<I: InternalIterator> DbIter<I> {
             operands: Operands::default(),
             seek_key: Vec::new(),
             stats: DbIterStats::default(),
+            looks: Looks::default(),
         }
+    }
+
+    /// The same, but a move fails once it has passed over more than `max` entries. 0: never.
+    pub(crate) fn skipping_at_most(mut self, max: u64) -> DbIter<I> {
+        self.looks.skipped_max = max;
+        self
     }
 
     /// The same over keys that `comparator` compares.
@@ -206,6 +236,7 @@ impl<I: InternalIterator> DbIter<I> {
     #[inline]
     pub(crate) fn next(&mut self) {
         if self.valid {
+            self.looks.seen = 0;
             let done = self.advance();
             self.finish(done);
         }
@@ -215,6 +246,7 @@ impl<I: InternalIterator> DbIter<I> {
     #[inline]
     pub(crate) fn prev(&mut self) {
         if self.valid {
+            self.looks.seen = 0;
             let done = self.retreat();
             self.finish(done);
         }
@@ -265,6 +297,7 @@ impl<I: InternalIterator> DbIter<I> {
         self.valid = false;
         self.on_entry = false;
         self.error = None;
+        self.looks.seen = 0;
     }
 
     fn finish(&mut self, done: Result<()>) {
@@ -303,6 +336,7 @@ impl<I: InternalIterator> DbIter<I> {
             if self.bounds.is_above(user_key) {
                 return Ok(());
             }
+            self.looks.count()?;
             if skip_saved && *user_key == *self.saved_key {
                 skipped_in_a_row += 1;
             } else if key::seqno(entry) > self.snapshot {
@@ -427,6 +461,7 @@ impl<I: InternalIterator> DbIter<I> {
             if versions == SEQUENTIAL_SKIP_MAX {
                 return self.seek_newest_visible();
             }
+            self.looks.count()?;
             self.stats.skipped += u64::from(versions > 0);
             versions += 1;
             match Visible::of(key::kind(entry))? {
@@ -489,6 +524,7 @@ impl<I: InternalIterator> DbIter<I> {
         self.on_entry = false;
         let mut skipped = 0;
         while self.iter.valid() && self.is_at_or_behind_saved() {
+            self.looks.count()?;
             if skipped == SEQUENTIAL_SKIP_MAX {
                 self.stats.reseeks += 1;
                 set_key(&mut self.seek_key, &self.saved_key, SeqNo::MAX, ValueKind::MAX);

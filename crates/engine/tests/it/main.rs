@@ -4,6 +4,7 @@
 mod atomic_flush;
 mod bad_input;
 mod basics;
+mod call_options;
 mod check;
 mod child;
 mod common;

@@ -48,8 +48,12 @@ fn tables_are_told_as_they_are() {
     assert_eq!((table.entries, table.deletions), (2, 1));
     assert!(as_vfs(&vfs).exists(&table.file).unwrap());
     let identity = db.identity();
+    let parts: Vec<_> = identity.split('-').map(str::len).collect();
+    assert_eq!(parts, [8, 4, 4, 4, 12], "a UUID: {identity}");
+    assert!(identity.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit()), "{identity}");
     db.close().unwrap();
     assert_eq!(open(&vfs, &tiny()).identity(), identity);
+    assert_ne!(filled(&MemVfs::new(), &tiny()).identity(), identity, "another database");
 }
 
 #[test]

@@ -1,0 +1,30 @@
+//! Where this library does otherwise than RocksDB, and why.
+
+use super::cases::{Case, Kind};
+
+/// The kind, what the name is, a part of the value, and the reason.
+const EXPECTED: &[(Kind, &str, &str, &str)] = &[
+    (
+        Kind::Set,
+        "rocksdb_readoptions_set_read_tier",
+        "3",
+        "iterators show what is there; RocksDB's show nothing with the tier of memtables",
+    ),
+    (
+        Kind::RunTime,
+        "max_background_jobs",
+        "",
+        "threads are made when a database is opened; a change is refused by name",
+    ),
+];
+
+/// Why the answers to a case may differ; none if they may not.
+pub(super) fn reason(case: &Case) -> Option<&'static str> {
+    if matches!(case.kind, Kind::Text | Kind::RunTime) && case.value.contains("0.5") {
+        return Some("a whole number has no fraction: RocksDB cuts it off without a word");
+    }
+    let found = EXPECTED.iter().find(|(kind, name, value, _)| {
+        *kind == case.kind && *name == case.name && case.value.contains(value)
+    });
+    found.map(|(.., reason)| *reason)
+}
