@@ -228,7 +228,8 @@ Examples:
   sateen db scrub library --rate 50
 
 No other process may have the database open; one that has it does the same with the option
-scrub_interval_seconds. Ends with 1 if anything is damaged, with 4 if something could not be read.")]
+scrub_interval_seconds. Ends with 1 if anything is damaged, with 4 if something could not be
+read.")]
     Scrub {
         #[command(flatten)]
         place: Place,
@@ -276,8 +277,9 @@ Examples:
   sateen db repair library --json
 
 What is damaged is missed from then on, and named. Damaged files are kept in the directory lost,
-beside what was made of them. Ends with 1 if anything is lost. Ends with 4 and changes nothing if the
-operating system refuses to read something: no permission, too many open files, an I/O error.")]
+beside what was made of them. Ends with 1 if anything is lost. Ends with 4 and changes nothing if
+the operating system refuses to read something: no permission, too many open files, an I/O
+error.")]
     Repair {
         #[command(flatten)]
         place: Place,

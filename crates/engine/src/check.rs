@@ -4,9 +4,9 @@
 //!
 //! What must stay true: an error of the environment (too many open files, no permission, an I/O
 //! error) is never damage: it says that something could not be read, and is told as that, whatever
-//! call it comes from. What a writer gives up meanwhile is no damage, either. A table, file or log counts
-//! only as long as the manifest says that it is needed: after something was found wrong with one
-//! the manifest is read again, and what it does not name any more is passed over. Nothing ever
+//! call it comes from. What a writer gives up meanwhile is no damage, either. A table, file or log
+//! counts only as long as the manifest says that it is needed: after something was found wrong with
+//! one the manifest is read again, and what it does not name any more is passed over. Nothing ever
 //! comes back, so what is needed after it failed was needed when it did.
 
 mod files;

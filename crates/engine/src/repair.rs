@@ -15,9 +15,10 @@
 //!
 //! What must stay true: an error of the environment ends the repair with that error, and what was
 //! made until then is taken back: only bytes that were read and do not verify are damaged, only a
-//! name that is not there is missing ([`unread`]). No byte that was there is destroyed, wherever the
-//! repair is interrupted, and begun again it comes to the same. What the repaired database does not use, and files with
-//! damage that it does use a part of, are in the directory `lost` beside it.
+//! name that is not there is missing ([`unread`]). No byte that was there is destroyed, wherever
+//! the repair is interrupted, and begun again it comes to the same. What the repaired database does
+//! not use, and files with damage that it does use a part of, are in the directory `lost` beside
+//! it.
 
 mod aside;
 mod logs;

@@ -65,9 +65,9 @@ impl Db {
     /// Verifies every checksum of every live table and log, beside clients and below all other
     /// work, at no more than `rate` bytes a second (`None`: as the option `scrub_rate` says).
     /// Returns when that is done. What is damaged is in the report, and apart from that what the
-    /// operating system refused to read; the [`HealthListener`](crate::HealthListener) hears of both
-    /// as they are found, and the metrics count what is damaged. No cache is filled or emptied by it. If one runs already this waits for its end, and it
-    /// goes on at the new rate.
+    /// operating system refused to read; the [`HealthListener`](crate::HealthListener) hears of
+    /// both as they are found, and the metrics count what is damaged. No cache is filled or emptied
+    /// by it. If one runs already this waits for its end, and it goes on at the new rate.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();

@@ -26,8 +26,8 @@ pub(super) enum Aside {
 
 impl Repair {
     /// Gives each of `files` of `directory` a second name in `lost` there. Where that is not
-    /// possible [`Repair::take_away`] renames those that are also in `away` to a name that is chosen
-    /// now, and the others, which stay in use, are copied.
+    /// possible [`Repair::take_away`] renames those that are also in `away` to a name that is
+    /// chosen now, and the others, which stay in use, are copied.
     pub(super) fn keep_aside(
         &mut self,
         directory: &Path,

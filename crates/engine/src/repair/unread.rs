@@ -1,8 +1,8 @@
 //! What cannot be read is not damaged: an error of the environment ends the repair.
 //!
-//! Two things see to it. [`Repair::loss`] takes no such error for a loss. And the file system that a
-//! repair works on notes each of them, so that [`Repair::everything_was_read`] also knows of those
-//! that were passed over: before anything is made to count it is asked once more.
+//! Two things see to it. [`Repair::loss`] takes no such error for a loss. And the file system that
+//! a repair works on notes each of them, so that [`Repair::everything_was_read`] also knows of
+//! those that were passed over: before anything is made to count it is asked once more.
 
 use std::path::Path;
 

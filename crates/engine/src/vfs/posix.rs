@@ -115,7 +115,8 @@ impl Vfs for PosixVfs {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = retry(|| rustix::fs::open(directory, flags, Mode::empty()))?;
         match retry(|| rustix::fs::fsync(&fd)) {
-            // A file system that has no such call makes names durable in its own way, or not at all.
+            // A file system that has no such call makes names durable in its own way, or not at
+            // all.
             Err(errno) if lacks_call(errno) || errno == Errno::BADF => Ok(()),
             synced => Ok(synced?),
         }
@@ -441,8 +442,8 @@ fn is_aligned(buffer: &[u8], offset: u64, unit: usize) -> bool {
 }
 
 /// What direct reads of a file must be multiples of. A device with sectors of 512 bytes moves far
-/// less for a block of 4 KiB that is not on a page boundary than one that is read by pages. `None` if
-/// the file has no direct I/O, or only in larger units than writes are made of.
+/// less for a block of 4 KiB that is not on a page boundary than one that is read by pages. `None`
+/// if the file has no direct I/O, or only in larger units than writes are made of.
 fn direct_read_unit(fd: &OwnedFd) -> Option<usize> {
     let asked = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
     let units = asked.ok().filter(|stat| stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0);

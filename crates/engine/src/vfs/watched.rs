@@ -2,9 +2,9 @@
 //! taken for damage by a caller that passes over it, and remembers what was made, so that it can be
 //! taken back.
 //!
-//! What must stay true: an error that [`refused_by_system`] tells apart is noted by whatever call it
-//! comes from; nothing is taken back that was there before, nor anything after a rename, by which
-//! what was made counts.
+//! What must stay true: an error that [`refused_by_system`] tells apart is noted by whatever call
+//! it comes from; nothing is taken back that was there before, nor anything after a rename, by
+//! which what was made counts.
 
 use std::io;
 use std::path::{Path, PathBuf};
