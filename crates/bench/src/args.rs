@@ -10,7 +10,7 @@ use sateen_workload::{
 use serde::{Deserialize, Serialize};
 
 use crate::store::{Compression, PeerCache, StoreConfig, Wal};
-use crate::units::{parse_bytes, parse_count};
+use crate::units::{check_bursts, parse_bytes, parse_count};
 use crate::{Error, Result};
 
 /// Whether operations wait for each other.
@@ -383,6 +383,13 @@ impl BenchArgs {
         if self.duration.is_some_and(|seconds| !(seconds > 0.0 && seconds < 1e7)) {
             return usage("--duration must be a positive number of seconds");
         }
+        if !(0.0..=1.0).contains(&self.compression_ratio) {
+            return usage("--compression-ratio must be between 0 and 1");
+        }
+        if !self.bloom_bits.is_none_or(|bits| (0.0..=100.0).contains(&bits)) {
+            return usage("--bloom-bits must be between 0 and 100");
+        }
+        check_bursts(self.peak_seconds, self.valley_seconds).map_err(Error::Usage)?;
         if !(0.0..=60_000.0).contains(&self.barrier_cost) {
             return usage("--barrier-cost must be between 0 and 60000 milliseconds");
         }
@@ -566,6 +573,17 @@ pub(crate) mod tests {
             ("--rounds 0", "--rounds"),
             ("--regions 0", "--regions"),
             ("--regions 20 --num 10", "--regions"),
+            ("--compression-ratio nan", "--compression-ratio"),
+            ("--compression-ratio 1.01", "--compression-ratio"),
+            ("--duration nan", "--duration"),
+            ("--duration inf", "--duration"),
+            ("--peak-seconds nan", "--peak-seconds"),
+            ("--peak-seconds=-1", "--peak-seconds"),
+            ("--valley-seconds inf", "--valley-seconds"),
+            ("--bloom-bits nan", "--bloom-bits"),
+            ("--bloom-bits=-1", "--bloom-bits"),
+            ("--barrier-cost nan", "--barrier-cost"),
+            ("--barrier-cost inf", "--barrier-cost"),
         ] {
             let words = std::iter::once("bench").chain(line.split_ascii_whitespace());
             let error = match Command::try_parse_from(words) {

@@ -95,6 +95,21 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
     Ok(count as u64)
 }
 
+/// Refuses lengths of peaks and valleys that no run has.
+///
+/// # Errors
+/// Names the option.
+pub fn check_bursts(peak_seconds: f64, valley_seconds: f64) -> Result<(), String> {
+    for (option, seconds) in
+        [("--peak-seconds", peak_seconds), ("--valley-seconds", valley_seconds)]
+    {
+        if !(seconds > 0.0 && seconds < 1e7) {
+            return Err(format!("{option} must be a positive number of seconds"));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,9 @@
 //! What crosses the boundary: bytes, texts, errors and panics.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, OsStr, c_char};
+use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 
 use sateen::Error;
 
@@ -53,7 +55,8 @@ pub unsafe fn nth_bytes<'a>(
     unsafe { bytes(*data.add(index), *lengths.add(index)) }
 }
 
-/// The text at `text`; what is no UTF-8 in it is replaced.
+/// The text at `text`: different bytes are different texts, also where they are no UTF-8
+/// ([`sateen::text_of_bytes`]).
 ///
 /// # Safety
 /// `text` is null or ends with a zero.
@@ -63,7 +66,26 @@ pub unsafe fn text(text: *const c_char) -> String {
         return String::new();
     }
     // SAFETY: the caller's promise.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    sateen::text_of_bytes(unsafe { CStr::from_ptr(text) }.to_bytes()).into_owned()
+}
+
+/// The path at `path`, whatever its bytes are.
+///
+/// # Safety
+/// As [`text`].
+#[must_use]
+pub unsafe fn path(path: *const c_char) -> PathBuf {
+    if path.is_null() {
+        return PathBuf::new();
+    }
+    // SAFETY: the caller's promise.
+    OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes()).into()
+}
+
+/// A copy of the bytes that a name stands for, as [`malloc_copy`] makes it.
+#[must_use]
+pub fn malloc_name(name: &str) -> *mut c_char {
+    malloc_copy(&sateen::bytes_of_text(name))
 }
 
 /// A copy of `bytes` in memory from `malloc`, one byte longer and ended by a zero. Null if there is
@@ -93,7 +115,7 @@ pub unsafe fn set_error(errptr: ErrPtr, message: &str) {
     // SAFETY: the caller's promise: what is there is null or from `malloc`.
     unsafe {
         libc::free((*errptr).cast());
-        *errptr = malloc_copy(message.as_bytes());
+        *errptr = malloc_copy(sateen::shown(message).as_bytes());
     }
 }
 

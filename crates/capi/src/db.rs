@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_uchar};
 use std::ptr::{null, null_mut};
 
-use sateen::{Db, Options, PinnedSlice, WriteOptions};
+use sateen::{Db, Options, PinnedSlice, WriteOptions, shown};
 
 use crate::abi::{
     ErrPtr, bytes, free, give, guard, malloc_copy, missing, nth_bytes, quiet, status, take,
@@ -116,6 +116,11 @@ pub unsafe extern "C" fn rocksdb_close(db: *mut rocksdb_t) {
     static CLOSED: Graveyard<rocksdb_t> = Graveyard::new();
     // SAFETY: the contract of the module.
     let Some(mut db) = (unsafe { take(db) }) else { return };
+    if db.db.is_of_parent_process() {
+        // Nothing of it is this process's to end, and its threads may hold locks in this copy.
+        std::mem::forget(db);
+        return;
+    }
     if let Some(statistics) = &db.statistics {
         quiet((), || statistics.closes(&db.db));
     }
@@ -128,7 +133,8 @@ pub unsafe extern "C" fn rocksdb_close(db: *mut rocksdb_t) {
     });
 }
 
-/// Removes the database at `path` with all that is in it.
+/// Removes the files of the database at `path`, and the directory if nothing else is in it. Does
+/// nothing if there is no database.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_destroy_db(
     options: *const rocksdb_options_t,
@@ -139,21 +145,8 @@ pub unsafe extern "C" fn rocksdb_destroy_db(
     unsafe {
         guard(errptr, (), || {
             let place = Place::new(options, path);
-            // Only what is one: a wrong path must not cost anybody's files.
-            if !place.vfs.exists(&place.path.join("CURRENT")).unwrap_or(false) {
-                return Ok(());
-            }
-            let open = Options { create_if_missing: false, ..checked(options)? };
-            match Db::open_with(place.vfs.clone(), &place.path, open, &[]) {
-                Ok(db) => db.close()?,
-                Err(
-                    error @ (sateen::Error::IncompatibleDirectory { .. }
-                    | sateen::Error::Locked { .. }),
-                ) => return Err(error),
-                // It is damaged, which does not keep it from being removed.
-                Err(_) => {}
-            }
-            place.remove_all()
+            let options = checked(options)?;
+            sateen::destroy_with(place.vfs.as_ref(), &place.path, &options).map(drop)
         });
     }
 }
@@ -376,7 +369,8 @@ pub unsafe extern "C" fn rocksdb_multi_get(
         unsafe {
             *value_lengths.add(nth) = value.map_or(0, |value| value.len());
             *values.add(nth) = value.map_or(null_mut(), |value| malloc_copy(value));
-            *errors.add(nth) = error.map_or(null_mut(), |text| malloc_copy(text.as_bytes()));
+            *errors.add(nth) =
+                error.map_or(null_mut(), |text| malloc_copy(shown(&text).as_bytes()));
         }
     };
     quiet((), || {

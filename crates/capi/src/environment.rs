@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use sateen::vfs::{MemVfs, PosixVfs, Vfs};
 use sateen::{ColumnFamilyOptions, Db, Error, Options};
 
-use crate::abi::{ErrPtr, free, give, guard, missing, quiet, text};
+use crate::abi::{ErrPtr, free, give, guard, missing, quiet};
 use crate::options::{change, rocksdb_options_t};
 
 /// The file system and the threads of the process, or a file system in memory. A database has
@@ -88,7 +88,6 @@ pub(crate) unsafe fn vfs_of(env: *const rocksdb_env_t) -> Arc<dyn Vfs> {
 pub(crate) struct Place {
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) path: PathBuf,
-    in_memory: bool,
 }
 
 impl Place {
@@ -100,14 +99,14 @@ impl Place {
         // SAFETY: the caller's promise.
         let (memory, path) = unsafe {
             let memory = options.as_ref().and_then(|options| options.4.as_ref());
-            (memory, PathBuf::from(text(path)))
+            (memory, crate::abi::path(path))
         };
         // In memory there is no directory that relative paths begin at.
         let path = match memory {
             Some(_) => std::path::absolute(&path).unwrap_or(path),
             None => path,
         };
-        Place { vfs: files(memory), path, in_memory: memory.is_some() }
+        Place { vfs: files(memory), path }
     }
 
     /// Opens it for reading; what is not there cannot be read, which is not the arguments' fault.
@@ -122,23 +121,6 @@ impl Place {
             return Err(io(ErrorKind::NotFound.into(), path));
         }
         Db::open_read_only_families_with(self.vfs.clone(), &self.path, options, families)
-    }
-
-    /// Removes the directory with all that is in it.
-    pub(crate) fn remove_all(&self) -> sateen::Result<()> {
-        let removed = if self.in_memory {
-            let names = self.vfs.list(&self.path);
-            let remove = |name: PathBuf| self.vfs.remove(&self.path.join(name));
-            let removed = names.and_then(|names| names.into_iter().try_for_each(remove));
-            removed.and_then(|()| self.vfs.remove_dir(&self.path))
-        } else {
-            std::fs::remove_dir_all(&self.path)
-        };
-        removed.map_err(|source| Error::Io {
-            operation: "remove",
-            path: self.path.clone(),
-            source: Arc::new(source),
-        })
     }
 }
 

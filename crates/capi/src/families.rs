@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_uchar};
 
 use sateen::{ColumnFamily, Db, Error};
 
-use crate::abi::{ErrPtr, free, give, guard, malloc_copy, missing, text};
+use crate::abi::{ErrPtr, free, give, guard, malloc_name, missing, text};
 use crate::db::{checked, rocksdb_t};
 use crate::environment::Place;
 use crate::options::rocksdb_options_t;
@@ -211,10 +211,8 @@ pub unsafe extern "C" fn rocksdb_list_column_families(
             *count = 0;
         }
         guard(errptr, std::ptr::null_mut(), || {
-            let list: Vec<_> = names(&Place::new(options, path))?
-                .iter()
-                .map(|name| malloc_copy(name.as_bytes()))
-                .collect();
+            let list: Vec<_> =
+                names(&Place::new(options, path))?.iter().map(|name| malloc_name(name)).collect();
             let pointers = list_of(&list);
             if pointers.is_null() {
                 return Err(Error::InvalidArgument("there is no memory".into()));
@@ -372,8 +370,8 @@ pub unsafe extern "C" fn rocksdb_column_family_handle_get_name(
     unsafe {
         let name = family.as_ref().map_or("", |family| family.0.name());
         if let Some(length) = length.as_mut() {
-            *length = name.len();
+            *length = sateen::bytes_of_text(name).len();
         }
-        malloc_copy(name.as_bytes())
+        malloc_name(name)
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void};
 
 use sateen::{Error, IngestOptions, Options, SstFileWriter};
 
-use crate::abi::{ErrPtr, bytes, free, give, guard, missing, text};
+use crate::abi::{ErrPtr, bytes, free, give, guard, missing, path};
 use crate::db::{of, rocksdb_t, the};
 use crate::environment::Place;
 use crate::families::rocksdb_column_family_handle_t;
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn rocksdb_ingest_external_file_cf(
                 allow_global_seqno: set("allow_global_seqno", true),
                 fail_if_not_bottommost_level: set("fail_if_not_bottommost_level", false),
             };
-            let paths: Vec<_> = (0..count).map(|nth| text(*files.add(nth))).collect();
+            let paths: Vec<_> = (0..count).map(|nth| path(*files.add(nth))).collect();
             db.ingest(&of(db, family), &paths, &ingest)
         });
     }

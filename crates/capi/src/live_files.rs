@@ -1,12 +1,13 @@
 //! The tables that a database consists of.
 
 use std::ffi::{CString, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
-use sateen::{Db, LiveTable};
+use sateen::{Db, LiveTable, bytes_of_text};
 
-use crate::abi::{free, give, malloc_copy, quiet};
+use crate::abi::{free, give, malloc_copy, malloc_name, quiet};
 use crate::db::{of, rocksdb_t, the};
 use crate::families::rocksdb_column_family_handle_t;
 use crate::odd_options::rocksdb_column_family_metadata_options_t;
@@ -26,9 +27,9 @@ impl Table {
         let name = table.file.file_name().unwrap_or_default();
         let directory = table.file.parent().map(|path| path.as_os_str());
         Table {
-            family: c_text(table.column_family.as_bytes()),
-            name: c_text(format!("/{}", name.to_string_lossy()).as_bytes()),
-            directory: c_text(directory.unwrap_or_default().to_string_lossy().as_bytes()),
+            family: c_text(&bytes_of_text(&table.column_family)),
+            name: c_text(&[b"/", name.as_bytes()].concat()),
+            directory: c_text(directory.unwrap_or_default().as_bytes()),
             table,
         }
     }
@@ -280,7 +281,7 @@ pub unsafe extern "C" fn rocksdb_column_family_metadata_get_name(
 ) -> *mut c_char {
     // SAFETY: the contract of the crate.
     let metadata = unsafe { metadata.as_ref() };
-    metadata.map_or(null_mut(), |metadata| malloc_copy(metadata.name.as_bytes()))
+    metadata.map_or(null_mut(), |metadata| malloc_name(&metadata.name))
 }
 
 /// How many levels there are, empty ones included.

@@ -6,7 +6,7 @@ use std::ffi::c_char;
 use sateen::vfs::MemVfs;
 use sateen::{Error, Options};
 
-use crate::abi::{ErrPtr, free, give, guard, missing, text};
+use crate::abi::{ErrPtr, free, give, guard, missing, path, text};
 use crate::mapped::compression;
 use crate::merge::rocksdb_mergeoperator_t;
 use crate::settings::{Settings, keeps};
@@ -122,7 +122,8 @@ pub unsafe extern "C" fn rocksdb_options_set_wal_dir(
     unsafe {
         change(options, |options| {
             options.keep("wal_dir", directory);
-            options.0.wal_dir = Some(text(directory).into());
+            // An empty one is the database's own directory.
+            options.0.wal_dir = Some(path(directory)).filter(|path| !path.as_os_str().is_empty());
         });
     }
 }

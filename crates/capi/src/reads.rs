@@ -49,7 +49,8 @@ unsafe fn leave(
         let error = answer.as_ref().err().map(status);
         // SAFETY: the caller has room for as many errors as keys.
         unsafe {
-            *errors.add(nth) = error.map_or(null_mut(), |text| malloc_copy(text.as_bytes()));
+            *errors.add(nth) =
+                error.map_or(null_mut(), |text| malloc_copy(sateen::shown(&text).as_bytes()));
         }
         value(nth, answer.ok().flatten());
     }

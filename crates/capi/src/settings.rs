@@ -42,7 +42,7 @@ impl Settings {
 
     /// Keeps what an option was set to as text: whoever gets it reads it as what it is.
     pub(crate) fn put_text(&mut self, key: &'static str, value: &str) {
-        if let Ok(text) = CString::new(value) {
+        if let Ok(text) = CString::new(&*sateen::bytes_of_text(value)) {
             self.0.insert(key, Kept::Text(text));
         }
     }

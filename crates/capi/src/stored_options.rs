@@ -5,7 +5,7 @@ use std::mem::size_of;
 
 use sateen::{Error, Options};
 
-use crate::abi::{ErrPtr, free, give, guard, malloc_copy, text};
+use crate::abi::{ErrPtr, free, give, guard, malloc_name, path as path_of};
 use crate::environment::{rocksdb_env_t, rocksdb_options_set_env};
 use crate::memory::rocksdb_cache_t;
 use crate::options::rocksdb_options_t;
@@ -52,13 +52,13 @@ pub unsafe extern "C" fn rocksdb_load_latest_options(
     unsafe {
         guard(errptr, (), || {
             let vfs = crate::environment::vfs_of(env);
-            let stored = Options::load_with(&*vfs, text(path), ignore_unknown_options)?;
+            let stored = Options::load_with(&*vfs, path_of(path), ignore_unknown_options)?;
             let cache = cache.as_ref().map(|cache| cache.0.clone());
             let mut base = Options { shared_block_cache: cache, ..stored.options };
             let all = handle(base.clone(), env);
             let (mut names, mut options) = (Vec::new(), Vec::new());
             for (name, family) in stored.families {
-                names.push(malloc_copy(name.as_bytes()));
+                names.push(malloc_name(&name));
                 base.column_family = family;
                 options.push(handle(base.clone(), env));
             }

@@ -410,7 +410,9 @@ pub unsafe extern "C" fn rocksdb_checkpoint_create(
     // SAFETY: the contract of the module.
     unsafe {
         match checkpoint.as_ref() {
-            Some(checkpoint) => guard(errptr, (), || checkpoint.0.checkpoint(text(path))),
+            Some(checkpoint) => {
+                guard(errptr, (), || checkpoint.0.checkpoint(crate::abi::path(path)))
+            }
             None => set_error(errptr, &status(&missing("the checkpoint"))),
         }
     }

@@ -134,6 +134,17 @@ fn iterators_end_with_prefixes() {
 }
 
 #[test]
+fn paths_and_names_are_bytes() {
+    run("bytes");
+}
+
+#[test]
+fn a_forked_child_takes_nothing_from_its_parent() {
+    let said = run("fork");
+    assert_eq!(said, "", "on standard error");
+}
+
+#[test]
 fn a_database_of_rocksdb_is_not_touched() {
     run("foreign");
 }
@@ -186,13 +197,13 @@ fn signatures_are_those_of_the_version_that_was_chosen() {
     }
 }
 
-/// Runs the program `name`, which says that all is well.
-fn run(name: &str) {
-    run_with(name, &[]);
+/// Runs the program `name`, which says that all is well. Returns what it said on standard error.
+fn run(name: &str) -> String {
+    run_with(name, &[])
 }
 
 /// The same, compiled with more flags.
-fn run_with(name: &str, flags: &[&str]) {
+fn run_with(name: &str, flags: &[&str]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join(name);
     let source = here(&format!("tests/c/{name}.c"));
@@ -205,6 +216,7 @@ fn run_with(name: &str, flags: &[&str]) {
         output.status,
         String::from_utf8_lossy(&output.stderr)
     );
+    String::from_utf8(output.stderr).unwrap()
 }
 
 /// The text of the headers, those that others include after them.

@@ -1,8 +1,10 @@
 //! The command line: what can be asked, and the help that explains it with examples.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use sateen_bench::{BenchArgs, DemoArgs};
 
@@ -81,7 +83,7 @@ pub(crate) struct Place {
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
     /// Open with an option set, as block_cache_bytes=256MiB; may be repeated
-    #[arg(long = "set", value_name = "OPTION=VALUE")]
+    #[arg(long = "set", value_name = "OPTION=VALUE", value_parser = bytes())]
     pub(crate) settings: Vec<String>,
 }
 
@@ -91,8 +93,14 @@ pub(crate) struct Family {
     #[command(flatten)]
     pub(crate) place: Place,
     /// The column family
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(long, value_name = "NAME", default_value = "default", value_parser = bytes())]
     pub(crate) cf: String,
+}
+
+/// Takes an argument whatever its bytes are, as the engine's text for them.
+pub(crate) fn bytes() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new()
+        .map(|argument| sateen::text_of_bytes(argument.as_bytes()).into_owned())
 }
 
 #[derive(Debug, Subcommand)]
@@ -286,6 +294,21 @@ error.")]
         /// Take what the device cannot read (EIO) for damaged, and give it up
         #[arg(long)]
         give_up_unreadable: bool,
+    },
+    /// Remove a database, whole or damaged; what is not part of it stays
+    #[command(after_help = "\
+Examples:
+  sateen db destroy library --yes
+  sateen db destroy library --yes --set wal_dir=/mnt/logs
+
+The files are removed for good, those of an earlier repair in the directory lost, too. Ends with 1
+if the database is open, or if there is none.")]
+    Destroy {
+        #[command(flatten)]
+        place: Place,
+        /// Do it: without this nothing is removed
+        #[arg(long)]
+        yes: bool,
     },
     /// Print properties by name, or all of them
     #[command(after_help = "\

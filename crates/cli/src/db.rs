@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use sateen::metrics::{ColumnFamilyMetrics, LevelShape, TableFile};
-use sateen::{CompactRangeOptions, Db, Options, ReadOptions, WriteOptions};
+use sateen::{
+    CompactRangeOptions, Db, Options, ReadOptions, WriteOptions, bytes_of_text, shown, shown_path,
+};
 use serde_json::json;
 
 use crate::args::{DbVerb, Family, Load, Place};
@@ -23,7 +25,7 @@ use crate::load::{LoadError, Loaded, Sink, load};
 use crate::progress::Progress;
 use crate::scan;
 use crate::store::{self, Access};
-use crate::text::bytes::{from_base64, from_hex, to_base64, to_hex};
+use crate::text::bytes::{from_base64, from_hex, json_path, to_base64, to_hex};
 use crate::text::{Encoding, Format, RecordReader, RecordWriter};
 use crate::upkeep;
 
@@ -38,11 +40,11 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
         DbVerb::Get { family, key, encoding } => get(family, key, *encoding, json, output),
         DbVerb::Put { family, key, value, encoding, sync, create_cf } => {
             let key = argument_bytes(key, *encoding)?;
+            let limits = store::Limits::of(&store::options(&family.place)?);
             let value = match value {
                 Some(value) => argument_bytes(value, *encoding)?,
-                None => standard_input(*encoding)?,
+                None => standard_input(*encoding, limits)?,
             };
-            let limits = store::Limits::of(&store::options(&family.place)?);
             limits.check(&key, &value).map_err(Failure::failed)?;
             let (db, family) = store::open_family(family, Access::Create, *create_cf)?;
             let options = WriteOptions { sync: *sync, ..WriteOptions::default() };
@@ -81,6 +83,7 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
         DbVerb::Repair { place, give_up_unreadable } => {
             upkeep::repair(place, *give_up_unreadable, json, output)
         }
+        DbVerb::Destroy { place, yes } => upkeep::destroy(place, *yes, json, output),
         DbVerb::Properties { family, names, options } => {
             properties(family, names, *options, json, output)
         }
@@ -89,7 +92,7 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
             if json {
                 return Ok(writeln!(output, "{}", json!(names))?);
             }
-            Ok(names.iter().try_for_each(|name| writeln!(output, "{name}"))?)
+            Ok(names.iter().try_for_each(|name| write_line(output, &bytes_of_text(name)))?)
         }
         DbVerb::Options { path: Some(path), .. } => stored_options(path, json, output),
         DbVerb::Options { profile, path: None } => options(profile.as_deref(), json, output),
@@ -99,7 +102,7 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
 /// A key or value of the command line as bytes.
 pub(crate) fn argument_bytes(text: &OsStr, encoding: Encoding) -> Result<Vec<u8>> {
     decoded(text.as_bytes(), encoding)
-        .map_err(|what| Failure::usage(format!("{}: {what}", text.display())))
+        .map_err(|what| Failure::usage(format!("{}: {what}", shown_path(text))))
 }
 
 /// A bound of the command line as bytes.
@@ -118,10 +121,17 @@ fn decoded(text: &[u8], encoding: Encoding) -> std::result::Result<Vec<u8>, Stri
 }
 
 /// All of standard input; in hexadecimal or base64, white space at the end is not part of it.
-fn standard_input(encoding: Encoding) -> Result<Vec<u8>> {
+fn standard_input(encoding: Encoding, limits: store::Limits) -> Result<Vec<u8>> {
     let name = Path::new("standard input");
+    // In hexadecimal a byte is two digits.
+    let most = limits.record_bytes_max().saturating_mul(2);
     let mut text = Vec::new();
-    io::stdin().lock().read_to_end(&mut text).map_err(|error| Failure::file(name, &error))?;
+    let mut input = io::stdin().lock().take(most.saturating_add(1));
+    input.read_to_end(&mut text).map_err(|error| Failure::file(name, &error))?;
+    if text.len() as u64 > most {
+        let what = format!("standard input: more than {most} bytes are no value");
+        return Err(Failure::failed(what));
+    }
     if encoding == Encoding::Text {
         return Ok(text);
     }
@@ -139,7 +149,7 @@ fn get(
     let bytes = argument_bytes(key, encoding)?;
     let (db, family) = store::open_family(family, Access::Read, false)?;
     let Some(mut value) = db.get_cf(&family, &bytes, &ReadOptions::default())? else {
-        return Err(Failure::not_found(format!("no such key: {}", key.display())));
+        return Err(Failure::not_found(format!("no such key: {}", shown_path(key))));
     };
     if json {
         let mut writer = RecordWriter::new(output, Format::Jsonl, encoding);
@@ -164,17 +174,19 @@ fn load_file(arguments: &Load, json: bool, output: &mut dyn Write) -> Result<()>
         None if standard_input => Format::Tsv,
         None => {
             let text = "its name does not tell the format: give --format tsv, csv or jsonl";
-            return Err(Failure::usage(format!("{}: {text}", name.display())));
+            return Err(Failure::usage(format!("{}: {text}", shown_path(name))));
         }
     };
     // The file comes first: a wrong name must not leave an empty database behind.
     let interrupted = interrupt::watch()?;
+    let limits = store::Limits::of(&store::options(&arguments.family.place)?);
     let (input, length) = input(arguments, name, &interrupted)?;
     let records = |input| {
         let reader = RecordReader::new(input, format, arguments.encoding);
+        let reader = reader.limited_to(limits.record_bytes_max());
         if arguments.no_escapes { reader.without_escapes() } else { reader }
     };
-    let mut nowhere = Nowhere(store::Limits::of(&store::options(&arguments.family.place)?));
+    let mut nowhere = Nowhere(limits);
     // Nor may a file of which not even the first record is one.
     if length.is_some() && arguments.family.place.db.try_exists().is_ok_and(|exists| !exists) {
         let mut first = records(self::input(arguments, name, &interrupted)?.0);
@@ -229,12 +241,12 @@ fn input(
     let opened = if arguments.file == Path::new("-") {
         io::stdin().as_fd().try_clone_to_owned().map(File::from)
     } else {
-        File::open(&arguments.file)
+        interrupt::open(&arguments.file)
     };
     let file = opened.map_err(|error| Failure::file(name, &error))?;
     let metadata = file.metadata().map_err(|error| Failure::file(name, &error))?;
     if metadata.is_dir() {
-        return Err(Failure::usage(format!("{}: a directory, not a file", name.display())));
+        return Err(Failure::usage(format!("{}: a directory, not a file", shown_path(name))));
     }
     let length = metadata.is_file().then_some(metadata.len());
     let input = Interruptible::new(file, Arc::clone(interrupted));
@@ -281,7 +293,7 @@ impl Sink for Nowhere {
 /// The message of a load that ended early: where, why, and what the database holds now.
 fn load_failure(error: &LoadError, name: &Path, loaded: Loaded, dry_run: bool) -> Failure {
     let what = load_why(error, name);
-    let name = name.display();
+    let name = shown_path(name);
     let Loaded { records, to_line, .. } = loaded;
     let state = match (dry_run, records) {
         (true, _) => "nothing was written".to_owned(),
@@ -292,7 +304,7 @@ fn load_failure(error: &LoadError, name: &Path, loaded: Loaded, dry_run: bool) -
 }
 
 fn load_why(error: &LoadError, name: &Path) -> String {
-    let name = name.display();
+    let name = shown_path(name);
     match error {
         LoadError::Line { line, what } => format!("{name}:{line}: {what}"),
         LoadError::Read(error) => format!("{name}: {error}"),
@@ -391,9 +403,15 @@ fn checkpoint(place: &Place, target: &Path, json: bool, output: &mut dyn Write) 
     drop(spinner);
     db.close()?;
     if json {
-        return Ok(writeln!(output, "{}", json!({ "checkpoint": target }))?);
+        return Ok(writeln!(output, "{}", json!({ "checkpoint": json_path(target) }))?);
     }
-    Ok(writeln!(output, "{}", target.display())?)
+    Ok(write_line(output, target.as_os_str().as_bytes())?)
+}
+
+/// A line of bytes, which need not be UTF-8.
+fn write_line(output: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
+    output.write_all(bytes)?;
+    output.write_all(b"\n")
 }
 
 fn properties(
@@ -410,7 +428,7 @@ fn properties(
         if json {
             return Ok(writeln!(output, "{}", options_json(&in_force)?)?);
         }
-        return Ok(output.write_all(in_force.to_text().as_bytes())?);
+        return Ok(output.write_all(shown(&in_force.to_text()).as_bytes())?);
     }
     let all = store::property_names(&db, &family);
     let names = if names.is_empty() { &all } else { names };
@@ -476,10 +494,10 @@ fn stored_options(path: &Path, json: bool, output: &mut dyn Write) -> Result<()>
     }
     writeln!(output, "[database]")?;
     for name in of_database {
-        writeln!(output, "{name} = {}", stored.options.get(name)?)?;
+        writeln!(output, "{name} = {}", shown(&stored.options.get(name)?))?;
     }
     for (family, options) in &stored.families {
-        writeln!(output, "\n[column family {family}]")?;
+        writeln!(output, "\n[column family {}]", shown(family))?;
         let named: Vec<_> = stored.named.iter().filter(|(of, ..)| of == family).collect();
         let is_named = |line: &str| {
             let field = line.split(" = ").next();

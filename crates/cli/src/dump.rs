@@ -41,7 +41,10 @@ pub(crate) fn run(
     output: &mut dyn Write,
 ) -> Result<()> {
     if file.is_dir() {
-        return Err(Failure::usage(format!("{}: a directory, not a file", file.display())));
+        return Err(Failure::usage(format!(
+            "{}: a directory, not a file",
+            sateen::shown_path(file)
+        )));
     }
     let mut printer = Printer {
         output: BufWriter::with_capacity(64 << 10, output),

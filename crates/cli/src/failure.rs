@@ -53,13 +53,13 @@ impl Failure {
 
     /// A file of the user's, not of a database.
     pub(crate) fn file(path: &Path, error: &io::Error) -> Failure {
-        Failure::failed(format!("{}: {error}", path.display()))
+        Failure::failed(format!("{}: {error}", sateen::shown_path(path)))
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&sateen::shown(&self.message))
     }
 }
 

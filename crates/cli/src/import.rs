@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
-use sateen::{ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, ReadOptions, WriteOptions};
+use sateen::{
+    ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, ReadOptions, WriteOptions, shown_path, text_of_bytes,
+};
 use sateen_peers::{LevelDb, RocksDb, Source};
 use serde_json::json;
 
@@ -66,7 +68,7 @@ pub(crate) struct Import {
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
     /// Make it with an option set, as block_bytes=16KiB; may be repeated
-    #[arg(long = "set", value_name = "OPTION=VALUE")]
+    #[arg(long = "set", value_name = "OPTION=VALUE", value_parser = crate::args::bytes())]
     settings: Vec<String>,
 }
 
@@ -137,10 +139,11 @@ impl Work<'_> {
         let db = store::open(place, Access::Create)?;
         let mut imported = Vec::new();
         for (number, name) in self.source.families().iter().enumerate() {
+            let name = text_of_bytes(name);
             let family = if name == DEFAULT_COLUMN_FAMILY {
                 db.default_column_family()
             } else {
-                db.create_column_family(name, db.options().column_family)?
+                db.create_column_family(&name, db.options().column_family)?
             };
             imported.push(self.copy_family(&db, &family, number)?);
         }
@@ -233,7 +236,7 @@ impl Work<'_> {
         }
         progress.at_keys(done.keys, done.bytes);
         if self.interrupted.load(Ordering::Relaxed) {
-            let to = self.import.to.display();
+            let to = shown_path(&self.import.to);
             let text = format!("interrupted: {to} was not made; begin anew with the same command");
             return Err(Failure::interrupted(text));
         }
@@ -241,7 +244,10 @@ impl Work<'_> {
     }
 
     fn failed(&self, family: &str, what: &str) -> Failure {
-        Failure::failed(format!("{}, column family {family}: {what}", self.import.from.display()))
+        Failure::failed(format!(
+            "{}, column family {family}: {what}",
+            shown_path(&self.import.from)
+        ))
     }
 }
 

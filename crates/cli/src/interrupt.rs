@@ -1,12 +1,15 @@
 //! Ctrl-C and the end that a supervisor asks for: long work that can stop in good order looks at a
 //! flag. A second signal ends the program at once.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -26,6 +29,13 @@ pub(crate) fn watch() -> io::Result<Arc<AtomicBool>> {
         flag::register(signal, Arc::clone(&wanted))?;
     }
     Ok(wanted)
+}
+
+/// Opens a file or pipe for [`Interruptible`]. A pipe that nobody writes to opens at once: the wait
+/// for a writer is a wait for text.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
 /// A file or pipe whose reading ends with an error once the flag is set.
@@ -49,7 +59,10 @@ impl Read for Interruptible {
             let mut waiting = [PollFd::new(&self.file, PollFlags::IN)];
             match poll(&mut waiting, Some(&LOOK_EVERY)) {
                 Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => return self.file.read(buffer),
+                Ok(_) => match self.file.read(buffer) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    done => return done,
+                },
                 Err(error) => return Err(error.into()),
             }
         }

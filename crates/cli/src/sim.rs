@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use sateen_bench::units::{parse_bytes, parse_count};
+use sateen_bench::units::{check_bursts, parse_bytes, parse_count};
 use sateen_control::DeviceProfile;
 use sateen_sim::{Bandwidth, DeviceConfig, Load, Policy, SimConfig, Simulation, Wal, table};
 use sateen_workload::{ArrivalSpec, Process, ScanLength, Spec, ValueSize};
@@ -266,6 +266,7 @@ impl SimArgs {
         if !(self.duration > 0.0 && self.duration < 1e8) {
             return Err(Failure::usage("--duration must be a positive number of seconds"));
         }
+        check_bursts(self.peak_seconds, self.valley_seconds).map_err(Failure::usage)?;
         let device = self.device(bandwidth);
         let standard = SimConfig::standard("rocksdb", 1.0)?;
         Ok(SimConfig {

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use sateen::vfs::PosixVfs;
 use sateen::{
-    CheckReport, ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, KEY_BYTES_MAX, Options, PROPERTIES,
-    RepairReport, WriteBatch, WriteOptions,
+    CheckReport, ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, DestroyReport, KEY_BYTES_MAX, Options,
+    PROPERTIES, RepairReport, WriteBatch, WriteOptions, shown, shown_path,
 };
 use serde_json::json;
 
 use crate::args::{Family, Place};
 use crate::failure::{Failure, Result};
 use crate::load::Sink;
+use crate::text::bytes::json_path;
 
 /// How a command means to use a database.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,8 +92,9 @@ pub(crate) fn open_family(
         None => {
             let there_are = db.column_families().join(", ");
             return Err(Failure::not_found(format!(
-                "no column family {:?}; there are {there_are}",
-                family.cf
+                "no column family \"{}\"; there are {}",
+                shown(&family.cf),
+                shown(&there_are)
             )));
         }
     };
@@ -106,6 +108,11 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
+    /// Bytes of the largest record.
+    pub(crate) fn record_bytes_max(self) -> u64 {
+        self.value_bytes_max.saturating_add(KEY_BYTES_MAX as u64)
+    }
+
     pub(crate) fn of(options: &Options) -> Limits {
         Limits { value_bytes_max: options.value_bytes_max }
     }
@@ -178,7 +185,7 @@ pub(crate) fn stats(db: &Db, prometheus: bool) -> String {
     for name in db.column_families() {
         let family = db.column_family(&name);
         let shape = family.and_then(|family| db.property_cf(&family, "sateen.cfstats"));
-        text.push_str(&format!("** {name} **\n{}\n", shape.unwrap_or_default()));
+        text.push_str(&format!("** {} **\n{}\n", shown(&name), shape.unwrap_or_default()));
     }
     text + &db.property("sateen.dbstats").unwrap_or_default()
 }
@@ -207,14 +214,14 @@ pub(crate) fn finding(error: &sateen::Error) -> serde_json::Value {
     let text = error.to_string();
     match error {
         sateen::Error::Corruption { path, offset, kind } => json!({
-            "file": path, "offset": offset, "kind": kind.to_string(), "text": text,
+            "file": json_path(path), "offset": offset, "kind": kind.to_string(), "text": text,
         }),
         sateen::Error::Io { path, source, .. } => json!({
-            "file": path, "kind": source.to_string(), "text": text,
+            "file": json_path(path), "kind": source.to_string(), "text": text,
         }),
         sateen::Error::InconsistentEdit { path, reason }
         | sateen::Error::IncompatibleDirectory { path, reason } => json!({
-            "file": path, "kind": reason, "text": text,
+            "file": json_path(path), "kind": reason, "text": text,
         }),
         _ => json!({ "kind": text, "text": text }),
     }
@@ -223,9 +230,15 @@ pub(crate) fn finding(error: &sateen::Error) -> serde_json::Value {
 /// `Path::exists` takes a directory that cannot be looked at for missing; opening says why.
 fn refuse_missing(place: &Place) -> Result<()> {
     if place.db.try_exists().is_ok_and(|exists| !exists) {
-        return Err(Failure::failed(format!("{}: there is no database", place.db.display())));
+        return Err(Failure::failed(format!("{}: there is no database", shown_path(&place.db))));
     }
     Ok(())
+}
+
+/// Removes a database.
+pub(crate) fn destroy(place: &Place) -> Result<DestroyReport> {
+    refuse_missing(place)?;
+    Ok(sateen::destroy(&place.db, &options(place)?)?)
 }
 
 /// Repairs a database; what the device cannot read is given up if `give_up_unreadable` is set.

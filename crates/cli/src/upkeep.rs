@@ -3,13 +3,14 @@
 use std::io::Write;
 use std::path::Path;
 
-use sateen::{CheckReport, ScrubReport};
+use sateen::{CheckReport, ScrubReport, shown_path};
 use serde_json::json;
 
 use crate::args::Place;
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
 use crate::store::{self, Access, finding};
+use crate::text::bytes::json_path;
 
 pub(crate) fn check(place: &Place, json: bool, output: &mut dyn Write) -> Result<()> {
     let bar = Progress::bytes("checking", Some(0));
@@ -31,7 +32,7 @@ fn check_text(report: &CheckReport, db: &Path, output: &mut dyn Write) -> Result
     report.notes.iter().try_for_each(|note| writeln!(output, "note: {note}"))?;
     for orphan in &report.orphans {
         let what = "not part of the database: left by a crash, or being written just now";
-        writeln!(output, "note: {}: {what}", orphan.display())?;
+        writeln!(output, "note: {}: {what}", shown_path(orphan))?;
     }
     let CheckReport { tables, entries, bytes, logs, log_records, live_bytes, disk_bytes, .. } =
         report;
@@ -44,7 +45,7 @@ fn check_text(report: &CheckReport, db: &Path, output: &mut dyn Write) -> Result
         (true, false) => "not everything could be read",
         (true, true) => "all is right",
     };
-    Ok(writeln!(output, "{}: {verdict}: {looked_at}", db.display())?)
+    Ok(writeln!(output, "{}: {verdict}: {looked_at}", shown_path(db))?)
 }
 
 fn check_json(report: &CheckReport) -> serde_json::Value {
@@ -53,8 +54,8 @@ fn check_json(report: &CheckReport) -> serde_json::Value {
         "findings": report.problems.iter().map(finding).collect::<Vec<_>>(),
         "unreadable": report.unreadable.iter().map(finding).collect::<Vec<_>>(),
         "notes": report.notes,
-        "orphans": report.orphans,
-        "manifest": report.manifest,
+        "orphans": report.orphans.iter().map(json_path).collect::<Vec<_>>(),
+        "manifest": report.manifest.as_ref().map(json_path),
         "tables": report.tables,
         "entries": report.entries,
         "bytes": report.bytes,
@@ -127,26 +128,26 @@ pub(crate) fn repair(
     if json {
         let ranges: Vec<_> = report.lost_ranges.iter().map(range_json).collect();
         let done = json!({
-            "manifest": report.manifest,
+            "manifest": report.manifest.as_ref().map(json_path),
             "tables_kept": report.tables_kept,
             "entries_salvaged": report.entries_salvaged,
             "log_entries_salvaged": report.log_entries_salvaged,
             "losses": report.losses.iter().map(finding).collect::<Vec<_>>(),
             "lost_ranges": ranges,
             "notes": report.notes,
-            "moved": report.moved,
+            "moved": report.moved.iter().map(json_path).collect::<Vec<_>>(),
         });
         writeln!(output, "{done}")?;
     } else {
         match &report.manifest {
-            Some(manifest) => writeln!(output, "believed {}", manifest.display())?,
+            Some(manifest) => writeln!(output, "believed {}", shown_path(manifest))?,
             None => writeln!(output, "believed the tables, there being no manifest to believe")?,
         }
         writeln!(output, "kept {} tables", report.tables_kept)?;
         writeln!(output, "wrote {} entries anew", report.entries_salvaged)?;
         writeln!(output, "{} of them from logs", report.log_entries_salvaged)?;
         report.notes.iter().try_for_each(|note| writeln!(output, "note: {note}"))?;
-        let moved = |file: &std::path::PathBuf| format!("moved away {}", file.display());
+        let moved = |file: &std::path::PathBuf| format!("moved away {}", shown_path(file));
         report.moved.iter().try_for_each(|file| writeln!(output, "{}", moved(file)))?;
         report.losses.iter().try_for_each(|error| writeln!(output, "damaged: {error}"))?;
         report.lost_ranges.iter().try_for_each(|range| writeln!(output, "lost: {range}"))?;
@@ -158,11 +159,38 @@ pub(crate) fn repair(
     }
 }
 
+pub(crate) fn destroy(place: &Place, yes: bool, json: bool, output: &mut dyn Write) -> Result<()> {
+    let db = shown_path(&place.db);
+    if !yes {
+        return Err(Failure::usage(format!("{db}: give --yes to remove the database for good")));
+    }
+    let report = store::destroy(place)?;
+    if json {
+        let done = json!({
+            "removed": report.removed.iter().map(json_path).collect::<Vec<_>>(),
+            "left": report.left.iter().map(json_path).collect::<Vec<_>>(),
+            "directory_removed": report.directory_removed,
+        });
+        writeln!(output, "{done}")?;
+    } else {
+        let removed = |path| writeln!(output, "removed {}", shown_path(path));
+        report.removed.iter().try_for_each(removed)?;
+        report.left.iter().try_for_each(|path| writeln!(output, "left {}", shown_path(path)))?;
+        if report.directory_removed {
+            writeln!(output, "removed {db}")?;
+        }
+    }
+    if report.removed.is_empty() && !report.directory_removed {
+        return Err(Failure::failed(format!("{db}: there is no database")));
+    }
+    Ok(())
+}
+
 fn range_json(range: &sateen::LostRange) -> serde_json::Value {
     let text = |key: &[u8]| key.escape_ascii().to_string();
     json!({
         "column_family": range.column_family,
-        "file": range.file,
+        "file": json_path(&range.file),
         "first": text(&range.first),
         "last": text(&range.last),
         "first_hex": hex(&range.first),

@@ -26,6 +26,7 @@ use crate::error::{CorruptionKind, Error, Result};
 use crate::files::{FileName, manifest_file_name, table_file_name};
 use crate::manifest::version_set::{FamilyState, FindComparator};
 use crate::manifest::{foreign, foreign_reason};
+use crate::names::shown_path;
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::plant::planted;
 use crate::read::table_cache::{TableCache, TableCacheOptions};
@@ -354,7 +355,7 @@ impl Checker<'_> {
         }
         let view = match believed {
             Some((path, view)) => {
-                let text = format!("the tables and logs are held against {}", path.display());
+                let text = format!("the tables and logs are held against {}", shown_path(path));
                 self.report.notes.push(text);
                 self.report.live_bytes = view.live_bytes();
                 self.check_tables(&view, None, &mut BTreeSet::new())?;
@@ -436,7 +437,7 @@ impl Checker<'_> {
             let found = self.found.entry(path.clone()).or_default();
             *found += 1;
             if *found == FINDINGS_PER_FILE_MAX + 1 {
-                let text = format!("{}: more is wrong with it than is told", path.display());
+                let text = format!("{}: more is wrong with it than is told", shown_path(path));
                 self.report.notes.push(text);
             }
             if *found > FINDINGS_PER_FILE_MAX {

@@ -16,6 +16,7 @@ use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::files::{FileName, table_file_name, wal_file_name};
 use crate::manifest::family_state::FamilyState;
+use crate::names::shown_path;
 use crate::options::WalMode;
 use crate::recovery::sync_ancestors;
 use crate::vfs::{OpenOptions, Vfs};
@@ -37,7 +38,7 @@ impl Db {
             return Err(Error::ReadOnly("a checkpoint of a secondary"));
         }
         if core.vfs.exists(path).map_err(|e| Error::io("look for", path, e))? {
-            return Err(Error::InvalidArgument(format!("{} exists already", path.display())));
+            return Err(Error::InvalidArgument(format!("{} exists already", shown_path(path))));
         }
         if !core.read_only {
             core.health.check()?;

@@ -38,7 +38,7 @@ use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use crate::sync::{Mutex, lock, thread};
 use crate::table::TableIterOptions;
 use crate::ttl;
-use crate::vfs::{MeteredVfs, VfsLock};
+use crate::vfs::{MeteredVfs, VfsLock, forks};
 use crate::wal::KeptLogs;
 use crate::write::admission::Writer;
 use crate::write::{CommitPipeline, Logging, Payload};
@@ -89,6 +89,8 @@ pub(crate) struct DbCore {
     pub(crate) events: Arc<Events>,
     pub(crate) metrics: EngineMetrics,
     pub(crate) closed: AtomicBool,
+    /// [`forks`] when it was opened.
+    pub(crate) forks: u64,
     /// Some write went past the log: closing has to flush.
     pub(crate) unlogged_writes: AtomicBool,
     pub(crate) start: std::time::Instant,
@@ -126,8 +128,16 @@ impl DbCore {
         self.families().by_id(id).cloned()
     }
 
+    /// Whether a process opened it of which this one is a copy.
+    pub(crate) fn is_of_parent(&self) -> bool {
+        self.forks != forks()
+    }
+
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
+        if self.closed.load(Ordering::Acquire) || self.is_of_parent() {
+            return Err(Error::Closed);
+        }
+        Ok(())
     }
 
     pub(crate) fn check_writable(&self, operation: &'static str) -> Result<()> {
@@ -503,6 +513,13 @@ impl DbCore {
 
     /// Ends the background, stores what only memory has, gives the lock back. Idempotent.
     pub(crate) fn close(self: &Arc<Self>) -> Result<()> {
+        if self.is_of_parent() {
+            // No thread is here to end, and files and locks are the parent's.
+            if !self.closed.swap(true, Ordering::AcqRel) {
+                std::mem::forget(self.clone());
+            }
+            return Ok(());
+        }
         if self.closed.load(Ordering::Acquire) {
             return Ok(());
         }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::names::{shown, shown_path};
+
 /// The result of every fallible operation of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -41,7 +43,7 @@ pub enum CorruptionKind {
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused an operation on a file.
-    #[error("{operation} {}: {source}", path.display())]
+    #[error("{operation} {}: {source}", shown_path(path))]
     Io {
         /// What was attempted ("read", "sync", …).
         operation: &'static str,
@@ -51,7 +53,7 @@ pub enum Error {
         source: Arc<io::Error>,
     },
     /// Bytes that were read are not what was written.
-    #[error("{}: corruption at offset {offset}: {kind}", path.display())]
+    #[error("{}: corruption at offset {offset}: {kind}", shown_path(path))]
     Corruption {
         /// The file.
         path: PathBuf,
@@ -61,7 +63,7 @@ pub enum Error {
         kind: CorruptionKind,
     },
     /// The catalogue contradicts itself.
-    #[error("{}: corruption: {reason}", path.display())]
+    #[error("{}: corruption: {reason}", shown_path(path))]
     InconsistentEdit {
         /// The manifest.
         path: PathBuf,
@@ -73,7 +75,7 @@ pub enum Error {
     InvalidArgument(String),
     /// The directory is not a database of this engine, or of a version it can read; the text says
     /// what.
-    #[error("{}: {reason}", path.display())]
+    #[error("{}: {reason}", shown_path(path))]
     IncompatibleDirectory {
         /// The directory or file.
         path: PathBuf,
@@ -81,7 +83,7 @@ pub enum Error {
         reason: String,
     },
     /// Another process, or another handle of this one, has the database open.
-    #[error("{}: already open in another handle or process", path.display())]
+    #[error("{}: already open in another handle or process", shown_path(path))]
     Locked {
         /// The lock file.
         path: PathBuf,
@@ -104,10 +106,10 @@ pub enum Error {
         reason: String,
     },
     /// There is no column family of that name, or it was dropped.
-    #[error("no such column family: {0}")]
+    #[error("no such column family: {}", shown(.0))]
     NoSuchColumnFamily(String),
     /// Operands cannot be merged in the column family of that name: its options have no operator.
-    #[error("the column family {0} has no merge operator")]
+    #[error("the column family {} has no merge operator", shown(.0))]
     NoMergeOperator(String),
     /// The log has no writes of a sequence number: they are not written yet, or not kept.
     #[error("{0}")]

@@ -10,6 +10,7 @@ mod column_family;
 mod compaction_filter;
 mod core;
 mod db;
+mod destroy;
 pub mod dump;
 mod error;
 mod events;
@@ -25,6 +26,7 @@ mod manifest;
 mod memtable;
 mod merge;
 pub mod metrics;
+mod names;
 mod observe;
 mod options;
 mod perf;
@@ -56,6 +58,7 @@ pub use compaction_filter::{
 };
 pub use core::compact_files::CompactFilesOptions;
 pub use db::{ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, LiveTable, WaitForCompactOptions};
+pub use destroy::{DestroyReport, destroy, destroy_with};
 pub use error::{CorruptionKind, Error, Result};
 pub use events::{
     CompactionInfo, ErrorReason, EventListener, FlushInfo, IngestInfo, Listeners, SealInfo,
@@ -67,6 +70,7 @@ pub use ingest::{IngestOptions, SstFileInfo, SstFileWriter};
 pub use iter::Iter;
 pub use live_files::{LiveFile, LiveFileKind, LiveFilesOptions};
 pub use merge::{MergeOperator, Merging};
+pub use names::{bytes_of_text, shown, shown_path, text_of_bytes};
 pub use observe::PROPERTIES;
 pub use options::{
     ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle, Compression,

@@ -33,6 +33,7 @@ use crate::files::{table_file_name, wal_file_name};
 use crate::manifest::version_set::{VersionSet, durable_log};
 use crate::memtable::ArenaPool;
 use crate::metrics::EngineMetrics;
+use crate::names::shown_path;
 use crate::options::{ColumnFamilyOptions, Options, WalMode, WalRecovery, control};
 use crate::plant::planted;
 use crate::read::block_cache::BlockCache;
@@ -43,7 +44,7 @@ use crate::snapshot::SnapshotList;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
 use crate::timeline::Recorder;
-use crate::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock};
+use crate::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock, forks};
 use crate::wal::{self, KeptLog, KeptLogs, Tail, WalChain, WalPosition, WalWriter};
 use crate::write::batch::BatchEntry;
 use crate::write::{CommitPipeline, PipelineStart};
@@ -94,7 +95,7 @@ pub(crate) fn open(
         Some(catalogue) if options.error_if_exists && catalogue.is_whole() => {
             return Err(Error::InvalidArgument(format!(
                 "{} has a database already, and error_if_exists is set",
-                directory.display()
+                shown_path(directory)
             )));
         }
         Some(catalogue) => catalogue,
@@ -189,7 +190,7 @@ pub(crate) fn sync_ancestors(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Box<dyn VfsLock>> {
+pub(crate) fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Box<dyn VfsLock>> {
     let path = directory.join(LOCK_FILE);
     let locked = match vfs.lock(&path) {
         Err(_) if planted("two_openers") => vfs.lock(&path.with_extension("another")),
@@ -464,6 +465,7 @@ impl Opening {
             options_unstored: AtomicBool::new(false),
             write_buffers: self.write_buffers,
             closed: AtomicBool::new(false),
+            forks: forks(),
             start,
             locks: Mutex::new(locks),
             options: ArcSwap::new(self.options),

@@ -38,7 +38,7 @@ pub struct LevelDb {
     api: Api,
     iterating: Iterating,
     db: Handle,
-    families: [String; 1],
+    families: [Vec<u8>; 1],
 }
 
 impl LevelDb {
@@ -65,12 +65,12 @@ impl LevelDb {
         let db = opened.map_err(|error| {
             Error::Failed(format!("LevelDB, {}: {error}{}", directory.display(), explain(&error)))
         })?;
-        Ok(LevelDb { api, iterating, db, families: [DEFAULT_FAMILY.to_owned()] })
+        Ok(LevelDb { api, iterating, db, families: [DEFAULT_FAMILY.into()] })
     }
 }
 
 impl Source for LevelDb {
-    fn families(&self) -> &[String] {
+    fn families(&self) -> &[Vec<u8>] {
         &self.families
     }
 

@@ -32,7 +32,7 @@ struct Api {
 pub struct RocksDb {
     api: Api,
     db: Handle,
-    names: Vec<String>,
+    names: Vec<Vec<u8>>,
     handles: Vec<Handle>,
 }
 
@@ -67,7 +67,7 @@ impl RocksDb {
 }
 
 impl Source for RocksDb {
-    fn families(&self) -> &[String] {
+    fn families(&self) -> &[Vec<u8>] {
         &self.names
     }
 
@@ -136,13 +136,13 @@ impl Drop for Owned<'_> {
 /// What the OPTIONS file of a database says.
 struct Written<'a> {
     database: Owned<'a>,
-    families: Vec<(String, Owned<'a>)>,
+    families: Vec<(Vec<u8>, Owned<'a>)>,
 }
 
 impl<'a> Place<'a> {
     /// # Safety
     /// All handles are of the library of `api`.
-    unsafe fn open(&self) -> Result<(Handle, Vec<String>, Vec<Handle>)> {
+    unsafe fn open(&self) -> Result<(Handle, Vec<Vec<u8>>, Vec<Handle>)> {
         // SAFETY: handles are fresh or were made by the functions that their users want.
         unsafe {
             let Written { database, families } = self.written()?;
@@ -156,7 +156,7 @@ impl<'a> Place<'a> {
                 })
                 .collect();
             let texts: Result<Vec<CString>> =
-                names.iter().map(|name| c_string(name.as_bytes(), "a column family")).collect();
+                names.iter().map(|name| c_string(name, "a column family")).collect();
             let texts = texts?;
             let pointers: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();
             let mut handles = vec![null_mut(); names.len()];
@@ -206,7 +206,7 @@ impl<'a> Place<'a> {
             loaded.map_err(|error| self.failed(&format!("its OPTIONS file: {error}")))?;
             let mut written = Vec::new();
             let copied = (0..count).try_for_each(|i| {
-                let name = CStr::from_ptr(*names.add(i)).to_string_lossy().into_owned();
+                let name = CStr::from_ptr(*names.add(i)).to_bytes().to_owned();
                 written.push((name, self.copy_with_text(*families.add(i))?));
                 Ok(())
             });
@@ -264,7 +264,7 @@ impl<'a> Place<'a> {
     ///
     /// # Safety
     /// `options` are options of the library.
-    unsafe fn names(&self, options: Handle) -> Result<Vec<String>> {
+    unsafe fn names(&self, options: Handle) -> Result<Vec<Vec<u8>>> {
         let reading = &self.api.reading;
         let mut count = 0;
         // SAFETY: as the caller promises; the list has `count` texts and is freed once.
@@ -273,19 +273,11 @@ impl<'a> Place<'a> {
                 (reading.list_column_families)(options, self.path.as_ptr(), &mut count, error)
             });
             let list = list.map_err(|error| self.failed(&error))?;
-            let names: Result<Vec<String>> = (0..count)
-                .map(|i| {
-                    let name = CStr::from_ptr(*list.add(i));
-                    name.to_str().map(str::to_owned).map_err(|_| {
-                        let name = name.to_bytes().escape_ascii();
-                        self.failed(&format!("the name of a column family is no text: {name}"))
-                    })
-                })
-                .collect();
+            let mut names: Vec<Vec<u8>> =
+                (0..count).map(|i| CStr::from_ptr(*list.add(i)).to_bytes().to_owned()).collect();
             (reading.list_column_families_destroy)(list, count);
-            let mut names = names?;
-            if !names.iter().any(|name| name == DEFAULT_FAMILY) {
-                names.push(DEFAULT_FAMILY.to_owned());
+            if !names.iter().any(|name| name == DEFAULT_FAMILY.as_bytes()) {
+                names.push(DEFAULT_FAMILY.into());
             }
             Ok(names)
         }

@@ -13,8 +13,8 @@ pub const DEFAULT_FAMILY: &str = "default";
 
 /// A database of another store that is open for reading.
 pub trait Source {
-    /// The names of its column families.
-    fn families(&self) -> &[String];
+    /// The names of its column families: bytes, as they are there.
+    fn families(&self) -> &[Vec<u8>];
 
     /// About how many keys the column family of this place in [`Source::families`] has, if the
     /// store knows.

@@ -43,7 +43,7 @@ pub(crate) fn open(
         sateen_peers::Error::Failed(text) => Error::Failed(text),
     })?;
     let version = stats::version_of(library);
-    let name = c_string(directory.to_string_lossy().as_bytes(), "the directory")?;
+    let name = c_string(directory.as_os_str().as_encoded_bytes(), "the directory")?;
     // SAFETY: objects are made by their constructors, used once as their functions require, and
     // destroyed; the options keep the cache and the filter policy alive by reference counts.
     unsafe {

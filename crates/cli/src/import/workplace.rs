@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::io::Errno;
+use sateen::shown_path;
 
 use crate::failure::{Failure, Result};
 
@@ -28,7 +29,7 @@ impl Workplace {
     pub(super) fn begin(target: &Path) -> Result<Workplace> {
         check_target(target)?;
         let Some(name) = target.file_name() else {
-            return Err(Failure::usage(format!("{}: names no directory", target.display())));
+            return Err(Failure::usage(format!("{}: names no directory", shown_path(target))));
         };
         let mut beside = name.to_owned();
         beside.push(SUFFIX);
@@ -38,7 +39,7 @@ impl Workplace {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let text = "is what an import left that did not end, or one is under way: if none \
                             is, remove it and import again";
-                return Err(Failure::failed(format!("{} {text}", directory.display())));
+                return Err(Failure::failed(format!("{} {text}", shown_path(directory))));
             }
             Err(error) => return Err(Failure::file(&directory, &error)),
         }
@@ -85,7 +86,7 @@ fn check_target(target: &Path) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(Failure::file(target, &error)),
     };
-    let refused = |what: &str| Err(Failure::failed(format!("{}: {what}", target.display())));
+    let refused = |what: &str| Err(Failure::failed(format!("{}: {what}", shown_path(target))));
     if !metadata.is_dir() {
         return refused("is there and no directory: name one that is not there");
     }
@@ -120,7 +121,7 @@ pub(super) fn check_logs(directory: Option<&Path>) -> Result<()> {
             let place = directory.join(name);
             let text = "is a log of another database, or of an import that did not end: name a \
                         wal_dir of its own";
-            return Err(Failure::failed(format!("{} {text}", place.display())));
+            return Err(Failure::failed(format!("{} {text}", shown_path(place))));
         }
     }
     Ok(())
@@ -139,19 +140,19 @@ impl SourceLock {
     pub(super) fn take(directory: &Path, peer: &str) -> Result<SourceLock> {
         let named = |error| Failure::file(directory, &error);
         if !fs::metadata(directory).map_err(named)?.is_dir() {
-            let text = format!("{}: a file, not a directory", directory.display());
+            let text = format!("{}: a file, not a directory", shown_path(directory));
             return Err(Failure::failed(text));
         }
         match fs::read(directory.join("CURRENT")) {
             Ok(text) if text.starts_with(b"MANIFEST-") => {}
             Ok(_) => {
                 let text = "it has a CURRENT that another program wrote";
-                let text = format!("{}: no database of {peer}: {text}", directory.display());
+                let text = format!("{}: no database of {peer}: {text}", shown_path(directory));
                 return Err(Failure::failed(text));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let text = "it has no file CURRENT";
-                let text = format!("{}: no database of {peer}: {text}", directory.display());
+                let text = format!("{}: no database of {peer}: {text}", shown_path(directory));
                 return Err(Failure::failed(text));
             }
             Err(error) => return Err(Failure::file(&directory.join("CURRENT"), &error)),
@@ -168,7 +169,7 @@ impl SourceLock {
         match fcntl_lock(&file, FlockOperation::NonBlockingLockShared) {
             Err(Errno::AGAIN | Errno::ACCESS) => {
                 let text = "another program has it open: close it there first";
-                Err(Failure::failed(format!("{}: {text}", directory.display())))
+                Err(Failure::failed(format!("{}: {text}", shown_path(directory))))
             }
             Ok(()) | Err(_) => Ok(SourceLock { _held: Some(file) }),
         }

@@ -1,8 +1,16 @@
 //! Bytes as text: backslash escapes, hexadecimal, base64. Each decoder takes back exactly what its
 //! encoder gives, and says what is wrong with anything else.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 const HEX: &[u8; 16] = b"0123456789abcdef";
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// A path in JSON: text that [`sateen::bytes_of_text`] makes a path of again.
+pub(crate) fn json_path(path: impl AsRef<Path>) -> serde_json::Value {
+    sateen::text_of_bytes(path.as_ref().as_os_str().as_bytes()).into()
+}
 
 /// The byte order mark in UTF-8: at the start of a file it is not part of the first key.
 pub(crate) const BOM: &[u8] = b"\xEF\xBB\xBF";

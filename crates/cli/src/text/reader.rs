@@ -1,16 +1,18 @@
 //! Reading records from a stream of text, with the line for whatever is not one.
 
 use std::borrow::Cow;
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead};
 
+use sateen::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use serde::Deserialize;
 
 use super::bytes::{BOM, from_base64, from_hex, unescape};
 use super::{Encoding, Format};
 
-/// The longest line, and the longest record that spans several. A value may have 1 GiB, an escape
-/// up to four characters a byte.
-const RECORD_TEXT_BYTES_MAX: u64 = 5 << 30;
+/// Text of a line that is neither key nor value: separators, names in JSON.
+const AROUND_BYTES: u64 = 4096;
+/// What a line grows by at least.
+const LINE_GROWTH_BYTES: usize = 4096;
 
 /// Why there is no further record.
 #[derive(Debug)]
@@ -41,6 +43,8 @@ pub(crate) struct RecordReader<R> {
     format: Format,
     encoding: Encoding,
     escapes: bool,
+    /// Bytes of the longest key and the longest value.
+    record_bytes_max: u64,
     line: Vec<u8>,
     line_number: u64,
     bytes_read: u64,
@@ -55,12 +59,19 @@ impl<R: BufRead> RecordReader<R> {
             format,
             encoding,
             escapes: true,
+            record_bytes_max: (KEY_BYTES_MAX + VALUE_BYTES_MAX) as u64,
             line: Vec::new(),
             line_number: 0,
             bytes_read: 0,
             key: Vec::new(),
             value: Vec::new(),
         }
+    }
+
+    /// Refuses a line that has more than a key and a value of so many bytes together.
+    pub(crate) fn limited_to(mut self, record_bytes_max: u64) -> RecordReader<R> {
+        self.record_bytes_max = record_bytes_max;
+        self
     }
 
     /// Takes backslashes in tab-separated text for themselves.
@@ -92,6 +103,11 @@ impl<R: BufRead> RecordReader<R> {
         self.key.clear();
         self.value.clear();
         let line = self.line_number;
+        // Neither is longer than its text.
+        if self.value.try_reserve(self.line.len()).is_err() {
+            let what = no_memory(self.line.len());
+            return Err(ReadError::Malformed { line, what });
+        }
         let parsed = match self.format {
             Format::Tsv => self.parse_tsv(),
             Format::Csv => self.parse_csv()?,
@@ -106,9 +122,9 @@ impl<R: BufRead> RecordReader<R> {
     /// Takes a line into `self.line`, line end included; false at the end of the stream.
     fn next_line(&mut self) -> Result<bool, ReadError> {
         self.line.clear();
-        let mut limited = self.input.by_ref().take(RECORD_TEXT_BYTES_MAX);
-        let length = limited.read_until(b'\n', &mut self.line).map_err(ReadError::Io)?;
-        if length == 0 {
+        let ended = self.take_line();
+        let length = self.line.len();
+        if length == 0 && matches!(ended, Ok(None)) {
             return Ok(false);
         }
         if self.line_number == 0 && self.line.starts_with(BOM) {
@@ -116,11 +132,58 @@ impl<R: BufRead> RecordReader<R> {
         }
         self.line_number += 1;
         self.bytes_read += length as u64;
-        if length as u64 == RECORD_TEXT_BYTES_MAX {
-            let what = format!("the line is longer than {RECORD_TEXT_BYTES_MAX} bytes");
-            return Err(ReadError::Malformed { line: self.line_number, what });
+        match ended.map_err(ReadError::Io)? {
+            None => Ok(true),
+            Some(what) => Err(ReadError::Malformed { line: self.line_number, what }),
         }
-        Ok(true)
+    }
+
+    /// Takes text up to the end of the line; says why if there is too much of it.
+    fn take_line(&mut self) -> io::Result<Option<String>> {
+        let most = self.line_bytes_max();
+        loop {
+            let text = match self.input.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                text => text?,
+            };
+            let end = text.iter().position(|byte| *byte == b'\n');
+            let part = text.get(..end.map_or(text.len(), |end| end + 1)).unwrap_or_default();
+            let length = self.line.len() + part.len();
+            if length as u64 > most {
+                let record = self.record_bytes_max;
+                let what = format!(
+                    "the line is longer than {most} bytes, and so than any record: a key and a \
+                     value have {record} bytes together at most"
+                );
+                return Ok(Some(what));
+            }
+            if self.line.capacity() < length {
+                // Twice as much, as a vector grows, or as much as there is memory for.
+                let more = part.len().max(self.line.len()).max(LINE_GROWTH_BYTES);
+                let grown = self.line.try_reserve(more);
+                if grown.or_else(|_| self.line.try_reserve_exact(part.len())).is_err() {
+                    return Ok(Some(no_memory(length)));
+                }
+            }
+            self.line.extend_from_slice(part);
+            let (taken, ends) = (part.len(), end.is_some() || part.is_empty());
+            self.input.consume(taken);
+            if ends {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Bytes of the longest text that one record may have.
+    fn line_bytes_max(&self) -> u64 {
+        let characters_a_byte = match (self.format, self.encoding) {
+            // \u0000
+            (Format::Jsonl, _) => 6,
+            // \x00
+            (Format::Tsv, Encoding::Text) if self.escapes => 4,
+            (Format::Tsv | Format::Csv, _) => 2,
+        };
+        self.record_bytes_max.saturating_mul(characters_a_byte).saturating_add(AROUND_BYTES)
     }
 
     fn parse_tsv(&mut self) -> Result<(), String> {
@@ -209,7 +272,14 @@ impl<R: BufRead> RecordReader<R> {
             let Some(quote) = rest.iter().position(|byte| *byte == b'"') else {
                 out.extend_from_slice(rest);
                 *at = 0;
-                if out.len() as u64 > RECORD_TEXT_BYTES_MAX || !self.next_line()? {
+                if out.len() as u64 > self.line_bytes_max() {
+                    let record = self.record_bytes_max;
+                    return Ok(Err(format!(
+                        "the quoted field is longer than any record: a key and a value have \
+                         {record} bytes together at most"
+                    )));
+                }
+                if !self.next_line()? {
                     return Ok(Err("the quoted field is not closed".to_owned()));
                 }
                 continue;
@@ -229,13 +299,19 @@ impl<R: BufRead> RecordReader<R> {
     }
 
     fn parse_json(&mut self) -> Result<(), String> {
-        let object: JsonRecord<'_> =
-            serde_json::from_slice(trim_line_end(&self.line)).map_err(|error| {
-                // The line is ours; only the column is the parser's.
-                let text = error.to_string();
-                let what = text.split(" at line ").next().unwrap_or(&text);
-                format!("column {}: {what}", error.column())
-            })?;
+        let text = trim_line_end(&self.line);
+        // An array of as many members would be taken for the object, too.
+        if let Some(first) = text.trim_ascii_start().first().filter(|first| **first != b'{') {
+            let column = text.len() - text.trim_ascii_start().len() + 1;
+            let shown = first.escape_ascii();
+            return Err(format!("column {column}: an object begins with {{, not with {shown}"));
+        }
+        let object: JsonRecord<'_> = serde_json::from_slice(text).map_err(|error| {
+            // The line is ours; only the column is the parser's.
+            let text = error.to_string();
+            let what = text.split(" at line ").next().unwrap_or(&text);
+            format!("column {}: {what}", error.column())
+        })?;
         let JsonRecord { key, key_hex, key_base64, value, value_hex, value_base64 } = object;
         json_field("key", [key, key_hex, key_base64], &mut self.key)?;
         json_field("value", [value, value_hex, value_base64], &mut self.value)
@@ -288,6 +364,10 @@ fn decode(encoding: Encoding, text: &[u8], out: &mut Vec<u8>) -> Result<(), Stri
         Encoding::Hex => from_hex(text, out),
         Encoding::Base64 => from_base64(text, out),
     }
+}
+
+fn no_memory(bytes: usize) -> String {
+    format!("there is no memory for a line of more than {bytes} bytes")
 }
 
 /// `line` without `\n` or `\r\n`.

@@ -16,6 +16,7 @@ use crate::files::{
 };
 use crate::manifest::version_set::{FindComparator, Replay};
 use crate::manifest::{ManifestReader, read_current};
+use crate::names::shown_path;
 use crate::options::Options;
 use crate::read::InternalIterator;
 use crate::secondary::ManifestFollower;
@@ -227,7 +228,7 @@ impl Checker<'_> {
         if checked_text::read(self.vfs.as_ref(), &path).is_ok()
             && device_hint::read(self.vfs.as_ref(), &self.directory).is_none()
         {
-            let text = format!("{}: damaged; the device is learned anew", path.display());
+            let text = format!("{}: damaged; the device is learned anew", shown_path(path));
             self.report.notes.push(text);
         }
     }
@@ -245,7 +246,7 @@ impl Checker<'_> {
         let text = format!(
             "{}: {bytes} bytes from offset {offset} on are no record: what a crash left of a write \
              that was never synced, or one that is being written",
-            path.display()
+            shown_path(path)
         );
         self.report.notes.push(text);
     }

@@ -112,6 +112,14 @@ impl Db {
         self.core.set_family_options(&family.data, changes)
     }
 
+    /// Whether a process opened the database of which this one is a copy (`fork`). Such a database
+    /// cannot be used; closing it does nothing.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_of_parent_process(&self) -> bool {
+        self.core.is_of_parent()
+    }
+
     /// The options in force.
     #[must_use]
     pub fn options(&self) -> Options {

@@ -379,6 +379,22 @@ fn read_header(
     Ok(uid)
 }
 
+/// What the first page of a file, or the beginning of it, says: `None` if no compaction file begins
+/// so, else the uid of its database, if the page verifies.
+pub(crate) fn uid_of_page(page: &[u8]) -> Option<Option<u64>> {
+    if !page.starts_with(HEADER_MAGIC) && !HEADER_MAGIC.starts_with(page) {
+        return None;
+    }
+    let verified = || {
+        let mut decoder = Decoder(page.get(16..)?);
+        let (uid, id) = (decoder.u64()?, decoder.u64()?);
+        let (body, checksum) = page.first_chunk::<PAGE>()?.split_last_chunk()?;
+        let seed = Seed::of_file(uid, FileId(id));
+        seed.verify(body, 0, u64::from_le_bytes(*checksum)).then_some(uid)
+    };
+    Some(verified())
+}
+
 fn header(id: FileId, db_uid: u64) -> Vec<u8> {
     let mut page = Vec::with_capacity(PAGE);
     page.extend_from_slice(HEADER_MAGIC);

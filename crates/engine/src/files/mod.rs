@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use sateen_control::{FileId, LogNumber};
 
 pub(crate) use compaction_file::{
-    CompactionFile, CompactionFileWriter, DirectoryEntry, HEADER_BYTES, check_header,
+    CompactionFile, CompactionFileWriter, DirectoryEntry, HEADER_BYTES, check_header, uid_of_page,
 };
 
 /// The unit of direct I/O and of hole punching: tables start on multiples of it.

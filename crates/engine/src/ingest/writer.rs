@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::files::CompactionFileWriter;
 use crate::files::replace::sync_directory;
 use crate::key;
+use crate::names::shown_path;
 use crate::options::{Compression, Options};
 use crate::table::{TableBuilder, TableBuilderOptions};
 use crate::ttl::{self, WallClock};
@@ -216,7 +217,7 @@ impl SstFileWriter {
         let first = self.smallest.as_ref().map(|key| self.comparator.key(key));
         let begins = first.into_iter().chain(ranges.first().map(|(begin, _)| begin.clone()));
         let Some(smallest) = begins.min() else {
-            let text = format!("nothing was added to {}", self.path.display());
+            let text = format!("nothing was added to {}", shown_path(&self.path));
             return Err(Error::InvalidArgument(text));
         };
         let has_entries = self.smallest.is_some();

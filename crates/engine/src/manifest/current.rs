@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::replace::replace_file;
 use crate::files::{FileName, checked_text};
+use crate::names::shown_path;
 use crate::vfs::Vfs;
 
 /// Its name before it counts.
@@ -103,7 +104,7 @@ pub(crate) fn foreign_reason(what: &str, directory: &Path) -> String {
         (true, true) => "rocksdb|leveldb",
         (false, false) => return format!("it is {what}"),
     };
-    let from = directory.display();
+    let from = shown_path(directory);
     format!(
         "it is {what}; `sateen db import {peer} {from} NEW --library FILE` makes one of ours of it"
     )

@@ -13,6 +13,7 @@ use super::{ColumnFamilyOptions, OptionInfo, Options};
 use crate::db::DEFAULT_COLUMN_FAMILY;
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::{FileName, checked_text, options_file};
+use crate::names::shown_path;
 use crate::prefix::Prefixing;
 use crate::vfs::{PosixVfs, Vfs};
 
@@ -72,7 +73,7 @@ impl Options {
         let directory = path.as_ref();
         let path = FileName::Options.path(directory);
         let Some(bytes) = options_file::read(vfs, directory)? else {
-            let directory = directory.display();
+            let directory = shown_path(directory);
             let text = format!("{directory} has no stored options: there is no file OPTIONS");
             return Err(Error::InvalidArgument(text));
         };
@@ -88,7 +89,7 @@ impl Options {
             });
         };
         StoredOptions::parse(rest, ignore_unknown)
-            .map_err(|error| Error::InvalidArgument(format!("{}: {error}", path.display())))
+            .map_err(|error| Error::InvalidArgument(format!("{}: {error}", shown_path(path))))
     }
 }
 

@@ -4,6 +4,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::names::{option_of_path, path_of_option};
+
 /// Reads and prints values of `T`. Law: `read(&print(v)) == Some(v)` for every `v`.
 pub(super) trait Unit<T> {
     /// What `read` takes, for an error message.
@@ -164,7 +166,8 @@ impl Unit<Option<Duration>> for Span {
     }
 }
 
-/// A name or path. Semicolons and line ends cannot be part of it: they end a value in a list.
+/// A name or path. Semicolons and line ends cannot be part of it: they end a value in a list. In a
+/// path they are written as bytes that are no UTF-8 are (`names.rs`).
 pub(super) struct Text;
 
 fn plain(text: &str) -> bool {
@@ -199,11 +202,14 @@ impl Unit<Option<PathBuf>> for Text {
     const ACCEPTS: &'static str = "none, or a path without semicolons or line ends";
 
     fn read(text: &str) -> Option<Option<PathBuf>> {
-        if text == "none" { Some(None) } else { plain(text).then(|| Some(PathBuf::from(text))) }
+        match text {
+            "none" => Some(None),
+            _ => plain(text).then(|| path_of_option(text))?.map(Some),
+        }
     }
 
     fn print(value: &Option<PathBuf>) -> String {
-        value.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string())
+        value.as_ref().map_or_else(|| "none".to_owned(), |path| option_of_path(path))
     }
 }
 

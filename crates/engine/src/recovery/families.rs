@@ -13,6 +13,7 @@ use crate::column_family::ColumnFamilyData;
 use crate::db::DEFAULT_COLUMN_FAMILY;
 use crate::error::{CorruptionKind, Error, Result};
 use crate::manifest::version_set::{FamilyState, FindComparator};
+use crate::names::shown_path;
 use crate::options::{ColumnFamilyOptions, CompactionStyle, Options, Regions, control};
 
 impl Opening {
@@ -128,7 +129,7 @@ fn check_style(
             "compaction_style={wanted}: the column family {name} has levels of several runs; \
              compact it first: sateen db compact '{}' --cf '{name}' --set \
              compaction_style={made_with}",
-            directory.display()
+            shown_path(directory)
         )));
     }
     Ok(())

@@ -15,6 +15,7 @@ use crate::files::replace::sync_directory;
 use crate::files::wal_file_name;
 use crate::key;
 use crate::manifest::version_set::durable_log;
+use crate::names::shown_path;
 use crate::vfs::OpenOptions;
 use crate::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use crate::wal::reader::WalRecord;
@@ -59,7 +60,7 @@ impl Repair {
                     "there is no log here, and {} is needed: give the option wal_dir if the logs \
                      are elsewhere; to give up what they hold, make an empty file of that name \
                      and repair again",
-                    path.display()
+                    shown_path(&path)
                 ),
             });
         }
@@ -139,7 +140,7 @@ impl Repair {
                 if !reader.skip_damage()? {
                     self.note(format!(
                         "{}: what stood from offset {damaged_at} on is lost",
-                        path.display()
+                        shown_path(&path)
                     ));
                     break;
                 }
@@ -147,7 +148,7 @@ impl Repair {
                 self.note(format!(
                     "{}: the commits between offsets {damaged_at} and {goes_on} are lost; those \
                      behind are not",
-                    path.display()
+                    shown_path(&path)
                 ));
             }
         }

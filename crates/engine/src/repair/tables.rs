@@ -16,6 +16,7 @@ use crate::files::found::{described, is_empty, is_log};
 use crate::files::{DirectoryEntry, table_file_name};
 use crate::key;
 use crate::manifest::version_set::Counters;
+use crate::names::shown_path;
 use crate::read::InternalIterator;
 use crate::table::walk::{self, Values};
 use crate::table::{Table, TableIter, TableIterOptions, TableSource};
@@ -42,7 +43,7 @@ impl fmt::Display for LostRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let LostRange { column_family, file, first, last } = self;
         let (first, last) = (first.escape_ascii(), last.escape_ascii());
-        let file = file.display();
+        let file = shown_path(file);
         write!(f, "keys of {column_family} from \"{first}\" to \"{last}\", of {file}")
     }
 }
@@ -274,7 +275,7 @@ impl Repair {
             let path = table_file_name(&self.directory, file);
             self.note(format!(
                 "{}: empty: made in advance, or nothing of it reached the disk",
-                path.display()
+                shown_path(path)
             ));
             return Ok(Vec::new());
         }
@@ -291,7 +292,7 @@ impl Repair {
         let path = table_file_name(&self.directory, file);
         self.note(format!(
             "{}: {} tables were found without its directory",
-            path.display(),
+            shown_path(path),
             found.len()
         ));
         Ok(found)

@@ -11,6 +11,7 @@ use sateen_control::{Comparator, FileId, IoClass, SeqNo, TableId, ValueKind};
 
 use crate::error::{CorruptionKind, Error, Result};
 use crate::key;
+use crate::names::shown_path;
 use crate::perf::{self, PerfMetric};
 use crate::prefix::Prefixing;
 use crate::read::block_cache::BlockCache;
@@ -486,7 +487,7 @@ fn comparator_of(source: &TableSource, properties: &Properties) -> Result<Compar
         Some(other) => Err(Error::InvalidArgument(format!(
             "comparator {}: {} was written with {written}",
             other.name(),
-            source.path.display()
+            shown_path(&source.path)
         ))),
         None if properties.comparator.is_empty() => Ok(Comparator::BYTEWISE),
         // Nobody will ask it.

@@ -31,6 +31,7 @@ pub use mem::{
 pub use metered::{ClassSnapshot, ClassTotals, IoSnapshot, MeteredVfs};
 pub(crate) use pass_on::pass_on;
 pub use posix::PosixVfs;
+pub(crate) use posix::fork::forks;
 pub(crate) use posix::heap::give_back_free_memory;
 pub use sateen_control::IoClass;
 pub(crate) use watched::WatchedVfs;

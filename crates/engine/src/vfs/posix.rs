@@ -7,6 +7,7 @@
 //! kernel may have dropped the dirty pages and would report success the second time.
 #![expect(unsafe_code, reason = "sync_file_range has no safe binding")]
 
+pub(super) mod fork;
 pub(super) mod heap;
 pub(super) mod processor;
 #[cfg(test)]
@@ -364,6 +365,7 @@ impl PosixFile {
 #[derive(Debug)]
 struct PosixLock {
     fd: OwnedFd,
+    forks: u64,
     // Dropped last: nobody here may try while the system still holds the lock.
     _claim: Claim,
 }
@@ -372,12 +374,31 @@ impl VfsLock for PosixLock {}
 
 impl PosixLock {
     fn take(path: &Path) -> io::Result<PosixLock> {
+        loop {
+            if let Some(lock) = PosixLock::try_take(path)? {
+                return Ok(lock);
+            }
+        }
+    }
+
+    /// `None` if the file was removed before it was locked, as by whoever destroys the database: a
+    /// lock on a file without a name keeps nobody out.
+    fn try_take(path: &Path) -> io::Result<Option<PosixLock>> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
         let fd = retry(|| rustix::fs::open(path, flags, Mode::from_raw_mode(0o644)))?;
         let stat = rustix::fs::fstat(&fd)?;
         let claim = Claim::take((stat.st_dev, stat.st_ino))?;
         match retry(|| rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)) {
-            Ok(()) => Ok(PosixLock { fd, _claim: claim }),
+            Ok(()) => {
+                let lock = PosixLock { fd, forks: fork::forks(), _claim: claim };
+                match retry(|| rustix::fs::stat(path)) {
+                    Ok(named) if (named.st_dev, named.st_ino) == (stat.st_dev, stat.st_ino) => {
+                        Ok(Some(lock))
+                    }
+                    Ok(_) | Err(Errno::NOENT) => Ok(None),
+                    Err(errno) => Err(errno.into()),
+                }
+            }
             Err(Errno::WOULDBLOCK) => Err(io::ErrorKind::WouldBlock.into()),
             // To go on without it would let two processes write the same files.
             Err(errno) if lacks_call(errno) || errno == Errno::NOLCK => {
@@ -391,6 +412,10 @@ impl PosixLock {
 
 impl Drop for PosixLock {
     fn drop(&mut self) {
+        // That child has the lock with its parent, and must not take it from it.
+        if self.forks != fork::forks() {
+            return;
+        }
         // Closing alone would leave the lock to a child that was forked meanwhile and has not got
         // to its exec yet. If this fails the close that follows is as good as it gets.
         let _closed_next = retry(|| rustix::fs::flock(&self.fd, FlockOperation::Unlock));

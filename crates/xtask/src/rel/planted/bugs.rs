@@ -66,6 +66,18 @@ pub(super) const BUGS: &[Bug] = &[
         &["`Result::unwrap_err()` on an `Ok` value"],
     ),
     bug(
+        "destroy_takes_logs_of_others",
+        "destroying a database removes the logs of others from a wal_dir",
+        "destroy::logs_of_another_database_stay",
+        &["the other database's log stays"],
+    ),
+    bug(
+        "destroy_takes_the_logs_of_the_source",
+        "destroying a checkpoint removes its source's logs",
+        "destroy::a_checkpoint_goes_without_the_logs_of_its_source",
+        &["the source opens with all that it had"],
+    ),
+    bug(
         "range_lost_at_cut",
         "a range tombstone is lost at a table's boundary",
         "ranges::every_way_to_read_sees_the_same_wherever_the_ranges_are",
