@@ -390,10 +390,7 @@ impl Opening {
 
     fn finish(mut self, locks: Vec<Box<dyn VfsLock>>) -> Result<Arc<DbCore>> {
         let keeps_logs = self.read_only || self.options.keeps_logs();
-        let kept = if keeps_logs { self.find_kept_logs()? } else { Vec::new() };
-        if !self.read_only {
-            self.trim_kept_logs(&kept);
-        }
+        let kept = if keeps_logs { self.take_kept_logs()? } else { Vec::new() };
         let mut wal = if self.read_only { None } else { Some(self.install_replayed(&kept)?) };
         if self.options.wal == WalMode::Off {
             // Made all the same: the catalogue names it, and the next open looks for it.

@@ -22,6 +22,15 @@ fn of_use<T>(read: Result<T>) -> Result<Option<T>> {
 }
 
 impl Opening {
+    /// [`Opening::find_kept_logs`], without the space behind them that was reserved for more.
+    pub(super) fn take_kept_logs(&self) -> Result<Vec<KeptLog>> {
+        let kept = self.find_kept_logs()?;
+        if !self.read_only {
+            self.trim_kept_logs(&kept);
+        }
+        Ok(kept)
+    }
+
     /// The logs behind which the next one comes, oldest first. A log that is damaged, or that the
     /// device cannot read, ends the way: an open does not fail of what only readers of the log
     /// would need.
@@ -29,7 +38,7 @@ impl Opening {
     /// # Errors
     /// Any other error of the environment: logs that are not kept are removed, and a log is not
     /// superfluous because there were too many open files.
-    pub(super) fn find_kept_logs(&self) -> Result<Vec<KeptLog>> {
+    fn find_kept_logs(&self) -> Result<Vec<KeptLog>> {
         let mut kept = Vec::new();
         let mut next = self.replayed_to.map(|position| (position.number, position.end));
         while let Some((number, end)) = next {
