@@ -1,10 +1,11 @@
 //! `sateen demo`: the same bursts against the engine as it is and with RocksDB's options, in under
 //! two minutes, with a report that shows them one above the other.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser};
+use tempfile::TempDir;
 
 use crate::args::BenchArgs;
 use crate::compare::{self, Reexec};
@@ -13,9 +14,9 @@ use crate::{Error, Result};
 /// The options of `sateen demo`.
 #[derive(Clone, Debug, Args)]
 pub struct DemoArgs {
-    /// Where to write the report
-    #[arg(long, default_value = "sateen-demo.html", value_name = "FILE")]
-    pub html: PathBuf,
+    /// Where to write the report [default: a new directory among the temporary files]
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 
     /// Seconds of bursts, for each of the two
     #[arg(long, default_value_t = 40)]
@@ -41,7 +42,7 @@ struct Parsed {
 }
 
 /// The benchmark that one half of the demonstration is: with Sateen's own options, or a profile's.
-fn bench_args(args: &DemoArgs, profile: Option<&str>) -> Result<BenchArgs> {
+fn bench_args(args: &DemoArgs, html: &Path, profile: Option<&str>) -> Result<BenchArgs> {
     let seconds = args.seconds.to_string();
     let mut words: Vec<std::ffi::OsString> = [
         "demo",
@@ -83,10 +84,20 @@ fn bench_args(args: &DemoArgs, profile: Option<&str>) -> Result<BenchArgs> {
     } else if let Some(peer) = &args.peer {
         words.extend(["--compare".into(), "--peer".into(), peer.into()]);
     }
-    words.extend(["--html".into(), args.html.clone().into()]);
+    words.extend(["--html".into(), html.into()]);
     Parsed::try_parse_from(words)
         .map(|parsed| parsed.bench)
         .map_err(|error| Error::Usage(error.to_string()))
+}
+
+/// Where the report goes: by default into a new directory, which goes unless it is kept.
+fn report_place(args: &DemoArgs) -> Result<(Option<TempDir>, PathBuf)> {
+    if let Some(html) = &args.html {
+        return Ok((None, html.clone()));
+    }
+    let folder = tempfile::Builder::new().prefix("sateen-demo-").tempdir()?;
+    let html = folder.path().join("report.html");
+    Ok((Some(folder), html))
 }
 
 /// Runs the demonstration. `reexec` is as for [`crate::run`]: it names the `bench` command.
@@ -100,14 +111,18 @@ pub fn demo(args: &DemoArgs, reexec: &Reexec) -> Result<ExitCode> {
          10 s at a quarter of it, half reads and half writes.\n",
         args.seconds, args.rate
     );
-    let bench = bench_args(args, None)?;
+    let (folder, html) = report_place(args)?;
+    let bench = bench_args(args, &html, None)?;
     let mut report = compare::measure(&bench, reexec)?;
-    let other = compare::measure(&bench_args(args, Some("rocksdb"))?, reexec)?;
+    let other = compare::measure(&bench_args(args, &html, Some("rocksdb"))?, reexec)?;
     // Sateen first: ratios are of the first to the second.
     report.runs.splice(1..1, other.runs);
     report.stacked = true;
     compare::write_outputs(&bench, &report)?;
-    println!("Open it in a browser to see the latency over time.");
+    if let Some(folder) = folder {
+        let _kept = folder.keep();
+    }
+    println!("Open {} in a browser to see the latency over time.", html.display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -118,17 +133,22 @@ mod tests {
     #[test]
     fn the_demonstration_is_a_benchmark_that_makes_sense() {
         let args = DemoArgs {
-            html: "out.html".into(),
+            html: None,
             seconds: 30,
             rate: "8k".to_owned(),
             db: Some("/tmp/demo".into()),
             peer: Some("lib.so".into()),
         };
-        let like_rocksdb = bench_args(&args, Some("rocksdb")).unwrap();
+        let html = Path::new("out.html");
+        let like_rocksdb = bench_args(&args, html, Some("rocksdb")).unwrap();
         like_rocksdb.check().unwrap();
         assert!(!like_rocksdb.compare && like_rocksdb.profile.as_deref() == Some("rocksdb"));
-        let bench = bench_args(&args, None).unwrap();
+        let bench = bench_args(&args, html, None).unwrap();
         bench.check().unwrap();
         assert!(bench.compare && bench.duration == Some(30.0) && bench.rate == [8_000]);
+        let (folder, html) = report_place(&args).unwrap();
+        assert!(html.starts_with(std::env::temp_dir()) && html.parent().unwrap().is_dir());
+        drop(folder);
+        assert!(!html.parent().unwrap().exists(), "without a report nothing is left");
     }
 }

@@ -15,8 +15,8 @@ use crate::text::{Encoding, Format};
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  it failed, or corruption was found
-  2  the command line or an option is wrong
+  1  it failed: a file or database is missing or cannot be used, or damage was found
+  2  the command line is wrong, or an option in it
   3  the key, column family or property is not there
   4  check, scrub or repair could not read everything; what they read is whole
   130  it was interrupted";
@@ -172,14 +172,18 @@ Examples:
   sateen db scan library --from a --to n --reverse
   sateen db scan library --format jsonl > library.jsonl
 
-What scan prints, load takes back."
+What scan prints, load takes back.
+
+Another process may write the database meanwhile. The records are of one moment, for as long as that
+process keeps what they are read from (its options reader_lease_seconds and reader_lease_bytes).
+After that the scan goes on behind the last key with what is there then, and says so."
     )]
     Scan(Scan),
     /// Load keys and values from a file or standard input, making the database if there is none
     #[command(after_help = "\
 Examples:
   sateen db load library books.tsv
-  zcat books.csv.gz | sateen db load library - --format csv --header
+  zcat books.csv.gz | sateen db load library --format csv --header
   sateen db load library books.jsonl --dry-run
 
 Formats: tsv (key, tab, value; \\t \\n \\r \\\\ \\xHH are escapes), csv (RFC 4180, two fields),
@@ -204,7 +208,10 @@ nothing under that name.")]
     #[command(after_help = "\
 Examples:
   sateen db stats library
-  sateen db stats library --prometheus")]
+  sateen db stats library --prometheus
+
+Another process may have the database open. Then it is named, and its own counters are not shown:
+those here are of this command, which has just opened it.")]
     Stats {
         #[command(flatten)]
         place: Place,
@@ -385,8 +392,8 @@ pub(crate) struct Scan {
 pub(crate) struct Load {
     #[command(flatten)]
     pub(crate) family: Family,
-    /// The file, or - for standard input
-    pub(crate) file: PathBuf,
+    /// The file, or - for standard input, which is the default unless it is a terminal
+    pub(crate) file: Option<PathBuf>,
     /// How records look; by default what the file's name says, tsv for standard input
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -64,7 +64,8 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
         DbVerb::Import(arguments) => import::run(arguments, json, output),
         DbVerb::Stats { place, prometheus } => {
             let db = store::open_as_it_was(place)?;
-            stats(&db, *prometheus, json, output)
+            let holder = store::holder(place);
+            stats(&db, holder.as_deref(), *prometheus, json, output)
         }
         DbVerb::Check { place } => upkeep::check(place, json, output),
         DbVerb::Scrub { place, rate } => upkeep::scrub(place, *rate, json, output),
@@ -94,7 +95,10 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
             }
             Ok(names.iter().try_for_each(|name| write_line(output, &bytes_of_text(name)))?)
         }
-        DbVerb::Options { path: Some(path), .. } => stored_options(path, json, output),
+        DbVerb::Options { path: Some(path), .. } => {
+            store::refuse_missing(path)?;
+            stored_options(path, json, output)
+        }
         DbVerb::Options { profile, path: None } => options(profile.as_deref(), json, output),
     }
 }
@@ -147,8 +151,11 @@ fn get(
     output: &mut dyn Write,
 ) -> Result<()> {
     let bytes = argument_bytes(key, encoding)?;
-    let (db, family) = store::open_family(family, Access::Read, false)?;
-    let Some(mut value) = db.get_cf(&family, &bytes, &ReadOptions::default())? else {
+    let found = store::beside_writer(|| {
+        let (db, family) = store::open_family(family, Access::Read, false)?;
+        Ok(db.get_cf(&family, &bytes, &ReadOptions::default())?)
+    })?;
+    let Some(mut value) = found else {
         return Err(Failure::not_found(format!("no such key: {}", shown_path(key))));
     };
     if json {
@@ -167,9 +174,10 @@ fn get(
 }
 
 fn load_file(arguments: &Load, json: bool, output: &mut dyn Write) -> Result<()> {
-    let standard_input = arguments.file == Path::new("-");
-    let name = if standard_input { Path::new("standard input") } else { &*arguments.file };
-    let format = match arguments.format.or(Format::of_name(&arguments.file.to_string_lossy())) {
+    let file = file_to_load(arguments)?;
+    let standard_input = file == Path::new("-");
+    let name = if standard_input { Path::new("standard input") } else { file };
+    let format = match arguments.format.or(Format::of_name(&file.to_string_lossy())) {
         Some(format) => format,
         None if standard_input => Format::Tsv,
         None => {
@@ -180,7 +188,7 @@ fn load_file(arguments: &Load, json: bool, output: &mut dyn Write) -> Result<()>
     // The file comes first: a wrong name must not leave an empty database behind.
     let interrupted = interrupt::watch()?;
     let limits = store::Limits::of(&store::options(&arguments.family.place)?);
-    let (input, length) = input(arguments, name, &interrupted)?;
+    let (input, length) = input(file, name, &interrupted)?;
     let records = |input| {
         let reader = RecordReader::new(input, format, arguments.encoding);
         let reader = reader.limited_to(limits.record_bytes_max());
@@ -189,7 +197,7 @@ fn load_file(arguments: &Load, json: bool, output: &mut dyn Write) -> Result<()>
     let mut nowhere = Nowhere(limits);
     // Nor may a file of which not even the first record is one.
     if length.is_some() && arguments.family.place.db.try_exists().is_ok_and(|exists| !exists) {
-        let mut first = records(self::input(arguments, name, &interrupted)?.0);
+        let mut first = records(self::input(file, name, &interrupted)?.0);
         if let Err(error) = first_record(&mut first, arguments.header, &mut nowhere) {
             let dry_run = arguments.dry_run;
             return Err(load_failure(&error, name, Loaded::default(), dry_run));
@@ -233,20 +241,32 @@ fn load_file(arguments: &Load, json: bool, output: &mut dyn Write) -> Result<()>
     Ok(writeln!(output, "{done} {records} records, {mib:.1} MiB, in {seconds:.1} s")?)
 }
 
+/// The file of a load: standard input, unless nobody is there to write to it.
+fn file_to_load(arguments: &Load) -> Result<&Path> {
+    match &arguments.file {
+        Some(file) => Ok(file),
+        None if !io::stdin().is_terminal() => Ok(Path::new("-")),
+        None => {
+            let text = "no file, and standard input is a terminal: name a file, or - to type records";
+            Err(Failure::usage(text))
+        }
+    }
+}
+
 fn input(
-    arguments: &Load,
+    file: &Path,
     name: &Path,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<(Input, Option<u64>)> {
-    let opened = if arguments.file == Path::new("-") {
+    let opened = if file == Path::new("-") {
         io::stdin().as_fd().try_clone_to_owned().map(File::from)
     } else {
-        interrupt::open(&arguments.file)
+        interrupt::open(file)
     };
     let file = opened.map_err(|error| Failure::file(name, &error))?;
     let metadata = file.metadata().map_err(|error| Failure::file(name, &error))?;
     if metadata.is_dir() {
-        return Err(Failure::usage(format!("{}: a directory, not a file", shown_path(name))));
+        return Err(Failure::failed(format!("{}: a directory, not a file", shown_path(name))));
     }
     let length = metadata.is_file().then_some(metadata.len());
     let input = Interruptible::new(file, Arc::clone(interrupted));
@@ -312,11 +332,26 @@ fn load_why(error: &LoadError, name: &Path) -> String {
     }
 }
 
-fn stats(db: &Db, prometheus: bool, json: bool, output: &mut dyn Write) -> Result<()> {
+/// `holder`: the process that has the database open, if it is known. Its counters are its own.
+fn stats(
+    db: &Db,
+    holder: Option<&str>,
+    prometheus: bool,
+    json: bool,
+    output: &mut dyn Write,
+) -> Result<()> {
     if json && !prometheus {
-        return Ok(writeln!(output, "{}", stats_json(db))?);
+        let mut stats = stats_json(db);
+        stats["open_in"] = json!(holder);
+        return Ok(writeln!(output, "{stats}")?);
     }
-    let text = store::stats(db, prometheus);
+    let whose = "counters and times are of this command, which has just opened the database";
+    let whose = match holder {
+        Some(holder) => format!("{whose}; {holder} has it open, and counts for itself"),
+        None => whose.to_owned(),
+    };
+    let begin = if prometheus { "# " } else { "" };
+    let text = format!("{begin}{whose}\n{}", store::stats(db, prometheus));
     if json {
         return Ok(writeln!(output, "{}", json!({ "prometheus": text }))?);
     }

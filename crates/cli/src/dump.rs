@@ -41,7 +41,7 @@ pub(crate) fn run(
     output: &mut dyn Write,
 ) -> Result<()> {
     if file.is_dir() {
-        return Err(Failure::usage(format!(
+        return Err(Failure::failed(format!(
             "{}: a directory, not a file",
             sateen::shown_path(file)
         )));

@@ -21,6 +21,8 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// Whoever read our output has gone: nobody is left to tell.
     pub(crate) quiet: bool,
+    /// A process that writes the database was faster: the same may work if it is opened again.
+    pub(crate) behind: bool,
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
@@ -28,27 +30,27 @@ pub(crate) type Result<T> = std::result::Result<T, Failure>;
 impl Failure {
     /// Something did not work, or the data is damaged.
     pub(crate) fn failed(message: impl Into<String>) -> Failure {
-        Failure { code: FAILED, message: message.into(), quiet: false }
+        Failure { code: FAILED, message: message.into(), quiet: false, behind: false }
     }
 
     /// The arguments cannot be meant so.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
-        Failure { code: USAGE, message: message.into(), quiet: false }
+        Failure { code: USAGE, message: message.into(), quiet: false, behind: false }
     }
 
     /// The user stopped it.
     pub(crate) fn interrupted(message: impl Into<String>) -> Failure {
-        Failure { code: INTERRUPTED, message: message.into(), quiet: false }
+        Failure { code: INTERRUPTED, message: message.into(), quiet: false, behind: false }
     }
 
     /// What was asked for is not there.
     pub(crate) fn not_found(message: impl Into<String>) -> Failure {
-        Failure { code: NOT_FOUND, message: message.into(), quiet: false }
+        Failure { code: NOT_FOUND, message: message.into(), quiet: false, behind: false }
     }
 
     /// Nothing is known to be damaged, and not everything could be read.
     pub(crate) fn unreadable(message: impl Into<String>) -> Failure {
-        Failure { code: UNREADABLE, message: message.into(), quiet: false }
+        Failure { code: UNREADABLE, message: message.into(), quiet: false, behind: false }
     }
 
     /// A file of the user's, not of a database.
@@ -70,7 +72,8 @@ impl From<sateen::Error> for Failure {
             sateen::Error::NoSuchColumnFamily(_) => NOT_FOUND,
             _ => FAILED,
         };
-        Failure { code, message: error.to_string(), quiet: false }
+        let behind = matches!(error, sateen::Error::Behind { .. });
+        Failure { code, message: error.to_string(), quiet: false, behind }
     }
 }
 
@@ -88,7 +91,7 @@ impl From<sateen_bench::Error> for Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return Failure { code: 0, message: String::new(), quiet: true };
+            return Failure { code: 0, message: String::new(), quiet: true, behind: false };
         }
         Failure::failed(format!("writing the output: {error}"))
     }

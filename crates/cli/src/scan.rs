@@ -1,14 +1,18 @@
 //! `db scan`: records in order, as text that `db load` takes back.
+//!
+//! What must stay true: each key is printed once, in order, whatever a process that writes the
+//! database does meanwhile; records that are not of one moment are told.
 
 use std::io::{BufWriter, Write};
 
-use sateen::ReadOptions;
+use sateen::{ColumnFamily, Db, ReadOptions};
+use serde_json::json;
 
 use crate::args::Scan;
 use crate::db::bound;
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
-use crate::store::{self, Access};
+use crate::store::{self, Access, BEHIND_MAX};
 use crate::text::{Format, RecordWriter};
 
 const OUTPUT_BUFFER_BYTES: usize = 1 << 18;
@@ -31,32 +35,96 @@ pub(crate) fn run(scan: &Scan, json: bool, output: &mut dyn Write) -> Result<()>
         return Err(Failure::usage(text));
     }
     let format = scan.format.unwrap_or(if json { Format::Jsonl } else { Format::Tsv });
-    let (db, family) = store::open_family(&scan.family, Access::Read, false)?;
     let progress = Progress::bytes("scanning", None);
     let buffered = BufWriter::with_capacity(OUTPUT_BUFFER_BYTES, output);
-    let mut writer = RecordWriter::new(buffered, format, scan.encoding);
-    let mut iter = db.iter_cf(&family, &options)?;
-    if scan.reverse {
-        iter.seek_to_last();
-    } else {
-        iter.seek_to_first();
-    }
-    let (mut records, mut bytes) = (0, 0);
-    while iter.valid() && scan.limit.is_none_or(|limit| records < limit) {
-        writer.write(iter.key(), iter.value())?;
-        records += 1;
-        bytes += (iter.key().len() + iter.value().len()) as u64;
-        if records % PROGRESS_RECORDS == 0 {
-            progress.at(bytes);
+    let mut printer = Printer {
+        writer: RecordWriter::new(buffered, format, scan.encoding),
+        reverse: scan.reverse,
+        left: scan.limit.unwrap_or(u64::MAX),
+        last: None,
+        records: 0,
+        bytes: 0,
+        progress,
+    };
+    let (mut in_vain, mut moments) = (0, 1);
+    let printed = loop {
+        let before = printer.records;
+        let opened = store::open_family(&scan.family, Access::Read, false);
+        let printed = opened.and_then(|(db, family)| printer.print(&db, &family, &options));
+        in_vain = if printer.records > before { 0 } else { in_vain + 1 };
+        match printed {
+            Err(failure) if failure.behind && in_vain < BEHIND_MAX => {
+                moments += u64::from(printer.records > before);
+            }
+            printed => break printed,
         }
-        if scan.reverse {
-            iter.prev();
-        } else {
-            iter.next();
-        }
-    }
+    };
     // What was read before an error is printed before it.
-    writer.finish()?;
-    iter.status()?;
-    Ok(())
+    printer.writer.finish()?;
+    if moments > 1 {
+        tell(moments, json);
+    }
+    printed
+}
+
+/// Prints records, and goes on where it stopped.
+struct Printer<W: Write> {
+    writer: RecordWriter<W>,
+    reverse: bool,
+    /// How many more records may be printed.
+    left: u64,
+    /// The key that was printed last.
+    last: Option<Vec<u8>>,
+    records: u64,
+    bytes: u64,
+    progress: Progress,
+}
+
+impl<W: Write> Printer<W> {
+    fn print(&mut self, db: &Db, family: &ColumnFamily, options: &ReadOptions) -> Result<()> {
+        let mut iter = db.iter_cf(family, options)?;
+        match (&self.last, self.reverse) {
+            (None, false) => iter.seek_to_first(),
+            (None, true) => iter.seek_to_last(),
+            (Some(last), false) => iter.seek(last),
+            (Some(last), true) => iter.seek_for_prev(last),
+        }
+        // It is there still, or again.
+        if iter.valid() && self.last.as_deref() == Some(iter.key()) {
+            if self.reverse { iter.prev() } else { iter.next() }
+        }
+        while iter.valid() && self.left > 0 {
+            self.writer.write(iter.key(), iter.value())?;
+            self.left -= 1;
+            self.records += 1;
+            self.bytes += (iter.key().len() + iter.value().len()) as u64;
+            if self.records % PROGRESS_RECORDS == 0 {
+                self.progress.at(self.bytes);
+            }
+            let last = self.last.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(iter.key());
+            if self.reverse {
+                iter.prev();
+            } else {
+                iter.next();
+            }
+        }
+        Ok(iter.status()?)
+    }
+}
+
+/// Says on standard error that the records are not of one moment. If that is gone there is nobody
+/// to tell.
+fn tell(moments: u64, json: bool) {
+    let text = format!(
+        "the records are of {moments} moments, not of one: another process replaced what was being \
+         read (its options reader_lease_seconds and reader_lease_bytes say how long it waits)"
+    );
+    let mut errors = std::io::stderr().lock();
+    let _nobody = if json {
+        writeln!(errors, "{}", json!({ "note": text }))
+    } else {
+        writeln!(errors, "sateen: note: {text}")
+    };
 }

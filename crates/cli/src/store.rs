@@ -1,9 +1,10 @@
 //! The seam to the engine: all that the command asks of it, in one place.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use sateen::vfs::PosixVfs;
+use sateen::vfs::{PosixVfs, Vfs};
 use sateen::{
     CheckReport, ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, DestroyReport, KEY_BYTES_MAX, Options,
     PROPERTIES, RepairReport, WriteBatch, WriteOptions, shown, shown_path,
@@ -14,6 +15,9 @@ use crate::args::{Family, Place};
 use crate::failure::{Failure, Result};
 use crate::load::Sink;
 use crate::text::bytes::json_path;
+
+/// How often in a row a command opens a database that a writer changes faster than it is read.
+pub(crate) const BEHIND_MAX: u32 = 20;
 
 /// How a command means to use a database.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,7 +35,7 @@ pub(crate) fn open(place: &Place, access: Access) -> Result<Db> {
     let mut options = options(place)?;
     options.create_if_missing = access == Access::Create;
     if access != Access::Create {
-        refuse_missing(place)?;
+        refuse_missing(&place.db)?;
     }
     let db = match access {
         Access::Read => Db::open_read_only(&place.db, options)?,
@@ -43,7 +47,7 @@ pub(crate) fn open(place: &Place, access: Access) -> Result<Db> {
 /// Opens a database for reading with the options that it had last, unless the command line gives
 /// others.
 pub(crate) fn open_as_it_was(place: &Place) -> Result<Db> {
-    refuse_missing(place)?;
+    refuse_missing(&place.db)?;
     let vfs = Arc::new(PosixVfs::new());
     if place.profile.is_some() || !place.settings.is_empty() {
         return open(place, Access::Read);
@@ -205,7 +209,7 @@ pub(crate) fn property_names(db: &Db, family: &ColumnFamily) -> Vec<String> {
 
 /// Checks all of a database, which may be open elsewhere, as far as it can be read.
 pub(crate) fn check(place: &Place, mut progress: impl FnMut(u64, u64)) -> Result<CheckReport> {
-    refuse_missing(place)?;
+    refuse_missing(&place.db)?;
     sateen::check(&place.db, &options(place)?, &mut progress).map_err(|error| refused(error, ""))
 }
 
@@ -228,22 +232,38 @@ pub(crate) fn finding(error: &sateen::Error) -> serde_json::Value {
 }
 
 /// `Path::exists` takes a directory that cannot be looked at for missing; opening says why.
-fn refuse_missing(place: &Place) -> Result<()> {
-    if place.db.try_exists().is_ok_and(|exists| !exists) {
-        return Err(Failure::failed(format!("{}: there is no database", shown_path(&place.db))));
+pub(crate) fn refuse_missing(db: &Path) -> Result<()> {
+    if db.try_exists().is_ok_and(|exists| !exists) {
+        return Err(Failure::failed(format!("{}: there is no database", shown_path(db))));
     }
     Ok(())
 }
 
+/// The process that has a database open for writing, if there is one and it is known.
+pub(crate) fn holder(place: &Place) -> Option<String> {
+    PosixVfs::new().lock_holder(&place.db.join("LOCK"))
+}
+
+/// Does `read`, which opens the database, again if a writer was faster.
+pub(crate) fn beside_writer<T>(mut read: impl FnMut() -> Result<T>) -> Result<T> {
+    for _ in 1..BEHIND_MAX {
+        match read() {
+            Err(failure) if failure.behind => {}
+            other => return other,
+        }
+    }
+    read()
+}
+
 /// Removes a database.
 pub(crate) fn destroy(place: &Place) -> Result<DestroyReport> {
-    refuse_missing(place)?;
+    refuse_missing(&place.db)?;
     Ok(sateen::destroy(&place.db, &options(place)?)?)
 }
 
 /// Repairs a database; what the device cannot read is given up if `give_up_unreadable` is set.
 pub(crate) fn repair(place: &Place, give_up_unreadable: bool) -> Result<RepairReport> {
-    refuse_missing(place)?;
+    refuse_missing(&place.db)?;
     let (vfs, options) = (Arc::new(PosixVfs::new()), options(place)?);
     let repaired = if give_up_unreadable {
         sateen::repair_giving_up_unreadable(vfs, &place.db, &options, &[])

@@ -14,6 +14,8 @@ mod logs;
 mod order;
 mod tables;
 
+pub(crate) use files::known_comparators;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

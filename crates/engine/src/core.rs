@@ -100,8 +100,8 @@ pub(crate) struct DbCore {
     pub(crate) options_unstored: AtomicBool,
     /// Its part of a limit that others have, too.
     pub(crate) write_buffers: Option<WriteBuffers>,
-    /// Given back when the database is closed.
-    pub(crate) locks: Mutex<Vec<Box<dyn VfsLock>>>,
+    /// The locks, given back when the database is closed; or a reader's mark, dropped with it.
+    pub(crate) locks: Mutex<Vec<Arc<dyn VfsLock>>>,
 }
 
 impl DbCore {
@@ -552,7 +552,10 @@ impl DbCore {
         }
         self.write_buffers.iter().for_each(WriteBuffers::leave);
         self.tables.images().iter().for_each(|images| images.clear());
-        lock(&self.locks).clear();
+        // A reader's mark stays as long as its iterators, and goes with the last of them.
+        if !self.read_only {
+            lock(&self.locks).clear();
+        }
         stored
     }
 

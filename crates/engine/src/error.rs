@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::names::{shown, shown_path};
+use crate::vfs::Vfs;
 
 /// The result of every fallible operation of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -36,6 +37,9 @@ pub enum CorruptionKind {
     #[error("inconsistent: {0}")]
     Inconsistent(&'static str),
 }
+
+/// Stands for a process that is not known.
+const SOMEBODY: &str = "another handle or process";
 
 /// An error of the engine. Cheap to clone: the cause of a background failure is reported on every
 /// write that it refuses.
@@ -83,10 +87,12 @@ pub enum Error {
         reason: String,
     },
     /// Another process, or another handle of this one, has the database open.
-    #[error("{}: already open in another handle or process", shown_path(path))]
+    #[error("{}: already open in {}", shown_path(path), holder.as_deref().unwrap_or(SOMEBODY))]
     Locked {
         /// The lock file.
         path: PathBuf,
+        /// The process, by its command and number, where that is certain.
+        holder: Option<String>,
     },
     /// The operands of a key could not be made a value: the column family was opened without a
     /// merge operator, or its operator refused them. They are still there.
@@ -117,11 +123,12 @@ pub enum Error {
     /// Only a secondary catches up with a primary.
     #[error("the database was not opened as a secondary")]
     NotSecondary,
-    /// The primary has given up what a secondary was to read, or goes on faster than it can be
-    /// followed: the same is possible after [`crate::Db::try_catch_up_with_primary`].
-    #[error("the secondary is behind its primary: {cause}")]
+    /// The process that writes the database has replaced what was to be read, or changes it faster
+    /// than it can be followed. Nothing is damaged. The same is possible once the database is
+    /// opened again, or after [`crate::Db::try_catch_up_with_primary`] for a secondary.
+    #[error("{cause}: the reader is behind the writer; open the database again, or catch up")]
     Behind {
-        /// What was found instead.
+        /// What was replaced, or what is too fast.
         cause: String,
     },
     /// What was asked for may be on the disk, and [`ReadOptions::memory_only`] does not let it be
@@ -197,6 +204,22 @@ impl Error {
     /// Corruption of `path` at `offset`.
     pub(crate) fn corruption(path: &Path, offset: u64, kind: CorruptionKind) -> Error {
         Error::Corruption { path: path.to_owned(), offset, kind }
+    }
+
+    /// The lock at `path` is taken.
+    pub(crate) fn locked(vfs: &dyn Vfs, path: PathBuf) -> Error {
+        let holder = vfs.lock_holder(&path);
+        Error::Locked { path, holder }
+    }
+
+    /// True if a writer that replaced what was to be read explains the error, and so may damage.
+    pub(crate) fn may_be_given_up(&self) -> bool {
+        match self {
+            Error::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof)
+            }
+            _ => self.is_corruption(),
+        }
     }
 
     /// True if the disk or the quota is full: an error that goes away by itself.

@@ -21,6 +21,8 @@ pub struct Held {
     pub holds: usize,
     /// Files of tables and logs that were made in advance.
     pub spare_files: usize,
+    /// Readers in other handles and processes that keep retired tables.
+    pub leases: usize,
     /// Tables that no version has and that somebody still reads.
     pub retired_tables: usize,
     /// Readers of what the column families have now.
@@ -39,6 +41,7 @@ impl Db {
         let core = self.core();
         let mut held = core.driver.held();
         (held.holds, held.retired_tables) = core.reclaimer.held();
+        held.leases = core.reclaimer.leases().0;
         held.spare_files = core.spare_files.count() + core.spare_logs.count();
         // One reference is the column family's own, the other is the one that is counted with.
         let readers = |pinned: Arc<_>| Arc::strong_count(&pinned).saturating_sub(2);

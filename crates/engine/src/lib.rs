@@ -2,6 +2,7 @@
 #![deny(missing_docs)]
 
 mod background;
+mod behind;
 mod check;
 mod checkpoint;
 #[doc(hidden)]

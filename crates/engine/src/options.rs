@@ -145,6 +145,14 @@ option_struct! {
         /// The largest value that a write takes; at most 1 GiB.
         value_bytes_max: u64 = 64 * MIB, Bytes, mutable, none;
 
+        /// How long a reader in another handle or process, one that was opened for reading alone,
+        /// keeps what it reads from being given back, in seconds. After that its reads fail with
+        /// [`Error::Behind`](crate::Error::Behind) where something is gone. 0: such readers are not
+        /// waited for.
+        reader_lease_seconds: u64 = 3600, Count, mutable, none;
+        /// How many bytes of obsolete tables such readers may keep together, at most as many as
+        /// are free in the file system. 0: such readers are not waited for.
+        reader_lease_bytes: u64 = 8 * GIB, Bytes, mutable, none;
         /// All tables and logs are verified so many seconds after that was done last, or the
         /// database was opened. 0: only when [`Db::scrub`](crate::Db::scrub) is called.
         scrub_interval_seconds: u64 = 0, Count, mutable, none;

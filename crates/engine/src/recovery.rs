@@ -26,6 +26,7 @@ use crate::db::{DEFAULT_COLUMN_FAMILY, create_family};
 use crate::error::{CorruptionKind, Error, Result};
 use crate::events::Events;
 use crate::files::device_hint;
+use crate::files::leases::LeaseLimits;
 use crate::files::reclaim::Reclaimer;
 use crate::files::replace::sync_directory;
 use crate::files::spare::SpareFiles;
@@ -51,17 +52,19 @@ use crate::write::{CommitPipeline, PipelineStart};
 use crate::write_buffers::{Ledger, WriteBuffers};
 
 pub(crate) use catalogue::column_families;
-use catalogue::{Catalogue, look_first, missing, new_catalogue, no_catalogue, read_catalogue};
+use catalogue::{Catalogue, look_first, missing, new_catalogue, read_catalogue};
 
 mod catalogue;
 mod families;
 mod files;
 mod kept;
+mod read_only;
 mod secondary;
 mod store;
 
 pub(crate) use families::comparators as find_comparators;
-pub(crate) use secondary::{find_manifest, open_secondary};
+pub(crate) use read_only::open_read_only;
+pub(crate) use secondary::{current_manifest, find_manifest, open_secondary};
 
 const LOCK_FILE: &str = "LOCK";
 /// For so long at most a database that is being opened opens its tables, so that the first reads
@@ -84,7 +87,9 @@ pub(crate) fn open(
     let vfs = Arc::new(MeteredVfs::new(vfs));
     prepare_directory(vfs.as_ref(), directory, &options)?;
     look_first(vfs.as_ref(), directory, &options)?;
-    let mut locks = vec![take_lock(vfs.as_ref(), directory)?];
+    let lock = take_lock(vfs.as_ref(), directory)?;
+    let marks = Arc::downgrade(&lock);
+    let mut locks = vec![lock];
     if let Some(logs) = options.wal_dir.as_ref().filter(|logs| **logs != directory) {
         locks.push(take_lock(vfs.as_ref(), logs)?);
     }
@@ -107,7 +112,10 @@ pub(crate) fn open(
             catalogue
         }
     };
+    let limits = lease_limits(&options);
     let mut opening = Opening::new(vfs, directory, options, catalogue, family_options, false)?;
+    opening.reclaimer.limit_leases(limits);
+    opening.reclaimer.respect_leases(marks);
     opening.check_files()?;
     // Which may arrange its levels anew.
     opening.attach_families(family_options)?;
@@ -129,27 +137,12 @@ pub(crate) fn open(
     Ok(core)
 }
 
-/// Opens a database for reading alone.
-pub(crate) fn open_read_only(
-    vfs: Arc<dyn Vfs>,
-    directory: &Path,
-    options: Options,
-    family_options: &[(&str, ColumnFamilyOptions)],
-) -> Result<Arc<DbCore>> {
-    options.validate()?;
-    for (_, options) in family_options {
-        options.validate()?;
+/// How much readers in other handles and processes may keep from being given back.
+pub(crate) fn lease_limits(options: &Options) -> LeaseLimits {
+    LeaseLimits {
+        time: Duration::from_secs(options.reader_lease_seconds),
+        bytes: options.reader_lease_bytes,
     }
-    let vfs = Arc::new(MeteredVfs::new(vfs));
-    let comparators = families::comparators(&options, family_options);
-    let Some(catalogue) = read_catalogue(vfs.as_ref(), directory, &comparators)? else {
-        return Err(no_catalogue(vfs.as_ref(), directory));
-    };
-    let mut opening = Opening::new(vfs, directory, options, catalogue, family_options, true)?;
-    opening.check_files()?;
-    opening.attach_families(family_options)?;
-    opening.replay()?;
-    opening.finish(Vec::new())
 }
 
 fn prepare_options(
@@ -190,14 +183,14 @@ pub(crate) fn sync_ancestors(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Box<dyn VfsLock>> {
+pub(crate) fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Arc<dyn VfsLock>> {
     let path = directory.join(LOCK_FILE);
     let locked = match vfs.lock(&path) {
         Err(_) if planted("two_openers") => vfs.lock(&path.with_extension("another")),
         locked => locked,
     };
-    locked.map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => Error::Locked { path },
+    locked.map(Arc::from).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => Error::locked(vfs, path),
         std::io::ErrorKind::NotADirectory => Error::IncompatibleDirectory {
             path: directory.to_owned(),
             reason: "it is not a directory".into(),
@@ -332,7 +325,8 @@ impl Opening {
         }
         let logs = self.logs.iter().copied();
         let durable = durable_log(&self.versions.families());
-        let mut chain = WalChain::open(vfs, &directory, logs, db_uid, first, durable)?;
+        let held = if self.read_only { self.hold_logs(first)? } else { BTreeMap::new() };
+        let mut chain = WalChain::open_held(vfs, &directory, logs, db_uid, first, durable, held)?;
         let mut full = false;
         loop {
             if full && !self.read_only {
@@ -388,7 +382,7 @@ impl Opening {
         memtable.used_bytes() >= data.memtable_bytes_max()
     }
 
-    fn finish(mut self, locks: Vec<Box<dyn VfsLock>>) -> Result<Arc<DbCore>> {
+    fn finish(mut self, locks: Vec<Arc<dyn VfsLock>>) -> Result<Arc<DbCore>> {
         let keeps_logs = self.read_only || self.options.keeps_logs();
         let kept = if keeps_logs { self.take_kept_logs()? } else { Vec::new() };
         let mut wal = if self.read_only { None } else { Some(self.install_replayed(&kept)?) };

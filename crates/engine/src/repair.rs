@@ -183,7 +183,7 @@ fn repair_watched(
     }
     let lock_path = directory.join("LOCK");
     let _lock = vfs.lock(&lock_path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => Error::Locked { path: lock_path.clone() },
+        std::io::ErrorKind::WouldBlock => Error::locked(vfs.as_ref(), lock_path.clone()),
         _ => Error::io("lock", &lock_path, error),
     })?;
     let mut repair = Repair {

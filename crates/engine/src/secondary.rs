@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sateen_control::version::Version;
+use sateen_control::version::{TableMeta, Version};
 use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo, ValueKind};
 
 use crate::column_family::ColumnFamilyData;
@@ -160,7 +160,7 @@ impl ManifestFollower {
     }
 
     /// Logs below this number are not needed.
-    fn oldest_log(&self) -> LogNumber {
+    pub(crate) fn oldest_log(&self) -> LogNumber {
         self.families().values().map(|family| family.version.log_number()).min().unwrap_or_default()
     }
 
@@ -183,6 +183,12 @@ impl ManifestFollower {
         let newest = tables.map(|(_, _, table)| table.seqno_max).max().unwrap_or_default();
         let stored = self.families().values().map(|family| family.stored).max().unwrap_or_default();
         newest.max(stored)
+    }
+
+    /// The tables of all column families.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<TableMeta>> {
+        let versions = self.families().values().map(|family| &family.version);
+        versions.flat_map(|version| version.tables()).map(|(.., table)| table)
     }
 
     /// Numbers that are taken.
@@ -238,22 +244,6 @@ impl DbCore {
         Ok(view)
     }
 
-    /// In a secondary damage may be what the primary has given up since: then the error says so.
-    #[inline]
-    pub(crate) fn explain(&self, error: Error) -> Error {
-        match &self.secondary {
-            Some(secondary) if error.is_corruption() => {
-                let moved = lock(&secondary.following).manifest.has_moved();
-                if moved.unwrap_or(false) {
-                    Error::Behind { cause: error.to_string() }
-                } else {
-                    error
-                }
-            }
-            _ => error,
-        }
-    }
-
     /// Takes in what the primary has written since. Returns whether there was anything.
     pub(crate) fn catch_up(&self) -> Result<bool> {
         let secondary = self.secondary.as_ref().ok_or(Error::NotSecondary)?;
@@ -281,7 +271,7 @@ impl DbCore {
                 Err(error) => return Err(error),
             }
         }
-        let cause = failed.unwrap_or_else(|| "its manifest goes on all the time".into());
+        let cause = format!("{}: it changes faster than it can be read", self.directory.display());
         Err(Error::Behind { cause })
     }
 }

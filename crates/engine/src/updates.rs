@@ -175,7 +175,7 @@ impl Updates {
         }
         match self.advance() {
             Ok(found) => self.current = found,
-            Err(error) => self.status = Err(error),
+            Err(error) => self.status = Err(self.core.explain(error)),
         }
     }
 

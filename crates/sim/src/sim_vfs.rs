@@ -307,6 +307,10 @@ impl Vfs for SimVfs {
         self.pass("lock", &[path], false, |vfs| vfs.lock(path))
     }
 
+    fn mark(&self, path: &Path, at: u64) -> io::Result<Box<dyn VfsLock>> {
+        self.inner.mark(path, at)
+    }
+
     fn free_space(&self, path: &Path) -> io::Result<u64> {
         self.inner.free_space(path)
     }

@@ -259,7 +259,7 @@ impl Checker<'_> {
 }
 
 /// The comparators of column families that a database knows by name, of others what `others` is.
-pub(super) fn known_comparators(
+pub(crate) fn known_comparators(
     known: impl Iterator<Item = (String, Comparator)>,
     others: Comparator,
 ) -> FindComparator {

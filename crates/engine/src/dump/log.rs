@@ -109,7 +109,8 @@ pub fn wal_with(
         let link = LogLink { number: link.number.0, end: link.end, synced: link.synced };
         show!(each, LogItem::Link(link));
     }
-    while let Some(record) = reader.next()? {
+    while reader.advance_beside_writer()? {
+        let Some(record) = reader.record() else { break };
         let first_seqno = record.first_seqno.0;
         show!(
             each,

@@ -64,7 +64,16 @@ pub fn manifest_with(
     let (number, db_uid, format_version) = (header.number, header.db_uid, header.version);
     show!(each, ManifestItem::Header { number, db_uid, format_version });
     let mut reader = ManifestReader::open(vfs, path, number, Some(db_uid), 0)?;
-    while let Some(edits) = reader.next()? {
+    loop {
+        let next = match reader.next() {
+            // It may have been read while it was written.
+            Err(error) if error.is_corruption() => {
+                reader.grow()?;
+                reader.next()
+            }
+            next => next,
+        };
+        let Some(edits) = next? else { break };
         let (end, snapshot) = (reader.position(), reader.in_snapshot());
         show!(each, ManifestItem::Record { end, snapshot, edits: edits.len() });
         for edit in &edits {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo, ValueKind};
 
 use super::{open, posix, show};
+use crate::behind::of_file;
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::{CompactionFile, DirectoryEntry};
 use crate::key;
@@ -154,9 +155,11 @@ pub fn table_with(
             comparator: None,
             image: Weak::new(),
         };
-        let table = Table::open(source, IoClass::Client)?;
+        // A writer may give the table back while it is read.
+        let explain = |error| of_file(&path, error, is_given_back(&file, &path, &entry));
+        let table = Table::open(source, IoClass::Client).map_err(explain)?;
         let directory = path.parent().unwrap_or(Path::new("."));
-        let table = Arc::new(table.with_values(vfs, directory)?);
+        let table = Arc::new(table.with_values(vfs, directory).map_err(explain)?);
         let properties = table.properties();
         let layout = TableLayout {
             blocks: table.blocks() as u64,
@@ -164,9 +167,9 @@ pub fn table_with(
             compression: properties.compression,
             filter_bits_per_key: properties.filter_bits_per_key,
         };
-        show!(each, TableItem::Table(summary(entry, Some(layout))));
+        show!(each, TableItem::Table(summary(entry.clone(), Some(layout))));
         let mut iter = table.iter(TableIterOptions::compaction(IoClass::Client, CHUNK_BYTES));
-        iter.seek_to_first()?;
+        iter.seek_to_first().map_err(explain)?;
         while iter.valid() {
             let internal = iter.key();
             let (key, seqno) = (key::user_key(internal), key::seqno(internal).0);
@@ -175,7 +178,7 @@ pub fn table_with(
                 Error::corruption(&path, table.source().offset, kind)
             })?;
             show!(each, TableItem::Entry(TableEntry { key, seqno, kind, value: iter.value() }));
-            iter.next()?;
+            iter.next().map_err(explain)?;
         }
     }
     Ok(())

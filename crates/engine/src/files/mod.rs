@@ -5,6 +5,7 @@ pub(crate) mod checked_text;
 mod compaction_file;
 pub(crate) mod device_hint;
 pub(crate) mod found;
+pub(crate) mod leases;
 pub(crate) mod options_file;
 pub(crate) mod reclaim;
 pub(crate) mod replace;

@@ -10,14 +10,15 @@
 //!
 //! What must stay true: a table becomes a zombie only after the edit that removes it is durable; a
 //! pinned table is seen by its reference count (every version, job and iterator that can reach it
-//! holds its `Arc`, and nobody can get a new one from here); a file that has another name, in a
+//! holds its `Arc`, and nobody can get a new one from here); a table that a reader in another handle
+//! or process has a lease on stays until the lease ends ([`super::leases`]); a file that has another name, in a
 //! checkpoint or a copy that somebody made, is neither punched nor shrunk; the disk is touched
 //! outside the lock.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use sateen_control::compaction::FileSpace;
@@ -25,6 +26,7 @@ use sateen_control::version::TableMeta;
 use sateen_control::{FileId, Instant, IoClass, TableId};
 
 use super::compaction_file::{CompactionFile, HEADER_BYTES};
+use super::leases::{LeaseLimits, Leases, Round};
 use super::space::{Accounts, DeadFile, Extents};
 use super::{PAGE_BYTES, table_file_name};
 use crate::clock;
@@ -33,7 +35,7 @@ use crate::plant::planted;
 use crate::read::table_cache::TableCache;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
-use crate::vfs::{OpenOptions, Vfs, VfsFile};
+use crate::vfs::{OpenOptions, Vfs, VfsFile, VfsLock};
 
 /// Beside clients at least so much is given back at a time, and what is due within so long.
 const STEP_BYTES_MIN: u64 = 1 << 20;
@@ -46,11 +48,29 @@ const STEP_REST: u32 = 4;
 const UNEXPLAINED_BYTES: u64 = 64 << 10;
 /// Files that could not be looked at are looked at again after so long.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(10);
+/// How often the leases are looked at while they keep anything.
+const LEASES_EVERY: Duration = Duration::from_millis(200);
+
+/// A table that no version names.
+struct Zombie {
+    table: Arc<TableMeta>,
+    retired: Round,
+}
+
+impl Zombie {
+    /// Whether nothing in this process can reach it.
+    fn is_unpinned(&self) -> bool {
+        Arc::strong_count(&self.table) == 1
+    }
+}
 
 #[derive(Default)]
 struct State {
     accounts: Accounts,
-    zombies: Vec<Arc<TableMeta>>,
+    zombies: Vec<Zombie>,
+    leases: Leases,
+    /// Files that nothing named at open, and that a reader of before may still read.
+    orphans: Vec<PathBuf>,
     /// Files of which nothing is live and that are not unlinked yet.
     unlink: Vec<DeadFile>,
     /// Files that were there at open and what their tables take: what else they have is not known.
@@ -79,6 +99,19 @@ impl State {
     /// Whether something may be given back, as far as is known.
     fn has_more(&self) -> bool {
         !self.unlink.is_empty() || self.accounts.has_own()
+    }
+
+    /// The same, or when the leases are to be looked at again.
+    fn next_round(&self, now: Instant) -> Option<Instant> {
+        let look_again = self.is_leased().then(|| now + LEASES_EVERY);
+        self.next().into_iter().chain(look_again).min()
+    }
+
+    /// Whether leases keep something that could be given back otherwise.
+    fn is_leased(&self) -> bool {
+        !self.orphans.is_empty()
+            || (!self.unseen.is_empty() && self.leases.needs(Round::default()))
+            || self.zombies.iter().any(|zombie| self.leases.needs(zombie.retired))
     }
 
     fn due_bytes(&self) -> u64 {
@@ -115,6 +148,7 @@ pub(crate) struct Reclaimer {
     no_holes: AtomicBool,
     /// The last attempt failed.
     failing: AtomicBool,
+    lease_limits: Mutex<LeaseLimits>,
     pub(crate) counters: ReclaimCounters,
 }
 
@@ -136,6 +170,7 @@ impl Reclaimer {
             state: Mutex::default(),
             no_holes: AtomicBool::new(false),
             failing: AtomicBool::new(false),
+            lease_limits: Mutex::new(LeaseLimits::NONE),
             counters: ReclaimCounters::default(),
         }
     }
@@ -167,7 +202,9 @@ impl Reclaimer {
 
     /// Tables that no new version names; the edit that says so is durable.
     pub(crate) fn retire(&self, tables: impl Iterator<Item = Arc<TableMeta>>) {
-        lock(&self.state).zombies.extend(tables);
+        let mut state = lock(&self.state);
+        let retired = state.leases.round();
+        state.zombies.extend(tables.map(|table| Zombie { table, retired }));
     }
 
     /// Files that share their bytes with a checkpoint. Those of which nothing is left are no
@@ -189,7 +226,7 @@ impl Reclaimer {
         if planted("pins_not_told") {
             return state.accounts.dead_bytes();
         }
-        let zombies = state.zombies.iter().map(|table| table.size_bytes).sum::<u64>();
+        let zombies = state.zombies.iter().map(|zombie| zombie.table.size_bytes).sum::<u64>();
         let unlink = state.unlink.iter().map(|dead| dead.rest.bytes()).sum::<u64>();
         zombies + unlink + state.accounts.dead_bytes()
     }
@@ -228,19 +265,24 @@ impl Reclaimer {
     /// True if there may be something to do.
     pub(crate) fn has_work(&self) -> bool {
         let state = lock(&self.state);
-        !state.zombies.is_empty() || state.next().is_some() || !state.unseen.is_empty()
+        !state.zombies.is_empty()
+            || !state.orphans.is_empty()
+            || state.next().is_some()
+            || !state.unseen.is_empty()
     }
 
     /// True if something can be given back now or soon: it is not pinned, and the last attempt did
     /// not fail.
     pub(crate) fn has_due_work(&self) -> bool {
         let state = lock(&self.state);
-        let unpinned = |table: &Arc<TableMeta>| Arc::strong_count(table) == 1;
+        let unpinned =
+            |zombie: &Zombie| zombie.is_unpinned() && !state.leases.needs(zombie.retired);
+        let looks = !state.unseen.is_empty() && !state.leases.needs(Round::default());
         state.holds == 0
             && !self.failing.load(Ordering::Relaxed)
             && (state.busy
                 || state.has_more()
-                || !state.unseen.is_empty()
+                || looks
                 || state.zombies.iter().any(unpinned))
     }
 
@@ -281,6 +323,8 @@ impl Reclaimer {
     /// if there is one, else one that is as large as a client who comes meanwhile may find under
     /// way. Returns when the next step is due. What fails is kept for another call.
     pub(crate) fn reclaim(&self, now: Instant, rate: Option<u64>) -> Result<Option<Instant>> {
+        self.look_at_leases(now);
+        self.remove_orphans();
         let mut unlink = {
             let mut state = lock(&self.state);
             if state.holds > 0 {
@@ -288,7 +332,7 @@ impl Reclaimer {
             }
             self.bury(&mut state, now);
             if rate.is_some() && now < state.next_step {
-                return Ok(state.next());
+                return Ok(state.next_round(now));
             }
             state.busy = true;
             std::mem::take(&mut state.unlink)
@@ -317,7 +361,7 @@ impl Reclaimer {
         }
         let punched = self.punch_due(now, &mut left, rate.is_some());
         let result = failed.map_or(punched, Err);
-        let mut state = lock(&self.state);
+        let state = &mut *lock(&self.state);
         state.busy = false;
         state.unlink.extend(unlink.into_iter().chain(kept));
         if let Some(rate) = rate {
@@ -327,7 +371,58 @@ impl Reclaimer {
             state.next_step = now + took + pause.max(took * STEP_REST);
         }
         self.failing.store(result.is_err(), Ordering::Relaxed);
-        result.map(|()| state.next())
+        result.map(|()| state.next_round(now))
+    }
+
+    /// Leases are looked for in `lock`, and no longer once it is dropped.
+    pub(crate) fn respect_leases(&self, lock: Weak<dyn VfsLock>) {
+        crate::sync::lock(&self.state).leases.watch(lock);
+    }
+
+    /// How much leases may keep from now on.
+    pub(crate) fn limit_leases(&self, limits: LeaseLimits) {
+        *lock(&self.lease_limits) = limits;
+    }
+
+    /// Readers in other handles and processes whose leases count, and leases that went past a
+    /// limit.
+    pub(crate) fn leases(&self) -> (usize, u64) {
+        lock(&self.state).leases.counts()
+    }
+
+    /// Looks which readers there are. Where that cannot be told there are none: they find out by
+    /// themselves that something is gone.
+    pub(crate) fn look_at_leases(&self, now: Instant) {
+        let limits = *lock(&self.lease_limits);
+        let (round, marks) = lock(&self.state).leases.begin();
+        let marks = marks.and_then(|marks| marks.upgrade()).map(|marks| marks.marks());
+        let marks = marks.and_then(std::io::Result::ok).unwrap_or_default();
+        let State { leases, zombies, .. } = &mut *lock(&self.state);
+        let kept = |since| {
+            let kept = zombies.iter().filter(|zombie| zombie.retired >= since);
+            kept.map(|zombie| zombie.table.size_bytes).sum()
+        };
+        leases.seen(round, &marks, (now, limits), kept);
+    }
+
+    /// Removes files that nothing names, once no reader of before is left.
+    pub(crate) fn take_orphans(&self, orphans: Vec<PathBuf>) {
+        lock(&self.state).orphans.extend(orphans);
+        self.remove_orphans();
+    }
+
+    fn remove_orphans(&self) {
+        let orphans = {
+            let mut state = lock(&self.state);
+            if !state.leases.frees(Round::default()) || state.holds > 0 {
+                return;
+            }
+            std::mem::take(&mut state.orphans)
+        };
+        for path in orphans {
+            // What cannot be removed now is tried at the next open.
+            let _orphan = self.vfs.remove(&path);
+        }
     }
 
     /// Gives back what is dead in files that hold more: beside clients what is due of one file, so
@@ -443,11 +538,12 @@ impl Reclaimer {
     /// Accounts for the zombies that nobody pins.
     fn bury(&self, state: &mut State, now: Instant) {
         let zombies = std::mem::take(&mut state.zombies);
-        let (dead, pinned): (Vec<_>, Vec<_>) = zombies
-            .into_iter()
-            .partition(|table| Arc::strong_count(table) == 1 || planted("hole_under_reader"));
-        state.zombies = pinned;
-        for table in dead {
+        let (dead, kept): (Vec<_>, Vec<_>) = zombies.into_iter().partition(|zombie| {
+            let unpinned = zombie.is_unpinned() || planted("hole_under_reader");
+            unpinned && state.leases.frees(zombie.retired)
+        });
+        state.zombies = kept;
+        for Zombie { table, .. } in dead {
             self.tables.evict(table.id);
             state.unlink.extend(state.accounts.bury(&table, now, self.can_punch()));
         }
@@ -484,6 +580,10 @@ impl Reclaimer {
     pub(crate) fn look_at_found_files(&self, most: usize, now: Instant) -> bool {
         let files = {
             let mut state = lock(&self.state);
+            // What they have besides may be what a reader of before still reads.
+            if state.leases.is_watched() && !state.leases.frees(Round::default()) {
+                return false;
+            }
             if now >= state.look_again {
                 // Behind those that nobody has looked at yet.
                 let again = std::mem::take(&mut state.unread);

@@ -161,7 +161,7 @@ fn begins_manifest(vfs: &dyn Vfs, path: &Path) -> Result<bool> {
 }
 
 /// A number that no other database has, probably: what tells its blocks from those of another.
-fn random_uid() -> u64 {
+pub(super) fn random_uid() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     if let Some(number) = clock::next_random() {
         return number.max(1);

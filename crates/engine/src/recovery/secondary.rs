@@ -55,16 +55,24 @@ pub(crate) fn find_manifest(
     if !exists {
         return Err(super::missing(directory));
     }
+    let manifest = current_manifest(vfs, directory, |vfs| {
+        let manifest = ManifestFollower::open(vfs, directory, comparators)?;
+        manifest.as_ref().map_or(Ok(()), ManifestFollower::check)?;
+        Ok(manifest)
+    })?;
+    manifest.ok_or_else(|| no_catalogue(vfs.as_ref(), directory))
+}
+
+/// What `read` makes of the manifest that counts. `None` if there is no CURRENT.
+pub(crate) fn current_manifest(
+    vfs: &Arc<dyn Vfs>,
+    directory: &Path,
+    read: impl Fn(Arc<dyn Vfs>) -> Result<Option<ManifestFollower>>,
+) -> Result<Option<ManifestFollower>> {
     let mut failed = None;
     for _ in 0..TRIES_MAX {
-        let opened = ManifestFollower::open(vfs.clone(), directory, comparators);
-        let opened = opened.and_then(|manifest| {
-            manifest.as_ref().map_or(Ok(()), ManifestFollower::check)?;
-            Ok(manifest)
-        });
-        match opened {
-            Ok(Some(manifest)) => return Ok(manifest),
-            Ok(None) => return Err(no_catalogue(vfs.as_ref(), directory)),
+        match read(vfs.clone()) {
+            Ok(manifest) => return Ok(manifest),
             // It may be gone for another one; the same twice is damage.
             Err(error) if error.is_corruption() => {
                 if failed.as_ref() == Some(&error.to_string()) {
@@ -75,5 +83,6 @@ pub(crate) fn find_manifest(
             Err(error) => return Err(error),
         }
     }
-    Err(Error::Behind { cause: failed.unwrap_or_default() })
+    let cause = format!("{}: its manifest changes all the time", directory.display());
+    Err(Error::Behind { cause })
 }

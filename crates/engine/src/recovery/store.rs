@@ -6,18 +6,19 @@
 //! can be believed. If the power fails, all of the logs count or nothing of them.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use sateen_control::LogNumber;
 use sateen_control::compaction::Stripes;
 use sateen_control::version::VersionEdit;
+use sateen_control::{Instant, LogNumber};
 
 use super::Opening;
 use crate::background::flush_job::FlushJob;
 use crate::background::output::OutputContext;
 use crate::column_family::{ColumnFamilyData, Sealed};
 use crate::error::Result;
-use crate::files::table_file_name;
+use crate::files::{FileName, table_file_name};
 use crate::plant::planted;
 use crate::vfs::{IoClass, Vfs};
 use crate::wal::{KeptLog, WalWriter};
@@ -121,9 +122,17 @@ impl Opening {
 
     /// Removes what was there and nothing names: manifests, and tables and texts that were not
     /// finished. What cannot be removed now is tried at the next open.
+    /// Tables stay as long as a reader may read them that opened the database before.
     pub(super) fn remove_orphans(&mut self) {
-        for path in self.orphans.drain(..) {
+        let is_table = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
+            matches!(name, Some(FileName::Table(_)))
+        };
+        let (tables, others): (Vec<_>, Vec<_>) = self.orphans.drain(..).partition(is_table);
+        for path in others {
             let _orphan = self.vfs.remove(&path);
         }
+        self.reclaimer.look_at_leases(Instant::default());
+        self.reclaimer.take_orphans(tables);
     }
 }

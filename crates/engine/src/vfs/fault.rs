@@ -475,6 +475,14 @@ impl Vfs for FaultVfs {
         self.inner.lock(path)
     }
 
+    fn lock_holder(&self, path: &Path) -> Option<String> {
+        self.inner.lock_holder(path)
+    }
+
+    fn mark(&self, path: &Path, at: u64) -> io::Result<Box<dyn VfsLock>> {
+        self.inner.mark(path, at)
+    }
+
     fn free_space(&self, path: &Path) -> io::Result<u64> {
         self.faults.pass(VfsOperation::FreeSpace, &[path])?;
         self.inner.free_space(path)

@@ -182,11 +182,11 @@ impl MemVfs {
         lock(&self.live).breaches.clone()
     }
 
-    /// Handles that are open, and locks that are held: none once everybody has closed.
+    /// Handles that are open, and locks and marks that are held: none once everybody has closed.
     #[must_use]
     pub fn open_handles(&self) -> (usize, usize) {
         let live = lock(&self.live);
-        (live.handles.values().map(|count| *count as usize).sum(), live.locked.len())
+        (live.handles.values().map(|count| *count as usize).sum(), live.locked.len() + live.marks.len())
     }
 
     /// Lets the next sync of this file fail, with all that it implies: see [`VfsFile::poison`].
@@ -413,7 +413,35 @@ struct MemLock {
     inode: Inode,
 }
 
-impl VfsLock for MemLock {}
+impl VfsLock for MemLock {
+    fn marks(&self) -> io::Result<Vec<u64>> {
+        let live = lock(&self.live);
+        let marks = live.marks.range((self.inode, 0)..=(self.inode, u64::MAX));
+        Ok(marks.map(|((_, at), _)| *at).collect())
+    }
+}
+
+/// A byte that a reader has marked.
+#[derive(Debug)]
+struct MemMark {
+    vfs: MemVfs,
+    inode: Inode,
+    at: u64,
+}
+
+impl VfsLock for MemMark {}
+
+impl Drop for MemMark {
+    fn drop(&mut self) {
+        let marks = &mut lock(&self.vfs.live).marks;
+        if let Some(count) = marks.get_mut(&(self.inode, self.at)) {
+            *count -= 1;
+            if *count == 0 {
+                marks.remove(&(self.inode, self.at));
+            }
+        }
+    }
+}
 
 impl Drop for MemLock {
     fn drop(&mut self) {
@@ -552,6 +580,13 @@ impl Vfs for MemVfs {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         Ok(Box::new(MemLock { live: self.live.clone(), inode }))
+    }
+
+    fn mark(&self, path: &Path, at: u64) -> io::Result<Box<dyn VfsLock>> {
+        let mut live = lock(&self.live);
+        let inode = live.file(path)?;
+        *live.marks.entry((inode, at)).or_default() += 1;
+        Ok(Box::new(MemMark { vfs: self.clone(), inode, at }))
     }
 
     fn free_space(&self, path: &Path) -> io::Result<u64> {

@@ -346,6 +346,6 @@ impl Vfs for MeteredVfs {
 
     pass_on! {
         inner: rename remove hard_link clone_file list create_dir_all remove_dir exists lock
-            free_space total_space
+            lock_holder mark free_space total_space
     }
 }

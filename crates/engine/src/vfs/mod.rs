@@ -110,7 +110,12 @@ pub trait VfsFile: Send + Sync + Debug {
 }
 
 /// Held while a database is open; gives the lock back on drop.
-pub trait VfsLock: Send + Sync + Debug {}
+pub trait VfsLock: Send + Sync + Debug {
+    /// The bytes of the lock file that readers have marked ([`Vfs::mark`]), each once.
+    fn marks(&self) -> io::Result<Vec<u64>> {
+        Ok(Vec::new())
+    }
+}
 
 /// A file system.
 pub trait Vfs: Send + Sync + Debug {
@@ -136,6 +141,18 @@ pub trait Vfs: Send + Sync + Debug {
     fn exists(&self, path: &Path) -> io::Result<bool>;
     /// Takes the exclusive lock on `path` (created if missing); `WouldBlock` if another has it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn VfsLock>>;
+    /// The process that holds the lock on `path`; `None` where that is not certain.
+    fn lock_holder(&self, path: &Path) -> Option<String> {
+        let _unknown = path;
+        None
+    }
+    /// Marks the byte `at` of the lock file `path` as a reader's, until the mark is dropped or the
+    /// process ends. Changes no file, needs no permission but to read it, and never conflicts with
+    /// [`Vfs::lock`] or another mark. Unsupported where the file system cannot do that.
+    fn mark(&self, path: &Path, at: u64) -> io::Result<Box<dyn VfsLock>> {
+        let _unmarked = (path, at);
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Bytes that can still be written in the file system of `path`.
     fn free_space(&self, path: &Path) -> io::Result<u64>;
     /// Bytes that the file system of `path` has in all; `u64::MAX` where that is not known.

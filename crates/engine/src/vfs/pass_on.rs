@@ -24,6 +24,10 @@ macro_rules! pass_on {
     (@sync_dir $f:tt) => { pass_on!(@fn $f sync_dir(directory: &Path) -> io::Result<()>); };
     (@exists $f:tt) => { pass_on!(@fn $f exists(path: &Path) -> io::Result<bool>); };
     (@lock $f:tt) => { pass_on!(@fn $f lock(path: &Path) -> io::Result<Box<dyn VfsLock>>); };
+    (@lock_holder $f:tt) => { pass_on!(@fn $f lock_holder(path: &Path) -> Option<String>); };
+    (@mark $f:tt) => {
+        pass_on!(@fn $f mark(path: &Path, at: u64) -> io::Result<Box<dyn VfsLock>>);
+    };
     (@free_space $f:tt) => { pass_on!(@fn $f free_space(path: &Path) -> io::Result<u64>); };
     (@total_space $f:tt) => { pass_on!(@fn $f total_space(path: &Path) -> io::Result<u64>); };
 

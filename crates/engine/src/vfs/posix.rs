@@ -9,6 +9,7 @@
 
 pub(super) mod fork;
 pub(super) mod heap;
+mod marks;
 pub(super) mod processor;
 #[cfg(test)]
 mod tests;
@@ -133,6 +134,18 @@ impl Vfs for PosixVfs {
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn VfsLock>> {
         Ok(Box::new(PosixLock::take(path)?))
+    }
+
+    fn lock_holder(&self, path: &Path) -> Option<String> {
+        let stat = retry(|| rustix::fs::stat(path)).ok()?;
+        if Claim::is_taken((stat.st_dev, stat.st_ino)) {
+            return Some("this process".to_owned());
+        }
+        marks::holder(path)
+    }
+
+    fn mark(&self, path: &Path, at: u64) -> io::Result<Box<dyn VfsLock>> {
+        Ok(Box::new(marks::Mark::make(path, at)?))
     }
 
     fn free_space(&self, path: &Path) -> io::Result<u64> {
@@ -370,7 +383,11 @@ struct PosixLock {
     _claim: Claim,
 }
 
-impl VfsLock for PosixLock {}
+impl VfsLock for PosixLock {
+    fn marks(&self) -> io::Result<Vec<u64>> {
+        marks::marks(&self.fd)
+    }
+}
 
 impl PosixLock {
     fn take(path: &Path) -> io::Result<PosixLock> {
@@ -384,6 +401,12 @@ impl PosixLock {
     /// `None` if the file was removed before it was locked, as by whoever destroys the database: a
     /// lock on a file without a name keeps nobody out.
     fn try_take(path: &Path) -> io::Result<Option<PosixLock>> {
+        // Another handle that is closed would take the name from the lock.
+        if let Ok(stat) = retry(|| rustix::fs::stat(path))
+            && Claim::is_taken((stat.st_dev, stat.st_ino))
+        {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
         let fd = retry(|| rustix::fs::open(path, flags, Mode::from_raw_mode(0o644)))?;
         let stat = rustix::fs::fstat(&fd)?;
@@ -393,6 +416,7 @@ impl PosixLock {
                 let lock = PosixLock { fd, forks: fork::forks(), _claim: claim };
                 match retry(|| rustix::fs::stat(path)) {
                     Ok(named) if (named.st_dev, named.st_ino) == (stat.st_dev, stat.st_ino) => {
+                        marks::name_holder(&lock.fd);
                         Ok(Some(lock))
                     }
                     Ok(_) | Err(Errno::NOENT) => Ok(None),
@@ -431,6 +455,10 @@ static CLAIMED: Mutex<BTreeSet<FileIdentity>> = Mutex::new(BTreeSet::new());
 struct Claim(FileIdentity);
 
 impl Claim {
+    fn is_taken(identity: FileIdentity) -> bool {
+        lock(&CLAIMED).contains(&identity)
+    }
+
     fn take(identity: FileIdentity) -> io::Result<Claim> {
         if lock(&CLAIMED).insert(identity) {
             Ok(Claim(identity))

@@ -10,6 +10,7 @@
 //! durable: the link itself, or any later log of which more than its header was synced, since a log
 //! is never synced before those it follows.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use super::frame::FILE_HEADER_BYTES;
 use super::reader::{Tail, WalReader, WalRecord};
 use super::{WalLink, WalPosition};
 use crate::error::{CorruptionKind, Error, Result};
-use crate::vfs::Vfs;
+use crate::vfs::{Vfs, VfsFile};
 
 const HEADER_END: u64 = FILE_HEADER_BYTES as u64;
 
@@ -46,6 +47,8 @@ pub(crate) struct WalChain {
     vfs: Arc<dyn Vfs>,
     directory: PathBuf,
     db_uid: u64,
+    /// Logs that are open already: their names may be gone.
+    held: BTreeMap<LogNumber, Arc<dyn VfsFile>>,
     /// The needed logs, ascending.
     logs: Vec<LogNumber>,
     /// How far they are known to be durable.
@@ -68,6 +71,20 @@ impl WalChain {
         first_needed: LogNumber,
         durable: Option<DurableLog>,
     ) -> Result<WalChain> {
+        let held = BTreeMap::new();
+        WalChain::open_held(vfs, directory, logs, db_uid, first_needed, durable, held)
+    }
+
+    /// [`WalChain::open`] of logs of which those that are `held` are open already.
+    pub(crate) fn open_held(
+        vfs: Arc<dyn Vfs>,
+        directory: &Path,
+        logs: impl IntoIterator<Item = LogNumber>,
+        db_uid: u64,
+        first_needed: LogNumber,
+        durable: Option<DurableLog>,
+        held: BTreeMap<LogNumber, Arc<dyn VfsFile>>,
+    ) -> Result<WalChain> {
         let mut logs: Vec<_> = logs.into_iter().filter(|log| *log >= first_needed).collect();
         logs.sort();
         let durable = durable.filter(|durable| durable.log >= first_needed);
@@ -81,6 +98,7 @@ impl WalChain {
             vfs,
             directory: directory.to_owned(),
             db_uid,
+            held,
             logs,
             durable,
             way: Vec::new(),
@@ -199,7 +217,11 @@ impl WalChain {
     fn reader(&self, number: LogNumber) -> Result<WalReader> {
         let known = self.durable.filter(|durable| durable.log == number);
         let floor = known.map_or(0, |durable| durable.bytes);
-        WalReader::open(&*self.vfs, &self.path(number), number, Some(self.db_uid), floor)
+        let (path, uid) = (self.path(number), Some(self.db_uid));
+        match self.held.get(&number) {
+            Some(file) => WalReader::of_file(file.clone(), &path, number, uid, floor),
+            None => WalReader::open(&*self.vfs, &path, number, uid, floor),
+        }
     }
 
     fn path(&self, number: LogNumber) -> PathBuf {

@@ -107,6 +107,17 @@ impl RecordReader {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
             Err(e) => return Err(Error::io("open", path, e)),
         };
+        RecordReader::of_file(file, path, (kind, number, db_uid), synced_floor, chunk_bytes)
+    }
+
+    /// [`RecordReader::open`] of a file that is open; `None` if there is none.
+    fn of_file(
+        file: Option<Arc<dyn VfsFile>>,
+        path: &Path,
+        (kind, number, db_uid): (FileKind, u64, Option<u64>),
+        synced_floor: u64,
+        chunk_bytes: usize,
+    ) -> Result<RecordReader> {
         let length = file.as_ref().map_or(Ok(0), |file| file.len());
         let mut reader = RecordReader {
             path: path.to_owned(),
@@ -442,8 +453,25 @@ impl WalReader {
         chunk_bytes: usize,
     ) -> Result<WalReader> {
         let kind = FileKind::Wal;
-        let mut records =
+        let records =
             RecordReader::open(vfs, path, kind, number.0, db_uid, synced_floor, chunk_bytes)?;
+        WalReader::of_records(records, number)
+    }
+
+    /// [`WalReader::open`] of a file that is open already.
+    pub(super) fn of_file(
+        file: Arc<dyn VfsFile>,
+        path: &Path,
+        number: LogNumber,
+        db_uid: Option<u64>,
+        synced_floor: u64,
+    ) -> Result<WalReader> {
+        let what = (FileKind::Wal, number.0, db_uid);
+        let records = RecordReader::of_file(Some(file), path, what, synced_floor, CHUNK_BYTES)?;
+        WalReader::of_records(records, number)
+    }
+
+    fn of_records(mut records: RecordReader, number: LogNumber) -> Result<WalReader> {
         let (mut link, mut next_seqno) = (None, SeqNo(0));
         if let Some(first) = records.next()? {
             let malformed =
@@ -462,6 +490,18 @@ impl WalReader {
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<WalRecord<'_>>> {
         Ok(if self.advance()? { self.record() } else { None })
+    }
+
+    /// [`WalReader::advance`] in a log that may be written meanwhile: a record that does not verify
+    /// is read once more, since it may have been read while it was written.
+    pub(crate) fn advance_beside_writer(&mut self) -> Result<bool> {
+        match self.advance() {
+            Err(error) if error.is_corruption() => {
+                self.grow()?;
+                self.advance()
+            }
+            moved => moved,
+        }
     }
 
     /// Moves to the next commit group, which [`WalReader::record`] then is; false at the end.
@@ -488,7 +528,7 @@ impl WalReader {
 
     /// The commit group that [`WalReader::advance`] moved to.
     #[inline]
-    pub(super) fn record(&self) -> Option<WalRecord<'_>> {
+    pub(crate) fn record(&self) -> Option<WalRecord<'_>> {
         self.current.map(|record| WalRecord {
             log: self.number,
             offset: record.offset,

@@ -43,6 +43,7 @@ mod process;
 mod profiles;
 mod punch;
 mod ranges;
+mod readers;
 mod refused;
 mod regions;
 mod rel;

@@ -211,7 +211,7 @@ fn tables_that_are_given_up() {
                     right += 1;
                 }
                 Err(Error::Behind { cause }) => {
-                    assert!(cause.contains("corruption"), "{cause}");
+                    assert!(!cause.contains("corruption") && cause.contains("replaced"), "{cause}");
                     behind += 1;
                 }
                 Err(error) => panic!("{error}"),

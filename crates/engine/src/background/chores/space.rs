@@ -9,8 +9,11 @@ use sateen_control::{Event, FileId, Instant};
 use super::{Chores, OPEN_PAUSE, OPENED_AT_A_TIME};
 use crate::background::state::Health;
 use crate::core::DbCore;
+use crate::files::leases::LeaseLimits;
+use crate::recovery::lease_limits;
 use crate::sync::lock;
 use crate::timeline::EventKind;
+use crate::vfs::Vfs;
 
 /// How often it is looked which compaction files hold too little.
 const SPARSE_ROUND: Duration = Duration::from_secs(1);
@@ -54,6 +57,7 @@ impl DbCore {
         // A full disk waits for nobody.
         let paced = self.driver.reclaim_rate(self.reclaimer.due_bytes());
         let rate = paced.filter(|_| self.health.health() == Health::Ok);
+        self.reclaimer.limit_leases(self.lease_limits());
         // A table that cannot be removed now is tried again; it is no reason to refuse writes.
         let next = self.reclaimer.reclaim(self.now(), rate).unwrap_or(None);
         self.driver.chores.again_at(next);
@@ -62,6 +66,19 @@ impl DbCore {
         if could_punch && !self.reclaimer.can_punch() {
             self.metrics.timeline.told(self.now(), EventKind::CannotPunch);
         }
+    }
+
+    /// What readers elsewhere may keep. On a full disk that is nothing.
+    fn lease_limits(&self) -> LeaseLimits {
+        let limits = lease_limits(&self.options.load());
+        if self.health.health() != Health::Ok {
+            return LeaseLimits::NONE;
+        }
+        if self.reclaimer.leases().0 == 0 {
+            return limits;
+        }
+        let free = self.vfs.free_space(&self.directory).unwrap_or(u64::MAX);
+        LeaseLimits { bytes: limits.bytes.min(free), ..limits }
     }
 
     /// Tells control which files should go, if that has changed.

@@ -1,7 +1,7 @@
 //! The running file system behind the handles: state, what a power loss takes with it, and the
 //! checks of what callers do.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::hash::Hasher;
 use std::io;
@@ -22,6 +22,8 @@ pub(super) struct Live {
     pub(super) state: State,
     pub(super) handles: HashMap<Inode, u32>,
     pub(super) locked: BTreeSet<Inode>,
+    /// The bytes of lock files that readers have marked, and how often each.
+    pub(super) marks: BTreeMap<(Inode, u64), usize>,
     pub(super) protected: HashMap<Inode, Vec<Range<u64>>>,
     pub(super) guard: Option<Guard>,
     pub(super) taken: Taken,

@@ -174,6 +174,18 @@ pub(super) const BUGS: &[Bug] = &[
         &["Corruption", "pinned"],
     ),
     bug(
+        "hole_under_lease",
+        "a hole under a reader in another process",
+        "readers::a_lease_keeps_what_is_read",
+        &["they wait for the reader", "the reader is behind"],
+    ),
+    bug(
+        "given_back_is_damage",
+        "what a writer has given back is called damage",
+        "readers::what_is_given_back_is_never_called_damage",
+        &["corruption"],
+    ),
+    bug(
         "hole_under_checkpoint",
         "a hole under a hard-linked checkpoint",
         "space::what_is_taken_away_is_nothing_that_is_needed",

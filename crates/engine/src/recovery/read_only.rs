@@ -1,0 +1,100 @@
+//! Opening a database for reading, beside another process that may write it.
+//!
+//! 1. [`mark_as_reader`] marks a byte of the lock file. From then on the writer gives back nothing
+//!    that a manifest names which is read later ([`crate::files::leases`]).
+//! 2. [`read_all`] reads the manifest, looks for the files that it names and replays the logs. The
+//!    logs are held open first: the writer may remove them meanwhile.
+//! 3. If something is missing or does not verify, the writer may have replaced it: all of that is
+//!    done again. What fails the same way twice is damage, since the second manifest was read after
+//!    the first failure, and what a manifest does not need any more never comes back.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use sateen_control::LogNumber;
+
+use super::catalogue::{no_catalogue, random_uid, read_catalogue};
+use super::{LOCK_FILE, Opening, families, prepare_options};
+use crate::core::DbCore;
+use crate::error::{CorruptionKind, Error, Result};
+use crate::files::wal_file_name;
+use crate::options::{ColumnFamilyOptions, Options};
+use crate::vfs::{MeteredVfs, OpenOptions, Vfs, VfsFile, VfsLock};
+
+/// How often an open is tried beside a writer that replaces what is being read.
+const TRIES_MAX: u32 = 50;
+
+/// Opens a database for reading alone.
+pub(crate) fn open_read_only(
+    vfs: Arc<dyn Vfs>,
+    directory: &Path,
+    options: Options,
+    family_options: &[(&str, ColumnFamilyOptions)],
+) -> Result<Arc<DbCore>> {
+    prepare_options(&options, family_options)?;
+    let vfs = Arc::new(MeteredVfs::new(vfs));
+    let mark = mark_as_reader(vfs.as_ref(), directory);
+    let mut failed = None;
+    for _ in 0..TRIES_MAX {
+        match read_all(&vfs, directory, options.clone(), family_options) {
+            Ok(opening) => return opening.finish(mark.into_iter().collect()),
+            Err(error) if error.may_be_given_up() => {
+                let text = error.to_string();
+                if failed.as_ref() == Some(&text) {
+                    return Err(error);
+                }
+                failed = Some(text);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let cause = format!("{}: it changes faster than it can be opened", directory.display());
+    Err(Error::Behind { cause })
+}
+
+/// Tells the writer of a database, if there is one, that it is read. `None` where that cannot be
+/// told: the reader then finds out by itself that something is gone.
+fn mark_as_reader(vfs: &dyn Vfs, directory: &Path) -> Option<Arc<dyn VfsLock>> {
+    vfs.mark(&directory.join(LOCK_FILE), random_uid()).ok().map(Arc::from)
+}
+
+fn read_all(
+    vfs: &Arc<MeteredVfs>,
+    directory: &Path,
+    options: Options,
+    family_options: &[(&str, ColumnFamilyOptions)],
+) -> Result<Opening> {
+    let comparators = families::comparators(&options, family_options);
+    let Some(catalogue) = read_catalogue(vfs.as_ref(), directory, &comparators)? else {
+        return Err(no_catalogue(vfs.as_ref(), directory));
+    };
+    let vfs = vfs.clone();
+    let mut opening = Opening::new(vfs, directory, options, catalogue, family_options, true)?;
+    opening.check_files()?;
+    opening.attach_families(family_options)?;
+    opening.replay()?;
+    Ok(opening)
+}
+
+impl Opening {
+    /// Opens the logs from `first` on, before anything of them is read.
+    pub(super) fn hold_logs(
+        &self,
+        first: LogNumber,
+    ) -> Result<BTreeMap<LogNumber, Arc<dyn VfsFile>>> {
+        let directory = self.wal_directory();
+        let held = self.logs.iter().filter(|log| **log >= first).map(|log| {
+            let path = wal_file_name(&directory, *log);
+            match self.vfs.open(&path, OpenOptions::READ) {
+                Ok(file) => Ok((*log, file)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    Err(Error::corruption(&path, 0, CorruptionKind::MissingFile))
+                }
+                Err(error) => Err(Error::io("open", &path, error)),
+            }
+        });
+        held.collect()
+    }
+}
