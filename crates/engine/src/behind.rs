@@ -40,9 +40,10 @@ impl DbCore {
         let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
         let needs = |manifest: &ManifestFollower| match name {
             Some(FileName::Table(file)) => manifest.tables().any(|table| is_of(table, file, place)),
-            // Logs that nothing needs are kept for readers of the log for a while.
+            // Logs that nothing needs are kept for readers of the log, and may be removed.
             Some(FileName::Wal(log)) => {
-                log >= manifest.oldest_log() || self.vfs.exists(path).unwrap_or(true)
+                let missing = matches!(place, Some((_, CorruptionKind::MissingFile)));
+                log >= manifest.oldest_log() || !missing
             }
             _ => true,
         };

@@ -158,11 +158,14 @@ fn life(run: &mut Run) -> Option<()> {
     }
     run.close(db);
     let db = run.open()?;
+    // Somebody reads in another process.
+    let reader = run.mem.mark(Path::new("/db/LOCK"), 1).unwrap();
     for number in 1..=12 {
         run.commit(&db, number % 5 == 0)?;
         run.steps(&db, 2)?;
     }
     run.insist(&db, compact)?;
+    drop(reader);
     run.finish(db)
 }
 
