@@ -247,17 +247,14 @@ fn file_to_load(arguments: &Load) -> Result<&Path> {
         Some(file) => Ok(file),
         None if !io::stdin().is_terminal() => Ok(Path::new("-")),
         None => {
-            let text = "no file, and standard input is a terminal: name a file, or - to type records";
+            let text =
+                "no file, and standard input is a terminal: name a file, or - to type records";
             Err(Failure::usage(text))
         }
     }
 }
 
-fn input(
-    file: &Path,
-    name: &Path,
-    interrupted: &Arc<AtomicBool>,
-) -> Result<(Input, Option<u64>)> {
+fn input(file: &Path, name: &Path, interrupted: &Arc<AtomicBool>) -> Result<(Input, Option<u64>)> {
     let opened = if file == Path::new("-") {
         io::stdin().as_fd().try_clone_to_owned().map(File::from)
     } else {

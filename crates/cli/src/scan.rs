@@ -98,7 +98,7 @@ impl<W: Write> Printer<W> {
             self.left -= 1;
             self.records += 1;
             self.bytes += (iter.key().len() + iter.value().len()) as u64;
-            if self.records % PROGRESS_RECORDS == 0 {
+            if self.records.is_multiple_of(PROGRESS_RECORDS) {
                 self.progress.at(self.bytes);
             }
             let last = self.last.get_or_insert_default();

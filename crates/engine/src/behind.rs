@@ -1,8 +1,8 @@
 //! Telling damage from what a writer in another process has given back.
 //!
 //! What must stay true: an error is damage only if the manifest, read again after the error, still
-//! names what could not be read. The writer gives back only what a manifest that can be read by then
-//! does not name, and what is not named never comes back.
+//! names what could not be read. The writer gives back only what the manifest does not name by
+//! then, and what is not named never comes back.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,11 @@ impl DbCore {
     /// to.
     #[inline]
     pub(crate) fn explain(&self, error: Error) -> Error {
-        if self.read_only && error.may_be_given_up() { self.explain_to_reader(error) } else { error }
+        if self.read_only && error.may_be_given_up() {
+            self.explain_to_reader(error)
+        } else {
+            error
+        }
     }
 
     #[cold]

@@ -10,22 +10,24 @@
 //!
 //! What must stay true: a table becomes a zombie only after the edit that removes it is durable; a
 //! pinned table is seen by its reference count (every version, job and iterator that can reach it
-//! holds its `Arc`, and nobody can get a new one from here); a table that a reader in another handle
-//! or process has a lease on stays until the lease ends ([`super::leases`]); a file that has another name, in a
+//! holds its `Arc`, and nobody can get a new one from here); a table stays as long as the lease of
+//! a reader in another handle or process ([`super::leases`]); a file that has another name, in a
 //! checkpoint or a copy that somebody made, is neither punched nor shrunk; the disk is touched
 //! outside the lock.
+
+mod found;
+mod leased;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use sateen_control::compaction::FileSpace;
 use sateen_control::version::TableMeta;
 use sateen_control::{FileId, Instant, IoClass, TableId};
 
-use super::compaction_file::{CompactionFile, HEADER_BYTES};
 use super::leases::{LeaseLimits, Leases, Round};
 use super::space::{Accounts, DeadFile, Extents};
 use super::{PAGE_BYTES, table_file_name};
@@ -35,7 +37,7 @@ use crate::plant::planted;
 use crate::read::table_cache::TableCache;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
-use crate::vfs::{OpenOptions, Vfs, VfsFile, VfsLock};
+use crate::vfs::{OpenOptions, Vfs, VfsFile};
 
 /// Beside clients at least so much is given back at a time, and what is due within so long.
 const STEP_BYTES_MIN: u64 = 1 << 20;
@@ -280,10 +282,7 @@ impl Reclaimer {
         let looks = !state.unseen.is_empty() && !state.leases.needs(Round::default());
         state.holds == 0
             && !self.failing.load(Ordering::Relaxed)
-            && (state.busy
-                || state.has_more()
-                || looks
-                || state.zombies.iter().any(unpinned))
+            && (state.busy || state.has_more() || looks || state.zombies.iter().any(unpinned))
     }
 
     /// Gives back all that nobody pins any more; what fails stays.
@@ -372,57 +371,6 @@ impl Reclaimer {
         }
         self.failing.store(result.is_err(), Ordering::Relaxed);
         result.map(|()| state.next_round(now))
-    }
-
-    /// Leases are looked for in `lock`, and no longer once it is dropped.
-    pub(crate) fn respect_leases(&self, lock: Weak<dyn VfsLock>) {
-        crate::sync::lock(&self.state).leases.watch(lock);
-    }
-
-    /// How much leases may keep from now on.
-    pub(crate) fn limit_leases(&self, limits: LeaseLimits) {
-        *lock(&self.lease_limits) = limits;
-    }
-
-    /// Readers in other handles and processes whose leases count, and leases that went past a
-    /// limit.
-    pub(crate) fn leases(&self) -> (usize, u64) {
-        lock(&self.state).leases.counts()
-    }
-
-    /// Looks which readers there are. Where that cannot be told there are none: they find out by
-    /// themselves that something is gone.
-    pub(crate) fn look_at_leases(&self, now: Instant) {
-        let limits = *lock(&self.lease_limits);
-        let (round, marks) = lock(&self.state).leases.begin();
-        let marks = marks.and_then(|marks| marks.upgrade()).map(|marks| marks.marks());
-        let marks = marks.and_then(std::io::Result::ok).unwrap_or_default();
-        let State { leases, zombies, .. } = &mut *lock(&self.state);
-        let kept = |since| {
-            let kept = zombies.iter().filter(|zombie| zombie.retired >= since);
-            kept.map(|zombie| zombie.table.size_bytes).sum()
-        };
-        leases.seen(round, &marks, (now, limits), kept);
-    }
-
-    /// Removes files that nothing names, once no reader of before is left.
-    pub(crate) fn take_orphans(&self, orphans: Vec<PathBuf>) {
-        lock(&self.state).orphans.extend(orphans);
-        self.remove_orphans();
-    }
-
-    fn remove_orphans(&self) {
-        let orphans = {
-            let mut state = lock(&self.state);
-            if !state.leases.frees(Round::default()) || state.holds > 0 {
-                return;
-            }
-            std::mem::take(&mut state.orphans)
-        };
-        for path in orphans {
-            // What cannot be removed now is tried at the next open.
-            let _orphan = self.vfs.remove(&path);
-        }
     }
 
     /// Gives back what is dead in files that hold more: beside clients what is due of one file, so
@@ -573,85 +521,6 @@ impl Reclaimer {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
             punched => punched.map_err(|error| Error::io("punch", &path, error)),
         }
-    }
-
-    /// Looks what so many of the files that were there at open have besides the tables they had
-    /// then. Returns whether there are more that can be looked at now.
-    pub(crate) fn look_at_found_files(&self, most: usize, now: Instant) -> bool {
-        let files = {
-            let mut state = lock(&self.state);
-            // What they have besides may be what a reader of before still reads.
-            if state.leases.is_watched() && !state.leases.frees(Round::default()) {
-                return false;
-            }
-            if now >= state.look_again {
-                // Behind those that nobody has looked at yet.
-                let again = std::mem::take(&mut state.unread);
-                state.unseen.splice(0..0, again);
-            }
-            let rest = state.unseen.len().saturating_sub(most);
-            state.unseen.split_off(rest)
-        };
-        for (file, live) in files {
-            let Some(punched) = lock(&self.state).accounts.punched_bytes(file) else { continue };
-            let looked = self.unexplained(file, &live, punched);
-            let state = &mut *lock(&self.state);
-            match looked {
-                Ok(None) => {}
-                Ok(Some((dead, true))) => state.accounts.add_holes(file, &dead),
-                Ok(Some((dead, false))) => {
-                    let due = Instant::default();
-                    state.accounts.add_dead(file, dead.iter(), due, self.can_punch());
-                }
-                // What is wrong with it is told to whoever reads it, and may pass.
-                Err(_) => {
-                    state.unread.push((file, live));
-                    state.look_again = now + LOOK_AGAIN_AFTER;
-                }
-            }
-        }
-        !lock(&self.state).unseen.is_empty()
-    }
-
-    /// When files are looked at again that could not be, if there are any.
-    pub(crate) fn looks_again_at(&self) -> Option<Instant> {
-        let state = lock(&self.state);
-        (!state.unread.is_empty()).then_some(state.look_again)
-    }
-
-    /// What a file has of tables that are not `live`, and whether that was given back. So many
-    /// bytes of those that were live were `punched` since.
-    fn unexplained(
-        &self,
-        file: FileId,
-        live: &Extents,
-        punched: u64,
-    ) -> Result<Option<(Extents, bool)>> {
-        let path = table_file_name(&self.directory, file);
-        let failed = |error| Error::io("open", &path, error);
-        let handle = self.vfs.open(&path, OpenOptions::READ).map_err(failed)?;
-        let length = handle.len().map_err(failed)?;
-        let explained = HEADER_BYTES + live.bytes() + UNEXPLAINED_BYTES;
-        if length <= explained {
-            return Ok(None);
-        }
-        let described = CompactionFile::open(&handle, &path, file)?;
-        let mut dead = Extents::default();
-        let page = PAGE_BYTES as u64;
-        dead.extend(
-            described
-                .tables
-                .iter()
-                .map(|table| table.offset..table.offset + table.length.next_multiple_of(page)),
-        );
-        live.iter().for_each(|range| dead.remove(&range));
-        let overhead = length - (live.bytes() + dead.bytes()).min(length);
-        let allocated = handle.allocated().map_err(failed)?;
-        // Less than that is a file system that compresses: nobody knows, and a hole may be punched
-        // twice.
-        let rest = (live.bytes() + overhead).saturating_sub(punched);
-        let given_back = allocated.abs_diff(rest) <= UNEXPLAINED_BYTES;
-        Ok((!dead.is_empty()).then_some((dead, given_back)))
     }
 }
 

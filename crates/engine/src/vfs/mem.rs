@@ -186,7 +186,10 @@ impl MemVfs {
     #[must_use]
     pub fn open_handles(&self) -> (usize, usize) {
         let live = lock(&self.live);
-        (live.handles.values().map(|count| *count as usize).sum(), live.locked.len() + live.marks.len())
+        (
+            live.handles.values().map(|count| *count as usize).sum(),
+            live.locked.len() + live.marks.len(),
+        )
     }
 
     /// Lets the next sync of this file fail, with all that it implies: see [`VfsFile::poison`].

@@ -85,14 +85,14 @@ fn a_lease_keeps_what_is_read() {
     let mut round = 2;
     while iter.valid() {
         seen.insert(iter.key().to_vec(), iter.value().to_vec());
-        if seen.len() % 10 == 0 {
+        if seen.len().is_multiple_of(10) {
             overwrite_some(&db, round);
             overwrite(&db, round);
             round += 1;
             assert!(db.held().retired_tables > 0, "they wait for the reader");
             assert_eq!(db.held().leases, 1);
         }
-        if seen.len() % 20 == 0 {
+        if seen.len().is_multiple_of(20) {
             db.close().unwrap();
             drop(db);
             db = open(&vfs, &options());
@@ -155,7 +155,11 @@ fn what_is_given_back_is_never_called_damage() {
             let reader = reader(&vfs, &options());
             let mut iter = reader.iter(&ReadOptions::default()).unwrap();
             iter.seek_to_first();
-            if round % 2 == 0 { overwrite_some(&db, round) } else { overwrite(&db, round) }
+            if round % 2 == 0 {
+                overwrite_some(&db, round)
+            } else {
+                overwrite(&db, round)
+            }
             let mut is_behind = |error: Error| {
                 assert!(matches!(error, Error::Behind { .. }), "{limit}: {error}");
                 assert!(!error.to_string().contains("corruption"), "{error}");
