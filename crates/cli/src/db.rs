@@ -503,7 +503,8 @@ fn options(profile: Option<&str>, json: bool, output: &mut dyn Write) -> Result<
 
 /// The options that the database at `path` was opened with last, by column family.
 fn stored_options(path: &Path, json: bool, output: &mut dyn Write) -> Result<()> {
-    let stored = Options::load(path)?;
+    // Not of the command line: exit code 1.
+    let stored = Options::load(path).map_err(|error| Failure::failed(error.to_string()))?;
     let of_database = Options::INFO.iter().map(|info| info.name);
     if json {
         let mut database = serde_json::Map::new();
