@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::super::{CompactionFileWriter, DirectoryEntry};
 use super::*;
+use crate::files::CompactionFile;
 use crate::read::table_cache::TableCacheOptions;
 use crate::vfs::{Fault, FaultRule, FaultVfs, PosixVfs, VfsOperation};
 
