@@ -84,7 +84,11 @@ impl DbCore {
         }
         // A listener would wait for the step that it is called by.
         while !DbCore::is_listening() && self.driver.is_stepping() {
-            self.check_open()?;
+            // The step of a thread that panicked never ends.
+            if let Err(error) = self.check_open().and_then(|()| self.health.check()) {
+                self.continue_background()?;
+                return Err(error);
+            }
             clock::sleep(Duration::from_millis(1));
         }
         Ok(())

@@ -252,7 +252,7 @@ impl Db {
     /// RocksDB: `PauseBackgroundWork`.
     ///
     /// # Errors
-    /// `Closed`.
+    /// `Closed`, and `Background` if something fails meanwhile: then nothing is paused.
     pub fn pause_background_work(&self) -> Result<()> {
         self.core.pause_background()
     }

@@ -28,6 +28,7 @@ mod ingest;
 mod kill;
 mod kill_point;
 mod leaks;
+mod listeners;
 mod log_data;
 mod measure;
 mod memory;
