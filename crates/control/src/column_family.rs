@@ -12,7 +12,7 @@ use requests::Request;
 use crate::compaction::{
     CompactionChain, CompactionPicker, CompactionPlan, CoveredTables, InFlight, Input, LevelScore,
     LevelTargets, ManualStep, PickContext, SparseTables, Stripes, level0_runs,
-    pending_compaction_bytes, picker, scores, stripes,
+    pending_compaction_bytes, picker, scores, stripes, tiny_urgency,
 };
 use crate::event::JobResult;
 use crate::options::{CfOptions, CompactionStyle};
@@ -88,6 +88,8 @@ pub(crate) struct ColumnFamily {
     level0_look_at: Option<Instant>,
     /// The scores as of this version and the claims; empty: to be computed.
     scores: Vec<LevelScore>,
+    /// The urgency of tiny runs in level 0, computed with the scores.
+    tiny_urgency: Option<f64>,
     /// Whether a pick could find something: nothing has changed since one found nothing if not.
     pick_worthwhile: bool,
     /// The same, when only level 0 was looked at.
@@ -126,6 +128,7 @@ impl ColumnFamily {
             input_bytes_max: u64::MAX,
             level0_look_at: None,
             scores: Vec::new(),
+            tiny_urgency: None,
             pick_worthwhile: true,
             level0_only_failed: false,
             sparse: SparseTables::default(),
@@ -339,9 +342,7 @@ impl ColumnFamily {
         {
             return false;
         }
-        if self.scores.is_empty() {
-            self.scores = scores(&self.version, &self.options, &self.targets, in_flight);
-        }
+        self.compute_scores(in_flight);
         self.scores.iter().any(|score| score.level == 0 && score.score >= 1.0)
     }
 
@@ -483,19 +484,27 @@ impl ColumnFamily {
         if hopeless || self.options.disable_auto_compactions {
             return None;
         }
-        if self.scores.is_empty() {
-            self.scores = scores(&self.version, &self.options, &self.targets, in_flight);
-        }
+        self.compute_scores(in_flight);
         // It costs no I/O.
         if !level0_only && !self.covered.is_empty() {
             return Some(f64::INFINITY);
         }
-        let urgent = self.scores.first()?.score;
-        self.pick_worthwhile = urgent >= 1.0 || !self.sparse.is_empty();
+        let tiny = self.tiny_urgency;
+        let urgent = self.scores.first()?.score.max(tiny.unwrap_or_default());
+        self.pick_worthwhile = urgent >= 1.0 || !self.sparse.is_empty() || tiny.is_some();
         if urgent >= 1.0 {
             return Some(urgent);
         }
-        (self.pick_worthwhile && !level0_only).then_some(SPARSE_URGENCY)
+        let sparse = !self.sparse.is_empty() && !level0_only;
+        (sparse || tiny.is_some()).then_some(SPARSE_URGENCY)
+    }
+
+    /// Computes the scores, unless they are up to date.
+    fn compute_scores(&mut self, in_flight: &InFlight) {
+        if self.scores.is_empty() {
+            self.scores = scores(&self.version, &self.options, &self.targets, in_flight);
+            self.tiny_urgency = tiny_urgency(&self.version, &self.options, in_flight);
+        }
     }
 
     /// Looks for the next compaction. What is found has to be claimed before the next look, which
@@ -510,9 +519,7 @@ impl ColumnFamily {
         group_bytes_max: u64,
     ) -> Pick {
         let level0_first = clears_way && self.level0_wanted(in_flight);
-        if self.scores.is_empty() {
-            self.scores = scores(&self.version, &self.options, &self.targets, in_flight);
-        }
+        self.compute_scores(in_flight);
         let context = PickContext {
             version: &self.version,
             options: &self.options,

@@ -403,7 +403,10 @@ fn worth_merging(context: &PickContext<'_>, sizes: impl Iterator<Item = u64>) ->
 }
 
 /// Merges neighbouring runs of level 0 into one that stands where the newest of them stood.
-fn intra_level0(context: &PickContext<'_>, which: Range<usize>) -> Option<CompactionPlan> {
+pub(super) fn intra_level0(
+    context: &PickContext<'_>,
+    which: Range<usize>,
+) -> Option<CompactionPlan> {
     let runs = context.version.level(0).runs().get(which)?;
     let spans: Vec<_> =
         runs.iter().map(|run| Span { level: 0, run, ranks: 0..run.len() }).collect();

@@ -1,11 +1,12 @@
 //! The leveled shape: level 0 down to the base level, what hangs together at once or by stripes;
 //! deeper levels a few tables at a time or by groups; level 0 into itself when its way down is
-//! blocked; and tables that touch nothing change level without being read. RocksDB's, LevelDB's,
-//! BoLT's and the default are values of it.
+//! blocked; tiny runs of level 0 into one; and tables that touch nothing change level without being
+//! read. RocksDB's, LevelDB's, BoLT's and the default are values of it.
 
 use super::group::pick_group;
 use super::level0::{level0_stays, pick_level0, waits_for_others};
 use super::plan::{CompactionPlan, CompactionReason};
+use super::tiny::{merge_tiny, tiny_urgency};
 use super::{CompactionPicker, PickContext, Span, hull, union};
 use crate::options::CompactionPri;
 use crate::types::{Epoch, JobId, UserKey};
@@ -36,6 +37,12 @@ impl CompactionPicker for LeveledPicker {
         {
             return Some(plan);
         }
+        let PickContext { version, options, in_flight, .. } = *context;
+        if tiny_urgency(version, options, in_flight).is_some_and(|urgency| urgency >= 1.0)
+            && let Some(plan) = merge_tiny(context)
+        {
+            return Some(plan);
+        }
         if let Some(plan) = make_room(context) {
             return Some(plan);
         }
@@ -57,7 +64,8 @@ impl CompactionPicker for LeveledPicker {
                 }
             }
         }
-        None
+        // Where nothing else is due.
+        merge_tiny(context)
     }
 
     fn level0_stays(&self, context: &PickContext<'_>) -> bool {

@@ -17,6 +17,7 @@ mod plan;
 mod score;
 mod sparse;
 mod stripes;
+mod tiny;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,6 +39,7 @@ pub use score::{
 pub(crate) use sparse::SparseTables;
 pub use sparse::{FileSpace, sparse_files};
 pub use stripes::{Stripes, stripes};
+pub(crate) use tiny::tiny_urgency;
 
 use crate::options::{CfOptions, CompactionStyle};
 use crate::types::{ColumnFamilyId, Epoch, IoClass, JobId, UserKey};

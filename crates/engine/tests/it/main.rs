@@ -58,6 +58,7 @@ mod secondary;
 mod space;
 mod stored;
 mod tables;
+mod tiny_runs;
 mod ttl;
 mod updates;
 mod write_buffers;

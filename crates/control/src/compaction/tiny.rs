@@ -1,0 +1,180 @@
+//! Merges tiny runs of level 0, as flushes of nearly empty memtables leave them: each costs a
+//! table, an entry in the manifest and a place in every iterator, whatever it overlaps. Where level
+//! 0 goes down by stripes, only runs on top of each other count for that, so that tiny runs that
+//! overlap nothing would stay for ever.
+//!
+//! 1. [`tiny_bytes`] says what is tiny: a small part of a memtable, a larger one the more runs
+//!    level 0 has.
+//! 2. [`tiny_runs`] finds runs that follow each other, are tiny, and are not being compacted: as
+//!    many as the trigger of level 0. No run has more than three quarters of all their bytes, so
+//!    that the run of each byte grows by a third at least: a byte is merged O(log n) times.
+//! 3. [`merge_tiny`] merges them into one run that stands where the newest of them stood. It stays
+//!    in level 0 until it is no longer tiny, or goes down with its stripe.
+//!
+//! That is done when nothing else is due. [`tiny_urgency`] makes it as urgent as level 0 once there
+//! are many runs.
+
+use std::ops::Range;
+
+use super::level0::intra_level0;
+use super::plan::CompactionPlan;
+use super::{InFlight, PickContext};
+use crate::options::{CfOptions, CompactionStyle};
+use crate::version::{Run, Version};
+
+/// Fewer runs than this are not worth a compaction.
+const RUNS_MIN: usize = 4;
+/// More runs are not merged at once: each takes a buffer.
+const RUNS_MAX: usize = 256;
+/// With as many runs in level 0 as its trigger, a run of this part of a memtable is tiny. It is
+/// less than what a full memtable has in one of 32 stripes, so that what compactions by stripes
+/// leave of a run is not tiny.
+const PART: u64 = 64;
+/// With so many times as many runs, a run of so many times the size is. With more it is no larger.
+const TIMES_MAX: u64 = 16;
+/// So many times the trigger of level 0 are as urgent as level 0 itself.
+const URGENT_TIMES: usize = 8;
+
+/// Returns the newest and the oldest, exclusive, of the runs to be merged, by their rank in level
+/// 0; `None` if there are none.
+pub(crate) fn tiny_runs(
+    version: &Version,
+    options: &CfOptions,
+    in_flight: &InFlight,
+) -> Option<Range<usize>> {
+    let merges = options.compaction_style == CompactionStyle::Leveled
+        && options.level0_stripe_bytes > 0
+        && options.intra_level0_compaction
+        && !options.level0_fifo
+        // Runs wait there on purpose until their keys overlap (TRIAD).
+        && options.level0_overlap_min <= 0.0;
+    let runs = version.level(0).runs();
+    if !merges || options.disable_auto_compactions || runs.len() < runs_min(options) {
+        return None;
+    }
+    let tiny_bytes = tiny_bytes(options, runs.len());
+    let is_tiny = |run: &Run| {
+        run.bytes() <= tiny_bytes && !run.iter().any(|table| in_flight.is_claimed(table))
+    };
+    let mut found: Option<Range<usize>> = None;
+    let mut start = 0;
+    while start < runs.len() {
+        let length = runs[start..].iter().take_while(|run| is_tiny(run)).count();
+        let sizes: Vec<u64> = runs[start..start + length].iter().map(Run::bytes).collect();
+        let here = balanced(&sizes, runs_min(options));
+        if here.len() > found.as_ref().map_or(0, Range::len) {
+            found = Some(here.start + start..here.end + start);
+        }
+        start += length + 1;
+    }
+    found
+}
+
+/// The least number of runs that are merged.
+fn runs_min(options: &CfOptions) -> usize {
+    (options.level0_file_num_compaction_trigger as usize).max(RUNS_MIN)
+}
+
+/// A run of so many bytes is tiny where level 0 has so many runs.
+fn tiny_bytes(options: &CfOptions, runs: usize) -> u64 {
+    let part = options.write_buffer_size / PART;
+    let trigger = u64::from(options.level0_file_num_compaction_trigger.max(1));
+    let grown = part.saturating_mul(runs as u64) / trigger;
+    grown.clamp(part, part.saturating_mul(TIMES_MAX))
+}
+
+/// The most of `sizes` that follow each other, so many at least, of which none has more than three
+/// quarters of all of them; empty if there are none. If all of them together have one that is
+/// larger, so have those of them that it is one of.
+fn balanced(sizes: &[u64], runs_min: usize) -> Range<usize> {
+    let Some((largest, bytes)) = (0..).zip(sizes).max_by_key(|(_, bytes)| **bytes) else {
+        return 0..0;
+    };
+    if sizes.len() < runs_min {
+        return 0..0;
+    }
+    let total: u64 = sizes.iter().sum();
+    if bytes.saturating_mul(4) <= total.saturating_mul(3) {
+        return 0..sizes.len();
+    }
+    let newer = balanced(&sizes[..largest], runs_min);
+    let older = balanced(&sizes[largest + 1..], runs_min);
+    if newer.len() >= older.len() {
+        newer
+    } else {
+        older.start + largest + 1..older.end + largest + 1
+    }
+}
+
+/// How urgent it is to merge tiny runs, 0 or from 1 on; `None` if there are none to merge.
+#[expect(clippy::cast_precision_loss, reason = "runs are far fewer than 2^53")]
+pub(crate) fn tiny_urgency(
+    version: &Version,
+    options: &CfOptions,
+    in_flight: &InFlight,
+) -> Option<f64> {
+    let runs = tiny_runs(version, options, in_flight)?.len();
+    let urgent = runs_min(options) * URGENT_TIMES;
+    Some(if runs < urgent { 0.0 } else { runs as f64 / urgent as f64 })
+}
+
+/// Merges the tiny runs that follow each other into one. Of many it takes the oldest, so that the
+/// next ones are there when those are merged with what comes of it.
+pub(super) fn merge_tiny(context: &PickContext<'_>) -> Option<CompactionPlan> {
+    let all = tiny_runs(context.version, context.options, context.in_flight)?;
+    let runs = context.version.level(0).runs();
+    let bytes_max = context.bytes_max();
+    let mut bytes = 0u64;
+    let oldest = runs[all.clone()].iter().rev().take(RUNS_MAX).take_while(|run| {
+        bytes = bytes.saturating_add(run.bytes());
+        bytes <= bytes_max
+    });
+    let taken = all.end - oldest.count()..all.end;
+    let sizes: Vec<u64> = runs[taken.clone()].iter().map(Run::bytes).collect();
+    let here = balanced(&sizes, runs_min(context.options));
+    let taken = taken.start + here.start..taken.start + here.end;
+    if taken.is_empty() { None } else { intra_level0(context, taken) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_run_has_more_than_three_quarters_of_what_is_merged() {
+        assert_eq!(balanced(&[1, 1, 1], 4), 0..0);
+        assert_eq!(balanced(&[1, 1, 1, 1], 4), 0..4);
+        assert_eq!(balanced(&[1, 1, 1, 9], 4), 0..4);
+        assert_eq!(balanced(&[1, 1, 1, 10], 4), 0..0);
+        assert_eq!(balanced(&[1, 1, 1, 1, 13], 4), 0..4);
+        assert_eq!(balanced(&[100, 1, 1, 1, 1, 1, 100, 1, 1, 1, 1], 4), 0..11);
+        assert_eq!(balanced(&[1, 1, 1, 1, 900, 1, 1, 1, 1, 1], 4), 5..10);
+        assert_eq!(balanced(&[0, 0, 0, 0], 4), 0..4);
+    }
+
+    /// Flushes of equal size, one after the other, each followed by all merges that are due.
+    #[test]
+    fn each_byte_is_merged_a_logarithmic_number_of_times() {
+        for flushes in [100u64, 3000, 20_000] {
+            let (mut runs, mut moved) = (Vec::new(), 0u64);
+            let mut most = 0;
+            for _ in 0..flushes {
+                runs.insert(0, 1u64);
+                loop {
+                    let taken = balanced(&runs, 4);
+                    if taken.is_empty() {
+                        break;
+                    }
+                    let bytes: u64 = runs[taken.clone()].iter().sum();
+                    moved += bytes;
+                    runs.splice(taken, [bytes]);
+                }
+                most = most.max(runs.len());
+            }
+            let log4 = (flushes as f64).log(4.0);
+            assert_eq!(runs.iter().sum::<u64>(), flushes);
+            assert!(most as f64 <= 3.0 + log4, "{flushes}: {most} runs");
+            assert!(moved as f64 <= 3.0 * log4 * flushes as f64, "{flushes}: {moved}");
+        }
+    }
+}
