@@ -29,6 +29,7 @@ pub mod comparator;
 pub mod db;
 pub mod environment;
 pub mod families;
+pub mod file_manager;
 mod getters;
 mod handles;
 pub mod ingest;

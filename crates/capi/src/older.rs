@@ -2,7 +2,8 @@
 //!
 //! Each is there under a name of its own, which the header uses for a program that defines
 //! `SATEEN_ROCKSDB_ABI`. A library that is built for an older version (`build.rs`) has it under
-//! RocksDB's name instead of the newest one.
+//! RocksDB's name instead of the newest one. Its tickers and histograms have the numbers of that
+//! version, too.
 
 use std::ffi::{c_char, c_double, c_int, c_uchar, c_void};
 
@@ -89,4 +90,59 @@ older! {
         _hash_table_ratio: c_double,
         _index_sparseness: usize,
     ) {}
+}
+
+/// The tickers that are counted, by their numbers in RocksDB 11.8.
+const TICKERS: [u32; 27] = [
+    0, 1, 12, 13, 35, 36, 37, 45, 46, 51, 58, 59, 61, 62, 63, 64, 70, 71, 74, 76, 78, 84, 85, 91,
+    94, 95, 96,
+];
+/// The histograms, by theirs.
+const HISTOGRAMS: [u32; 6] = [0, 1, 10, 15, 16, 50];
+
+/// The same in the version that the library is built for: RocksDB 11.
+#[cfg(not(abi_below_11))]
+const OWN: ([u32; 27], [u32; 6]) = (TICKERS, HISTOGRAMS);
+/// The same: RocksDB 9 and 10.
+#[cfg(all(abi_below_11, not(abi_below_9)))]
+const OWN: ([u32; 27], [u32; 6]) = (
+    [
+        0, 1, 12, 13, 35, 36, 37, 45, 46, 51, 57, 58, 60, 61, 62, 63, 69, 70, 73, 75, 77, 83, 84,
+        85, 88, 89, 90,
+    ],
+    HISTOGRAMS,
+);
+/// The same: RocksDB 8.11; 8.7 has other numbers of histograms alone.
+#[cfg(all(abi_below_9, not(abi_below_8)))]
+const OWN: ([u32; 27], [u32; 6]) = (
+    [
+        0, 1, 12, 13, 18, 19, 20, 25, 26, 31, 37, 38, 40, 41, 42, 43, 91, 60, 49, 51, 53, 62, 63,
+        64, 67, 68, 69,
+    ],
+    [0, 1, 10, 15, 16, 52],
+);
+/// The same: RocksDB 7.
+#[cfg(abi_below_8)]
+const OWN: ([u32; 27], [u32; 6]) = (
+    [
+        0, 1, 14, 15, 20, 21, 22, 28, 29, 34, 40, 41, 43, 44, 45, 46, 104, 69, 53, 58, 62, 75, 76,
+        77, 81, 82, 83,
+    ],
+    [0, 1, 10, 20, 21, 46],
+);
+
+/// The number in RocksDB 11.8 of the ticker that has `number` in the version that the library is
+/// built for; `None` if that is not counted.
+pub(crate) fn ticker(number: u32) -> Option<u32> {
+    translated(number, &OWN.0, &TICKERS)
+}
+
+/// The same of a histogram.
+pub(crate) fn histogram(number: u32) -> Option<u32> {
+    translated(number, &OWN.1, &HISTOGRAMS)
+}
+
+fn translated(number: u32, own: &[u32], newest: &[u32]) -> Option<u32> {
+    let at = own.iter().position(|own| *own == number)?;
+    newest.get(at).copied()
 }

@@ -131,7 +131,8 @@ pub unsafe extern "C" fn rocksdb_options_statistics_get_ticker_count(
     options: *mut rocksdb_options_t,
     ticker: u32,
 ) -> u64 {
-    let found = TICKERS.iter().find(|(number, ..)| *number == ticker);
+    let ticker = crate::older::ticker(ticker);
+    let found = TICKERS.iter().find(|(number, ..)| Some(*number) == ticker);
     // SAFETY: the contract of the module.
     match (found, unsafe { metrics(options) }) {
         (Some((_, _, count)), Some(all)) => all.iter().map(count).sum(),
@@ -236,7 +237,8 @@ pub unsafe extern "C" fn rocksdb_options_statistics_get_histogram_data(
     kind: u32,
     data: *mut rocksdb_statistics_histogram_data_t,
 ) {
-    let found = HISTOGRAMS.iter().find(|(number, ..)| *number == kind);
+    let kind = crate::older::histogram(kind);
+    let found = HISTOGRAMS.iter().find(|(number, ..)| Some(*number) == kind);
     // SAFETY: the contract of the module.
     let all = unsafe { metrics(options) };
     // SAFETY: the contract of the module.
