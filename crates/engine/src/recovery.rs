@@ -199,6 +199,16 @@ pub(crate) fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Arc<dyn VfsLo
     })
 }
 
+/// Tells the control plane of the column families.
+fn report_families(core: &DbCore) {
+    for data in core.families().values() {
+        let options = Arc::new(control::column_family(&core.options.load(), &data.options()));
+        let version = data.super_version().version.clone();
+        core.driver.chores.open_tables(&version);
+        core.driver.report(core.now(), Event::ColumnFamilyAdded { options, version });
+    }
+}
+
 /// A database that is being opened.
 struct Opening {
     vfs: Arc<MeteredVfs>,
@@ -473,12 +483,7 @@ impl Opening {
         for log in self.logs.into_iter().filter(|log| !kept.contains(log)) {
             let _orphan = core.vfs.remove(&crate::files::wal_file_name(&logs, log));
         }
-        for data in core.families().values() {
-            let options = Arc::new(control::column_family(&core.options.load(), &data.options()));
-            let version = data.super_version().version.clone();
-            core.driver.chores.open_tables(&version);
-            core.driver.report(core.now(), Event::ColumnFamilyAdded { options, version });
-        }
+        report_families(&core);
         if threads > 0 {
             core.pool.start(&core, threads, nice)?;
             core.open_tables_for(OPEN_TABLES_TIME);
