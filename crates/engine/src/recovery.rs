@@ -408,22 +408,7 @@ impl Opening {
         let start = clock::now();
         let timeline = Arc::new(Recorder::new(start));
         let this: Arc<OnceLock<Weak<DbCore>>> = Arc::default();
-        let hook = this.clone();
-        let pipeline = CommitPipeline::new(PipelineStart {
-            wal,
-            last_seqno: self.last_seqno,
-            group_bytes_max: usize::try_from(self.options.commit_group_bytes_max)
-                .unwrap_or(usize::MAX),
-            keeps_logs,
-            seals_all: self.options.atomic_flush,
-            timeline: timeline.clone(),
-            sealed_hook: Box::new(move || {
-                if let Some(core) = hook.get().and_then(Weak::upgrade) {
-                    core.driver.memtables_changed();
-                }
-            }),
-        });
-        pipeline.exclusive(|stage| pipeline.add_families(stage, self.families.values()));
+        let pipeline = self.start_pipeline(wal, keeps_logs, timeline.clone(), this.clone());
         let mut control = control::database(&self.options);
         if let Some(profile) = device_hint::read(self.vfs.as_ref(), &self.directory) {
             control.scheduler.hint = profile;
@@ -489,6 +474,32 @@ impl Opening {
             core.open_tables_for(OPEN_TABLES_TIME);
         }
         Ok(core)
+    }
+
+    /// Returns the pipeline that writes to all trees. `core` is set once the database is there.
+    fn start_pipeline(
+        &self,
+        wal: Option<WalWriter>,
+        keeps_logs: bool,
+        timeline: Arc<Recorder>,
+        core: Arc<OnceLock<Weak<DbCore>>>,
+    ) -> CommitPipeline {
+        let group_bytes_max = self.options.commit_group_bytes_max;
+        let pipeline = CommitPipeline::new(PipelineStart {
+            wal,
+            last_seqno: self.last_seqno,
+            group_bytes_max: usize::try_from(group_bytes_max).unwrap_or(usize::MAX),
+            keeps_logs,
+            seals_all: self.options.atomic_flush,
+            timeline,
+            sealed_hook: Box::new(move || {
+                if let Some(core) = core.get().and_then(Weak::upgrade) {
+                    core.driver.memtables_changed();
+                }
+            }),
+        });
+        pipeline.exclusive(|stage| pipeline.add_families(stage, self.families.values()));
+        pipeline
     }
 
     fn first_wal(&self, kept: &[KeptLog]) -> Result<WalWriter> {
