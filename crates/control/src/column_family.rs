@@ -404,9 +404,8 @@ impl ColumnFamily {
     pub(crate) fn wants_flush(&self, now: Instant) -> Option<(bool, u64)> {
         let enough = self.sealed >= self.options.min_write_buffer_number_to_merge.max(1)
             || self.flush_requested > 0;
-        let waits = self.flush_waits(now);
         let full = self.sealed >= self.options.max_write_buffer_number.max(1);
-        let due = self.flush.is_none() && self.sealed > 0 && enough && !waits;
+        let due = self.flush.is_none() && self.sealed > 0 && enough && !self.flush_waits(now);
         due.then_some((full, self.sealed_bytes))
     }
 

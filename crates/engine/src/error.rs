@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::names::{shown, shown_path};
-use crate::vfs::Vfs;
+use crate::vfs::{Vfs, is_out_of_descriptors, open_files_limit};
 
 /// The result of every fallible operation of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -47,7 +47,7 @@ const SOMEBODY: &str = "another handle or process";
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused an operation on a file.
-    #[error("{operation} {}: {source}", shown_path(path))]
+    #[error("{operation} {}: {source}{}", shown_path(path), advice(source))]
     Io {
         /// What was attempted ("read", "sync", …).
         operation: &'static str,
@@ -195,10 +195,28 @@ pub enum Error {
     Closed,
 }
 
+/// What to do about an error of the operating system, where that is known.
+fn advice(source: &io::Error) -> String {
+    if !is_out_of_descriptors(source) {
+        return String::new();
+    }
+    let limit = open_files_limit().map_or("no limit".to_owned(), |limit| limit.to_string());
+    format!(" (limit of the process: {limit}; raise it with ulimit -n, or lower max_open_files)")
+}
+
 impl Error {
     /// An I/O error with the operation and file that it belongs to.
     pub(crate) fn io(operation: &'static str, path: &Path, source: io::Error) -> Error {
         Error::Io { operation, path: path.to_owned(), source: Arc::new(source) }
+    }
+
+    /// The error of an operation on a file that is opened again by its name when it has to be: a
+    /// name that is gone is a file that is missing.
+    pub(crate) fn of_pooled(operation: &'static str, path: &Path, source: io::Error) -> Error {
+        match source.kind() {
+            io::ErrorKind::NotFound => Error::corruption(path, 0, CorruptionKind::MissingFile),
+            _ => Error::io(operation, path, source),
+        }
     }
 
     /// Corruption of `path` at `offset`.

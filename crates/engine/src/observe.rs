@@ -267,7 +267,10 @@ impl DbCore {
             // Nobody else looks at files that were there at open.
             self.look_at_found_files();
         }
+        let (descriptors, descriptors_max) = self.tables.descriptors();
         let mut totals = TableFileTotals {
+            descriptors: descriptors as u64,
+            descriptors_max: descriptors_max as u64,
             punching: self.reclaimer.can_punch(),
             removed: self.reclaimer.counters.files_unlinked.load(Ordering::Relaxed),
             ..TableFileTotals::default()

@@ -111,7 +111,10 @@ option_struct! {
         /// Memtables of all column families together: when they take more, the largest is stored
         /// early. 0: no limit.
         all_memtables_bytes: u64 = 0, Bytes, fixed, "db_write_buffer_size";
-        /// File descriptors of tables kept open, at most. A compaction's tables share one.
+        /// Descriptors of table files kept open, at most. A compaction's tables share one file. The
+        /// limit is never above half of the process's limit on open files (`ulimit -n`), which
+        /// leaves the other half to the application. Reads, iterators and compactions work with any
+        /// number of files: a descriptor that was closed is opened again when it is needed.
         max_open_files: u32 = 4096, Count, mutable, "max_open_files";
 
         /// How writes reach the log: `off`, `buffered` (the operating system writes it back),

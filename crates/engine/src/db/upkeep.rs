@@ -120,10 +120,14 @@ impl Db {
         self.core.is_of_parent()
     }
 
-    /// The options in force.
+    /// The options in force. `max_open_files` is what the process's limit on open files leaves of
+    /// it.
     #[must_use]
     pub fn options(&self) -> Options {
-        (*self.core.options.load_full()).clone()
+        let mut options = (*self.core.options.load_full()).clone();
+        let (_, most) = self.core.tables.descriptors();
+        options.max_open_files = u32::try_from(most).unwrap_or(u32::MAX);
+        options
     }
 
     /// The options of a column family in force.

@@ -304,6 +304,11 @@ pub struct TableFileTotals {
     pub holes: u64,
     /// Files removed since open.
     pub removed: u64,
+    /// Descriptors of them that are open.
+    pub descriptors: u64,
+    /// How many of these may be open: `max_open_files`, or half of the process's limit on open
+    /// files if that is less.
+    pub descriptors_max: u64,
     /// Whether the file system gives back parts of files, as far as is known. Where it does not,
     /// what is dead goes with its file.
     pub punching: bool,

@@ -539,6 +539,19 @@ const STATE: &[Family] = &[
             s.number(u64::from(m.table_files.punching));
         },
     ),
+    gauge(
+        "sateen_table_file_descriptors",
+        "descriptors",
+        "Descriptors of files that hold tables, open now.",
+        |m, s| s.number(m.table_files.descriptors),
+    ),
+    gauge(
+        "sateen_table_file_descriptors_max",
+        "descriptors",
+        "How many descriptors of such files may be open: max_open_files, or half of the process's \
+         limit if that is less.",
+        |m, s| s.number(m.table_files.descriptors_max),
+    ),
     counter(
         "sateen_table_files_removed_total",
         "files",

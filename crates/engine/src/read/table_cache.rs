@@ -2,9 +2,11 @@
 //! tables (BoLT §3.2.1). A lookup takes one shard's lock for reading for as long as a hash lookup
 //! takes; files are opened and read outside of every lock (invariant 6).
 //!
-//! Files and table memory are bounded, each for itself. When there are too many files one that was
-//! not used lately gives up its descriptor, and its tables with it; when there is too much memory
-//! a table does that was not. Readers that hold one keep it until they let go.
+//! Descriptors and table memory are bounded, each for itself. A table borrows the descriptor of its
+//! file for each read (`vfs/descriptors.rs`), so that tables stay open, and iterators and jobs may
+//! hold any number of them, while the least recently used descriptors are closed. When tables take
+//! too much memory, one that was not used lately is dropped. Readers that hold it keep it until
+//! they let go.
 //!
 //! Lock order: `files`, then one shard.
 
@@ -19,14 +21,14 @@ use sateen_control::{FileId, IoClass, TableId};
 
 use super::table_images::TableImages;
 use super::tier;
-use crate::error::{CorruptionKind, Error, Result};
+use crate::error::{Error, Result};
 use crate::files::{HEADER_BYTES, check_header, table_file_name};
 use crate::perf::{self, PerfMetric};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, RwLock, lock_timed, read, write};
-use crate::table::{Table, TableSource};
+use crate::table::{Table, TableSource, ValuesFile};
 use crate::timeline::local;
-use crate::vfs::{OpenOptions, Vfs, VfsFile};
+use crate::vfs::{DescriptorPool, OpenOptions, PooledFile, Vfs, VfsFile};
 
 const SHARDS: usize = 64;
 
@@ -40,7 +42,7 @@ pub(crate) struct TableCacheOptions {
     pub(crate) db_uid: u64,
     /// Whether reads bypass the page cache.
     pub(crate) direct: bool,
-    /// How many files may be open, at least 1.
+    /// How many descriptors may be open, at least 1.
     pub(crate) open_files_max: usize,
     /// How much memory open tables may take.
     pub(crate) memory_bytes_max: u64,
@@ -83,7 +85,7 @@ struct Shard(RwLock<IdMap<TableId, OpenTable>>);
 
 #[derive(Clone, Debug)]
 struct OpenFile {
-    file: Arc<dyn VfsFile>,
+    file: Arc<PooledFile>,
     path: Arc<Path>,
     /// Its tables that are open.
     tables: Vec<TableId>,
@@ -92,9 +94,9 @@ struct OpenFile {
 #[derive(Debug, Default)]
 struct Files {
     open: IdMap<FileId, OpenFile>,
-    /// In the order in which they are looked at for eviction.
-    clock: VecDeque<FileId>,
-    /// The same of tables, of which some may be gone.
+    /// Files that have values of open tables, which hold them.
+    values: IdMap<FileId, Weak<PooledFile>>,
+    /// Tables in the order in which they are looked at for eviction; some may be gone.
     tables: VecDeque<(TableId, FileId)>,
 }
 
@@ -109,8 +111,8 @@ struct Evicted {
 #[derive(Debug)]
 pub(crate) struct TableCache {
     options: TableCacheOptions,
-    /// The bounds in force: files, and bytes of memory.
-    open_files_max: AtomicUsize,
+    descriptors: Arc<DescriptorPool>,
+    /// The bound in force.
     memory_bytes_max: AtomicU64,
     shards: Box<[Shard]>,
     files: Mutex<Files>,
@@ -124,7 +126,7 @@ impl TableCache {
     /// An empty cache.
     pub(crate) fn new(options: TableCacheOptions) -> TableCache {
         TableCache {
-            open_files_max: AtomicUsize::new(options.open_files_max),
+            descriptors: DescriptorPool::new(options.vfs.clone(), options.open_files_max),
             memory_bytes_max: AtomicU64::new(options.memory_bytes_max),
             options,
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
@@ -188,7 +190,6 @@ impl TableCache {
             images.forget_file(id);
         }
         let mut files = lock_timed(&self.files);
-        files.clock.retain(|&other| other != id);
         let closed = files.open.remove(&id).map(|open| (self.forget(&open), open));
         drop(files);
         drop(closed);
@@ -199,23 +200,29 @@ impl TableCache {
         self.memory_bytes.load(Ordering::Relaxed)
     }
 
-    /// Other bounds: files that may be open, and their memory. What is above them goes when the
-    /// next file is opened.
+    /// Other bounds: descriptors, and memory of tables. What memory is above its bound goes when
+    /// the next table is opened.
     pub(crate) fn set_limits(&self, (files, memory_bytes): (usize, u64)) {
-        self.open_files_max.store(files, Ordering::Relaxed);
+        self.descriptors.set_max(files);
         self.memory_bytes_max.store(memory_bytes, Ordering::Relaxed);
     }
 
-    /// False if a further table would put out another.
-    pub(crate) fn has_room(&self) -> bool {
-        let memory_left = self.memory_bytes_max.load(Ordering::Relaxed) / 8 * 7;
-        self.memory_bytes() < memory_left
-            && lock_timed(&self.files).open.len() < self.open_files_max.load(Ordering::Relaxed)
+    /// How many descriptors of tables are open, and how many may be.
+    pub(crate) fn descriptors(&self) -> (usize, usize) {
+        (self.descriptors.open(), self.descriptors.max())
     }
 
-    /// The files that are open.
+    /// False if a further table would put out another, or a descriptor.
+    pub(crate) fn has_room(&self) -> bool {
+        let memory_left = self.memory_bytes_max.load(Ordering::Relaxed) / 8 * 7;
+        self.memory_bytes() < memory_left && self.descriptors.open() < self.descriptors.max()
+    }
+
+    /// The files whose descriptors are open.
     pub(crate) fn open_files(&self) -> Vec<FileId> {
-        let mut files: Vec<_> = lock_timed(&self.files).open.keys().copied().collect();
+        let files = lock_timed(&self.files);
+        let open = files.open.iter().filter(|(_, open)| open.file.is_open());
+        let mut files: Vec<_> = open.map(|(id, _)| *id).collect();
         files.sort_unstable();
         files
     }
@@ -246,7 +253,7 @@ impl TableCache {
         };
         let (file, path) = self.file(file_id, class)?;
         let source = TableSource {
-            file,
+            file: file.clone(),
             path,
             table: meta.id,
             file_id,
@@ -260,10 +267,13 @@ impl TableCache {
         };
         // What is opened is in the file for sure: only what comes then is read in memory.
         let mut table = Table::open(source, class)?;
+        file.opened();
         if let Some(images) = &self.options.images {
             table = table.with_image(images.of(meta.id));
         }
-        let table = table.with_values(self.options.vfs.as_ref(), &self.options.directory)?;
+        if let Some(values) = table.properties().values {
+            table = table.with_values_in(self.values_file(values)?);
+        }
         Ok(self.enter(file_id, Arc::new(table)))
     }
 
@@ -274,8 +284,7 @@ impl TableCache {
         // Evicted meanwhile: the reader may use the table, but it is not kept, so that no
         // descriptor is open that is not counted.
         let open_file = files.open.get_mut(&file_id);
-        let Some(open_file) =
-            open_file.filter(|open| Arc::ptr_eq(&open.file, &table.source().file))
+        let Some(open_file) = open_file.filter(|open| is_same(&open.file, &table.source().file))
         else {
             return table;
         };
@@ -291,67 +300,64 @@ impl TableCache {
                 table
             }
         };
-        let evicted = self.make_room(&mut files, file_id, Some(id));
+        let evicted = self.make_room(&mut files, id);
         drop(files);
         drop(evicted);
         kept
     }
 
     /// The open file, opened and checked if it was not.
-    fn file(&self, id: FileId, class: IoClass) -> Result<(Arc<dyn VfsFile>, Arc<Path>)> {
+    fn file(&self, id: FileId, class: IoClass) -> Result<(Arc<PooledFile>, Arc<Path>)> {
         if let Some(open) = lock_timed(&self.files).open.get(&id) {
             return Ok((open.file.clone(), open.path.clone()));
         }
         let path: Arc<Path> = table_file_name(&self.options.directory, id).into();
         let options = OpenOptions::READ.direct(self.options.direct);
-        let file = self.options.vfs.open(&path, options).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => {
-                Error::corruption(&path, 0, CorruptionKind::MissingFile)
-            }
-            _ => Error::io("open", &path, source),
-        })?;
-        check_header(&file, &path, id, self.options.db_uid, class)?;
+        let file = self.descriptors.file(&path, options);
+        let file = file.map_err(|error| Error::of_pooled("open", &path, error))?;
+        check_header(&as_file(&file), &path, id, self.options.db_uid, class)?;
         let mut files = lock_timed(&self.files);
         if let Some(open) = files.open.get(&id) {
             return Ok((open.file.clone(), open.path.clone()));
         }
         let open = OpenFile { file: file.clone(), path: path.clone(), tables: Vec::new() };
         files.open.insert(id, open);
-        files.clock.push_back(id);
-        let evicted = self.make_room(&mut files, id, None);
-        drop(files);
-        drop(evicted);
         Ok((file, path))
     }
 
-    /// Takes out files and tables until what is open is within its bounds; never `keep_file`, nor
-    /// `keep`.
-    fn make_room(&self, files: &mut Files, keep_file: FileId, keep: Option<TableId>) -> Evicted {
-        let mut evicted = Evicted::default();
-        // Each file is passed over at most once for having been used.
-        let mut looks = files.clock.len() * 2;
-        let files_max = self.open_files_max.load(Ordering::Relaxed).max(1);
-        while looks > 0 && files.open.len() > files_max {
-            looks -= 1;
-            let Some(id) = files.clock.pop_front() else { break };
-            let tables = files.open.get(&id).map(|open| &*open.tables).unwrap_or_default();
-            // Not `any`: all of them are cleared.
-            let used = tables.iter().filter(|id| self.was_used(**id) == Some(true)).count();
-            if id == keep_file || used > 0 {
-                files.clock.push_back(id);
-            } else if let Some(open) = files.open.remove(&id) {
-                evicted._tables.extend(self.forget(&open));
-                evicted._files.push(open);
+    /// The file that has values of tables, opened if no open table has its values there.
+    fn values_file(&self, id: FileId) -> Result<ValuesFile> {
+        let known = |files: &Files| files.values.get(&id).and_then(Weak::upgrade);
+        let path: Arc<Path> = table_file_name(&self.options.directory, id).into();
+        let found = known(&lock_timed(&self.files));
+        let file = match found {
+            Some(file) => file,
+            None => {
+                let opened = self.descriptors.file(&path, OpenOptions::READ);
+                let opened = opened.map_err(|error| Error::of_pooled("open", &path, error))?;
+                let mut files = lock_timed(&self.files);
+                let file = known(&files).unwrap_or_else(|| opened.clone());
+                files.values.retain(|_, file| file.strong_count() > 0);
+                files.values.insert(id, Arc::downgrade(&file));
+                drop(files);
+                file
             }
-        }
+        };
+        ValuesFile::on(file, path)
+    }
+
+    /// Takes out tables, but not `keep`, until what is open is within its bound of memory.
+    fn make_room(&self, files: &mut Files, keep: TableId) -> Evicted {
+        let mut evicted = Evicted::default();
         let memory_max = self.memory_bytes_max.load(Ordering::Relaxed);
-        looks = files.tables.len() * 2;
+        // Each table is passed over at most once for having been used.
+        let mut looks = files.tables.len() * 2;
         while looks > 0 && self.memory_bytes() > memory_max {
             looks -= 1;
             let Some((id, file)) = files.tables.pop_front() else { break };
             match self.was_used(id) {
                 None => {}
-                Some(used) if used || Some(id) == keep => files.tables.push_back((id, file)),
+                Some(used) if used || id == keep => files.tables.push_back((id, file)),
                 Some(_) => {
                     evicted._tables.extend(self.remove(id));
                     if let Some(open) = files.open.get_mut(&file) {
@@ -360,19 +366,24 @@ impl TableCache {
                 }
             }
         }
-        self.forget_gone(files);
+        evicted._files = self.forget_gone(files);
         evicted
     }
 
     /// Tables that are gone, or were and are open again, stay in their order until they are half
-    /// of it.
-    fn forget_gone(&self, files: &mut Files) {
+    /// of it. So do files without an open table whose descriptor is closed.
+    fn forget_gone(&self, files: &mut Files) -> Vec<OpenFile> {
         const FEW: usize = 1024;
         if files.tables.len() > 2 * self.tables.load(Ordering::Relaxed) + FEW {
             let mut seen = BTreeSet::new();
             let is_open = |id: &TableId| read(self.shard(*id)).contains_key(id);
             files.tables.retain(|(id, _)| seen.insert(*id) && is_open(id));
         }
+        if files.open.len() <= 2 * self.tables.load(Ordering::Relaxed) + FEW {
+            return Vec::new();
+        }
+        let idle = |open: &OpenFile| open.tables.is_empty() && !open.file.is_open();
+        files.open.extract_if(|_, open| idle(open)).map(|(_, open)| open).collect()
     }
 
     /// Whether the table was looked up since this was last asked; `None` if it is not open.
@@ -398,6 +409,14 @@ impl TableCache {
         let shard = usize::try_from(id.0 % SHARDS as u64).unwrap_or(0);
         &self.shards[shard].0
     }
+}
+
+fn as_file(file: &Arc<PooledFile>) -> Arc<dyn VfsFile> {
+    file.clone()
+}
+
+fn is_same(file: &Arc<PooledFile>, other: &Arc<dyn VfsFile>) -> bool {
+    std::ptr::addr_eq(Arc::as_ptr(file), Arc::as_ptr(other))
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ impl Opening {
 
     /// Gives back what a process that died had reserved for the last of these logs. Best effort.
     pub(super) fn trim_kept_logs(&self, kept: &[KeptLog]) {
-        for KeptLog { readable, .. } in kept {
+        for KeptLog { readable, .. } in kept.iter().filter(|_| !self.read_only) {
             let path = wal_file_name(&self.wal_directory(), readable.number);
             let _more_space_taken = self.vfs.open(&path, OpenOptions::WRITE).and_then(|file| {
                 // What has another name is left as it is.

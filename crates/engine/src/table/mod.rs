@@ -35,4 +35,4 @@ pub(crate) use filter::hash_key;
 pub(crate) use image::TableImage;
 pub(crate) use iter::{TableIter, TableIterOptions};
 pub(crate) use reader::{PinnedValue, Table, TableSource};
-pub(crate) use separated::{Separated, ValuePlace};
+pub(crate) use separated::{Separated, ValuePlace, ValuesFile};

@@ -194,6 +194,12 @@ impl Table {
         Ok(self)
     }
 
+    /// The same, for a file that is open.
+    pub(crate) fn with_values_in(mut self, values: ValuesFile) -> Table {
+        self.values = Some(values);
+        self
+    }
+
     /// Whether its values are separated: each says whether it is here or elsewhere.
     #[inline]
     pub(super) fn separates_values(&self) -> bool {
@@ -453,7 +459,7 @@ impl TableSource {
         perf::add(PerfMetric::BlockReadCount, 1);
         perf::add(PerfMetric::BlockReadByte, target.len() as u64);
         let read = self.file.read_at(target, from, class);
-        read.map_err(|source| Error::io("read", &self.path, source))
+        read.map_err(|error| Error::of_pooled("read", &self.path, error))
     }
 
     /// Corruption at `offset` of the table, told with the offset in the file.

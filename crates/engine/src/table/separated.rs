@@ -82,13 +82,13 @@ pub(crate) struct ValuesFile {
 impl ValuesFile {
     pub(crate) fn open(vfs: &dyn Vfs, directory: &Path, id: FileId) -> Result<ValuesFile> {
         let path: Arc<Path> = table_file_name(directory, id).into();
-        let file = vfs.open(&path, OpenOptions::READ).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => {
-                Error::corruption(&path, 0, CorruptionKind::MissingFile)
-            }
-            _ => Error::io("open", &path, source),
-        })?;
-        let bytes = file.len().map_err(|e| Error::io("stat", &path, e))?;
+        let file = vfs.open(&path, OpenOptions::READ);
+        ValuesFile::on(file.map_err(|error| Error::of_pooled("open", &path, error))?, path)
+    }
+
+    /// The file at `path` that is open as `file`.
+    pub(crate) fn on(file: Arc<dyn VfsFile>, path: Arc<Path>) -> Result<ValuesFile> {
+        let bytes = file.len().map_err(|error| Error::of_pooled("stat", &path, error))?;
         Ok(ValuesFile { file, path, bytes })
     }
 
@@ -103,7 +103,7 @@ impl ValuesFile {
         tier::check()?;
         let mut value = vec![0; place.length as usize];
         let read = self.file.read_exact_at(&mut value, place.offset, class);
-        read.map_err(|e| Error::io("read", &self.path, e))?;
+        read.map_err(|error| Error::of_pooled("read", &self.path, error))?;
         if xxh3_64(&value) != place.checksum {
             return Err(corrupt(CorruptionKind::Checksum));
         }

@@ -160,7 +160,7 @@ impl Vfs for BoundedVfs {
 
     pass_on! {
         inner: rename remove hard_link clone_file list create_dir_all remove_dir sync_dir exists
-            lock free_space total_space
+            lock lock_holder mark free_space total_space open_files_limit
     }
 }
 

@@ -492,4 +492,8 @@ impl Vfs for FaultVfs {
         self.faults.pass(VfsOperation::FreeSpace, &[path])?;
         self.inner.total_space(path)
     }
+
+    fn open_files_limit(&self) -> Option<u64> {
+        self.inner.open_files_limit()
+    }
 }

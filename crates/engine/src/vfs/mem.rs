@@ -12,6 +12,7 @@
 mod contents;
 mod crash;
 mod live;
+mod locks;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ pub use crash::{CrashChoice, PendingKind, PendingOperation, Recording};
 use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};
 use crate::sync::leaf::lock;
 use live::{Live, components, fitting};
+use locks::{MemLock, MemMark};
 use state::{DataChange, Inode, Name, NameChange, Operation, ROOT, State};
 
 /// Files end here: an offset beyond it is a mistake of the caller, and would cost memory.
@@ -408,53 +410,6 @@ impl VfsFile for MemFile {
 
     fn poison(&self) {
         self.fail_sync(&mut lock(&self.live));
-    }
-}
-
-struct MemLock {
-    live: Arc<Mutex<Live>>,
-    inode: Inode,
-}
-
-impl VfsLock for MemLock {
-    fn marks(&self) -> io::Result<Vec<u64>> {
-        let live = lock(&self.live);
-        let marks = live.marks.range((self.inode, 0)..=(self.inode, u64::MAX));
-        Ok(marks.map(|((_, at), _)| *at).collect())
-    }
-}
-
-/// A byte that a reader has marked.
-#[derive(Debug)]
-struct MemMark {
-    vfs: MemVfs,
-    inode: Inode,
-    at: u64,
-}
-
-impl VfsLock for MemMark {}
-
-impl Drop for MemMark {
-    fn drop(&mut self) {
-        let marks = &mut lock(&self.vfs.live).marks;
-        if let Some(count) = marks.get_mut(&(self.inode, self.at)) {
-            *count -= 1;
-            if *count == 0 {
-                marks.remove(&(self.inode, self.at));
-            }
-        }
-    }
-}
-
-impl Drop for MemLock {
-    fn drop(&mut self) {
-        lock(&self.live).locked.remove(&self.inode);
-    }
-}
-
-impl fmt::Debug for MemLock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemLock").field("inode", &self.inode).finish_non_exhaustive()
     }
 }
 

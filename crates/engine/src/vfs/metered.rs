@@ -1,4 +1,5 @@
 //! Counts what passes through to another file system: operations, bytes and time by [`IoClass`].
+//! Calls that need a descriptor wait for one for a while if the process has none left.
 //! What must stay true: a data call costs two clock readings and a few uncontended additions, no
 //! lock and no allocation; one that took long, a look at how long its thread waited for a
 //! processor.
@@ -14,6 +15,7 @@ use std::time::Instant;
 
 use sateen_control::IO_CLASSES;
 
+use super::descriptors::patiently;
 use super::posix::processor;
 use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock, pass_on};
 use crate::clock;
@@ -331,7 +333,7 @@ impl VfsFile for MeteredFile {
 
 impl Vfs for MeteredVfs {
     fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Arc<dyn VfsFile>> {
-        let inner = self.inner.open(path, options)?;
+        let inner = patiently(|| self.inner.open(path, options))?;
         Ok(Arc::new(MeteredFile { inner, meter: self.meter.clone() }))
     }
 
@@ -339,13 +341,25 @@ impl Vfs for MeteredVfs {
     fn sync_dir(&self, directory: &Path) -> io::Result<()> {
         let meter = &self.meter.classes[IoClass::Manifest.index()];
         let started = clock::now();
-        meter.note(self.inner.sync_dir(directory))?;
+        meter.note(patiently(|| self.inner.sync_dir(directory)))?;
         io_done(IoClass::Manifest, IoCall::Sync, started, meter.sync.record_device(0, started), 0);
         Ok(())
     }
 
+    fn clone_file(&self, from: &Path, to: &Path) -> io::Result<()> {
+        patiently(|| self.inner.clone_file(from, to))
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        patiently(|| self.inner.list(directory))
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn VfsLock>> {
+        patiently(|| self.inner.lock(path))
+    }
+
     pass_on! {
-        inner: rename remove hard_link clone_file list create_dir_all remove_dir exists lock
-            lock_holder mark free_space total_space
+        inner: rename remove hard_link create_dir_all remove_dir exists lock_holder mark free_space
+            total_space open_files_limit
     }
 }

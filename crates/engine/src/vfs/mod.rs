@@ -10,6 +10,7 @@
 
 mod bounded;
 mod buffer;
+mod descriptors;
 mod fault;
 mod mem;
 mod metered;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 
 pub(crate) use bounded::BoundedVfs;
 pub use buffer::{AlignedBuffer, DIRECT_IO_ALIGNMENT};
+pub(crate) use descriptors::{DescriptorPool, PooledFile, is_out_of_descriptors};
 pub use fault::{Fault, FaultId, FaultRule, FaultVfs, Site, SiteCounts, VfsOperation, path_class};
 pub use mem::{
     CrashChoice, Guard, MemVfs, PendingKind, PendingOperation, Ranges, Recording, Taken,
@@ -33,6 +35,7 @@ pub(crate) use pass_on::pass_on;
 pub use posix::PosixVfs;
 pub(crate) use posix::fork::forks;
 pub(crate) use posix::heap::give_back_free_memory;
+pub(crate) use posix::open_files_limit;
 pub use sateen_control::IoClass;
 pub(crate) use watched::WatchedVfs;
 
@@ -159,6 +162,12 @@ pub trait Vfs: Send + Sync + Debug {
     fn total_space(&self, path: &Path) -> io::Result<u64> {
         let _ = path;
         Ok(u64::MAX)
+    }
+
+    /// How many files may be open at once, those of others in the same process included; `None`
+    /// where there is no such limit.
+    fn open_files_limit(&self) -> Option<u64> {
+        None
     }
 }
 

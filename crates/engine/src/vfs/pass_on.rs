@@ -30,6 +30,7 @@ macro_rules! pass_on {
     };
     (@free_space $f:tt) => { pass_on!(@fn $f free_space(path: &Path) -> io::Result<u64>); };
     (@total_space $f:tt) => { pass_on!(@fn $f total_space(path: &Path) -> io::Result<u64>); };
+    (@open_files_limit $f:tt) => { pass_on!(@fn $f open_files_limit() -> Option<u64>); };
 
     (@read_at $f:tt) => {
         pass_on!(@fn $f read_at(to: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize>);

@@ -164,6 +164,15 @@ impl Vfs for PosixVfs {
             Err(errno) => Err(errno.into()),
         }
     }
+
+    fn open_files_limit(&self) -> Option<u64> {
+        open_files_limit()
+    }
+}
+
+/// The process's limit on open files (RLIMIT_NOFILE); `None` if there is none.
+pub(crate) fn open_files_limit() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current
 }
 
 #[derive(Debug)]

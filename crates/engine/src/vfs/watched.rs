@@ -266,7 +266,10 @@ impl Vfs for WatchedVfs {
         Ok(())
     }
 
-    pass_on! { inner: remove remove_dir sync_dir lock free_space total_space }
+    pass_on! {
+        inner: remove remove_dir sync_dir lock lock_holder mark free_space total_space
+            open_files_limit
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod concurrency;
 mod corrupt;
 mod crash;
 mod cut;
+mod descriptors;
 mod destroy;
 mod device;
 mod enospc;

@@ -55,6 +55,8 @@ pub enum Fault {
     Interrupted,
     /// It fails with EOPNOTSUPP and does nothing.
     Unsupported,
+    /// It fails with EMFILE and does nothing.
+    TooManyOpenFiles,
     /// A read returns half of what there is; a write does its first half and fails with ENOSPC.
     Short,
     /// One bit of what is read or written is wrong.
@@ -105,6 +107,10 @@ impl Fault {
             Fault::Unsupported => {
                 matches!(operation, Op::PunchHole | Op::Preallocate | Op::CloneFile | Op::HardLink)
             }
+            Fault::TooManyOpenFiles => matches!(
+                operation,
+                Op::Open | Op::Create | Op::CloneFile | Op::List | Op::SyncDir | Op::Lock
+            ),
             Fault::StaleBlock => {
                 matches!(operation, Op::Read | Op::Write | Op::PunchHole | Op::Truncate)
             }
@@ -119,6 +125,7 @@ impl Fault {
             Fault::Quota => Some(Errno::DQUOT.into()),
             Fault::Interrupted => Some(Errno::INTR.into()),
             Fault::Unsupported => Some(Errno::OPNOTSUPP.into()),
+            Fault::TooManyOpenFiles => Some(Errno::MFILE.into()),
             _ => None,
         }
     }

@@ -159,7 +159,7 @@ pub(super) const BUGS: &[Bug] = &[
         "log_cut_at_close",
         "a close gives back blocks of a log that has records in them",
         "room::the_next_log_gets_as_much_as_the_log_in_use_has_got",
-        &["is gone", "Corruption", "room"],
+        &["is gone"],
     ),
     bug(
         "seqno_reused",
