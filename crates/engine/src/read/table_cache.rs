@@ -209,13 +209,13 @@ impl TableCache {
 
     /// How many descriptors of tables are open, and how many may be.
     pub(crate) fn descriptors(&self) -> (usize, usize) {
-        (self.descriptors.open(), self.descriptors.max())
+        (self.descriptors.in_use(), self.descriptors.max())
     }
 
     /// False if a further table would put out another, or a descriptor.
     pub(crate) fn has_room(&self) -> bool {
         let memory_left = self.memory_bytes_max.load(Ordering::Relaxed) / 8 * 7;
-        self.memory_bytes() < memory_left && self.descriptors.open() < self.descriptors.max()
+        self.memory_bytes() < memory_left && self.descriptors.in_use() < self.descriptors.max()
     }
 
     /// The files whose descriptors are open.

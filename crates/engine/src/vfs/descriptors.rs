@@ -68,8 +68,8 @@ impl Process {
             if self.open.load(Ordering::Relaxed) <= self.max.load(Ordering::Relaxed) {
                 return;
             }
-            let Some(largest) = pools.iter().max_by_key(|pool| pool.open()) else { return };
-            largest.evict(largest.open().saturating_sub(1), None);
+            let Some(largest) = pools.iter().max_by_key(|pool| pool.in_use()) else { return };
+            largest.evict(largest.in_use().saturating_sub(1), None);
         }
     }
 }
@@ -152,7 +152,7 @@ impl DescriptorPool {
     }
 
     /// How many descriptors are open.
-    pub(crate) fn open(&self) -> usize {
+    pub(crate) fn in_use(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 
@@ -216,7 +216,7 @@ impl DescriptorPool {
         let mut clock = lock(&self.clock);
         // Each is passed over at most once for having been used.
         let mut looks = clock.len() * 2;
-        while looks > 0 && self.open() > left {
+        while looks > 0 && self.in_use() > left {
             looks -= 1;
             let Some(entry) = clock.pop_front() else { break };
             let Some(file) = entry.upgrade() else { continue };
@@ -229,7 +229,7 @@ impl DescriptorPool {
             }
             looked_at.push(file);
         }
-        if clock.len() > 2 * self.open() + FEW {
+        if clock.len() > 2 * self.in_use() + FEW {
             clock.retain(|entry| entry.strong_count() > 0);
         }
         drop(clock);
@@ -239,7 +239,7 @@ impl DescriptorPool {
 
     /// Closes a part of the descriptors, at least one. Returns how many.
     fn give_back(&self) -> usize {
-        let open = self.open();
+        let open = self.in_use();
         self.evict(open - open.div_ceil(PART_GIVEN_BACK).min(open), None)
     }
 

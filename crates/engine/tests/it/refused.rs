@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sateen::clock::VirtualTime;
 use sateen::vfs::{Fault, FaultRule, FaultVfs, IoClass, MemVfs, OpenOptions, Vfs, VfsOperation};
 use sateen::{
     CheckReport, Db, Options, ReadOptions, RepairReport, Result, WriteOptions, check_with,
@@ -236,6 +237,7 @@ fn a_check_that_may_not_read_something_says_so_and_no_more() {
 
 #[test]
 fn a_database_that_checks_itself_tells_what_it_could_not_read_from_damage() {
+    let _time = VirtualTime::begin(1);
     let (vfs, _) = made();
     for operation in READING {
         for how in ways("open") {
@@ -259,6 +261,7 @@ fn a_database_that_checks_itself_tells_what_it_could_not_read_from_damage() {
 
 #[test]
 fn a_scrub_counts_what_it_could_not_read_apart() {
+    let _time = VirtualTime::begin(1);
     let (vfs, _) = made();
     let faulty = FaultVfs::new(as_vfs(&vfs));
     let db = Db::open_with(Arc::new(faulty.clone()), "/db", tiny(), &[]).unwrap();

@@ -84,11 +84,11 @@ fn any_number_of_files_is_read_with_few_descriptors() {
         for number in (0..100).chain((0..100).rev()).chain((0..100).map(|n| n * 37 % 100)) {
             assert_reads(&held[number], number);
             assert!(vfs.open.load(Ordering::Relaxed) <= max);
-            assert_eq!(held[0].pool.open(), vfs.open.load(Ordering::Relaxed));
+            assert_eq!(held[0].pool.in_use(), vfs.open.load(Ordering::Relaxed));
         }
         let pool = held[0].pool.clone();
         drop(held);
-        assert_eq!((pool.open(), vfs.open.load(Ordering::Relaxed)), (0, 0));
+        assert_eq!((pool.in_use(), vfs.open.load(Ordering::Relaxed)), (0, 0));
         // Those that are gone are forgotten sooner or later.
         for _ in 0..10 {
             paths.iter().for_each(|path| drop(pool.file(path, OpenOptions::READ).unwrap()));
@@ -114,16 +114,16 @@ fn a_lower_limit_closes_and_a_higher_one_keeps() {
     let (vfs, paths) = files(20);
     let held = pool_of(&vfs, 20, &paths);
     let pool = &held[0].pool;
-    assert_eq!(pool.open(), 20);
+    assert_eq!(pool.in_use(), 20);
     pool.set_max(3);
-    assert_eq!((pool.open(), vfs.open.load(Ordering::Relaxed)), (3, 3));
+    assert_eq!((pool.in_use(), vfs.open.load(Ordering::Relaxed)), (3, 3));
     // A quarter, but at least one; whatever was used.
     held.iter().enumerate().for_each(|(number, file)| assert_reads(file, number));
-    assert_eq!((pool.give_back(), pool.open()), (1, 2));
+    assert_eq!((pool.give_back(), pool.in_use()), (1, 2));
     assert_eq!((pool.give_back(), pool.give_back(), pool.give_back()), (1, 1, 0));
     pool.set_max(40);
     held.iter().enumerate().for_each(|(number, file)| assert_reads(file, number));
-    assert_eq!(pool.open(), 20);
+    assert_eq!(pool.in_use(), 20);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn readers_at_once_read_what_is_there() {
         }
     });
     assert!(vfs.open.load(Ordering::Relaxed) <= 4);
-    assert_eq!(held[0].pool.open(), vfs.open.load(Ordering::Relaxed));
+    assert_eq!(held[0].pool.in_use(), vfs.open.load(Ordering::Relaxed));
     drop(held);
     assert_eq!(vfs.open.load(Ordering::Relaxed), 0);
 }

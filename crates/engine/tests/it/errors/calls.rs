@@ -21,29 +21,31 @@ pub(super) struct Call {
 }
 
 /// The methods of files and file systems. Of those with another meaning elsewhere (`true`) only
-/// what is called on something named as in `RECEIVERS` counts; a run tells if one was missed.
+/// what is called on something named as in `RECEIVERS` counts; a run tells if one was missed. A file
+/// that lent its descriptor to others is opened again by what reads it.
 const METHODS: &[(&str, bool, &[VfsOperation])] = &[
-    ("read_at", false, &[VfsOperation::Read]),
-    ("read_exact_at", false, &[VfsOperation::Read]),
-    ("read_all_at", false, &[VfsOperation::Read, VfsOperation::Len]),
+    ("read_at", false, &[VfsOperation::Read, VfsOperation::Open]),
+    ("read_exact_at", false, &[VfsOperation::Read, VfsOperation::Open]),
+    ("read_all_at", false, &[VfsOperation::Read, VfsOperation::Len, VfsOperation::Open]),
     ("write_at", false, &[VfsOperation::Write]),
     ("sync_data", false, &[VfsOperation::Sync]),
     ("start_writeback", false, &[VfsOperation::StartWriteback]),
     ("punch_hole", false, &[VfsOperation::PunchHole]),
     ("preallocate", false, &[VfsOperation::Preallocate]),
     ("truncate", true, &[VfsOperation::Truncate]),
-    ("len", true, &[VfsOperation::Len]),
-    ("allocated", true, &[VfsOperation::Allocated]),
-    ("links", true, &[VfsOperation::Links]),
-    ("modified", true, &[VfsOperation::Modified]),
-    ("is_empty", true, &[VfsOperation::Len]),
+    ("len", true, &[VfsOperation::Len, VfsOperation::Open]),
+    ("allocated", true, &[VfsOperation::Allocated, VfsOperation::Open]),
+    ("links", true, &[VfsOperation::Links, VfsOperation::Open]),
+    ("modified", true, &[VfsOperation::Modified, VfsOperation::Open]),
+    ("is_empty", true, &[VfsOperation::Len, VfsOperation::Open]),
+    ("file", true, &[VfsOperation::Open]),
     ("open", true, &[VfsOperation::Open, VfsOperation::Create]),
     ("rename", true, &[VfsOperation::Rename]),
     ("remove", true, &[VfsOperation::Remove]),
     ("hard_link", false, &[VfsOperation::HardLink]),
     ("clone_file", false, &[VfsOperation::CloneFile]),
     ("list", true, &[VfsOperation::List]),
-    ("create_dir_all", false, &[VfsOperation::CreateDir]),
+    ("create_dir_all", false, &[VfsOperation::CreateDir, VfsOperation::Exists]),
     ("remove_dir", false, &[VfsOperation::RemoveDir]),
     ("sync_dir", false, &[VfsOperation::SyncDir]),
     ("exists", true, &[VfsOperation::Exists]),
@@ -70,7 +72,7 @@ const FUNCTIONS: &[(&str, &[VfsOperation])] = &[
 ];
 
 /// What files and file systems are called.
-const RECEIVERS: &[&str] = &["vfs", "file", "handle", "as_ref"];
+const RECEIVERS: &[&str] = &["vfs", "file", "handle", "as_ref", "descriptors"];
 
 impl Call {
     pub(super) fn operations(&self) -> &'static [VfsOperation] {

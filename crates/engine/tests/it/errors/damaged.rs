@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use sateen::vfs::{Fault, IoClass, OpenOptions, Vfs, VfsOperation};
-use sateen::{check_with, repair_with};
+use sateen::{check_with, destroy_with, repair_with};
 
 use super::run::{Run, Start};
 use super::scenarios::{closed, remove, repair, unclosed};
@@ -86,6 +86,33 @@ pub(super) fn repair_damaged(run: &mut Run) -> Option<()> {
     assert!(!report.losses.is_empty() || run.has_struck(), "{}: {report:?}", run.what);
     if let Some((_, problems)) = run.after_repair() {
         run.assert_well(&problems);
+    }
+    Some(())
+}
+
+/// A repair has put files aside, and logs are in a directory of their own.
+pub(super) fn with_lost() -> Start {
+    let mut start = closed();
+    start.mem.create_dir_all(Path::new("/db/lost")).unwrap();
+    start.mem.create_dir_all(Path::new("/logs")).unwrap();
+    for path in files(&start, ".sat") {
+        let lost = Path::new("/db/lost").join(path.file_name().unwrap());
+        start.mem.hard_link(&path, &lost).unwrap();
+    }
+    for path in files(&start, ".wal") {
+        start.mem.rename(&path, &Path::new("/logs").join(path.file_name().unwrap())).unwrap();
+    }
+    start.options.wal_dir = Some("/logs".into());
+    start
+}
+
+/// Nothing of the database is left, however often a call failed before.
+pub(super) fn destroy(run: &mut Run) -> Option<()> {
+    run.insist_alone_with(|vfs, options| destroy_with(vfs.as_ref(), "/db", options))?;
+    let honest = run.is_honest();
+    for directory in ["/db", "/db/lost", "/logs"] {
+        let left = run.mem.list(Path::new(directory)).unwrap_or_default();
+        assert!(left.is_empty() || !honest, "{}: {left:?} in {directory}", run.what);
     }
     Some(())
 }

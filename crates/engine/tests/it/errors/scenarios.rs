@@ -8,8 +8,8 @@ use std::time::Duration;
 use sateen::clock::{advance, virtual_time};
 use sateen::vfs::{CrashChoice, Fault, IoClass, OpenOptions, Vfs, VfsOperation};
 use sateen::{
-    CompactRangeOptions, Db, Error, FlushOptions, Health, IngestOptions, Options, ReadOptions,
-    SstFileWriter, WalMode, dump, repair_with,
+    CompactRangeOptions, Db, Error, FlushOptions, Health, IngestOptions, LiveFilesOptions, Options,
+    ReadOptions, SstFileWriter, WalMode, dump, repair_with,
 };
 
 use super::damaged;
@@ -31,6 +31,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "recovery", start: unclosed, act: recovery },
     Scenario { name: "recovery that fails half way", start: unclosed, act: recovery_cut_short },
     Scenario { name: "copies", start: closed, act: copies },
+    Scenario { name: "listed files", start: closed, act: listed },
+    Scenario { name: "destroyed", start: damaged::with_lost, act: damaged::destroy },
     Scenario { name: "files from outside", start: closed, act: from_outside },
     Scenario { name: "beside", start: unclosed, act: beside },
     Scenario { name: "looking on", start: unclosed, act: looking_on },
@@ -237,6 +239,14 @@ fn copies(run: &mut Run) -> Option<()> {
     run.insist(&db, compact)?;
     run.steps(&db, 4)?;
     run.look_at_copy("/link", run.done - 1);
+    run.finish(db)
+}
+
+fn listed(run: &mut Run) -> Option<()> {
+    let db = run.open()?;
+    run.commit(&db, true)?;
+    let files = run.insist(&db, |db| db.live_files(&LiveFilesOptions::default()))?;
+    assert!(files.len() >= 4, "{}: {files:?}", run.what);
     run.finish(db)
 }
 
