@@ -394,7 +394,9 @@ fn every_function_is_in_the_header() {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
         let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
         for word in words.filter(|word| word.starts_with("rocksdb_") && !word.ends_with("_t")) {
-            assert!(names.contains(word), "{word} is not in the header");
+            // The header gives a function of an older interface its name of today.
+            let name = word.rsplit_once("_abi").map_or(word, |(name, _)| name);
+            assert!(names.contains(name), "{name} is not in the header");
         }
     }
 }

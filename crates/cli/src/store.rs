@@ -278,7 +278,10 @@ pub(crate) fn repair(place: &Place, give_up_unreadable: bool) -> Result<RepairRe
 
 /// The failure for an error of a check or a repair, with what to do about it.
 fn refused(error: sateen::Error, advice: &str) -> Failure {
-    if !error.is_environment() {
+    // A file that was named as a database can be read, and is none.
+    let not_directory = matches!(&error, sateen::Error::Io { source, .. }
+        if source.kind() == std::io::ErrorKind::NotADirectory);
+    if not_directory || !error.is_environment() {
         return error.into();
     }
     Failure::unreadable(format!("{error}{advice}"))

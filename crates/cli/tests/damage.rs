@@ -130,7 +130,8 @@ fn a_repair_says_what_is_lost_and_a_check_is_content_with_it() {
 /// A database of so many files of tables.
 fn of_many_files(files: usize) -> TempDir {
     let folder = TempDir::new().unwrap();
-    let options = sateen::Options { background_threads: 0, ..sateen::Options::default() };
+    let mut options = sateen::Options { background_threads: 0, ..sateen::Options::default() };
+    options.column_family.disable_auto_compactions = true;
     let db = sateen::Db::open(folder.path().join("d"), options).unwrap();
     for i in 0..files {
         db.put(format!("key{i:05}"), "value").unwrap();
