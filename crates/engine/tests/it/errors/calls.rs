@@ -21,8 +21,8 @@ pub(super) struct Call {
 }
 
 /// The methods of files and file systems. Of those with another meaning elsewhere (`true`) only
-/// what is called on something named as in `RECEIVERS` counts; a run tells if one was missed. A file
-/// that lent its descriptor to others is opened again by what reads it.
+/// what is called on something named as in `RECEIVERS` counts; a run tells if one was missed. A
+/// file that lent its descriptor to others is opened again by what reads it.
 const METHODS: &[(&str, bool, &[VfsOperation])] = &[
     ("read_at", false, &[VfsOperation::Read, VfsOperation::Open]),
     ("read_exact_at", false, &[VfsOperation::Read, VfsOperation::Open]),
