@@ -24,6 +24,8 @@ const LIBRARIES: &str = "/usr/aarch64-linux-gnu";
 /// The modules whose code depends on the system or on the architecture: system calls, atomics,
 /// checksums with vector instructions, and the coding of bytes.
 const TESTS: &[&str] = &["vfs::", "memtable::", "wal::", "xxh3::"];
+/// QEMU answers `statx` without the alignment of direct I/O, so that no file has any.
+const NOT_UNDER_QEMU: &str = "direct_writes_must_be_aligned_and_are_read_back";
 
 pub(crate) fn run(root: &Path) -> Outcome {
     step("unsupported systems", || unsupported(root))?;
@@ -46,7 +48,8 @@ pub(crate) fn run(root: &Path) -> Outcome {
         return skipped(&format!("no {EMULATOR}"));
     }
     let test = format!("test --package sateen --lib --quiet --target {TRIPLE} --");
-    let words: Vec<_> = test.split(' ').chain(TESTS.iter().copied()).collect();
+    let words = test.split(' ').chain(TESTS.iter().copied());
+    let words: Vec<_> = words.chain(["--skip", NOT_UNDER_QEMU]).collect();
     cargo(root, &words, &environment)
 }
 
