@@ -352,8 +352,10 @@ impl State {
         for Pending { change, .. } in &durable {
             change.apply(|directory, name, inode| self.set_durable(directory, name, inode));
         }
-        for Pending { change, .. } in &durable {
-            self.forget_directory(change.inode());
+        // What a rename replaced is in none of the changes: it is among what lost a name.
+        let named = durable.iter().map(|pending| pending.change.inode());
+        for inode in named.chain(self.released.clone()) {
+            self.forget_directory(inode);
         }
     }
 
@@ -366,15 +368,22 @@ impl State {
         if self.is_reachable(directory) {
             return;
         }
-        let durable = durable.clone();
-        self.names.retain(|pending| pending.change.directories() != [directory; 2]);
-        for inode in durable.values() {
+        let mut named: Vec<Inode> = durable.values().copied().collect();
+        for inode in &named {
             if let Some(node) = self.nodes.get_mut(inode) {
                 node.durable_links -= 1;
             }
-            self.forget_directory(*inode);
         }
+        self.names.retain(|pending| {
+            let kept = pending.change.directories() != [directory; 2];
+            named.extend((!kept).then(|| pending.change.inode()));
+            kept
+        });
+        self.released.extend(&named);
         self.nodes.remove(&directory);
+        for inode in named {
+            self.forget_directory(inode);
+        }
     }
 
     /// True if the node has a name, or could have one after a power loss.

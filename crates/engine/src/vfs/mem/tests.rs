@@ -302,6 +302,31 @@ fn a_clone_is_pending_as_a_whole() {
     assert_eq!(after(&vfs, CrashChoice::SyncedOnly, "b").unwrap(), b"data");
 }
 
+#[test]
+fn a_forgotten_directory_takes_those_with_it_that_were_only_pending_in_it() {
+    let vfs = MemVfs::new();
+    vfs.create_dir_all(path("d/e")).unwrap();
+    drop(create(&vfs, "d/e/f"));
+    vfs.remove(path("d/e/f")).unwrap();
+    vfs.remove_dir(path("d/e")).unwrap();
+    vfs.remove_dir(path("d")).unwrap();
+    vfs.sync_dir(path("")).unwrap();
+    assert_eq!(vfs.pending(), vec![]);
+    assert_eq!(lock(&vfs.live).state.files().count(), 0);
+}
+
+#[test]
+fn what_was_pending_in_a_directory_goes_with_it_when_another_replaces_it() {
+    let vfs = MemVfs::new();
+    vfs.create_dir_all(path("new")).unwrap();
+    vfs.create_dir_all(path("old")).unwrap();
+    create(&vfs, "old/f");
+    vfs.remove(path("old/f")).unwrap();
+    vfs.rename(path("new"), path("old")).unwrap();
+    vfs.sync_dir(path("")).unwrap();
+    assert_eq!(vfs.pending(), vec![]);
+}
+
 // --- Failed syncs and breaches ---
 
 #[test]
