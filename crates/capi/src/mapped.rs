@@ -174,6 +174,8 @@ mapped! {
     rocksdb_options_set_use_direct_io_for_flush_and_compaction(c_uchar)
         rocksdb_options_get_use_direct_io_for_flush_and_compaction(c_uchar)
         direct_io_for_flush_and_compaction;
+    rocksdb_options_set_write_dbid_to_manifest(c_uchar)
+        rocksdb_options_get_write_dbid_to_manifest(c_uchar) checkpoint_keeps_identity;
     rocksdb_options_set_atomic_flush(c_uchar)
         rocksdb_options_get_atomic_flush(c_uchar) atomic_flush;
     rocksdb_options_set_max_write_batch_group_size_bytes(u64)

@@ -63,11 +63,13 @@ pub(crate) unsafe fn change(
     }
 }
 
-/// Makes options: Sateen's defaults, but a database that does not exist is not made, and values
-/// whose time is over are read until a compaction drops them.
+/// Makes options: Sateen's defaults, but a database that does not exist is not made, values whose
+/// time is over are read until a compaction drops them, and a checkpoint has its database's
+/// identity.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_options_create() -> *mut rocksdb_options_t {
-    let mut options = Options { create_if_missing: false, ..Options::default() };
+    let mut options =
+        Options { create_if_missing: false, checkpoint_keeps_identity: true, ..Options::default() };
     options.column_family.ttl_hide_expired = false;
     give(rocksdb_options_t(options, None, Settings::default(), None, None))
 }

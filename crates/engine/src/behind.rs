@@ -52,7 +52,9 @@ impl DbCore {
             _ => true,
         };
         let given_up = match self.manifest_now() {
-            Ok(Some(manifest)) if manifest.db_uid == self.versions.db_uid() => !needs(&manifest),
+            Ok(Some(manifest)) if manifest.identity.uid == self.versions.db_uid() => {
+                !needs(&manifest)
+            }
             // Another database took its place, or it was removed.
             Ok(_) | Err(Error::IncompatibleDirectory { .. }) => true,
             Err(told @ (Error::Io { .. } | Error::Behind { .. })) => return told,

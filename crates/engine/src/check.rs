@@ -463,7 +463,7 @@ fn is_same_refusal(one: &Error, other: &Error) -> bool {
 }
 
 fn view_of(manifest: &ManifestFollower) -> View {
-    View { db_uid: manifest.db_uid, families: manifest.families().clone() }
+    View { db_uid: manifest.identity.uid, families: manifest.families().clone() }
 }
 
 /// The error of a table's file as a whole.

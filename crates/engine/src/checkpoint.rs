@@ -15,6 +15,7 @@ use crate::core::DbCore;
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::files::{FileName, table_file_name, wal_file_name};
+use crate::manifest::Identity;
 use crate::manifest::family_state::FamilyState;
 use crate::names::shown_path;
 use crate::options::WalMode;
@@ -67,8 +68,14 @@ fn make(core: &DbCore, path: &Path) -> Result<()> {
         copy(vfs, &from, &wal_file_name(path, number), bytes)?;
     }
     core.write_options(vfs, path)?;
-    core.versions.write_copy(vfs, path, &families, &shared)?;
+    core.versions.write_copy(vfs, path, identity_of_copy(core), &families, &shared)?;
     sync_ancestors(vfs, path)
+}
+
+/// Which database a copy is that is made now.
+pub(crate) fn identity_of_copy(core: &DbCore) -> Identity {
+    let identity = core.versions.identity();
+    if core.options.load().checkpoint_keeps_identity { identity } else { identity.copy() }
 }
 
 /// The files that hold the tables of `families`.

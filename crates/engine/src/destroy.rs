@@ -204,7 +204,7 @@ impl Destroyer<'_> {
     /// Finds out by which uid the database's logs can be told from another's.
     fn learn_uids(&mut self) -> Result<()> {
         match read_current(self.vfs, self.directory) {
-            Ok(Some(current)) => drop(self.uids.insert(current.db_uid)),
+            Ok(Some(current)) => drop(self.uids.insert(current.identity.uid)),
             Err(error @ Error::Io { .. }) => return Err(error),
             _ => {}
         }

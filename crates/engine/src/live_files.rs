@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use sateen_control::IoClass;
 
-use crate::checkpoint::{logs_of, table_files};
+use crate::checkpoint::{identity_of_copy, logs_of, table_files};
 use crate::core::DbCore;
 use crate::db::Db;
 use crate::error::{Error, Result};
@@ -129,7 +129,7 @@ fn list(core: &DbCore) -> Result<Vec<LiveFile>> {
     let at = Path::new("/catalogue");
     memory.create_dir_all(at).map_err(|error| Error::io("create", at, error))?;
     core.write_options(&memory, at)?;
-    core.versions.write_copy(&memory, at, &families, &shared)?;
+    core.versions.write_copy(&memory, at, identity_of_copy(core), &families, &shared)?;
     let names = memory.list(at).map_err(|error| Error::io("list", at, error))?;
     for name in names.iter().filter_map(|path| path.file_name()?.to_str()) {
         let kind = match FileName::parse(name) {

@@ -143,6 +143,9 @@ option_struct! {
         /// installs all of their tables at once. After a crash all column families show one and
         /// the same prefix of the writes, also of those that went past the log.
         atomic_flush: bool = false, Flag, fixed, "atomic_flush";
+        /// A checkpoint has the identity of the database that it is made of
+        /// ([`Db::identity`](crate::Db::identity)) instead of its own.
+        checkpoint_keeps_identity: bool = false, Flag, mutable, "write_dbid_to_manifest";
         /// Bytes of writes that one leader puts into the log together, at most.
         commit_group_bytes_max: u64 = MIB, Bytes, fixed, "max_write_batch_group_size_bytes";
         /// The largest value that a write takes; at most 1 GiB.

@@ -264,7 +264,7 @@ impl Opening {
         let tables = Arc::new(TableCache::new(TableCacheOptions {
             vfs: dyn_vfs.clone(),
             directory: directory.clone(),
-            db_uid: catalogue.db_uid,
+            db_uid: catalogue.identity.uid,
             direct: options.direct_reads,
             open_files_max,
             memory_bytes_max,
@@ -291,7 +291,7 @@ impl Opening {
         let versions = VersionSet::new(
             &directory,
             dyn_vfs,
-            catalogue.db_uid,
+            catalogue.identity,
             catalogue.counters,
             catalogue.families,
             catalogue.shared_files,

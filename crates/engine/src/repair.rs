@@ -41,7 +41,7 @@ use crate::error::{CorruptionKind, Error, Result};
 use crate::files::found::described;
 use crate::files::{FileName, manifest_file_name, table_file_name, wal_file_name};
 use crate::manifest::version_set::{Counters, FamilyState, FindComparator, Replay, VersionSet};
-use crate::manifest::{ManifestReader, foreign, foreign_reason, read_current};
+use crate::manifest::{Identity, ManifestReader, foreign, foreign_reason, read_current};
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::read::table_cache::{TableCache, TableCacheOptions};
 use crate::vfs::{PosixVfs, Vfs, WatchedVfs};
@@ -100,7 +100,7 @@ struct Repair {
 }
 
 struct Catalogue {
-    db_uid: u64,
+    identity: Identity,
     families: BTreeMap<ColumnFamilyId, FamilyState>,
     counters: Counters,
     shared: BTreeSet<FileId>,
@@ -297,7 +297,7 @@ impl Repair {
         }
         let current = current.ok().flatten();
         if let Some(current) = &current {
-            self.remembered.db_uid = Some(current.db_uid);
+            self.remembered.identity = Some(current.identity);
         }
         let current = current.map(|current| FileId(current.manifest));
         for number in self.manifests.clone().into_iter().rev() {
@@ -351,7 +351,7 @@ impl Repair {
             Arc::new(move |name, recorded| comparator_of(&own, &known, name, recorded));
         let mut replay = Replay::new(path, &comparators);
         let mut catalogue = Catalogue {
-            db_uid: 0,
+            identity: Identity::of_uid(0),
             families: BTreeMap::new(),
             counters: Counters::default(),
             shared: BTreeSet::new(),
@@ -367,7 +367,9 @@ impl Repair {
             }
         }
         let truncated = || Error::corruption(path, reader.position(), CorruptionKind::Truncated);
-        catalogue.db_uid = reader.db_uid().ok_or_else(truncated)?;
+        let uid = reader.db_uid().ok_or_else(truncated)?;
+        let remembered = self.remembered.identity.filter(|identity| identity.uid == uid);
+        catalogue.identity = remembered.unwrap_or(Identity::of_uid(uid));
         replay.check(reader.position())?;
         self.nothing_was_given_up(path)?;
         catalogue.families = replay.families().clone();
@@ -395,7 +397,7 @@ impl Repair {
 
     /// Puts in the place of tables that cannot be read what of them can.
     fn without_lost_tables(&mut self, mut catalogue: Catalogue) -> Result<Catalogue> {
-        let cache = self.table_cache(catalogue.db_uid);
+        let cache = self.table_cache(catalogue.identity.uid);
         catalogue.counters.file_seen(self.numbers_seen);
         let mut files: BTreeMap<FileId, Result<()>> = BTreeMap::new();
         for family in catalogue.families.values_mut() {
@@ -413,10 +415,10 @@ impl Repair {
                 self.loss(error)?;
                 self.damaged.insert(table.placement.file());
                 let comparator = family.version.comparator();
-                let mut output = self.output(id, level, catalogue.db_uid, comparator);
+                let mut output = self.output(id, level, catalogue.identity.uid, comparator);
                 self.salvage_into(
                     &family.name,
-                    catalogue.db_uid,
+                    catalogue.identity.uid,
                     table,
                     &mut output,
                     &catalogue.counters,
@@ -526,7 +528,7 @@ impl Repair {
         let versions = VersionSet::new(
             &self.directory,
             self.vfs.clone(),
-            catalogue.db_uid,
+            catalogue.identity,
             catalogue.counters,
             catalogue.families,
             catalogue.shared,

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::files::manifest_file_name;
 use crate::key;
 use crate::manifest::version_set::{Counters, FamilyState, FindComparator, Replay};
-use crate::manifest::{ManifestReader, read_current};
+use crate::manifest::{Identity, ManifestReader, read_current};
 use crate::memtable::MemTable;
 use crate::options::ReadOptions;
 use crate::read::InternalIterator;
@@ -65,7 +65,7 @@ pub(crate) struct ManifestFollower {
     directory: PathBuf,
     number: u64,
     reader: ManifestReader,
-    pub(crate) db_uid: u64,
+    pub(crate) identity: Identity,
     replay: Replay,
     comparators: FindComparator,
     pub(crate) shared_files: BTreeSet<FileId>,
@@ -85,7 +85,7 @@ impl ManifestFollower {
             directory: directory.to_owned(),
             number: current.manifest,
             reader,
-            db_uid: current.db_uid,
+            identity: current.identity,
             replay: Replay::new(&path, comparators),
             comparators: comparators.clone(),
             shared_files: BTreeSet::new(),
@@ -145,9 +145,9 @@ impl ManifestFollower {
 
     /// The same, or all of another manifest that counts now.
     pub(crate) fn advance(&mut self) -> Result<bool> {
-        let uid = self.db_uid;
+        let identity = self.identity;
         let current = read_current(self.vfs.as_ref(), &self.directory)?;
-        let current = current.filter(|current| current.db_uid == uid).ok_or_else(|| {
+        let current = current.filter(|current| current.identity == identity).ok_or_else(|| {
             let reason = "another database took the place of the primary".into();
             Error::IncompatibleDirectory { path: self.directory.clone(), reason }
         })?;
@@ -201,7 +201,7 @@ impl ManifestFollower {
 
 impl Secondary {
     pub(crate) fn new(manifest: ManifestFollower, logs: &Path) -> Secondary {
-        let logs = LogFollower::new(manifest.vfs.clone(), logs, manifest.db_uid);
+        let logs = LogFollower::new(manifest.vfs.clone(), logs, manifest.identity.uid);
         Secondary {
             view: RwLock::new(()),
             following: Mutex::new(Following {

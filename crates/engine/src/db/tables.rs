@@ -14,7 +14,6 @@ use crate::error::Result;
 use crate::events::CompactionInfo;
 use crate::files::table_file_name;
 use crate::options::ReadOptions;
-use crate::xxh3::xxh3_64_with_seed;
 
 /// A table of a database, as it is now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -121,16 +120,11 @@ impl Db {
     }
 
     /// A UUID that tells this database from all others. It stays the same for as long as the
-    /// database exists; its checkpoints and copies have the same one. RocksDB: `GetDbIdentity`.
+    /// database exists. A checkpoint has its own, unless [`Options::checkpoint_keeps_identity`] is
+    /// on; what copies the files copies the identity. RocksDB: `GetDbIdentity`.
     #[must_use]
     pub fn identity(&self) -> String {
-        let uid = self.core.versions.db_uid().to_le_bytes();
-        let half = |seed| u128::from(xxh3_64_with_seed(&uid, seed));
-        // Version 8 of RFC 9562: the bits are the application's own.
-        let bits = (half(0x1D) << 64 | half(0x2D)) & !(0xF << 76) & !(0x3 << 62);
-        let text = format!("{:032x}", bits | 0x8 << 76 | 0x2 << 62);
-        let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| text.get(part).unwrap_or(""));
-        parts.join("-")
+        self.core.versions.identity().uuid()
     }
 
     /// False if `key` is not there for sure. It costs no I/O: the memtables and the filters of

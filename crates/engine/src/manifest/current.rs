@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::identity::Identity;
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::replace::replace_file;
 use crate::files::{FileName, checked_text};
@@ -21,29 +22,35 @@ const FIRST_LINE: &str = "sateen 1";
 pub(crate) struct Current {
     /// The number of the manifest that counts.
     pub(crate) manifest: u64,
-    /// The database's uid, part of every checksum.
-    pub(crate) db_uid: u64,
+    /// Which database it is.
+    pub(crate) identity: Identity,
     /// The manifest was durable up to here when this was written: the `synced_floor` of its reader.
     pub(crate) synced: u64,
 }
 
 impl Current {
     fn to_text(self) -> String {
-        let Current { manifest, db_uid, synced } = self;
-        checked_text::seal(&format!(
-            "{FIRST_LINE}\nmanifest {manifest}\nuid {db_uid:016x}\nsynced {synced}\n"
-        ))
+        let Current { manifest, identity: Identity { uid, copy }, synced } = self;
+        let mut text =
+            format!("{FIRST_LINE}\nmanifest {manifest}\nuid {uid:016x}\nsynced {synced}\n");
+        if copy != 0 {
+            text.push_str(&format!("copy {copy:016x}\n"));
+        }
+        checked_text::seal(&text)
     }
 
     fn parse(bytes: &[u8]) -> Option<Current> {
         let covered = checked_text::unseal(bytes)?;
         let mut lines = covered.strip_prefix(FIRST_LINE)?.strip_prefix('\n')?.lines();
         let mut line = |name| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
-        Some(Current {
-            manifest: line("manifest")?.parse().ok()?,
-            db_uid: u64::from_str_radix(line("uid")?, 16).ok()?,
-            synced: line("synced")?.parse().ok()?,
-        })
+        let manifest = line("manifest")?.parse().ok()?;
+        let uid = u64::from_str_radix(line("uid")?, 16).ok()?;
+        let synced = line("synced")?.parse().ok()?;
+        let copy = match line("copy") {
+            Some(copy) => u64::from_str_radix(copy, 16).ok()?,
+            None => 0,
+        };
+        Some(Current { manifest, identity: Identity { uid, copy }, synced })
     }
 }
 

@@ -11,6 +11,7 @@
 mod codec;
 mod current;
 pub(crate) mod family_state;
+mod identity;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ pub(crate) use current::{
     Current, TEMPORARY_CURRENT, foreign, foreign_reason, read_current, recognise_foreign,
     write_current,
 };
+pub(crate) use identity::{Identity, random_uid};
 pub(crate) use record::{ManifestReader, ManifestWriter};
 
 use crate::vfs::{IoClass, MemVfs, OpenOptions, Vfs};

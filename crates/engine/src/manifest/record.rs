@@ -155,9 +155,9 @@ impl ManifestReader {
         directory: &Path,
         current: &Current,
     ) -> Result<(PathBuf, ManifestReader)> {
-        let Current { manifest, db_uid, synced } = *current;
+        let Current { manifest, identity, synced } = *current;
         let path = manifest_file_name(directory, FileId(manifest));
-        let reader = ManifestReader::open(vfs, &path, manifest, Some(db_uid), synced)?;
+        let reader = ManifestReader::open(vfs, &path, manifest, Some(identity.uid), synced)?;
         Ok((path, reader))
     }
 

@@ -338,8 +338,9 @@ fn current_comes_back_and_any_damage_of_it_is_seen() {
     let vfs = TestVfs::default();
     let directory = Path::new(DIRECTORY);
     assert_eq!(read_current(&vfs, directory).unwrap(), None);
-    for number in [7, u64::MAX] {
-        let current = Current { manifest: number, db_uid: UID, synced: 4711 };
+    for (number, copy) in [(7, 0), (u64::MAX, 0), (8, u64::MAX)] {
+        let identity = Identity { uid: UID, copy };
+        let current = Current { manifest: number, identity, synced: 4711 };
         write_current(&vfs, directory, &current).unwrap();
         assert_eq!(read_current(&vfs, directory).unwrap(), Some(current));
     }
@@ -363,7 +364,7 @@ fn current_comes_back_and_any_damage_of_it_is_seen() {
 fn a_half_written_current_is_in_nobodys_way() {
     let vfs = TestVfs::default();
     let directory = Path::new(DIRECTORY);
-    let old = Current { manifest: 1, db_uid: UID, synced: 0 };
+    let old = Current { manifest: 1, identity: Identity::of_uid(UID), synced: 0 };
     write_current(&vfs, directory, &old).unwrap();
     vfs.switches.fail_writes.store(true, Ordering::SeqCst);
     let new = Current { manifest: 2, ..old };

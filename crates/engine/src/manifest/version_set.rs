@@ -17,9 +17,9 @@ use sateen_control::compaction::levels_to_lift;
 use sateen_control::version::{TableMeta, Version, VersionEdit};
 use sateen_control::{CfOptions, ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId};
 
-use super::ManifestWriter;
 use super::family_state::next_without_done_ranges;
 pub(crate) use super::family_state::{FamilyState, FindComparator, Replay, durable_log};
+use super::{Identity, ManifestWriter};
 use crate::column_family::ColumnFamilyData;
 use crate::error::{Error, Result};
 use crate::files::manifest_file_name;
@@ -167,7 +167,7 @@ impl State {
 pub(crate) struct VersionSet {
     directory: PathBuf,
     vfs: Arc<dyn Vfs>,
-    db_uid: u64,
+    identity: Identity,
     state: Mutex<State>,
     free: Condvar,
     /// Somebody makes a new manifest.
@@ -185,7 +185,7 @@ impl VersionSet {
     pub(crate) fn new(
         directory: &Path,
         vfs: Arc<dyn Vfs>,
-        db_uid: u64,
+        identity: Identity,
         counters: Counters,
         families: BTreeMap<ColumnFamilyId, FamilyState>,
         shared_files: BTreeSet<FileId>,
@@ -194,7 +194,7 @@ impl VersionSet {
         VersionSet {
             directory: directory.to_owned(),
             vfs,
-            db_uid,
+            identity,
             state: Mutex::new(State {
                 families,
                 writer: None,
@@ -216,8 +216,13 @@ impl VersionSet {
         }
     }
 
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// The number that is mixed into the database's checksums.
     pub(crate) fn db_uid(&self) -> u64 {
-        self.db_uid
+        self.identity.uid
     }
 
     /// Bytes appended to the manifest since it was begun, for the decision to roll it. What it

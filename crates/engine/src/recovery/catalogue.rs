@@ -9,13 +9,12 @@ use std::sync::Arc;
 
 use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo};
 
-use crate::clock;
 use crate::db::{DEFAULT_COLUMN_FAMILY, regions_of};
 use crate::error::{Error, Result};
 use crate::files::FileName;
 use crate::manifest::version_set::{Counters, FamilyState, FindComparator, Replay, fresh_version};
 use crate::manifest::{
-    ManifestReader, TEMPORARY_CURRENT, foreign_reason, read_current, recognise_foreign,
+    Identity, ManifestReader, TEMPORARY_CURRENT, foreign_reason, read_current, recognise_foreign,
 };
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::vfs::{IoClass, OpenOptions, Vfs};
@@ -23,7 +22,7 @@ use crate::wal::frame::{FILE_HEADER_BYTES, FileKind};
 
 /// What the catalogue says.
 pub(super) struct Catalogue {
-    pub(super) db_uid: u64,
+    pub(super) identity: Identity,
     pub(super) counters: Counters,
     pub(super) families: BTreeMap<ColumnFamilyId, FamilyState>,
     pub(super) shared_files: BTreeSet<FileId>,
@@ -66,7 +65,7 @@ pub(super) fn new_catalogue(
         counters.file_seen(name.and_then(|name| name.number()).unwrap_or(0));
     }
     Ok(Catalogue {
-        db_uid: random_uid(),
+        identity: Identity::new(),
         counters,
         families,
         shared_files: BTreeSet::new(),
@@ -160,18 +159,6 @@ fn begins_manifest(vfs: &dyn Vfs, path: &Path) -> Result<bool> {
         || begun.starts_with(magic.get(..begun.len().min(8)).unwrap_or(&magic)))
 }
 
-/// A number that no other database has, probably: what tells its blocks from those of another.
-pub(super) fn random_uid() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    if let Some(number) = clock::next_random() {
-        return number.max(1);
-    }
-    // The standard library seeds each state from the operating system.
-    let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
-    hasher.write_u32(std::process::id());
-    hasher.finish().max(1)
-}
-
 /// Reads CURRENT and the manifest that it names. None if there is no CURRENT.
 pub(super) fn read_catalogue(
     vfs: &dyn Vfs,
@@ -199,7 +186,8 @@ pub(super) fn read_catalogue(
     }
     replay.check(reader.position())?;
     let families = replay.families().clone();
-    Ok(Some(Catalogue { db_uid: current.db_uid, counters, families, shared_files, last_seqno }))
+    let identity = current.identity;
+    Ok(Some(Catalogue { identity, counters, families, shared_files, last_seqno }))
 }
 
 /// The names of the column families in the order in which they were made, whatever their options.

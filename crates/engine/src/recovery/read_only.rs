@@ -15,11 +15,12 @@ use std::sync::Arc;
 
 use sateen_control::LogNumber;
 
-use super::catalogue::{no_catalogue, random_uid, read_catalogue};
+use super::catalogue::{no_catalogue, read_catalogue};
 use super::{LOCK_FILE, Opening, families, prepare_options};
 use crate::core::DbCore;
 use crate::error::{CorruptionKind, Error, Result};
 use crate::files::wal_file_name;
+use crate::manifest::random_uid;
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::vfs::{MeteredVfs, OpenOptions, Vfs, VfsFile, VfsLock};
 

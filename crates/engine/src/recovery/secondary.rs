@@ -30,7 +30,7 @@ pub(crate) fn open_secondary(
     let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
     let manifest = find_manifest(&dyn_vfs, &directory, &comparators)?;
     let catalogue = Catalogue {
-        db_uid: manifest.db_uid,
+        identity: manifest.identity,
         counters: manifest.counters(),
         families: manifest.families().clone(),
         shared_files: manifest.shared_files.clone(),

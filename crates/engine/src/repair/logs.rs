@@ -64,7 +64,7 @@ impl Repair {
                 ),
             });
         }
-        let uid = catalogue.db_uid;
+        let uid = catalogue.identity.uid;
         let mut found = Found::new();
         let replayed = {
             let stored = |id| catalogue.families.get(&id).map(|family| family.stored);
@@ -202,7 +202,7 @@ impl Repair {
             family.stored = family.stored.max(found.newest());
             let epoch: Epoch = catalogue.counters.epoch();
             let comparator = family.version.comparator();
-            let mut output = self.output(*id, 0, catalogue.db_uid, comparator);
+            let mut output = self.output(*id, 0, catalogue.identity.uid, comparator);
             let entries: BTreeMap<_, _> = found
                 .entries
                 .into_iter()
@@ -243,7 +243,7 @@ impl Repair {
         let number = catalogue.counters.log();
         let directory = self.wal_directory();
         let path = wal_file_name(&directory, number);
-        WalWriter::create(self.vfs.as_ref(), &path, number, catalogue.db_uid, 0)?;
+        WalWriter::create(self.vfs.as_ref(), &path, number, catalogue.identity.uid, 0)?;
         sync_directory(self.vfs.as_ref(), &directory)?;
         Ok(number)
     }

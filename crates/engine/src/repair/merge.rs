@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::files::DirectoryEntry;
 use crate::files::found::was_given_back;
 use crate::key;
+use crate::manifest::Identity;
 use crate::manifest::version_set::{Counters, FamilyState};
 use crate::read::InternalIterator;
 use crate::table::TableIterOptions;
@@ -32,9 +33,10 @@ impl Repair {
     pub(super) fn salvage(&mut self) -> Result<Catalogue> {
         let counters = Counters::default();
         counters.file_seen(self.numbers_seen);
-        let db_uid = self.remembered.db_uid.or_else(|| self.uid_of_files());
-        let db_uid = db_uid.or_else(|| self.uid_of_logs());
-        let Some(db_uid) = db_uid else { return Err(self.nothing_readable()) };
+        let of_uid = || self.uid_of_files().or_else(|| self.uid_of_logs()).map(Identity::of_uid);
+        let identity = self.remembered.identity.or_else(of_uid);
+        let Some(identity) = identity else { return Err(self.nothing_readable()) };
+        let db_uid = identity.uid;
         let found = self.find_tables(db_uid, &counters)?;
         if found.is_empty() && self.logs.is_empty() {
             return Err(self.nothing_readable());
@@ -46,7 +48,7 @@ impl Repair {
         ids.retain(|id| !self.remembered.is_dropped(*id));
         ids.insert(ColumnFamilyId(0));
         let mut catalogue = Catalogue {
-            db_uid,
+            identity,
             families: BTreeMap::new(),
             counters,
             shared: BTreeSet::new(),
@@ -128,7 +130,7 @@ impl Repair {
         catalogue: &Catalogue,
     ) -> Result<(Version, String)> {
         tables.sort_by_key(|(file, _)| Reverse(*file));
-        let (uid, name) = (catalogue.db_uid, self.name_of(id));
+        let (uid, name) = (catalogue.identity.uid, self.name_of(id));
         let comparator = self.comparator_for(id, uid, &tables)?;
         let ranges = self.ranges_of(id, &logged, &comparator);
         let mut places: Vec<Place> = Vec::new();

@@ -9,7 +9,7 @@ use std::path::Path;
 use sateen_control::version::{RangeTombstone, Region, VersionEdit};
 use sateen_control::{ColumnFamilyId, FileId, SeqNo, TableId};
 
-use crate::manifest::ManifestReader;
+use crate::manifest::{Identity, ManifestReader};
 use crate::vfs::Vfs;
 
 /// What is remembered of a column family, or a region of one.
@@ -33,7 +33,7 @@ pub(super) struct Known {
 /// What is remembered.
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
-    pub(super) db_uid: Option<u64>,
+    pub(super) identity: Option<Identity>,
     pub(super) families: BTreeMap<ColumnFamilyId, Family>,
     dropped: BTreeSet<ColumnFamilyId>,
     tables: BTreeMap<TableId, Known>,
@@ -44,7 +44,7 @@ impl Remembered {
     /// Takes in a manifest as far as it can be read. The newest comes last.
     pub(super) fn read(&mut self, vfs: &dyn Vfs, path: &Path, number: FileId) {
         let Ok(mut reader) = ManifestReader::open(vfs, path, number.0, None, 0) else { return };
-        self.db_uid = self.db_uid.or(reader.db_uid());
+        self.identity = self.identity.or(reader.db_uid().map(Identity::of_uid));
         while let Ok(Some(edits)) = reader.next() {
             edits.into_iter().for_each(|edit| self.take(edit));
         }

@@ -57,6 +57,30 @@ fn tables_are_told_as_they_are() {
 }
 
 #[test]
+fn a_checkpoint_has_its_own_identity_or_keeps_that_of_its_database() {
+    let vfs = MemVfs::new();
+    let options = tiny();
+    let db = filled(&vfs, &options);
+    let of = |path: &str| {
+        let copy = Db::open_with(as_vfs(&vfs), path, options.clone(), &[]).unwrap();
+        let identity = copy.identity();
+        copy.close().unwrap();
+        identity
+    };
+    db.checkpoint("/own").unwrap();
+    let own = of("/own");
+    assert_ne!(own, db.identity());
+    assert_eq!(of("/own"), own, "a new manifest keeps it");
+    let report = sateen::repair_with(as_vfs(&vfs), "/own", &options).unwrap();
+    assert_eq!(of("/own"), own, "and so does a repair: {report:?}");
+    db.checkpoint("/another").unwrap();
+    assert_ne!(of("/another"), own);
+    db.set_options(&[("checkpoint_keeps_identity", "true")]).unwrap();
+    db.checkpoint("/same").unwrap();
+    assert_eq!(of("/same"), db.identity());
+}
+
+#[test]
 fn what_is_not_there_is_told_without_reading() {
     let vfs = MemVfs::new();
     let db = filled(&vfs, &tiny());

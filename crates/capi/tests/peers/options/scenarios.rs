@@ -1,6 +1,6 @@
 //! Short stories about options of single calls, told by both libraries.
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int, c_uchar};
 use std::mem::transmute;
 use std::path::Path;
 use std::ptr::null_mut;
@@ -28,8 +28,11 @@ pub(super) fn all() -> Vec<Case> {
         }
     }
     add("ingests", "nothing a move_files,link_files 1".to_owned());
-    for name in ["missing", "perf", "statistics", "loads", "identity", "pinned"] {
+    for name in ["missing", "perf", "statistics", "loads", "pinned"] {
         add(name, "-".to_owned());
+    }
+    for in_manifest in ["-", "0", "1"] {
+        add("identity", in_manifest.to_owned());
     }
     cases
 }
@@ -52,7 +55,7 @@ impl Child {
             "perf" => self.perf(path),
             "statistics" => Ok(self.statistics()),
             "loads" => self.loads(path),
-            "identity" => self.identity(path),
+            "identity" => self.identity(&case.value, path),
             "pinned" => self.pinned(path),
             other => Err(format!("no story {other}")),
         }
@@ -348,9 +351,14 @@ impl Child {
         Ok(all)
     }
 
-    fn identity(&self, path: &Path) -> Result<String, String> {
+    fn identity(&self, in_manifest: &str, path: &Path) -> Result<String, String> {
         let get = function!(self, "get_db_identity", fn(H, *mut usize) -> *mut c_char);
+        let set = function!(self, "options_set_write_dbid_to_manifest", fn(H, c_uchar));
         let (api, handles) = (&self.api, self.handles());
+        if let Ok(in_manifest) = in_manifest.parse() {
+            // SAFETY: a handle of the library.
+            unsafe { set(handles["rocksdb_options_t"], in_manifest) };
+        }
         let identity = |path: &Path| {
             let db = self.open(&handles, path)?;
             let mut length = 0;

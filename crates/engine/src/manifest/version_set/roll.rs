@@ -8,7 +8,7 @@ use sateen_control::version::VersionEdit;
 use sateen_control::{ColumnFamilyId, FileId, SeqNo};
 
 use super::super::family_state::{FamilyState, snapshot_edits};
-use super::super::{Current, ManifestWriter, write_current};
+use super::super::{Current, Identity, ManifestWriter, write_current};
 use super::VersionSet;
 use crate::error::Result;
 use crate::files::manifest_file_name;
@@ -80,7 +80,7 @@ impl VersionSet {
             .and_then(|()| writer.sync())
             .and_then(|synced| {
                 sync_directory(self.vfs.as_ref(), &self.directory)?;
-                Ok(Current { manifest: number.0, db_uid: self.db_uid, synced })
+                Ok(Current { manifest: number.0, identity: self.identity, synced })
             });
         let mut undecided = false;
         let finished = finished.and_then(|current| {
@@ -115,11 +115,13 @@ impl VersionSet {
         old
     }
 
-    /// Writes a catalogue of `families` into another directory, and CURRENT there.
+    /// Writes a catalogue of `families` into another directory, and CURRENT there, which says that
+    /// the database is `identity`.
     pub(crate) fn write_copy(
         &self,
         vfs: &dyn Vfs,
         directory: &Path,
+        identity: Identity,
         families: &BTreeMap<ColumnFamilyId, FamilyState>,
         shared: &[FileId],
     ) -> Result<()> {
@@ -130,7 +132,7 @@ impl VersionSet {
             self.write_snapshot(vfs, &path, number, families, last_seqno, shared.to_vec())?;
         let synced = writer.sync()?;
         sync_directory(vfs, directory)?;
-        let current = Current { manifest: number.0, db_uid: self.db_uid, synced };
+        let current = Current { manifest: number.0, identity, synced };
         write_current(vfs, directory, &current)
     }
 
@@ -143,7 +145,7 @@ impl VersionSet {
         last_seqno: SeqNo,
         shared: Vec<FileId>,
     ) -> Result<ManifestWriter> {
-        let mut writer = ManifestWriter::create(vfs, path, number.0, self.db_uid)?;
+        let mut writer = ManifestWriter::create(vfs, path, number.0, self.identity.uid)?;
         for (id, family) in families {
             for edit in snapshot_edits(*id, family) {
                 writer.append(std::slice::from_ref(&edit))?;
