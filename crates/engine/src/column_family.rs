@@ -138,6 +138,7 @@ impl ColumnFamilyData {
         let _first = self.regions.set(regions.collect());
     }
 
+    #[inline]
     fn regions(&self) -> &[(UserKey, Arc<ColumnFamilyData>)] {
         self.regions.get().map_or(&[], Vec::as_slice)
     }

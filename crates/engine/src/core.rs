@@ -133,6 +133,7 @@ impl DbCore {
         self.forks != forks()
     }
 
+    #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) || self.is_of_parent() {
             return Err(Error::Closed);
