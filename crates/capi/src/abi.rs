@@ -1,6 +1,6 @@
 //! What crosses the boundary: bytes, texts, errors and panics.
 
-use std::ffi::{CStr, OsStr, c_char};
+use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -41,18 +41,47 @@ pub unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(data.cast(), length) }
 }
 
-/// The `index`-th byte string of parallel arrays of beginnings and lengths.
+/// The bytes at `data`, which may be left out; `None` if it is null.
 ///
 /// # Safety
-/// Both arrays have more than `index` members, which [`bytes`] takes.
+/// As [`bytes`].
 #[must_use]
-pub unsafe fn nth_bytes<'a>(
+pub unsafe fn optional_bytes<'a>(data: *const c_char, length: usize) -> Option<&'a [u8]> {
+    // SAFETY: the caller's promise.
+    (!data.is_null()).then(|| unsafe { bytes(data, length) })
+}
+
+/// The byte strings of parallel arrays of beginnings and lengths.
+///
+/// # Safety
+/// Both arrays have `count` members, which [`bytes`] takes.
+#[must_use]
+pub unsafe fn byte_strings<'a>(
+    count: usize,
     data: *const *const c_char,
     lengths: *const usize,
-    index: usize,
-) -> &'a [u8] {
+) -> Vec<&'a [u8]> {
     // SAFETY: the caller's promise.
-    unsafe { bytes(*data.add(index), *lengths.add(index)) }
+    (0..count).map(|nth| unsafe { bytes(*data.add(nth), *lengths.add(nth)) }).collect()
+}
+
+/// The number of members of an array, which C may count with a negative number: then there is none.
+#[must_use]
+pub fn count_of(count: c_int) -> usize {
+    usize::try_from(count).unwrap_or(0)
+}
+
+/// Returns where `found` begins, and leaves its length at `length` if that is not null. Returns
+/// null and leaves 0 for `None`.
+///
+/// # Safety
+/// `length` is null or a place for a length.
+pub unsafe fn lend(found: Option<&[u8]>, length: *mut usize) -> *const c_char {
+    // SAFETY: the caller's promise.
+    if let Some(length) = unsafe { length.as_mut() } {
+        *length = found.map_or(0, <[u8]>::len);
+    }
+    found.map_or(std::ptr::null(), |found| found.as_ptr().cast())
 }
 
 /// The text at `text`: different bytes are different texts, also where they are no UTF-8

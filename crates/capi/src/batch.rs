@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 
 use sateen::WriteBatch;
 
-use crate::abi::{ErrPtr, bytes, free, give, guard, missing, quiet};
+use crate::abi::{ErrPtr, bytes, free, give, guard, lend, missing, quiet};
 use crate::batch_bytes::{decode, encode};
 use crate::families::rocksdb_column_family_handle_t;
 
@@ -107,10 +107,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_data(
         &batch.shown
     });
     // SAFETY: the contract of the module.
-    if let Some(length) = unsafe { length.as_mut() } {
-        *length = data.len();
-    }
-    data.as_ptr().cast()
+    unsafe { lend(Some(data), length) }
 }
 
 /// Adds to a batch; what it cannot take is told when it is written.

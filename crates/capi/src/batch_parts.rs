@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use sateen::{BatchEntry, BatchItem, ValueKind};
 
-use crate::abi::{ErrPtr, bytes, guard, missing};
+use crate::abi::{ErrPtr, byte_strings, bytes, count_of, guard, missing};
 use crate::batch::{add, rocksdb_writebatch_t};
 use crate::families::rocksdb_column_family_handle_t;
 
@@ -13,10 +13,8 @@ type Family = rocksdb_column_family_handle_t;
 
 /// The pieces of `count` byte strings, one after the other.
 unsafe fn joined(count: c_int, data: *const *const c_char, lengths: *const usize) -> Vec<u8> {
-    let count = usize::try_from(count).unwrap_or(0);
     // SAFETY: the contract of the module.
-    let parts = (0..count).map(|nth| unsafe { crate::abi::nth_bytes(data, lengths, nth) });
-    parts.flatten().copied().collect()
+    unsafe { byte_strings(count_of(count), data, lengths) }.concat()
 }
 
 macro_rules! of_parts {

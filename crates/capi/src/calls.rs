@@ -4,9 +4,9 @@ use std::ffi::{c_char, c_int, c_uchar};
 
 use sateen::{CompactRangeOptions, FlushOptions, ReadOptions, Snapshot, WriteOptions};
 
-use crate::abi::{bytes, free, give, quiet};
+use crate::abi::{free, give, optional_bytes, quiet};
 use crate::db::rocksdb_t;
-use crate::settings::{Setting, Settings, keeps};
+use crate::settings::{Setting, Settings, keeps, made};
 
 macro_rules! handles {
     ($($(#[$doc:meta])* $handle:ident($inner:ty): $create:ident, $destroy:ident;)*) => { $(
@@ -16,19 +16,7 @@ macro_rules! handles {
         pub struct $handle(pub(crate) $inner, pub(crate) Settings);
 
         keeps!($handle: 1);
-
-        /// Makes them, with their defaults.
-        #[unsafe(no_mangle)]
-        pub extern "C" fn $create() -> *mut $handle {
-            give($handle::default())
-        }
-
-        /// Frees them.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $destroy(handle: *mut $handle) {
-            // SAFETY: the contract of the module.
-            unsafe { free(handle) };
-        }
+        made!($handle: $create, $destroy);
     )* };
 }
 
@@ -196,7 +184,7 @@ macro_rules! bounds {
             // SAFETY: the contract of the module.
             unsafe {
                 if let Some(handle) = handle.as_mut() {
-                    handle.0.$field = (!key.is_null()).then(|| bytes(key, length).to_vec());
+                    handle.0.$field = optional_bytes(key, length).map(<[u8]>::to_vec);
                 }
             }
         }

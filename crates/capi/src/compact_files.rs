@@ -1,22 +1,21 @@
 //! Compacting files that the caller names.
 
-use std::ffi::{CStr, OsStr, c_char, c_int, c_uchar};
+use std::ffi::{c_char, c_int, c_uchar};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use sateen::{CompactFilesOptions, Error};
 
-use crate::abi::{ErrPtr, free, give, guard, malloc_copy, missing, quiet};
+use crate::abi::{ErrPtr, guard, malloc_copy, missing, path, quiet};
 use crate::db::{of, rocksdb_t, the};
 use crate::families::{
     list_of, rocksdb_column_family_handle_t, rocksdb_list_column_families_destroy,
 };
 use crate::job_info::rocksdb_compactionjobinfo_t;
 use crate::odd_options::CancelFlag;
-use crate::settings::{Setting, Settings, keeps};
+use crate::settings::{Setting, Settings, keeps, made};
 
 /// How files are compacted.
 #[derive(Default)]
@@ -27,21 +26,8 @@ pub struct rocksdb_compaction_options_t {
 }
 
 keeps!(rocksdb_compaction_options_t: kept);
-
-/// Makes options.
-#[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_compaction_options_create() -> *mut rocksdb_compaction_options_t {
-    give(rocksdb_compaction_options_t::default())
-}
-
-/// Frees options.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_compaction_options_destroy(
-    options: *mut rocksdb_compaction_options_t,
-) {
-    // SAFETY: the contract of the crate.
-    unsafe { free(options) };
-}
+made!(rocksdb_compaction_options_t:
+    rocksdb_compaction_options_create, rocksdb_compaction_options_destroy);
 
 /// A flag that ends the compaction when it is set; null for none. The options hold it, too.
 #[unsafe(no_mangle)]
@@ -120,7 +106,7 @@ pub unsafe extern "C" fn rocksdb_compact_files_cf(
                 if name.is_null() {
                     return Err(missing("the name of a file"));
                 }
-                Ok(PathBuf::from(OsStr::from_bytes(CStr::from_ptr(name).to_bytes())))
+                Ok(path(name))
             };
             let names = (0..count).map(name).collect::<sateen::Result<Vec<_>>>()?;
             if output_path > 0 {

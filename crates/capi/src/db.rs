@@ -1,12 +1,12 @@
 //! A database: opening, reading and writing.
 
 use std::ffi::{c_char, c_uchar};
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 
 use sateen::{Db, Options, PinnedSlice, WriteOptions, shown};
 
 use crate::abi::{
-    ErrPtr, bytes, free, give, guard, malloc_copy, missing, nth_bytes, quiet, status, take,
+    ErrPtr, byte_strings, bytes, free, give, guard, lend, malloc_copy, missing, quiet, status, take,
 };
 use crate::batch::rocksdb_writebatch_t;
 use crate::calls::{rocksdb_readoptions_t, rocksdb_writeoptions_t};
@@ -343,10 +343,7 @@ pub unsafe extern "C" fn rocksdb_pinnableslice_value(
     // SAFETY: the contract of the module.
     unsafe {
         let value = value.as_ref().map(|value| &*value.0);
-        if let Some(length) = length.as_mut() {
-            *length = value.map_or(0, <[u8]>::len);
-        }
-        value.map_or(null(), |value| value.as_ptr().cast())
+        lend(value, length)
     }
 }
 
@@ -377,8 +374,7 @@ pub unsafe extern "C" fn rocksdb_multi_get(
         // SAFETY: the contract of the module.
         let db = unsafe { the(db).and_then(|db| Ok((db, many_options(options)?))) };
         // SAFETY: the contract of the module.
-        let keys: Vec<&[u8]> =
-            (0..count).map(|nth| unsafe { nth_bytes(keys, key_lengths, nth) }).collect();
+        let keys = unsafe { byte_strings(count, keys, key_lengths) };
         match db {
             Ok((db, options)) => {
                 let found = db.multi_get(&db.default_column_family(), &keys, &options);

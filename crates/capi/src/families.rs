@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_uchar};
 
 use sateen::{ColumnFamily, Db, Error};
 
-use crate::abi::{ErrPtr, free, give, guard, malloc_name, missing, text};
+use crate::abi::{ErrPtr, count_of, free, give, guard, malloc_name, missing, text};
 use crate::db::{checked, rocksdb_t};
 use crate::environment::Place;
 use crate::options::rocksdb_options_t;
@@ -27,7 +27,7 @@ pub(crate) unsafe fn wanted(
     options: *const *const rocksdb_options_t,
     check: impl Fn(*const rocksdb_options_t) -> sateen::Result<sateen::Options>,
 ) -> sateen::Result<Wanted> {
-    let count = usize::try_from(count).unwrap_or(0);
+    let count = count_of(count);
     if count > 0 && (names.is_null() || options.is_null()) {
         return Err(missing("the list of column families"));
     }
@@ -279,7 +279,7 @@ pub unsafe extern "C" fn rocksdb_create_column_families(
         guard(errptr, (), || {
             let db = db.as_ref().ok_or_else(|| missing("the database"))?;
             let options = promised(options, None)?.column_family;
-            for nth in 0..usize::try_from(count).unwrap_or(0) {
+            for nth in 0..count_of(count) {
                 let family = db.db.create_column_family(&text(*names.add(nth)), options.clone())?;
                 handles.push(give(rocksdb_column_family_handle_t(family)));
             }

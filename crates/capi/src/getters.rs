@@ -35,7 +35,7 @@ macro_rules! texts {
         ) -> *const std::ffi::c_char {
             let get: fn(&$handle) -> &[u8] = |$it| $get;
             // SAFETY: the contract of the crate.
-            unsafe { crate::getters::text(handle.as_ref().map_or(&[][..], get), length) }
+            unsafe { crate::abi::lend(Some(handle.as_ref().map_or(&[][..], get)), length) }
         }
     )* };
 }
@@ -50,7 +50,7 @@ macro_rules! no_texts {
             length: *mut usize,
         ) -> *const std::ffi::c_char {
             // SAFETY: the contract of the crate.
-            unsafe { crate::getters::text(&[], length) }
+            unsafe { crate::abi::lend(Some(&[]), length) }
         }
     )* };
 }
@@ -67,7 +67,7 @@ macro_rules! no_entries {
         ) -> *const std::ffi::c_char {
             // SAFETY: the contract of the crate.
             unsafe {
-                crate::getters::text(&[], length);
+                crate::abi::lend(Some(&[]), length);
             }
             std::ptr::null()
         }
@@ -75,15 +75,3 @@ macro_rules! no_entries {
 }
 
 pub(crate) use {no_entries, no_texts, nothing, numbers, texts};
-
-/// The beginning of `bytes`; their length is left at `length`, if that is not null.
-///
-/// # Safety
-/// `length` is null or a place for a length.
-pub(crate) unsafe fn text(bytes: &[u8], length: *mut usize) -> *const std::ffi::c_char {
-    // SAFETY: the caller's promise.
-    if let Some(length) = unsafe { length.as_mut() } {
-        *length = bytes.len();
-    }
-    bytes.as_ptr().cast()
-}

@@ -5,7 +5,9 @@ use std::ptr::null;
 
 use sateen::{ColumnFamily, Db, Iter, ReadOptions};
 
-use crate::abi::{ErrPtr, Slice, bytes, free, give, guard, missing, quiet, set_error, status};
+use crate::abi::{
+    ErrPtr, Slice, bytes, free, give, guard, lend, missing, quiet, set_error, status,
+};
 use crate::calls::rocksdb_readoptions_t;
 use crate::db::rocksdb_t;
 use crate::families::rocksdb_column_family_handle_t;
@@ -189,17 +191,10 @@ unsafe fn shown(
     of: impl FnOnce(&Iter) -> &[u8],
 ) -> *const c_char {
     // SAFETY: the contract of the module.
-    let (data, bytes) = unsafe {
-        with(iter.cast_mut(), (null(), 0), |iter| {
-            let shown = of(iter);
-            (shown.as_ptr().cast(), shown.len())
-        })
-    };
-    // SAFETY: the contract of the module.
-    if let Some(length) = unsafe { length.as_mut() } {
-        *length = bytes;
+    unsafe {
+        let none = || lend(None, length);
+        with(iter.cast_mut(), None, |iter| Some(lend(Some(of(iter)), length))).unwrap_or_else(none)
     }
-    data
 }
 
 /// The key; lives until the next move.

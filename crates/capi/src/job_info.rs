@@ -7,8 +7,8 @@ use std::ptr::null;
 
 use sateen::{CompactionInfo, FlushInfo, IngestInfo, LiveTable, SealInfo, StallState};
 
-use crate::abi::{ErrPtr, bytes, free, give, guard};
-use crate::getters::{no_texts, nothing, numbers, text, texts};
+use crate::abi::{ErrPtr, bytes, free, give, guard, lend};
+use crate::getters::{no_texts, nothing, numbers, texts};
 use crate::table_properties::{file_number, rocksdb_table_properties_t};
 
 /// A flush.
@@ -84,7 +84,7 @@ pub struct rocksdb_compaction_job_stats_t(rocksdb_compactionjobinfo_t);
 /// The one part that each compaction has.
 #[repr(transparent)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
-pub struct rocksdb_subcompactionjobinfo_t(rocksdb_compactionjobinfo_t);
+pub struct rocksdb_subcompactionjobinfo_t(pub(crate) rocksdb_compactionjobinfo_t);
 
 /// A file that was taken in.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
@@ -486,9 +486,7 @@ macro_rules! files {
             unsafe {
                 let of_it = info.as_ref().and_then(|info| info.info.as_ref());
                 let table = of_it.and_then(|info| info.$tables.get(index));
-                let path = table.map(|table| path_bytes(&table.file));
-                let begin = text(path.unwrap_or(&[]), length);
-                if path.is_none() { null() } else { begin }
+                lend(table.map(|table| path_bytes(&table.file)), length)
             }
         }
 
@@ -565,9 +563,7 @@ pub unsafe extern "C" fn rocksdb_compactionjobinfo_table_properties_key_at(
     // SAFETY: the contract of the crate.
     unsafe {
         let file = info.as_ref().and_then(|info| info.properties.get(index));
-        let path = file.map_or(&[][..], |file| path_bytes(&file.table.file));
-        let begin = text(path, length);
-        if file.is_none() { null() } else { begin }
+        lend(file.map(|file| path_bytes(&file.table.file)), length)
     }
 }
 

@@ -57,32 +57,21 @@ impl Callbacks {
         act(self.state.state, &raw mut handle);
     }
 
-    fn compaction(
-        &self,
-        db: &Db,
-        info: &CompactionInfo,
-        whole: Option<Compaction>,
-        part: Option<Subcompaction>,
-        part_first: bool,
-    ) {
-        let info = rocksdb_compactionjobinfo_t::new(info.clone());
-        let info = &raw const info;
-        let call_part = || {
-            if let Some(part) = part {
-                // SAFETY: given with this state; the part has the layout of the whole, which lives
-                // as long as the call.
-                unsafe { part(self.state.state, info.cast()) };
-            }
-        };
-        if part_first {
-            call_part();
-        }
-        if let Some(whole) = whole {
+    fn compaction(&self, db: &Db, info: &CompactionInfo, act: Option<Compaction>) {
+        if let Some(act) = act {
+            let info = rocksdb_compactionjobinfo_t::new(info.clone());
             // SAFETY: given with this state; what is pointed to lives as long as the call.
-            self.with(db, |state, db| unsafe { whole(state, db, info) });
+            self.with(db, |state, db| unsafe { act(state, db, &raw const info) });
         }
-        if !part_first {
-            call_part();
+    }
+
+    /// A compaction has one subcompaction, which is the whole.
+    fn subcompaction(&self, info: &CompactionInfo, act: Option<Subcompaction>) {
+        if let Some(act) = act {
+            let whole = rocksdb_compactionjobinfo_t::new(info.clone());
+            let info = rocksdb_subcompactionjobinfo_t(whole);
+            // SAFETY: as above.
+            unsafe { act(self.state.state, &raw const info) };
         }
     }
 
@@ -105,11 +94,13 @@ impl EventListener for Callbacks {
     }
 
     fn compaction_begins(&self, db: &Db, info: &CompactionInfo) {
-        self.compaction(db, info, self.compaction_begins, self.subcompaction_begins, false);
+        self.compaction(db, info, self.compaction_begins);
+        self.subcompaction(info, self.subcompaction_begins);
     }
 
     fn compaction_ended(&self, db: &Db, info: &CompactionInfo) {
-        self.compaction(db, info, self.compaction_ended, self.subcompaction_ended, true);
+        self.subcompaction(info, self.subcompaction_ended);
+        self.compaction(db, info, self.compaction_ended);
     }
 
     fn file_ingested(&self, db: &Db, file: &IngestInfo) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use sateen::{Db, LiveTable, bytes_of_text};
 
-use crate::abi::{free, give, malloc_copy, malloc_name, quiet};
+use crate::abi::{free, give, lend, malloc_copy, malloc_name, quiet};
 use crate::db::{of, rocksdb_t, the};
 use crate::families::rocksdb_column_family_handle_t;
 use crate::odd_options::rocksdb_column_family_metadata_options_t;
@@ -149,11 +149,7 @@ macro_rules! keys_of_a_file {
         ) -> *const c_char {
             // SAFETY: the contract of the crate.
             unsafe {
-                let key = nth(files, index).map(|table| table.table.$field.as_slice());
-                if let Some(length) = length.as_mut() {
-                    *length = key.map_or(0, <[u8]>::len);
-                }
-                key.map_or(null(), |key| key.as_ptr().cast())
+                lend(nth(files, index).map(|table| table.table.$field.as_slice()), length)
             }
         }
     )* };

@@ -1,15 +1,15 @@
 //! Options of single calls that need more than a setter and a getter.
 
 use std::ffi::{CStr, c_char, c_uchar};
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sateen::Error;
 
-use crate::abi::{ErrPtr, bytes, free, give, guard, missing, quiet, text};
+use crate::abi::{ErrPtr, bytes, free, give, guard, lend, missing, optional_bytes, quiet, text};
 use crate::calls::rocksdb_readoptions_t;
-use crate::settings::{Keeps, Setting, Settings, keeps};
+use crate::settings::{Keeps, Setting, Settings, keeps, made};
 use crate::table_options::rocksdb_block_based_table_options_t;
 
 /// Handles that hold nothing but what their setters were given; the functions that use one read it.
@@ -21,19 +21,7 @@ macro_rules! kept_options {
         pub struct $handle(pub(crate) Settings);
 
         keeps!($handle: 0);
-
-        /// Makes them, with their defaults.
-        #[unsafe(no_mangle)]
-        pub extern "C" fn $create() -> *mut $handle {
-            give($handle::default())
-        }
-
-        /// Frees them.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $destroy(handle: *mut $handle) {
-            // SAFETY: the contract of the crate.
-            unsafe { free(handle) };
-        }
+        made!($handle: $create, $destroy);
     )* };
 }
 
@@ -66,10 +54,7 @@ unsafe fn kept_text<H: Keeps>(handle: *const H, key: &str, length: *mut usize) -
     // SAFETY: the caller's promise.
     unsafe {
         let found = kept(handle).and_then(|settings| settings.text(key));
-        if let Some(length) = length.as_mut() {
-            *length = found.map_or(0, CStr::count_bytes);
-        }
-        found.map_or(null(), CStr::as_ptr)
+        lend(found.map(CStr::to_bytes), length)
     }
 }
 
@@ -206,6 +191,8 @@ pub struct rocksdb_column_family_metadata_options_t {
 }
 
 keeps!(rocksdb_column_family_metadata_options_t: kept);
+made!(rocksdb_column_family_metadata_options_t:
+    rocksdb_column_family_metadata_options_create, rocksdb_column_family_metadata_options_destroy);
 
 impl rocksdb_column_family_metadata_options_t {
     /// Whether a table of `level` that spans the keys from `smallest` to `largest` is listed.
@@ -222,22 +209,6 @@ impl rocksdb_column_family_metadata_options_t {
     }
 }
 
-/// Makes options that list all tables.
-#[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_column_family_metadata_options_create()
--> *mut rocksdb_column_family_metadata_options_t {
-    give(rocksdb_column_family_metadata_options_t::default())
-}
-
-/// Frees options.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_column_family_metadata_options_destroy(
-    options: *mut rocksdb_column_family_metadata_options_t,
-) {
-    // SAFETY: the contract of the crate.
-    unsafe { free(options) };
-}
-
 macro_rules! bounds {
     ($($(#[$doc:meta])* $key:ident $set:ident $get:ident;)*) => { $(
         $(#[$doc])*
@@ -250,8 +221,7 @@ macro_rules! bounds {
             // SAFETY: the contract of the crate.
             if let Some(options) = unsafe { options.as_mut() } {
                 // SAFETY: as above.
-                let given = (!key.is_null()).then(|| unsafe { bytes(key, length) }.to_vec());
-                options.$key = given;
+                options.$key = unsafe { optional_bytes(key, length) }.map(<[u8]>::to_vec);
             }
         }
 
@@ -264,10 +234,7 @@ macro_rules! bounds {
             // SAFETY: the contract of the crate.
             unsafe {
                 let key = options.as_ref().and_then(|options| options.$key.as_deref());
-                if let Some(length) = length.as_mut() {
-                    *length = key.map_or(0, <[u8]>::len);
-                }
-                key.map_or(null(), |key| key.as_ptr().cast())
+                lend(key, length)
             }
         }
     )* };
@@ -376,13 +343,7 @@ pub unsafe extern "C" fn rocksdb_compactionservice_scheduleresponse_get_schedule
     length: *mut usize,
 ) -> *const c_char {
     // SAFETY: the contract of the crate.
-    unsafe {
-        let job = response.as_ref().map(|response| response.job.as_bytes());
-        if let Some(length) = length.as_mut() {
-            *length = job.map_or(0, <[u8]>::len);
-        }
-        job.map_or(null(), |job| job.as_ptr().cast())
-    }
+    unsafe { lend(response.as_ref().map(|response| response.job.as_bytes()), length) }
 }
 
 /// Frees an answer.

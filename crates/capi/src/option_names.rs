@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 
 use sateen::{Error, OptionInfo, Options};
 
-use crate::abi::{ErrPtr, guard, text};
+use crate::abi::{ErrPtr, count_of, guard, text};
 use crate::db::{of, rocksdb_t, the};
 use crate::families::rocksdb_column_family_handle_t;
 use crate::mapped::compression;
@@ -267,7 +267,7 @@ unsafe fn changes(
     names: *const *const c_char,
     values: *const *const c_char,
 ) -> sateen::Result<Pairs> {
-    let count = usize::try_from(count).unwrap_or(0);
+    let count = count_of(count);
     if count == 0 {
         return Err(Error::InvalidArgument("no option is given".into()));
     }

@@ -1,12 +1,13 @@
 //! Reading many keys, or without a copy, or into the caller's memory; several iterators at once.
 
 use std::ffi::{c_char, c_uchar};
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 
 use sateen::{ColumnFamily, Db, PinnedSlice, ReadOptions};
 
 use crate::abi::{
-    ErrPtr, Slice, bytes, free, give, guard, malloc_copy, missing, nth_bytes, quiet, status,
+    ErrPtr, Slice, byte_strings, bytes, free, give, guard, lend, malloc_copy, missing, quiet,
+    status,
 };
 use crate::calls::rocksdb_readoptions_t;
 use crate::db::{of, rocksdb_pinnableslice_t, rocksdb_t, the};
@@ -88,7 +89,7 @@ pub unsafe extern "C" fn rocksdb_multi_get_cf(
         let found = answers(db, count, |db| {
             let families: Vec<_> =
                 (0..count).map(|nth| of(db, (*families.add(nth)).cast_mut())).collect();
-            let keys: Vec<_> = (0..count).map(|nth| nth_bytes(keys, key_lengths, nth)).collect();
+            let keys = byte_strings(count, keys, key_lengths);
             Ok(find(db, &families, &keys, &many_options(options)?))
         });
         leave(found, errors, |nth, value| {
@@ -114,7 +115,7 @@ pub unsafe extern "C" fn rocksdb_batched_multi_get_cf(
     // SAFETY: the contract of the module.
     quiet((), || unsafe {
         let found = answers(db, count, |db| {
-            let keys: Vec<_> = (0..count).map(|nth| nth_bytes(keys, key_lengths, nth)).collect();
+            let keys = byte_strings(count, keys, key_lengths);
             Ok(db.multi_get(&of(db, family), &keys, &many_options(options)?))
         });
         leave(found, errors, |nth, value| *values.add(nth) = pinned(value));
@@ -195,10 +196,7 @@ pub unsafe extern "C" fn rocksdb_pinnable_handle_get_value(
     // SAFETY: the contract of the module.
     unsafe {
         let value = value.as_ref().map(|value| &*value.0);
-        if let Some(length) = length.as_mut() {
-            *length = value.map_or(0, <[u8]>::len);
-        }
-        value.map_or(null(), |value| value.as_ptr().cast())
+        lend(value, length)
     }
 }
 

@@ -72,6 +72,25 @@ macro_rules! keeps {
 }
 pub(crate) use keeps;
 
+/// The functions that make options with their defaults, and that free them.
+macro_rules! made {
+    ($handle:ident: $create:ident, $destroy:ident) => {
+        /// Makes options with their defaults.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $create() -> *mut $handle {
+            crate::abi::give($handle::default())
+        }
+
+        /// Frees options.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $destroy(options: *mut $handle) {
+            // SAFETY: the contract of the crate.
+            unsafe { crate::abi::free(options) };
+        }
+    };
+}
+pub(crate) use made;
+
 /// What C sets and gets.
 pub(crate) trait Setting: Sized {
     /// Keeps it in `settings`.

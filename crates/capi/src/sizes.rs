@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 
 use sateen::Error;
 
-use crate::abi::{ErrPtr, guard, nth_bytes};
+use crate::abi::{ErrPtr, byte_strings, count_of, guard};
 use crate::db::{of, rocksdb_t, the};
 use crate::families::rocksdb_column_family_handle_t;
 use crate::odd_options::rocksdb_size_approximation_options_t;
@@ -19,6 +19,9 @@ struct Included {
     memtables: bool,
     tables: bool,
 }
+
+/// What is included where nothing says so.
+const IN_TABLES: Included = Included { memtables: false, tables: true };
 
 /// Bits of RocksDB's flags: values have no files of their own, so that the third adds nothing.
 const MEMTABLES: u8 = 1;
@@ -55,6 +58,21 @@ struct Ranges {
     end_lengths: *const usize,
 }
 
+impl Ranges {
+    /// The bounds of each range.
+    unsafe fn bounds<'a>(&self) -> Vec<(&'a [u8], &'a [u8])> {
+        let count = count_of(self.count);
+        // SAFETY: the contract of the crate.
+        let (begins, ends) = unsafe {
+            (
+                byte_strings(count, self.begins, self.begin_lengths),
+                byte_strings(count, self.ends, self.end_lengths),
+            )
+        };
+        begins.into_iter().zip(ends).collect()
+    }
+}
+
 unsafe fn sizes_of(
     db: *mut rocksdb_t,
     family: *mut Family,
@@ -66,9 +84,7 @@ unsafe fn sizes_of(
     unsafe {
         let db = the(db)?;
         let family = of(db, family);
-        for nth in 0..usize::try_from(ranges.count).unwrap_or(0) {
-            let begin = nth_bytes(ranges.begins, ranges.begin_lengths, nth);
-            let end = nth_bytes(ranges.ends, ranges.end_lengths, nth);
+        for (nth, (begin, end)) in ranges.bounds().into_iter().enumerate() {
             let mut size = 0;
             if included.tables {
                 size += db.approximate_size(&family, begin, end);
@@ -80,6 +96,41 @@ unsafe fn sizes_of(
         }
     }
     Ok(())
+}
+
+/// About how many bytes of tables hold each range of keys of the default column family.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_approximate_sizes(
+    db: *mut rocksdb_t,
+    count: c_int,
+    begins: *const *const c_char,
+    begin_lengths: *const usize,
+    ends: *const *const c_char,
+    end_lengths: *const usize,
+    sizes: *mut u64,
+    errptr: ErrPtr,
+) {
+    let ranges = Ranges { count, begins, begin_lengths, ends, end_lengths };
+    // SAFETY: the contract of the crate.
+    unsafe { guard(errptr, (), || sizes_of(db, null_mut(), &ranges, IN_TABLES, sizes)) };
+}
+
+/// The same of a column family.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_approximate_sizes_cf(
+    db: *mut rocksdb_t,
+    family: *mut Family,
+    count: c_int,
+    begins: *const *const c_char,
+    begin_lengths: *const usize,
+    ends: *const *const c_char,
+    end_lengths: *const usize,
+    sizes: *mut u64,
+    errptr: ErrPtr,
+) {
+    let ranges = Ranges { count, begins, begin_lengths, ends, end_lengths };
+    // SAFETY: the contract of the crate.
+    unsafe { guard(errptr, (), || sizes_of(db, family, &ranges, IN_TABLES, sizes)) };
 }
 
 /// About how many bytes hold each range of keys of the default column family, as `options` say.

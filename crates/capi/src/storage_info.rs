@@ -6,7 +6,7 @@ use std::ptr::{null, null_mut};
 
 use sateen::{LiveFile, LiveFileKind, LiveFilesOptions};
 
-use crate::abi::{ErrPtr, free, give, guard};
+use crate::abi::{ErrPtr, free, give, guard, lend};
 use crate::db::{rocksdb_t, the};
 use crate::odd_options::rocksdb_livefiles_storage_info_options_t;
 use crate::settings::Setting;
@@ -132,9 +132,6 @@ pub unsafe extern "C" fn rocksdb_livefiles_storage_info_replacement_contents(
     // SAFETY: the contract of the crate.
     unsafe {
         let contents = nth(files, index).map(|file| file.file.contents.as_deref().unwrap_or(&[]));
-        if let Some(length) = length.as_mut() {
-            *length = contents.map_or(0, <[u8]>::len);
-        }
-        contents.map_or(null(), |contents| contents.as_ptr().cast())
+        lend(contents, length)
     }
 }

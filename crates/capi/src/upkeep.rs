@@ -6,8 +6,8 @@ use std::ptr::null_mut;
 use sateen::{CompactRangeOptions, Db, Error, FlushOptions};
 
 use crate::abi::{
-    ErrPtr, bytes, free, give, guard, malloc_copy, missing, nth_bytes, quiet, set_error, status,
-    text,
+    ErrPtr, count_of, free, give, guard, malloc_copy, missing, optional_bytes, quiet, set_error,
+    status, text,
 };
 use crate::calls::{rocksdb_compactoptions_t, rocksdb_flushoptions_t};
 use crate::db::{of, rocksdb_t, the};
@@ -83,62 +83,6 @@ pub unsafe extern "C" fn rocksdb_property_int_cf(
     }
 }
 
-/// About how many bytes of tables hold each range of keys.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_approximate_sizes(
-    db: *mut rocksdb_t,
-    count: c_int,
-    begins: *const *const c_char,
-    begin_lengths: *const usize,
-    ends: *const *const c_char,
-    end_lengths: *const usize,
-    sizes: *mut u64,
-    errptr: ErrPtr,
-) {
-    // SAFETY: the contract of the module.
-    unsafe {
-        rocksdb_approximate_sizes_cf(
-            db,
-            null_mut(),
-            count,
-            begins,
-            begin_lengths,
-            ends,
-            end_lengths,
-            sizes,
-            errptr,
-        );
-    }
-}
-
-/// The same of a column family.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_approximate_sizes_cf(
-    db: *mut rocksdb_t,
-    family: *mut Family,
-    count: c_int,
-    begins: *const *const c_char,
-    begin_lengths: *const usize,
-    ends: *const *const c_char,
-    end_lengths: *const usize,
-    sizes: *mut u64,
-    errptr: ErrPtr,
-) {
-    // SAFETY: the contract of the module.
-    unsafe {
-        guard(errptr, (), || {
-            let db = the(db)?;
-            let family = of(db, family);
-            for nth in 0..usize::try_from(count).unwrap_or(0) {
-                let begin = nth_bytes(begins, begin_lengths, nth);
-                let end = nth_bytes(ends, end_lengths, nth);
-                *sizes.add(nth) = db.approximate_size(&family, begin, end);
-            }
-            Ok(())
-        });
-    }
-}
-
 /// Compacts a range of the default column family; null is its beginning or end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compact_range(
@@ -205,8 +149,8 @@ pub unsafe extern "C" fn rocksdb_compact_range_cf_opt(
         guard(null_mut(), (), || {
             let db = the(db)?;
             let options = options.as_ref().map(|options| options.0.clone()).unwrap_or_default();
-            let key = |key: *const c_char, length| (!key.is_null()).then(|| bytes(key, length));
-            let (begin, end) = (key(begin, begin_length), key(end, end_length));
+            let begin = optional_bytes(begin, begin_length);
+            let end = optional_bytes(end, end_length);
             db.compact_range(&of(db, family), begin, end, &options)
         });
     }
@@ -279,7 +223,7 @@ pub unsafe extern "C" fn rocksdb_flush_cfs(
             let db = the(db)?;
             check_flush(db, options)?;
             let wait = options.as_ref().is_none_or(|options| options.0.wait);
-            let count = usize::try_from(count).unwrap_or(0);
+            let count = count_of(count);
             let families: Vec<_> = (0..count).map(|nth| of(db, *families.add(nth))).collect();
             // All are begun before one is waited for.
             for wait in [false, true].into_iter().take(1 + usize::from(wait)) {
@@ -326,8 +270,8 @@ pub unsafe extern "C" fn rocksdb_suggest_compact_range_cf(
             let db = the(db)?;
             let options =
                 CompactRangeOptions { wait: false, flush: false, ..CompactRangeOptions::default() };
-            let key = |key: *const c_char, length| (!key.is_null()).then(|| bytes(key, length));
-            let (begin, end) = (key(begin, begin_length), key(end, end_length));
+            let begin = optional_bytes(begin, begin_length);
+            let end = optional_bytes(end, end_length);
             db.compact_range(&of(db, family), begin, end, &options)
         });
     }

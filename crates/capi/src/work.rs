@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sateen::WaitForCompactOptions;
 
-use crate::abi::{ErrPtr, bytes, free, give, guard, malloc_copy, quiet};
+use crate::abi::{ErrPtr, bytes, free, give, guard, malloc_copy, optional_bytes, quiet};
 use crate::calls::rocksdb_readoptions_t;
 use crate::db::{of, rocksdb_t, the};
 use crate::families::rocksdb_column_family_handle_t;
@@ -201,8 +201,8 @@ pub unsafe extern "C" fn rocksdb_delete_file_in_range_cf(
     unsafe {
         guard(errptr, (), || {
             let db = the(db)?;
-            let key = |key: *const c_char, length| (!key.is_null()).then(|| bytes(key, length));
-            let (begin, end) = (key(begin, begin_length), key(end, end_length));
+            let begin = optional_bytes(begin, begin_length);
+            let end = optional_bytes(end, end_length);
             db.delete_files_in_range(&of(db, family), begin, end)
         });
     }
