@@ -23,6 +23,8 @@ const CYCLES_EACH: u64 = 3;
 const ROOM: u64 = 24 << 20;
 /// What is given back first when it has: what one compaction may write, and four memtables.
 const LITTLE: u64 = 16 << 20;
+/// Less than a memtable of the default options.
+const SMALL_VOLUME: u64 = 60 << 20;
 /// A write to a full disk is refused within this, and one goes through within `RESUMED` once there
 /// is space: the bars of the suite.
 const REFUSED: Duration = Duration::from_secs(1);
@@ -311,6 +313,29 @@ fn case(suite: &Suite, place: &Place, kind: FileSystem, number: u64) {
     std::fs::remove_file(image).unwrap();
 }
 
+/// A volume that is smaller than one memtable of the default options: what must be free there before
+/// writes go on is a part of the volume, not of the options.
+fn small_volume(place: &Place, number: u64) {
+    let kind = FileSystem::Ext4;
+    let image = place.path().join(format!("small-{number}"));
+    kind.make(&image, SMALL_VOLUME);
+    let at = place.path().join(format!("small-{number}-mounted"));
+    let mount = Mount::new(kind, &image, &at, "");
+    let little = ballast(at.join("little"), SMALL_VOLUME / 2);
+    let db = Db::open(at.join("db"), Options::default()).unwrap();
+    let what = format!("case {number}, a volume of {SMALL_VOLUME} bytes");
+    let trial = Trial { db, at: &at, what, own: Default::default() };
+    trial.fill();
+    trial.check(&trial.db);
+    std::fs::remove_file(little).unwrap();
+    trial.resumes();
+    trial.check(&trial.db);
+    assert_sound(&trial.db);
+    drop(trial);
+    mount.unmount();
+    std::fs::remove_file(image).unwrap();
+}
+
 #[test]
 #[ignore = "the suite `enospc`: cargo xtask rel enospc"]
 fn rel() {
@@ -324,6 +349,7 @@ fn rel() {
         suite.run(1, |suite, number| {
             case(suite, &place, FileSystem::Xfs, number);
             case(suite, &place, FileSystem::Ext4, number);
+            small_volume(&place, number);
         });
     }
     assert_nothing_is_mounted();
