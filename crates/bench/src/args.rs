@@ -55,224 +55,257 @@ pub enum LoadOrder {
     Random,
 }
 
+/// The groups of `sateen bench --help`.
+const LOAD: &str = "Workload";
+const BEFORE: &str = "Before the measurement";
+const STORE: &str = "Store (all engines)";
+const SATEEN: &str = "Sateen alone";
+const PEER: &str = "Comparison with RocksDB";
+const REPORT: &str = "Report";
+
 /// The options of `sateen bench`.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 #[command(after_help = EXAMPLES)]
 pub struct BenchArgs {
-    /// Workloads, separated by commas: fillseq, fillrandom, overwrite, readrandom, readmissing,
-    /// seekrandom, readwhilewriting, mixgraph, ycsb-load, ycsb-a … ycsb-f, bursts, nutanix,
-    /// replay=FILE
-    #[arg(long, short = 'w', default_value = "fillrandom", value_delimiter = ',')]
+    /// Run these workloads, separated by commas: fillseq, fillrandom, overwrite, readrandom,
+    /// readmissing, seekrandom, readwhilewriting, mixgraph, ycsb-load, ycsb-a … ycsb-f, bursts,
+    /// nutanix, replay=FILE
+    #[arg(
+        long,
+        short = 'w',
+        default_value = "fillrandom",
+        value_delimiter = ',',
+        help_heading = LOAD,
+    )]
     pub workload: Vec<String>,
 
-    /// Keys in the database
-    #[arg(long, short = 'n', default_value = "1M", value_parser = parse_count)]
+    /// Put this many keys into the database
+    #[arg(long, short = 'n', default_value = "1M", value_parser = parse_count, help_heading = LOAD)]
     pub num: u64,
 
-    /// Operations of the measured phase [default: --num, or until --duration is over]
-    #[arg(long, value_parser = parse_count)]
+    /// Measure this many operations [default: --num, or until --duration is over]
+    #[arg(long, value_parser = parse_count, help_heading = LOAD)]
     pub ops: Option<u64>,
 
-    /// Seconds of the measured phase [default: 60 where operations arrive on a schedule]
-    #[arg(long, short = 'd')]
+    /// Measure for this many seconds [default: 60 where operations arrive on a schedule]
+    #[arg(long, short = 'd', help_heading = LOAD)]
     pub duration: Option<f64>,
 
-    /// Bytes of a key
-    #[arg(long, default_value_t = 16)]
+    /// Set the bytes of a key
+    #[arg(long, default_value_t = 16, help_heading = LOAD)]
     pub key_size: usize,
 
-    /// Bytes of a value: a number, LOW-HIGH, `nutanix`, or `mixgraph` [default: 1000, or the
-    /// workload's own]
-    #[arg(long, value_parser = parse_value_size)]
+    /// Set the bytes of a value: a number, LOW-HIGH, `nutanix`, or `mixgraph` [default: 1000, or
+    /// the workload's own]
+    #[arg(long, value_parser = parse_value_size, help_heading = LOAD)]
     pub value_size: Option<String>,
 
-    /// Part of their size to which values can be compressed
-    #[arg(long, default_value_t = 0.5)]
+    /// Make values that compress to this fraction of their size
+    #[arg(long, default_value_t = 0.5, help_heading = LOAD)]
     pub compression_ratio: f64,
 
-    /// Client threads
-    #[arg(long, short = 't', default_value_t = 2)]
+    /// Run this many client threads
+    #[arg(long, short = 't', default_value_t = 2, help_heading = LOAD)]
     pub threads: usize,
 
-    /// Entries that a scan reads [default: 50, or the workload's own]
-    #[arg(long)]
+    /// Read this many entries in a scan [default: 50, or the workload's own]
+    #[arg(long, help_heading = LOAD)]
     pub scan_length: Option<u32>,
 
-    /// The keys' distribution, instead of the workload's
-    #[arg(long)]
+    /// Choose the distribution of keys, instead of the workload's
+    #[arg(long, help_heading = LOAD)]
     pub distribution: Option<Distribution>,
 
-    /// Percentage of reads, instead of the workload's mix of reads and writes
-    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100))]
+    /// Set the percentage of reads, instead of the workload's mix
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100), help_heading = LOAD)]
     pub read_percent: Option<u32>,
 
-    /// Open loop (arrivals on schedule) or closed loop [default: the workload's, or open if a
-    /// --rate is given]
-    #[arg(long)]
+    /// Choose the loop: open (arrivals on schedule) or closed [default: the workload's, or open if
+    /// a --rate is given]
+    #[arg(long, help_heading = LOAD)]
     pub mode: Option<Mode>,
 
-    /// Operations a second offered, all threads together; the peak's where there are bursts. Of
-    /// several, separated by commas, each has a run of its own
-    #[arg(long, value_parser = parse_count, value_delimiter = ',')]
+    /// Offer this many operations a second, all threads together; with bursts, in the peak. Several
+    /// rates, separated by commas, give a run each
+    #[arg(long, value_parser = parse_count, value_delimiter = ',', help_heading = LOAD)]
     pub rate: Vec<u64>,
 
-    /// Operations a second in a valley [default: the workload's part of the peak]
-    #[arg(long, value_parser = parse_count)]
+    /// Offer this many operations a second in a valley [default: the workload's share of the peak]
+    #[arg(long, value_parser = parse_count, help_heading = LOAD)]
     pub valley_rate: Option<u64>,
 
-    /// Seconds of a peak of `bursts`
-    #[arg(long, default_value_t = 10.0)]
+    /// Set the seconds of a peak of `bursts`
+    #[arg(long, default_value_t = 10.0, help_heading = LOAD)]
     pub peak_seconds: f64,
 
-    /// Seconds of a valley of `bursts`
-    #[arg(long, default_value_t = 10.0)]
+    /// Set the seconds of a valley of `bursts`
+    #[arg(long, default_value_t = 10.0, help_heading = LOAD)]
     pub valley_seconds: f64,
 
-    /// How arrivals spread within the rate
-    #[arg(long, default_value = "poisson")]
+    /// Choose how arrivals spread within the rate
+    #[arg(long, default_value = "poisson", help_heading = LOAD)]
     pub arrivals: Arrivals,
 
-    /// Writes a second of the extra writer of readwhilewriting [default: as many as it can]
-    #[arg(long, value_parser = parse_count)]
+    /// Limit the extra writer of readwhilewriting to this many writes a second [default: no limit]
+    #[arg(long, value_parser = parse_count, help_heading = LOAD)]
     pub write_rate: Option<u64>,
 
-    /// In which order the keys are loaded beforehand
-    #[arg(long, default_value = "sequential")]
+    /// Load the keys in this order before measuring
+    #[arg(long, default_value = "sequential", help_heading = BEFORE)]
     pub load: LoadOrder,
 
-    /// Random overwrites after loading, before measuring
-    #[arg(long, default_value = "0", value_parser = parse_count)]
+    /// Overwrite this many random keys after loading, before measuring
+    #[arg(long, default_value = "0", value_parser = parse_count, help_heading = BEFORE)]
     pub load_overwrites: u64,
 
-    /// Operations of the workload before measuring, for instance to fill the cache
-    #[arg(long, default_value = "0", value_parser = parse_count)]
+    /// Run this many operations of the workload before measuring, for instance to fill the cache
+    #[arg(long, default_value = "0", value_parser = parse_count, help_heading = BEFORE)]
     pub warm_up: u64,
 
-    /// Use the database as an earlier run left it in --db, if it has the same keys
-    #[arg(long, requires = "db")]
+    /// Use the database that an earlier run left in --db, if it has the same keys
+    #[arg(long, requires = "db", help_heading = BEFORE)]
     pub use_existing: bool,
 
-    /// Keep the database (in --db) when done
-    #[arg(long, requires = "db")]
+    /// Keep the database in --db at the end
+    #[arg(long, requires = "db", help_heading = BEFORE)]
     pub keep: bool,
 
     /// Start measuring writes right after loading, without waiting for compactions
-    #[arg(long)]
+    #[arg(long, help_heading = BEFORE)]
     pub no_settle: bool,
 
-    /// Bytes of a memtable [default: 64M, or the --profile's]
-    #[arg(long, value_parser = parse_bytes)]
+    /// Set the bytes of a memtable [default: 64M, or the --profile's]
+    #[arg(long, value_parser = parse_bytes, help_heading = STORE)]
     pub memtable_size: Option<u64>,
 
-    /// Memtables at most [default: 2, or the --profile's]
-    #[arg(long)]
+    /// Allow this many memtables [default: 2, or the --profile's]
+    #[arg(long, help_heading = STORE)]
     pub memtables: Option<u32>,
 
-    /// Bytes of the block cache [default: 256M, or the --profile's]
-    #[arg(long, value_parser = parse_bytes)]
+    /// Set the bytes of the block cache [default: 256M, or the --profile's]
+    #[arg(long, value_parser = parse_bytes, help_heading = STORE)]
     pub block_cache: Option<u64>,
 
-    /// Bits a key of the Bloom filters; 0 for none [default: 10, or the --profile's]
-    #[arg(long)]
+    /// Set the Bloom filters' bits a key; 0 for no filters [default: 10, or the --profile's]
+    #[arg(long, help_heading = STORE)]
     pub bloom_bits: Option<f64>,
 
-    /// Compression of all levels [default: none, or the --profile's]
-    #[arg(long)]
+    /// Compress all levels in this way [default: none, or the --profile's]
+    #[arg(long, help_heading = STORE)]
     pub compression: Option<Compression>,
 
-    /// The write-ahead log [default: off, or the --profile's]
-    #[arg(long)]
+    /// Choose how writes reach the WAL [default: off, or the --profile's]
+    #[arg(long, help_heading = STORE)]
     pub wal: Option<Wal>,
 
-    /// Direct I/O for reads, flushes and compactions [default: no, or as the --profile has it]
-    #[arg(long)]
+    /// Use direct I/O for reads, flushes and compactions [default: no, or as the --profile does]
+    #[arg(long, help_heading = STORE)]
     pub direct: bool,
 
-    /// Flushes and compactions at a time [default: 4, or the --profile's]
-    #[arg(long)]
+    /// Run this many flushes and compactions at a time [default: 4, or the --profile's]
+    #[arg(long, help_heading = STORE)]
     pub jobs: Option<u32>,
 
-    /// Directory for the databases, one below it for each engine [default: a temporary one]
-    #[arg(long)]
+    /// Put the databases into this directory, one below it for each engine [default: a temporary
+    /// one]
+    #[arg(long, help_heading = STORE)]
     pub db: Option<PathBuf>,
 
-    /// Sateen's profile: its own sizes hold where no option says otherwise
-    #[arg(long)]
+    /// Start from this profile of Sateen's; its sizes hold unless another option sets them
+    #[arg(long, help_heading = SATEEN)]
     pub profile: Option<String>,
 
-    /// Regions of Sateen's column family, each with as many of the keys (4096 at most)
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    /// Divide Sateen's column family into this many regions with equally many keys (4096 at most)
+    #[arg(
+        long,
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=4096),
+        help_heading = SATEEN,
+    )]
     pub regions: u32,
 
-    /// One of Sateen's options, after the profile; may be repeated
-    #[arg(long = "set", value_name = "NAME=VALUE")]
+    /// Set one of Sateen's options, after the profile; may be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE", help_heading = SATEEN)]
     pub set: Vec<String>,
 
-    /// Milliseconds that each of Sateen's barriers (syncs of files and directories) takes longer,
-    /// as on a device with a slower cache
-    #[arg(long, value_name = "MS", default_value_t = 0.0, conflicts_with = "peer")]
+    /// Add this many milliseconds to each of Sateen's barriers (syncs of files and directories), as
+    /// on a device with a slower cache
+    #[arg(
+        long,
+        value_name = "MS",
+        default_value_t = 0.0,
+        conflicts_with = "peer",
+        help_heading = SATEEN,
+    )]
     pub barrier_cost: f64,
 
-    /// A shared library with RocksDB's C functions: run it instead of Sateen, or beside it with
-    /// --compare (scripts/fetch-rocksdb fetches one)
-    #[arg(long, value_name = "LIB.so")]
+    /// Run RocksDB from this shared library instead of Sateen, or beside it with --compare
+    /// (scripts/fetch-rocksdb fetches one)
+    #[arg(long, value_name = "LIB.so", help_heading = PEER)]
     pub peer: Option<PathBuf>,
 
-    /// RocksDB's options string for the peer, applied last
-    #[arg(long, requires = "peer", value_name = "\"A=B;C=D\"")]
+    /// Set the peer's options by a RocksDB options string, applied last
+    #[arg(long, requires = "peer", value_name = "\"A=B;C=D\"", help_heading = PEER)]
     pub peer_options: Option<String>,
 
-    /// The upper end of the peer's auto-tuned rate limiter for flushes and compactions, a second
-    #[arg(long, requires = "peer", value_name = "SIZE", value_parser = parse_bytes)]
+    /// Give the peer an auto-tuned rate limiter for flushes and compactions, with this upper end a
+    /// second
+    #[arg(
+        long,
+        requires = "peer",
+        value_name = "SIZE",
+        value_parser = parse_bytes,
+        help_heading = PEER,
+    )]
     pub peer_rate_limit: Option<u64>,
 
-    /// The peer's block cache
-    #[arg(long, default_value = "hyper-clock")]
+    /// Choose the peer's block cache
+    #[arg(long, default_value = "hyper-clock", help_heading = PEER)]
     pub peer_cache: PeerCache,
 
-    /// Run Sateen and the peer in turn and compare
-    #[arg(long, requires = "peer")]
+    /// Compare Sateen with the peer: run them in turn
+    #[arg(long, requires = "peer", help_heading = PEER)]
     pub compare: bool,
 
-    /// Repetitions [default: 3 with --compare, otherwise 1]
-    #[arg(long)]
+    /// Repeat the measurement this many times [default: 3 with --compare, otherwise 1]
+    #[arg(long, help_heading = PEER)]
     pub rounds: Option<u32>,
 
     /// Write all figures as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = REPORT)]
     pub json: Option<PathBuf>,
 
     /// Write the figures of every second as CSV
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = REPORT)]
     pub csv: Option<PathBuf>,
 
     /// Write a report with charts, one file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = REPORT)]
     pub html: Option<PathBuf>,
 
-    /// Write what Sateen's flight recorder says of the measured phase as a Chrome trace, which
-    /// ui.perfetto.dev opens; of several runs, each in a file with its name added
-    #[arg(long, value_name = "FILE")]
+    /// Write Sateen's flight recorder for the measured phase as a Chrome trace, which
+    /// ui.perfetto.dev opens. Each of several runs gets a file with its name added
+    #[arg(long, value_name = "FILE", help_heading = REPORT)]
     pub timeline: Option<PathBuf>,
 
-    /// Name the engine so in tables and charts (to compare settings or versions of one engine)
-    #[arg(long, conflicts_with = "compare")]
+    /// Name the engine in tables and charts, to compare settings or versions of one engine
+    #[arg(long, conflicts_with = "compare", help_heading = REPORT)]
     pub label: Option<String>,
 
-    /// Measure nothing: take the figures of earlier --json files, all together
-    #[arg(long, value_name = "FILE,…", value_delimiter = ',')]
+    /// Report the figures of earlier --json files together, and measure nothing
+    #[arg(long, value_name = "FILE,…", value_delimiter = ',', help_heading = REPORT)]
     #[serde(skip)]
     pub from_json: Vec<PathBuf>,
 
-    /// The seed of all random numbers
-    #[arg(long, default_value_t = 1)]
+    /// Seed the random numbers
+    #[arg(long, default_value_t = 1, help_heading = REPORT)]
     pub seed: u64,
 
-    /// Seconds between lines of progress; 0 for none
-    #[arg(long, default_value_t = 1)]
+    /// Print progress every this many seconds; 0 for never
+    #[arg(long, default_value_t = 1, help_heading = REPORT)]
     pub report_interval: u64,
 
-    /// Run one measurement of this file and print its result (used by the benchmark itself)
+    /// Run the measurement that this file describes and print its result (for internal use)
     #[arg(long, hide = true)]
     #[serde(skip)]
     pub run_child: Option<PathBuf>,
@@ -281,10 +314,10 @@ pub struct BenchArgs {
 const EXAMPLES: &str = "\
 Examples:
   sateen bench                                     fill one million keys at random
-  sateen bench -w readrandom -n 8M --direct        random reads of eight million keys
+  sateen bench -w readrandom -n 8M --direct        read eight million keys at random
   sateen bench -w bursts --rate 20k -d 60 --html report.html --timeline trace.json
   sateen bench -w bursts --rate 5k,10k,20k --html rates.html
-                                                   p99 against rate, a run for each
+                                                   draw p99 against rate, a run for each
   sateen bench -w fillseq,readrandom --compare --peer \"$(scripts/fetch-rocksdb)\"";
 
 fn parse_value_size(text: &str) -> std::result::Result<String, String> {
@@ -512,88 +545,4 @@ fn unknown(error: sateen_workload::UnknownWorkload) -> Error {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct Command {
-        #[command(flatten)]
-        bench: BenchArgs,
-    }
-
-    pub(crate) fn parse(line: &str) -> BenchArgs {
-        let words = std::iter::once("bench").chain(line.split_ascii_whitespace());
-        Command::try_parse_from(words).map(|command| command.bench).unwrap()
-    }
-
-    #[test]
-    fn the_options_shape_the_workload() {
-        let args =
-            parse("-w bursts --rate 8k --valley-rate 500 --peak-seconds 3 --read-percent 90");
-        let plan = args.plan("bursts").unwrap();
-        assert_eq!(
-            plan.spec.arrivals,
-            ArrivalSpec::Bursts {
-                peak_rate: 8_000.0,
-                valley_rate: 500.0,
-                peak_seconds: 3.0,
-                valley_seconds: 10.0
-            }
-        );
-        assert_eq!((plan.spec.mix.read, plan.spec.mix.update), (90, 10));
-        assert_eq!((plan.operations, plan.seconds), (None, Some(60.0)));
-
-        let args = parse("-n 8M --value-size 250-1000");
-        let plan = args.plan("readrandom").unwrap();
-        assert_eq!((plan.operations, plan.seconds), (Some(8_000_000), None));
-        assert_eq!(plan.sizes, ValueSize::Uniform(250, 1000));
-
-        let plan = parse("-n 9k -d 5").plan("fillseq").unwrap();
-        assert_eq!((plan.operations, plan.seconds), (Some(9_000), Some(5.0)));
-        let plan = parse("--rate 100 -d 5").plan("readrandom").unwrap();
-        assert_eq!(plan.spec.arrivals, ArrivalSpec::Steady { rate: 100.0 });
-        assert_eq!((plan.operations, plan.seconds), (None, Some(5.0)));
-        let plan = parse("--mode closed -d 5").plan("nutanix").unwrap();
-        assert_eq!((plan.spec.arrivals, plan.sizes), (ArrivalSpec::Closed, ValueSize::Nutanix));
-    }
-
-    #[test]
-    fn nonsense_is_refused_with_the_option_named() {
-        for (line, part) in [
-            ("--threads 0", "--threads"),
-            ("--num 0", "--num"),
-            ("--key-size 1 --num 1000", "--key-size"),
-            ("--duration=-1", "--duration"),
-            ("--mode closed --rate 5", "--rate"),
-            ("--mode open -w readrandom", "--rate"),
-            ("-w fillrandm", "fillrandm"),
-            ("-w replay", "replay=FILE"),
-            ("--set x", "NAME=VALUE"),
-            ("--rounds 0", "--rounds"),
-            ("--regions 0", "--regions"),
-            ("--regions 20 --num 10", "--regions"),
-            ("--compression-ratio nan", "--compression-ratio"),
-            ("--compression-ratio 1.01", "--compression-ratio"),
-            ("--duration nan", "--duration"),
-            ("--duration inf", "--duration"),
-            ("--peak-seconds nan", "--peak-seconds"),
-            ("--peak-seconds=-1", "--peak-seconds"),
-            ("--valley-seconds inf", "--valley-seconds"),
-            ("--bloom-bits nan", "--bloom-bits"),
-            ("--bloom-bits=-1", "--bloom-bits"),
-            ("--barrier-cost nan", "--barrier-cost"),
-            ("--barrier-cost inf", "--barrier-cost"),
-        ] {
-            let words = std::iter::once("bench").chain(line.split_ascii_whitespace());
-            let error = match Command::try_parse_from(words) {
-                Ok(command) => command.bench.check().unwrap_err().to_string(),
-                Err(error) => error.to_string(),
-            };
-            assert!(error.contains(part), "{line}: {error}");
-        }
-        for bad in ["abc", "10-5", "4G"] {
-            assert!(value_size(bad).is_err(), "{bad}");
-        }
-    }
-}
+pub(crate) mod tests;

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use sateen::metrics::{ColumnFamilyMetrics, LevelShape, TableFile};
 use sateen::{
-    CompactRangeOptions, Db, Options, ReadOptions, WriteOptions, bytes_of_text, shown, shown_path,
+    CompactRangeOptions, Db, ReadOptions, WriteOptions, bytes_of_text, shown, shown_path,
 };
 use serde_json::json;
 
@@ -22,6 +22,7 @@ use crate::failure::{Failure, Result};
 use crate::import;
 use crate::interrupt::{self, Interruptible};
 use crate::load::{LoadError, Loaded, Sink, load};
+use crate::options;
 use crate::progress::Progress;
 use crate::scan;
 use crate::store::{self, Access};
@@ -97,9 +98,9 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
         }
         DbVerb::Options { path: Some(path), .. } => {
             store::refuse_missing(path)?;
-            stored_options(path, json, output)
+            options::stored(path, json, output)
         }
-        DbVerb::Options { profile, path: None } => options(profile.as_deref(), json, output),
+        DbVerb::Options { profile, path: None } => options::all(profile.as_deref(), json, output),
     }
 }
 
@@ -124,7 +125,7 @@ fn decoded(text: &[u8], encoding: Encoding) -> std::result::Result<Vec<u8>, Stri
     Ok(bytes)
 }
 
-/// All of standard input; in hexadecimal or base64, white space at the end is not part of it.
+/// All of standard input. White space at the end of hexadecimal or base64 is dropped.
 fn standard_input(encoding: Encoding, limits: store::Limits) -> Result<Vec<u8>> {
     let name = Path::new("standard input");
     // In hexadecimal a byte is two digits.
@@ -133,7 +134,7 @@ fn standard_input(encoding: Encoding, limits: store::Limits) -> Result<Vec<u8>> 
     let mut input = io::stdin().lock().take(most.saturating_add(1));
     input.read_to_end(&mut text).map_err(|error| Failure::file(name, &error))?;
     if text.len() as u64 > most {
-        let what = format!("standard input: more than {most} bytes are no value");
+        let what = format!("standard input: longer than {most} bytes, the limit for a value");
         return Err(Failure::failed(what));
     }
     if encoding == Encoding::Text {
@@ -181,11 +182,11 @@ fn load_file(arguments: &Load, json: bool, output: &mut dyn Write) -> Result<()>
         Some(format) => format,
         None if standard_input => Format::Tsv,
         None => {
-            let text = "its name does not tell the format: give --format tsv, csv or jsonl";
+            let text = "unknown extension: give --format tsv, csv or jsonl";
             return Err(Failure::usage(format!("{}: {text}", shown_path(name))));
         }
     };
-    // The file comes first: a wrong name must not leave an empty database behind.
+    // The file is opened before the database: a wrong name must not leave an empty database.
     let interrupted = interrupt::watch()?;
     let limits = store::Limits::of(&store::options(&arguments.family.place)?);
     let (input, length) = input(file, name, &interrupted)?;
@@ -195,7 +196,7 @@ fn load_file(arguments: &Load, json: bool, output: &mut dyn Write) -> Result<()>
         if arguments.no_escapes { reader.without_escapes() } else { reader }
     };
     let mut nowhere = Nowhere(limits);
-    // Nor may a file of which not even the first record is one.
+    // The same holds for a file whose first record is malformed.
     if length.is_some() && arguments.family.place.db.try_exists().is_ok_and(|exists| !exists) {
         let mut first = records(self::input(file, name, &interrupted)?.0);
         if let Err(error) = first_record(&mut first, arguments.header, &mut nowhere) {
@@ -213,12 +214,14 @@ fn load_file(arguments: &Load, json: bool, output: &mut dyn Write) -> Result<()>
             store::open_family(&arguments.family, Access::Create, arguments.create_cf)?;
         let mut loader = store::Loader::new(&db, &family);
         let result = load_records(&mut reader, arguments.header, &mut loader, &progress);
-        // The records were not logged: only now are they durable.
+        // The records bypassed the WAL: the flush makes them durable.
         let _spinner = Progress::spinner("storing");
         if let Err(error) = db.flush_all().and_then(|()| db.close()) {
             let why =
                 result.1.err().map_or_else(String::new, |early| load_why(&early, name) + "\n");
-            return Err(Failure::failed(format!("{why}what was loaded is not stored: {error}")));
+            return Err(Failure::failed(format!(
+                "{why}the loaded records are not durable: {error}"
+            )));
         }
         result
     };
@@ -247,8 +250,7 @@ fn file_to_load(arguments: &Load) -> Result<&Path> {
         Some(file) => Ok(file),
         None if !io::stdin().is_terminal() => Ok(Path::new("-")),
         None => {
-            let text =
-                "no file, and standard input is a terminal: name a file, or - to type records";
+            let text = "no file, and standard input is a terminal: name a file, or - to type it";
             Err(Failure::usage(text))
         }
     }
@@ -295,7 +297,7 @@ fn first_record(
     sink.put(record.key, record.value).map_err(|what| LoadError::Line { line, what })
 }
 
-/// Takes records for a rehearsal.
+/// Checks records and drops them: the sink of a dry run.
 struct Nowhere(store::Limits);
 
 impl Sink for Nowhere {
@@ -342,9 +344,9 @@ fn stats(
         stats["open_in"] = json!(holder);
         return Ok(writeln!(output, "{stats}")?);
     }
-    let whose = "counters and times are of this command, which has just opened the database";
+    let whose = "counters and times are those of this command, which has just opened the database";
     let whose = match holder {
-        Some(holder) => format!("{whose}; {holder} has it open, and counts for itself"),
+        Some(holder) => format!("{whose}; {holder} has it open and has counters of its own"),
         None => whose.to_owned(),
     };
     let begin = if prometheus { "# " } else { "" };
@@ -362,7 +364,7 @@ fn stats(
     Ok(())
 }
 
-/// The files with the most that is dead or given back.
+/// The files with the most dead or punched bytes.
 fn write_files(files: &[TableFile], output: &mut dyn Write) -> Result<()> {
     const SHOWN_MAX: usize = 20;
     let gone = |file: &TableFile| file.dead_bytes + file.punched_bytes;
@@ -386,8 +388,7 @@ fn write_files(files: &[TableFile], output: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// What is there. What was done since the database was opened is left out: a command has just
-/// opened it.
+/// The state of the database. Counters since the open are left out: they are of this command alone.
 fn stats_json(db: &Db) -> serde_json::Value {
     let metrics = db.metrics();
     let family = |family: &ColumnFamilyMetrics| {
@@ -458,7 +459,7 @@ fn properties(
         let mut in_force = db.options();
         in_force.column_family = db.options_cf(&family);
         if json {
-            return Ok(writeln!(output, "{}", options_json(&in_force)?)?);
+            return Ok(writeln!(output, "{}", options::to_json(&in_force)?)?);
         }
         return Ok(output.write_all(shown(&in_force.to_text()).as_bytes())?);
     }
@@ -468,7 +469,9 @@ fn properties(
     for name in names {
         let Some(value) = db.property_cf(&family, name) else {
             let there_are = all.join(", ");
-            return Err(Failure::not_found(format!("no property {name:?}; there are {there_are}")));
+            return Err(Failure::not_found(format!(
+                "no property {name:?}; the properties are {there_are}"
+            )));
         };
         values.insert(name.clone(), json!(value));
         if !json {
@@ -479,77 +482,4 @@ fn properties(
         writeln!(output, "{}", json!(values))?;
     }
     Ok(())
-}
-
-fn options(profile: Option<&str>, json: bool, output: &mut dyn Write) -> Result<()> {
-    let values = match profile {
-        Some(name) => Options::profile(name)?,
-        None => Options::default(),
-    };
-    if json {
-        return Ok(writeln!(output, "{}", options_json(&values)?)?);
-    }
-    for info in Options::all() {
-        let when = if info.mutable { "any time" } else { "at open" };
-        writeln!(output, "{} = {}    [{when}]", info.name, values.get(info.name)?)?;
-        writeln!(output, "    {}", info.description.trim())?;
-        match info.rocksdb {
-            Some(other) => writeln!(output, "    takes {}; RocksDB: {other}\n", info.accepts)?,
-            None => writeln!(output, "    takes {}\n", info.accepts)?,
-        }
-    }
-    Ok(())
-}
-
-/// The options that the database at `path` was opened with last, by column family.
-fn stored_options(path: &Path, json: bool, output: &mut dyn Write) -> Result<()> {
-    // Not of the command line: exit code 1.
-    let stored = Options::load(path).map_err(|error| Failure::failed(error.to_string()))?;
-    let of_database = Options::INFO.iter().map(|info| info.name);
-    if json {
-        let mut database = serde_json::Map::new();
-        for name in of_database {
-            database.insert(name.to_owned(), json!(stored.options.get(name)?));
-        }
-        let mut families = serde_json::Map::new();
-        for (family, options) in &stored.families {
-            let mut values = serde_json::Map::new();
-            for info in sateen::ColumnFamilyOptions::INFO {
-                values.insert(info.name.to_owned(), json!(options.get(info.name)?));
-            }
-            for (_, field, name) in stored.named.iter().filter(|(of, ..)| of == family) {
-                values.insert(field.clone(), json!(name));
-            }
-            families.insert(family.clone(), json!(values));
-        }
-        let all = json!({"database": database, "column_families": families});
-        return Ok(writeln!(output, "{all}")?);
-    }
-    writeln!(output, "[database]")?;
-    for name in of_database {
-        writeln!(output, "{name} = {}", shown(&stored.options.get(name)?))?;
-    }
-    for (family, options) in &stored.families {
-        writeln!(output, "\n[column family {}]", shown(family))?;
-        let named: Vec<_> = stored.named.iter().filter(|(of, ..)| of == family).collect();
-        let is_named = |line: &str| {
-            let field = line.split(" = ").next();
-            named.iter().any(|(_, named, _)| field == Some(named.as_str()))
-        };
-        for line in options.to_text().lines().filter(|line| !is_named(line)) {
-            writeln!(output, "{line}")?;
-        }
-        for (_, field, name) in named {
-            writeln!(output, "{field} is {name}")?;
-        }
-    }
-    Ok(())
-}
-
-fn options_json(options: &Options) -> Result<serde_json::Value> {
-    let mut values = serde_json::Map::new();
-    for name in Options::names() {
-        values.insert(name.to_owned(), json!(options.get(name)?));
-    }
-    Ok(json!(values))
 }

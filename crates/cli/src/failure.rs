@@ -1,5 +1,4 @@
-//! What ends a command early, and with which exit code. A user's mistake is a sentence, never a
-//! stack trace.
+//! Errors of commands and their exit codes. A user sees a sentence, never a stack trace.
 
 use std::fmt;
 use std::io;
@@ -11,7 +10,7 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const NOT_FOUND: u8 = 3;
 /// Nothing is known to be damaged, and not everything could be read.
 pub(crate) const UNREADABLE: u8 = 4;
-/// What shells say of a program that Ctrl-C ended.
+/// The exit code that shells give a program that Ctrl-C ended.
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Why a command ended early.
@@ -19,21 +18,21 @@ pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) struct Failure {
     pub(crate) code: u8,
     pub(crate) message: String,
-    /// Whoever read our output has gone: nobody is left to tell.
+    /// True if the reader of standard output has gone: no error is printed.
     pub(crate) quiet: bool,
-    /// A process that writes the database was faster: the same may work if it is opened again.
+    /// True if a writer replaced files that were being read: opening the database again may help.
     pub(crate) behind: bool,
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// Something did not work, or the data is damaged.
+    /// The command failed, or data is damaged.
     pub(crate) fn failed(message: impl Into<String>) -> Failure {
         Failure { code: FAILED, message: message.into(), quiet: false, behind: false }
     }
 
-    /// The arguments cannot be meant so.
+    /// The arguments make no sense.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure { code: USAGE, message: message.into(), quiet: false, behind: false }
     }
@@ -43,7 +42,7 @@ impl Failure {
         Failure { code: INTERRUPTED, message: message.into(), quiet: false, behind: false }
     }
 
-    /// What was asked for is not there.
+    /// The key, column family or property does not exist.
     pub(crate) fn not_found(message: impl Into<String>) -> Failure {
         Failure { code: NOT_FOUND, message: message.into(), quiet: false, behind: false }
     }

@@ -1,7 +1,7 @@
 //! `db import`: another store's database, read through its own library, as a new database.
 //!
-//! What must stay true: the target is not there until all of it is there and durable. It is built
-//! in a [`Workplace`] beside its place, checked, and then renamed.
+//! Invariant: the target appears when it is complete and durable. It is built in a [`Workplace`]
+//! beside its place, checked, and then renamed.
 
 mod workplace;
 
@@ -27,10 +27,10 @@ use workplace::{SourceLock, Workplace};
 
 /// A batch is committed when its keys and values are about this large.
 const BATCH_BYTES: u64 = 1 << 20;
-/// How often, in keys, progress is told and the user's wish to stop is looked for.
+/// Keys between two updates of the progress; an interrupt is looked for as often.
 const LOOK_KEYS: u64 = 1024;
 
-/// Whose database is imported.
+/// The store whose database is imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Peer {
     Rocksdb,
@@ -48,31 +48,31 @@ impl Peer {
 
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// Whose database it is
+    /// Import a database of this store
     #[arg(value_enum)]
     peer: Peer,
-    /// The directory of the database that is read; nobody may have it open for writing
+    /// Read the database in this directory; no process may have it open for writing
     from: PathBuf,
-    /// The directory of the database that is made
+    /// Create the new database in this directory
     to: PathBuf,
-    /// The shared library to read it with, such as librocksdb.so or libleveldb.so
+    /// Load this shared library to read the source: librocksdb.so or libleveldb.so
     #[arg(long, value_name = "FILE")]
     library: PathBuf,
-    /// Options to read it with, in RocksDB's words, over those it was written with
+    /// Open the source with these RocksDB options (NAME=VALUE;…), over its own
     #[arg(long, value_name = "OPTIONS", default_value = "", hide_default_value = true)]
     source_options: String,
-    /// Compare all keys and values once more when they are stored
+    /// Compare all keys and values with the source after they are stored
     #[arg(long)]
     verify: bool,
-    /// Start from the options of a profile, such as rocksdb or leveldb
+    /// Start from the options of a profile: sateen, rocksdb, leveldb, …
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Make it with an option set, as block_bytes=16KiB; may be repeated
+    /// Set an option of the new database, such as block_bytes=16KiB; may be repeated
     #[arg(long = "set", value_name = "OPTION=VALUE", value_parser = crate::args::bytes())]
     settings: Vec<String>,
 }
 
-/// What of a column family was imported.
+/// The part of a column family that is imported so far.
 #[derive(Debug, Default)]
 struct Imported {
     family: String,
@@ -84,7 +84,7 @@ pub(crate) fn run(import: &Import, json: bool, output: &mut dyn Write) -> Result
     let interrupted = interrupt::watch()?;
     let began = Instant::now();
     if import.peer == Peer::Leveldb && !import.source_options.is_empty() {
-        let text = "--source-options: LevelDB keeps nothing that options would be needed for";
+        let text = "--source-options: LevelDB has no options that reading needs";
         return Err(Failure::usage(text));
     }
     let workplace = Workplace::begin(&import.to)?;
@@ -93,7 +93,7 @@ pub(crate) fn run(import: &Import, json: bool, output: &mut dyn Write) -> Result
         profile: import.profile.clone(),
         settings: import.settings.clone(),
     };
-    // What is wrong with them is to be known before anything is read.
+    // Wrong options fail before anything is read.
     workplace::check_logs(store::options(&place)?.wal_dir.as_deref())?;
     let lock = SourceLock::take(&import.from, import.peer.name())?;
     let source = open(import, &workplace)?;
@@ -181,7 +181,7 @@ impl Work<'_> {
         Ok(done)
     }
 
-    /// Checks what was stored: how many keys there are, and if the user wants it each of them.
+    /// Checks the number of stored keys, and with `--verify` each key and value.
     fn check(&self, place: &Place, imported: &[Imported]) -> Result<()> {
         let db = store::open(place, Access::Read)?;
         for (number, expected) in imported.iter().enumerate() {
@@ -229,7 +229,7 @@ impl Work<'_> {
         Ok(cursor.status()?)
     }
 
-    /// Tells progress now and then, and ends if the user wants it.
+    /// Updates the progress, and fails if the user interrupted the import.
     fn look(&self, done: &Imported, progress: &Progress) -> Result<()> {
         if !done.keys.is_multiple_of(LOOK_KEYS) {
             return Ok(());
@@ -237,7 +237,8 @@ impl Work<'_> {
         progress.at_keys(done.keys, done.bytes);
         if self.interrupted.load(Ordering::Relaxed) {
             let to = shown_path(&self.import.to);
-            let text = format!("interrupted: {to} was not made; begin anew with the same command");
+            let text =
+                format!("interrupted: {to} was not created; run the same command to start again");
             return Err(Failure::interrupted(text));
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! From text to batches: the loop of `db load`, with no knowledge of where the batches go.
 //!
-//! What must stay true: records reach the sink in the order of the file; when the loop ends, with
+//! Invariant: records reach the sink in the order of the file; when the loop ends, with
 //! an error or without, every record before the point it names has been committed and none after
 //! it.
 
@@ -8,8 +8,8 @@ use std::io::{self, BufRead};
 
 use crate::text::{ReadError, RecordReader};
 
-/// A batch is committed when its keys and values are about this large. Large enough to make the
-/// cost of a commit vanish, small enough to leave other writers their turn.
+/// A batch is committed at about this size: large enough to make the cost of a commit negligible,
+/// small enough not to keep other writers waiting.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// Where records go.
@@ -36,9 +36,9 @@ pub(crate) struct Loaded {
 pub(crate) enum LoadError {
     /// The stream failed.
     Read(io::Error),
-    /// A line is no record, or one that the database does not take.
+    /// A line is malformed, or the database refuses its record.
     Line { line: u64, what: String },
-    /// A batch was refused. It is atomic: nothing of it is there.
+    /// A batch failed. It is atomic: none of its records are stored.
     Commit(String),
 }
 
@@ -51,7 +51,7 @@ impl From<ReadError> for LoadError {
     }
 }
 
-/// Loads all records; tells `progress` now and then how many bytes of text were taken.
+/// Loads all records. Calls `progress` with the bytes of text that are committed.
 pub(crate) fn load<R: BufRead>(
     reader: &mut RecordReader<R>,
     sink: &mut impl Sink,
@@ -85,7 +85,7 @@ pub(crate) fn load<R: BufRead>(
             progress(reader.bytes_read());
         }
     };
-    // What came before a bad line is loaded all the same: the message says so.
+    // The records before a bad line are committed: the message says so.
     if ahead.records > done.records {
         if let Err(what) = sink.commit() {
             return (done, Err(LoadError::Commit(what)));

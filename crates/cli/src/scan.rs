@@ -1,7 +1,7 @@
 //! `db scan`: records in order, as text that `db load` takes back.
 //!
-//! What must stay true: each key is printed once, in order, whatever a process that writes the
-//! database does meanwhile; records that are not of one moment are told.
+//! Invariant: each key is printed once, in order, even if another process writes to the database. A
+//! note says when the records are not from one moment.
 
 use std::io::{BufWriter, Write};
 
@@ -16,7 +16,7 @@ use crate::store::{self, Access, BEHIND_MAX};
 use crate::text::{Format, RecordWriter};
 
 const OUTPUT_BUFFER_BYTES: usize = 1 << 18;
-/// Progress moves once in so many records.
+/// Records between two updates of the progress.
 const PROGRESS_RECORDS: u64 = 4096;
 
 pub(crate) fn run(scan: &Scan, json: bool, output: &mut dyn Write) -> Result<()> {
@@ -24,7 +24,7 @@ pub(crate) fn run(scan: &Scan, json: bool, output: &mut dyn Write) -> Result<()>
         lower_bound: bound(scan.from.as_deref(), scan.encoding)?,
         upper_bound: bound(scan.to.as_deref(), scan.encoding)?,
         prefix: bound(scan.prefix.as_deref(), scan.encoding)?,
-        // Everything once: it would only push out what others read again.
+        // A scan reads each block once, so caching would only evict useful blocks.
         fill_cache: false,
         ..ReadOptions::default()
     };
@@ -59,7 +59,7 @@ pub(crate) fn run(scan: &Scan, json: bool, output: &mut dyn Write) -> Result<()>
             printed => break printed,
         }
     };
-    // What was read before an error is printed before it.
+    // Records that were read before an error are printed before it.
     printer.writer.finish()?;
     if moments > 1 {
         tell(moments, json);
@@ -67,7 +67,7 @@ pub(crate) fn run(scan: &Scan, json: bool, output: &mut dyn Write) -> Result<()>
     printed
 }
 
-/// Prints records, and goes on where it stopped.
+/// Prints records, and continues behind the last one after the database was opened again.
 struct Printer<W: Write> {
     writer: RecordWriter<W>,
     reverse: bool,
@@ -89,7 +89,7 @@ impl<W: Write> Printer<W> {
             (Some(last), false) => iter.seek(last),
             (Some(last), true) => iter.seek_for_prev(last),
         }
-        // It is there still, or again.
+        // The last key was printed already.
         if iter.valid() && self.last.as_deref() == Some(iter.key()) {
             if self.reverse { iter.prev() } else { iter.next() }
         }
@@ -114,12 +114,13 @@ impl<W: Write> Printer<W> {
     }
 }
 
-/// Says on standard error that the records are not of one moment. If that is gone there is nobody
-/// to tell.
+/// Notes on standard error that the records are not from one moment. A closed standard error is
+/// ignored.
 fn tell(moments: u64, json: bool) {
     let text = format!(
-        "the records are of {moments} moments, not of one: another process replaced what was being \
-         read (its options reader_lease_seconds and reader_lease_bytes say how long it waits)"
+        "the records are from {moments} moments, not from one: another process replaced the files \
+         that the scan was reading. Its options reader_lease_seconds and reader_lease_bytes set \
+         how long it keeps them"
     );
     let mut errors = std::io::stderr().lock();
     let _nobody = if json {

@@ -13,16 +13,16 @@ use sateen_workload::{ArrivalSpec, Process, ScanLength, Spec, ValueSize};
 use crate::failure::{Failure, Result};
 
 const EXAMPLES: &str = "\
+Without options sim runs the standard case: bursts of 10 s at 20k/s on 8 GB behind 200 MB/s, with
+memtables and tables of 16 MB, a base level of 64 MB and 4 job slots. Time is virtual: sim writes no
+files, and the same options give the same figures. Sizes and bandwidths are in powers of 1000.
+
 Examples:
   sateen sim
   sateen sim --policy silk,rocksdb,rocksdb-autotuned --rate 12k
   sateen sim --policy rocksdb --set level0_slowdown_writes_trigger=8
   sateen sim --workload nutanix --db-size 500G --duration 86400 --json day.json
-  sateen sim --workload bursts,nutanix --device-bandwidth 100M,200M,500M --believed 150
-
-Without options: the standard case, bursts of 10 s at 20k/s on 8 GB behind 200 MB/s, with memtables
-and tables of 16 MB, a base level of 64 MB and 4 job slots. Time is virtual: nothing is written, and
-the same options give the same figures. Sizes and bandwidths are in powers of 1000 here.";
+  sateen sim --workload bursts,nutanix --device-bandwidth 100M,200M,500M --believed 150";
 
 /// The log of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -36,115 +36,116 @@ pub(crate) enum WalMode {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SimArgs {
-    /// Who decides; separated by commas: sateen, silk, rocksdb, rocksdb-limited,
+    /// Simulate these policies, separated by commas: sateen, silk, rocksdb, rocksdb-limited,
     /// rocksdb-autotuned, leveldb, bolt, vlsm, pebblesdb, adoc, adoc-threads, adoc-batch
     #[arg(long, visible_alias = "profile", default_value = "silk,rocksdb", value_delimiter = ',')]
     policy: Vec<String>,
 
-    /// Set an option of the policies, as write_buffer_size=64M; may be repeated
+    /// Set an option of the policies, such as write_buffer_size=64M; may be repeated
     #[arg(long = "set", value_name = "OPTION=VALUE")]
     settings: Vec<String>,
 
-    /// What clients do: bursts, nutanix, or another of the benchmark's workloads with a --rate;
-    /// separated by commas
+    /// Run these workloads, separated by commas: bursts, nutanix, or with --rate another one of
+    /// the benchmark's
     #[arg(long, short = 'w', default_value = "bursts", value_delimiter = ',')]
     workload: Vec<String>,
 
-    /// Operations a second offered; the peak's where there are bursts [default: 20k]
+    /// Offer this many operations a second; with bursts, in the peak [default: 20k]
     #[arg(long, value_parser = parse_count)]
     rate: Option<u64>,
 
-    /// Operations a second in a valley [default: the workload's part of the peak]
+    /// Offer this many operations a second in a valley [default: the workload's share of the peak]
     #[arg(long, value_parser = parse_count)]
     valley_rate: Option<u64>,
 
-    /// Seconds of a peak of bursts
+    /// Set the seconds of a peak of bursts
     #[arg(long, default_value_t = 10.0)]
     peak_seconds: f64,
 
-    /// Seconds of a valley of bursts
+    /// Set the seconds of a valley of bursts
     #[arg(long, default_value_t = 10.0)]
     valley_seconds: f64,
 
-    /// Percentage of reads, instead of the workload's mix
+    /// Set the percentage of reads, instead of the workload's mix
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100))]
     read_percent: Option<u32>,
 
-    /// Bytes of a value [default: 1000, or the workload's own]
+    /// Set the bytes of a value [default: 1000, or the workload's own]
     #[arg(long)]
     value_size: Option<u32>,
 
-    /// Seconds of virtual time
+    /// Simulate this many seconds of virtual time
     #[arg(long, short = 'd', default_value_t = 150.0)]
     duration: f64,
 
-    /// Bytes of the database at the start
+    /// Set the bytes of the database at the start
     #[arg(long, default_value = "8G", value_parser = size)]
     db_size: u64,
 
-    /// Bytes of blocks in memory
+    /// Set the bytes of the block cache
     #[arg(long, default_value = "256M", value_parser = size)]
     cache: u64,
 
-    /// Client threads
+    /// Run this many client threads
     #[arg(long, short = 't', default_value_t = 2)]
     threads: usize,
 
-    /// The log of writes
+    /// Choose how writes reach the WAL
     #[arg(long, default_value = "off")]
     wal: WalMode,
 
-    /// Bytes a second of the device, reads and writes each; separated by commas
+    /// Set the bytes a second that the device reads, and as many that it writes; one simulation
+    /// for each, separated by commas
     #[arg(long, default_value = "200M", value_delimiter = ',', value_parser = size)]
     device_bandwidth: Vec<u64>,
 
-    /// Bytes a second that it reads, if another
+    /// Set the bytes a second that the device reads, if they differ
     #[arg(long, value_parser = size)]
     device_read: Option<u64>,
 
-    /// Bytes that a client's read of a block takes of the device: with direct I/O whole pages
+    /// Set the bytes that the device transfers when a client reads a block
     #[arg(long, value_name = "BYTES", value_parser = size, default_value = "4K")]
     read_bytes: u64,
 
-    /// Bytes a second that it writes, if another
+    /// Set the bytes a second that the device writes, if they differ
     #[arg(long, value_parser = size)]
     device_write: Option<u64>,
 
-    /// Reads and writes share one bandwidth, that of reads
+    /// Let reads and writes share one bandwidth, that of reads
     #[arg(long)]
     device_shared: bool,
 
-    /// From a second on the device has another bandwidth, as 60=50M; may be repeated
+    /// Change the device's bandwidth at a second, such as 60=50M; may be repeated
     #[arg(long, value_name = "SECOND=BYTES", value_parser = change)]
     device_change: Vec<(u64, u64)>,
 
-    /// The device stands still for some milliseconds of every so many, as 70/5000
+    /// Pause the device for some milliseconds in every period, such as 70/5000
     #[arg(long, value_name = "MS/MS", value_parser = pauses, default_value = "0/0")]
     device_pauses: (u64, u64),
 
-    /// Microseconds that each request takes besides its transfer
+    /// Add this many microseconds to the transfer of each request
     #[arg(long, default_value_t = 80)]
     latency: u64,
 
-    /// Microseconds of a barrier
+    /// Set the microseconds that a barrier (fsync) takes
     #[arg(long, default_value_t = 500)]
     barrier: u64,
 
-    /// What policies believe of the device's bandwidth at the start, in percent of the truth
-    /// [default: 100 for those that must be told, nothing for those that learn]
+    /// Tell policies this percentage of the true bandwidth at the start [default: 100 for policies
+    /// that must be told, nothing for policies that learn it]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     believed: Option<u64>,
 
-    /// Milliseconds over which the bandwidth holds, as the kernel's throttle has it; 0 for a device
-    /// in which every request takes its transfer
+    /// Apply the bandwidth limit over this many milliseconds, as the kernel's throttle does; 0
+    /// limits each request by itself
     #[arg(long, default_value_t = 20)]
     burst: u64,
 
-    /// Threads for background work [default: one for each job slot]
+    /// Run this many background threads [default: one for each job slot]
     #[arg(long)]
     workers: Option<usize>,
 
-    /// Fixes every arrival
+    /// Seed the random numbers: the same seed gives the same arrivals
     #[arg(long, default_value_t = 1)]
     seed: u64,
 

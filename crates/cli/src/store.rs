@@ -1,4 +1,4 @@
-//! The seam to the engine: all that the command asks of it, in one place.
+//! The calls into the engine: opening, loading, checking, repairing, destroying.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use crate::failure::{Failure, Result};
 use crate::load::Sink;
 use crate::text::bytes::json_path;
 
-/// How often in a row a command opens a database that a writer changes faster than it is read.
+/// How often in a row a reader opens the database again because a writer replaced its files.
 pub(crate) const BEHIND_MAX: u32 = 20;
 
-/// How a command means to use a database.
+/// How a command uses a database.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// It must be there and stays as it is.
+    /// The database must exist; the command changes nothing.
     Read,
-    /// It must be there and may be changed.
+    /// The database must exist; the command may change it.
     Write,
-    /// It is made if it is not there.
+    /// The command creates the database if it is missing.
     Create,
 }
 
@@ -44,8 +44,8 @@ pub(crate) fn open(place: &Place, access: Access) -> Result<Db> {
     Ok(db)
 }
 
-/// Opens a database for reading with the options that it had last, unless the command line gives
-/// others.
+/// Opens a database for reading, with the options of the command line, or else with those that it
+/// was last opened with.
 pub(crate) fn open_as_it_was(place: &Place) -> Result<Db> {
     refuse_missing(&place.db)?;
     let vfs = Arc::new(PosixVfs::new());
@@ -54,7 +54,7 @@ pub(crate) fn open_as_it_was(place: &Place) -> Result<Db> {
     }
     let stored = match Options::load_with(vfs.as_ref(), &place.db, true) {
         Ok(stored) => stored,
-        // That they cannot be read does not say that there are none.
+        // An I/O error does not mean that there are no stored options.
         Err(error) if error.is_environment() => return Err(error.into()),
         Err(_) => return open(place, Access::Read),
     };
@@ -83,7 +83,7 @@ pub(crate) fn open_family(
     access: Access,
     create_family: bool,
 ) -> Result<(Db, ColumnFamily)> {
-    // One that has to be made has no other column family.
+    // A database that is about to be created has only the default column family.
     let made = create_family || family.cf == DEFAULT_COLUMN_FAMILY;
     let access = if access == Access::Create && !made { Access::Write } else { access };
     let db = open(&family.place, access)?;
@@ -96,7 +96,7 @@ pub(crate) fn open_family(
         None => {
             let there_are = db.column_families().join(", ");
             return Err(Failure::not_found(format!(
-                "no column family \"{}\"; there are {}",
+                "no column family \"{}\"; the database has {}",
                 shown(&family.cf),
                 shown(&there_are)
             )));
@@ -105,7 +105,7 @@ pub(crate) fn open_family(
     Ok((db, found))
 }
 
-/// What a database takes. Asked before one is made that is not there.
+/// The limits of keys and values. They are checked before a database is created.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
     value_bytes_max: u64,
@@ -121,13 +121,13 @@ impl Limits {
         Limits { value_bytes_max: options.value_bytes_max }
     }
 
-    /// An empty batch that takes as much.
+    /// An empty batch with these limits.
     pub(crate) fn batch(self) -> WriteBatch {
         let limit = usize::try_from(self.value_bytes_max).unwrap_or(usize::MAX);
         WriteBatch::with_value_bytes_max(limit)
     }
 
-    /// Says what is too large.
+    /// Returns what is too large.
     pub(crate) fn check(self, key: &[u8], value: &[u8]) -> std::result::Result<(), String> {
         if key.len() > KEY_BYTES_MAX {
             return Err(format!("a key of {} bytes; the limit is {KEY_BYTES_MAX}", key.len()));
@@ -140,8 +140,8 @@ impl Limits {
     }
 }
 
-/// Batches of a load. They are not logged: flushing at the end makes them durable for half the
-/// writing, and a crash before that leaves a prefix of the file.
+/// Batches of a load. They bypass the WAL: a flush at the end makes them durable with half the
+/// bytes written. A crash before the flush leaves a prefix of the file.
 pub(crate) struct Loader<'a> {
     db: &'a Db,
     family: &'a ColumnFamily,
@@ -180,7 +180,7 @@ pub(crate) fn delete(db: &Db, family: &ColumnFamily, keys: &[Vec<u8>], sync: boo
     Ok(())
 }
 
-/// What the database knows about itself, as text.
+/// Statistics as text.
 pub(crate) fn stats(db: &Db, prometheus: bool) -> String {
     if prometheus {
         return db.metrics().to_prometheus_text();
@@ -194,7 +194,7 @@ pub(crate) fn stats(db: &Db, prometheus: bool) -> String {
     text + &db.property("sateen.dbstats").unwrap_or_default()
 }
 
-/// The names of the properties there are; `<N>` stands for each level.
+/// The names of all properties. `<N>` becomes each level.
 pub(crate) fn property_names(db: &Db, family: &ColumnFamily) -> Vec<String> {
     let levels = db.options_cf(family).levels;
     let mut names = Vec::new();
@@ -207,13 +207,13 @@ pub(crate) fn property_names(db: &Db, family: &ColumnFamily) -> Vec<String> {
     names
 }
 
-/// Checks all of a database, which may be open elsewhere, as far as it can be read.
+/// Checks a database, which another process may have open.
 pub(crate) fn check(place: &Place, mut progress: impl FnMut(u64, u64)) -> Result<CheckReport> {
     refuse_missing(&place.db)?;
     sateen::check(&place.db, &options(place)?, &mut progress).map_err(|error| refused(error, ""))
 }
 
-/// An error with where it is, for who reads it by a program.
+/// An error as JSON: its file, offset and kind.
 pub(crate) fn finding(error: &sateen::Error) -> serde_json::Value {
     let text = error.to_string();
     match error {
@@ -231,20 +231,23 @@ pub(crate) fn finding(error: &sateen::Error) -> serde_json::Value {
     }
 }
 
-/// `Path::exists` takes a directory that cannot be looked at for missing; opening says why.
+/// Fails if the directory is missing. Other errors are left to the open, which names their cause.
 pub(crate) fn refuse_missing(db: &Path) -> Result<()> {
     if db.try_exists().is_ok_and(|exists| !exists) {
-        return Err(Failure::failed(format!("{}: there is no database", shown_path(db))));
+        return Err(Failure::failed(format!(
+            "{}: there is no database; `sateen db put` and `sateen db load` create one",
+            shown_path(db)
+        )));
     }
     Ok(())
 }
 
-/// The process that has a database open for writing, if there is one and it is known.
+/// The process that has a database open for writing, if it is known.
 pub(crate) fn holder(place: &Place) -> Option<String> {
     PosixVfs::new().lock_holder(&place.db.join("LOCK"))
 }
 
-/// Does `read`, which opens the database, again if a writer was faster.
+/// Calls `read`, which opens the database, again while it fails because a writer replaced files.
 pub(crate) fn beside_writer<T>(mut read: impl FnMut() -> Result<T>) -> Result<T> {
     for _ in 1..BEHIND_MAX {
         match read() {
@@ -261,7 +264,7 @@ pub(crate) fn destroy(place: &Place) -> Result<DestroyReport> {
     Ok(sateen::destroy(&place.db, &options(place)?)?)
 }
 
-/// Repairs a database; what the device cannot read is given up if `give_up_unreadable` is set.
+/// Repairs a database. With `give_up_unreadable` pages that the device cannot read are damaged.
 pub(crate) fn repair(place: &Place, give_up_unreadable: bool) -> Result<RepairReport> {
     refuse_missing(&place.db)?;
     let (vfs, options) = (Arc::new(PosixVfs::new()), options(place)?);
@@ -276,9 +279,9 @@ pub(crate) fn repair(place: &Place, give_up_unreadable: bool) -> Result<RepairRe
     })
 }
 
-/// The failure for an error of a check or a repair, with what to do about it.
+/// The failure for an error of a check or a repair, with advice.
 fn refused(error: sateen::Error, advice: &str) -> Failure {
-    // A file that was named as a database can be read, and is none.
+    // A file where a directory is expected is a mistake of the user, not an unreadable database.
     let not_directory = matches!(&error, sateen::Error::Io { source, .. }
         if source.kind() == std::io::ErrorKind::NotADirectory);
     if not_directory || !error.is_environment() {
@@ -287,27 +290,25 @@ fn refused(error: sateen::Error, advice: &str) -> Failure {
     Failure::unreadable(format!("{error}{advice}"))
 }
 
-/// What to do about an error of the environment that ended a repair.
+/// Advice for an error of the environment that ended a repair.
 fn advice(error: &sateen::Error, give_up_unreadable: bool) -> &'static str {
     let sateen::Error::Io { source, .. } = error else { return "" };
     match Errno::from_io_error(source) {
         Some(Errno::MFILE | Errno::NFILE) => {
-            "; a repair changes nothing before it has read everything: allow more open files \
-             (ulimit -n), and repair again"
+            "; the repair changed nothing. Allow more open files (ulimit -n), then repair again"
         }
         Some(Errno::ACCESS | Errno::PERM) => {
-            "; a repair changes nothing before it has read everything: repair as the user who may \
-             read and write the files"
+            "; the repair changed nothing. Repair as the user who may read and write the files"
         }
         _ if error.is_device_failure() && give_up_unreadable => {
-            "; a repair changes nothing before it has read everything: a file that cannot even be \
-             opened has to be moved out of the directory first"
+            "; the repair changed nothing. The device cannot open this file: move it out of the \
+             directory, then repair again"
         }
         _ if error.is_device_failure() => {
-            "; a repair changes nothing before it has read everything: copy the directory to a \
-             device that is well (ddrescue copies what can be read of a file) and repair the copy, \
-             or give up what the device cannot read with --give-up-unreadable"
+            "; the repair changed nothing. Copy the directory to a healthy device (ddrescue copies \
+             the readable part of a file) and repair the copy, or give up the unreadable part with \
+             --give-up-unreadable"
         }
-        _ => "; a repair changes nothing before it has read everything",
+        _ => "; the repair changed nothing",
     }
 }

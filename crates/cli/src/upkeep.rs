@@ -1,4 +1,4 @@
-//! The verbs of `sateen db` that look for damage and mend it.
+//! The commands that check, scrub, repair and destroy a database.
 
 use std::io::Write;
 use std::path::Path;
@@ -31,19 +31,19 @@ fn check_text(report: &CheckReport, db: &Path, output: &mut dyn Write) -> Result
     }
     report.notes.iter().try_for_each(|note| writeln!(output, "note: {note}"))?;
     for orphan in &report.orphans {
-        let what = "not part of the database: left by a crash, or being written just now";
+        let what = "not part of the database: left by a crash, or being written now";
         writeln!(output, "note: {}: {what}", shown_path(orphan))?;
     }
     let CheckReport { tables, entries, bytes, logs, log_records, live_bytes, disk_bytes, .. } =
         report;
     let looked_at = format!(
-        "{tables} tables, {entries} entries, {bytes} bytes; {logs} logs, {log_records} commits; \
-         files of tables take {disk_bytes} bytes, {live_bytes} of them needed"
+        "{tables} tables, {entries} entries, {bytes} bytes; {logs} WALs, {log_records} commits; \
+         table files take {disk_bytes} bytes, {live_bytes} of them in use"
     );
     let verdict = match (report.problems.is_empty(), report.unreadable.is_empty()) {
         (false, _) => "damaged",
         (true, false) => "not everything could be read",
-        (true, true) => "all is right",
+        (true, true) => "sound",
     };
     Ok(writeln!(output, "{}: {verdict}: {looked_at}", shown_path(db))?)
 }
@@ -74,7 +74,7 @@ pub(crate) fn scrub(
 ) -> Result<()> {
     let db = store::open(place, Access::Write)?;
     let spinner = Progress::spinner("verifying");
-    // Without a rate there is nobody to be kept from the device.
+    // Without a rate the scrub is not limited.
     let report = db.scrub(Some(rate.map_or(0, |rate| rate.saturating_mul(1_000_000))))?;
     drop(spinner);
     db.close()?;
@@ -91,12 +91,12 @@ pub(crate) fn scrub(
         for error in unreadable {
             writeln!(output, "could not read: {error}")?;
         }
-        writeln!(output, "verified {tables} tables and {logs} logs, {bytes} bytes")?;
+        writeln!(output, "verified {tables} tables and {logs} WALs, {bytes} bytes")?;
     }
     verdict(problems.len(), unreadable.len())
 }
 
-/// How a command ends that found so many things damaged, and could not read so many.
+/// The result of a command that found `damaged` things damaged and `unreadable` ones unreadable.
 fn verdict(damaged: usize, unreadable: usize) -> Result<()> {
     let things = |count: usize, verb: &str| match count {
         1 => format!("1 thing {}", verb.replace("are", "is")),
@@ -140,14 +140,14 @@ pub(crate) fn repair(
         writeln!(output, "{done}")?;
     } else {
         match &report.manifest {
-            Some(manifest) => writeln!(output, "believed {}", shown_path(manifest))?,
-            None => writeln!(output, "believed the tables, there being no manifest to believe")?,
+            Some(manifest) => writeln!(output, "used {}", shown_path(manifest))?,
+            None => writeln!(output, "found no usable manifest; used the tables and WALs alone")?,
         }
         writeln!(output, "kept {} tables", report.tables_kept)?;
-        writeln!(output, "wrote {} entries anew", report.entries_salvaged)?;
-        writeln!(output, "{} of them from logs", report.log_entries_salvaged)?;
+        let (all, of_wals) = (report.entries_salvaged, report.log_entries_salvaged);
+        writeln!(output, "rewrote {all} entries, {of_wals} of them from WALs")?;
         report.notes.iter().try_for_each(|note| writeln!(output, "note: {note}"))?;
-        let moved = |file: &std::path::PathBuf| format!("moved away {}", shown_path(file));
+        let moved = |file: &std::path::PathBuf| format!("moved to lost: {}", shown_path(file));
         report.moved.iter().try_for_each(|file| writeln!(output, "{}", moved(file)))?;
         report.losses.iter().try_for_each(|error| writeln!(output, "damaged: {error}"))?;
         report.lost_ranges.iter().try_for_each(|range| writeln!(output, "lost: {range}"))?;

@@ -165,7 +165,7 @@ fn the_process_that_has_a_database_open_is_named() {
     let at = folder.path();
     first_load(at);
     let stats = sateen(at, &["db", "stats", "d"]);
-    assert!(stats.out.starts_with("counters and times are of this command"), "{}", stats.out);
+    assert!(stats.out.starts_with("counters and times are those of this command"), "{}", stats.out);
     assert!(!stats.out.contains("has it open"), "{}", stats.out);
     let writer = Writer::start(at, &[]);
     let name = format!("sateen (pid {})", writer.child.id());

@@ -104,7 +104,8 @@ fn a_user_s_mistakes_are_named_and_change_nothing() {
     refused(at, &["db", "put", "new", "k", "v", "--set", "nonsense=1"], 2, &["nonsense"]);
     refused(at, &["db", "put", "new", "k", "v", "--profile", "triadd"], 2, &["unknown profile"]);
     refused(at, &["db", "put", "new", "0", "v", "--encoding", "hex"], 2, &["0: an odd number"]);
-    refused(at, &["db", "gett", "new", "k"], 2, &["gett"]);
+    refused(at, &["db", "gett", "new", "k"], 2, &["'gett'", "did you mean `sateen db get`?"]);
+    refused(at, &["get", "new", "k"], 2, &["did you mean `sateen db get`?"]);
     assert!(!at.join("new").exists() && !at.join("missing").exists());
     done(at, &["db", "put", "d", "k", "v"]);
     refused(at, &["db", "scan", "d", "--from", "b", "--to", "a"], 2, &["--from", "--to"]);
@@ -224,7 +225,7 @@ fn a_checkpoint_is_a_database_and_check_finds_nothing_wrong() {
     done(at, &["db", "checkpoint", "d", "copy"]);
     done(at, &["db", "put", "d", "later", "4"]);
     assert_eq!(done(at, &["db", "scan", "copy"]).out(), "a\t1\nb\t2\nc\t3\n");
-    assert!(done(at, &["db", "check", "copy"]).out().contains("all is right"));
+    assert!(done(at, &["db", "check", "copy"]).out().contains("sound"));
     refused(at, &["db", "checkpoint", "d", "copy"], 2, &["copy"]);
     let stats = done(at, &["db", "stats", "d", "--prometheus"]);
     assert!(stats.out().contains("sateen_"), "{}", stats.out());
@@ -413,7 +414,7 @@ fn an_interrupted_load_keeps_what_was_read_and_says_how_much() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(130), "{said}");
     assert!(said.contains("interrupted") && said.contains("loaded up to line"), "{said}");
-    assert!(done(at, &["db", "check", "d"]).out().contains("all is right"));
+    assert!(done(at, &["db", "check", "d"]).out().contains("sound"));
     let stored = done(at, &["db", "scan", "d"]).out;
     let records = stored.iter().filter(|byte| **byte == b'\n').count();
     assert!(said.contains(&format!("{records} records")), "{records}: {said}");

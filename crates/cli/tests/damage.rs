@@ -174,7 +174,7 @@ fn a_low_limit_of_open_files_is_enough_and_a_lower_one_is_no_damage() {
     let at = folder.path();
     let before = everything(at);
     let (code, out, error) = run_limited(at, 32, "db check d");
-    assert!(code == 0 && out.contains("all is right: 60 tables"), "{out}{error}");
+    assert!(code == 0 && out.contains("sound: 60 tables"), "{out}{error}");
     // Standard streams, the lock and the directory leave hardly any.
     for limit in [6, 8] {
         let (code, out, error) = run_limited(at, limit, "db check d");

@@ -335,7 +335,7 @@ fn an_interrupted_import_leaves_nothing() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let (code, text) = said(&child.wait_with_output().unwrap());
     assert_eq!(code, 130, "{text}");
-    assert!(text.contains("new was not made"), "{text}");
+    assert!(text.contains("new was not created"), "{text}");
     assert!(!peer.at("new").exists() && !peer.at("new.importing").exists());
 
     // One that is killed cannot clean up: the next says what to do.

@@ -24,6 +24,8 @@ Chores:
           --fix breaks comments that are too long
   deny    licences, sources and banned crates of the dependencies (deny.toml)
   lint    fmt and clippy
+  man DIR write man pages (DIR/man1) and completions of bash, zsh and fish (DIR/completions);
+          words after DIR go to cargo, for instance --release
   models  the interleavings that loom tries on the memtable
   aarch64 clippy for aarch64, some tests there under QEMU, and the error of unsupported systems
   rel     the suites of the reliability programme: `cargo xtask rel help`
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Some("deny") => step("deny", || deny::run(&root)),
         Some("lint") => lint(&root),
         Some("models") => models(&root),
+        Some("man") => man(&root, arguments.get(1..).unwrap_or_default()),
         Some("aarch64") => aarch64::run(&root),
         Some("rel") => rel::run(&root, arguments.get(1..).unwrap_or_default()),
         None | Some("help" | "--help" | "-h") => {
@@ -84,6 +87,20 @@ fn models(root: &Path) -> Outcome {
     let environment = [("RUSTFLAGS", "--cfg loom"), ("CARGO_TARGET_DIR", &*target)];
     let words = "test --package sateen --lib --no-default-features --quiet loom";
     cargo(root, &words.split(' ').collect::<Vec<_>>(), &environment)
+}
+
+/// Writes man pages and completions. An example of the command's crate does it, so that neither the
+/// command nor this crate is built with what generates them.
+fn man(root: &Path, arguments: &[String]) -> Outcome {
+    let Some((directory, options)) = arguments.split_first() else {
+        return Err(vec!["man: which directory? cargo xtask man DIR".to_owned()]);
+    };
+    let directory = std::path::absolute(directory).map_err(|error| vec![error.to_string()])?;
+    let directory = directory.to_string_lossy();
+    let mut words = vec!["run", "--quiet", "--package", "sateen-cli", "--example", "man"];
+    words.extend(options.iter().map(String::as_str));
+    words.extend(["--", &*directory]);
+    cargo(root, &words, &[])
 }
 
 fn lint(root: &Path) -> Outcome {

@@ -1,0 +1,166 @@
+//! The help in groups, and the command that an error suggests.
+//!
+//! clap lists subcommands in one group. So the lists of the top level and of `db` are rendered
+//! here, from the same command tree that parses the arguments.
+
+use clap::builder::{StyledStr, Styles};
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+use clap::{Command, CommandFactory, FromArgMatches};
+
+use crate::args::Cli;
+
+/// All commands, by group, in the order of the help.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Data", &["db get", "db put", "db delete", "db scan", "db load", "db import"]),
+    (
+        "Look",
+        &[
+            "db stats",
+            "db properties",
+            "db families",
+            "db options",
+            "table dump",
+            "wal dump",
+            "manifest dump",
+        ],
+    ),
+    ("Measure", &["demo", "bench", "sim"]),
+    (
+        "Maintain",
+        &["db check", "db scrub", "db compact", "db checkpoint", "db repair", "db destroy"],
+    ),
+];
+
+/// Words of other tools, and the command that does the same here.
+const SYNONYMS: [(&str, &str); 29] = [
+    ("set", "db put"),
+    ("write", "db put"),
+    ("insert", "db put"),
+    ("read", "db get"),
+    ("del", "db delete"),
+    ("rm", "db delete"),
+    ("ls", "db scan"),
+    ("list", "db scan"),
+    ("keys", "db scan"),
+    ("export", "db scan"),
+    ("restore", "db load"),
+    ("batchput", "db load"),
+    ("migrate", "db import"),
+    ("info", "db stats"),
+    ("metrics", "db stats"),
+    ("get_property", "db properties"),
+    ("property", "db properties"),
+    ("config", "db options"),
+    ("profiles", "db options"),
+    ("verify", "db check"),
+    ("fsck", "db check"),
+    ("backup", "db checkpoint"),
+    ("snapshot", "db checkpoint"),
+    ("remove", "db destroy"),
+    ("drop", "db destroy"),
+    ("fix", "db repair"),
+    ("manifest_dump", "manifest dump"),
+    ("dump_wal", "wal dump"),
+    ("benchmark", "bench"),
+];
+
+/// The command tree: `args.rs` with the help of the top level and of `db` in groups.
+pub(crate) fn command() -> Command {
+    let command = Cli::command();
+    let styles = command.get_styles().clone();
+    let (all, of_db) = (groups(&command, "", &styles), groups(&command, "db ", &styles));
+    command.help_template(all).mut_subcommand("db", |db| db.help_template(of_db))
+}
+
+/// Parses the arguments of the process. Prints help or an error and exits where clap does.
+pub(crate) fn parse() -> Cli {
+    let mut command = command();
+    let parsed = command.try_get_matches_from_mut(std::env::args_os());
+    parsed.and_then(|matches| Cli::from_arg_matches(&matches)).unwrap_or_else(|mut error| {
+        suggest(&mut error);
+        error.exit()
+    })
+}
+
+/// A help template that lists the commands whose path begins with `prefix`, without the prefix.
+fn groups(command: &Command, prefix: &str, styles: &Styles) -> StyledStr {
+    use std::fmt::Write;
+    let paths = GROUPS.iter().flat_map(|(_, paths)| *paths);
+    let names = paths.filter_map(|path| path.strip_prefix(prefix));
+    let width = names.map(str::len).max().unwrap_or_default();
+    let (header, literal) = (styles.get_header(), styles.get_literal());
+    let mut text = StyledStr::from("{about-with-newline}\n{usage-heading} {usage}\n");
+    for (group, paths) in GROUPS {
+        let mut lines = paths.iter().filter_map(|path| {
+            // A noun with one verb is described by the noun: `table dump` prints a file of tables.
+            let noun = find(command, path.split(' ').next()?)?;
+            let single = noun.get_subcommands().count() == 1;
+            let described = if single { noun } else { find(command, path)? };
+            Some((path.strip_prefix(prefix)?, described.get_about()?.to_string()))
+        });
+        let Some(first) = lines.next() else { continue };
+        let _infallible = writeln!(text, "\n{header}{group}:{header:#}");
+        for (name, about) in std::iter::once(first).chain(lines) {
+            let _infallible = writeln!(text, "  {literal}{name:width$}{literal:#}  {about}");
+        }
+    }
+    let _infallible = write!(text, "\n{header}Options:{header:#}\n{{options}}{{after-help}}");
+    text
+}
+
+fn find<'a>(command: &'a Command, path: &str) -> Option<&'a Command> {
+    path.split(' ').try_fold(command, |command, name| command.find_subcommand(name))
+}
+
+/// Adds to an error about an unknown command the whole commands that may be meant.
+fn suggest(error: &mut Error) {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return;
+    }
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return;
+    };
+    let similar = similar(word);
+    if similar.is_empty() {
+        return;
+    }
+    error.remove(ContextKind::SuggestedSubcommand);
+    let commands: Vec<_> = similar.iter().map(|path| format!("`sateen {path}`")).collect();
+    let text = StyledStr::from(format!("did you mean {}?", commands.join(" or ")));
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text]));
+}
+
+/// The paths of the commands that `word` is the name of; else those that do what `word` does in
+/// other tools; else those whose name is similar.
+fn similar(word: &str) -> Vec<String> {
+    let command = command();
+    let paths = || GROUPS.iter().flat_map(|(_, paths)| *paths);
+    let named = |path: &&&str| {
+        let name = path.rsplit(' ').next();
+        let aliases = find(&command, path).map(|found| found.get_all_aliases().collect::<Vec<_>>());
+        name == Some(word) || aliases.is_some_and(|aliases| aliases.contains(&word))
+    };
+    let exact: Vec<_> = paths().filter(named).map(|path| (*path).to_owned()).collect();
+    if !exact.is_empty() {
+        return exact;
+    }
+    let synonym = SYNONYMS.iter().find(|(other, _)| *other == word);
+    if let Some((_, path)) = synonym {
+        return vec![(*path).to_owned()];
+    }
+    // clap knows which names are similar: it is asked at the level of each noun.
+    let nouns = command.get_subcommands().map(Command::get_name);
+    nouns.filter_map(|noun| most_similar(&command, noun, word)).collect()
+}
+
+/// The verb of `noun` with the most similar name; clap lists it last.
+fn most_similar(command: &Command, noun: &str, word: &str) -> Option<String> {
+    let error = command.clone().try_get_matches_from(["sateen", noun, word]).err()?;
+    match error.get(ContextKind::SuggestedSubcommand)? {
+        ContextValue::Strings(names) => Some(format!("{noun} {}", names.last()?)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! The command `sateen`: arguments in, text out, and an exit code. The logic is the engine's.
+//!
+//! It is a library so that `examples/man.rs` can generate man pages and completions from
+//! [`command`] without making the program larger.
+
+mod args;
+mod db;
+mod dump;
+mod failure;
+mod help;
+mod import;
+mod interrupt;
+mod load;
+mod options;
+mod progress;
+mod scan;
+mod sim;
+mod store;
+mod text;
+mod upkeep;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use sateen_bench::Reexec;
+use serde_json::json;
+
+use crate::args::{Cli, DumpVerb, Noun, Verbs};
+use crate::dump::{DumpOptions, FileKind};
+use crate::failure::{Failure, Result};
+
+/// The whole command line, with grouped help.
+pub fn command() -> clap::Command {
+    help::command()
+}
+
+/// Runs the command with the arguments of the process.
+pub fn main() -> ExitCode {
+    let cli = help::parse();
+    let mut output = io::stdout().lock();
+    let done = run(&cli, &mut output).and_then(|()| Ok(output.flush()?));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !failure.quiet {
+                report(&failure, cli.json());
+            }
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn run(cli: &Cli, output: &mut dyn Write) -> Result<()> {
+    match &cli.noun {
+        Noun::Db(verbs) => db::run(&verbs.verb, verbs.json, output),
+        Noun::Table(verbs) => look_into(FileKind::Table, verbs, output),
+        Noun::Wal(verbs) => look_into(FileKind::Wal, verbs, output),
+        Noun::Manifest(verbs) => look_into(FileKind::Manifest, verbs, output),
+        Noun::Sim(arguments) => sim::run(arguments, output),
+        // They print for themselves.
+        Noun::Bench(arguments) => Ok(sateen_bench::run(arguments, &reexec()?).map(drop)?),
+        Noun::Demo(arguments) => Ok(sateen_bench::demo(arguments, &reexec()?).map(drop)?),
+    }
+}
+
+/// How the benchmark starts this program again, a process for each measurement.
+fn reexec() -> Result<Reexec> {
+    let interrupted = interrupt::watch()?;
+    Ok(Reexec { interrupted, ..Reexec::new(["bench"]) })
+}
+
+fn look_into(kind: FileKind, verbs: &Verbs<DumpVerb>, output: &mut dyn Write) -> Result<()> {
+    let DumpVerb::Dump { file, values, limit } = &verbs.verb;
+    let options = DumpOptions { values: *values, limit: *limit, json: verbs.json };
+    dump::run(kind, file, options, output)
+}
+
+/// Tells the user, on standard error. If that is gone, too, there is nobody to tell.
+fn report(failure: &Failure, json: bool) {
+    let mut errors = io::stderr().lock();
+    let _nobody = if json {
+        writeln!(errors, "{}", json!({ "error": failure.message, "code": failure.code }))
+    } else {
+        writeln!(errors, "sateen: {failure}")
+    };
+}
