@@ -1,8 +1,8 @@
-//! Telling damage from what a writer in another process has given back.
+//! Distinguishes damage from data that a writer in another process has replaced.
 //!
-//! What must stay true: an error is damage only if the manifest, read again after the error, still
-//! names what could not be read. The writer gives back only what the manifest does not name by
-//! then, and what is not named never comes back.
+//! Invariant: an error is damage only if the manifest, read again after the error, still names the
+//! data that could not be read. The writer removes only data that the manifest no longer names, and
+//! such data never comes back.
 
 use std::path::Path;
 use std::sync::Arc;

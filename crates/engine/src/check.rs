@@ -1,13 +1,13 @@
-//! The check of a whole database: everything that must be true of what is stored, looked at once,
-//! from outside, by way of the directory alone: whoever has the database open, if anybody, goes on
-//! meanwhile. Nothing is locked or changed.
+//! The check of a whole database, from its directory alone. It locks and changes nothing, and
+//! another process may have the database open.
 //!
-//! What must stay true: an error of the environment (too many open files, no permission, an I/O
-//! error) is never damage: it says that something could not be read, and is told as that, whatever
-//! call it comes from. What a writer gives up meanwhile is no damage, either. A table, file or log
-//! counts only as long as the manifest says that it is needed: after something was found wrong with
-//! one the manifest is read again, and what it does not name any more is passed over. Nothing ever
-//! comes back, so what is needed after it failed was needed when it did.
+//! Invariants:
+//!
+//! - An error of the environment (too many open files, no permission, an I/O error) is never
+//!   damage. It is reported as unreadable, whatever call returns it.
+//! - Data that a writer removes meanwhile is not damage. After a finding the manifest is read
+//!   again, and the finding is dropped if the manifest no longer names that table, file or WAL.
+//!   Removed data never comes back, so data that is named after the failure was needed during it.
 
 mod files;
 mod logs;

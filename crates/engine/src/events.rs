@@ -1,9 +1,9 @@
-//! Listeners: what a program is told of flushes, compactions and the like while it runs.
+//! Listeners: callbacks that tell a program about flushes, compactions and other events.
 //!
-//! What must stay true: no lock is held while a listener is called, and a listener that panics
-//! changes nothing. Flushes, compactions and ingested files are told by the thread that did them.
-//! Memtables, stalls and errors, which writers cause under locks, wait in a queue; the thread of
-//! the chores tells them.
+//! Invariant: no lock is held while a listener is called, and a listener that panics changes
+//! nothing. The thread that did a flush, a compaction or an ingestion calls the listener itself.
+//! Writers cause events of memtables, stalls and errors under locks; these events wait in a queue,
+//! and the thread of the chores delivers them.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};

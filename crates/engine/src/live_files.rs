@@ -1,7 +1,7 @@
-//! The files that a database consists of, for a program that copies them itself.
+//! The list of the files of a database, for a program that copies them itself.
 //!
-//! The manifest, CURRENT and OPTIONS are given as contents: they are written into memory from one
-//! look at the versions, so that they agree with each other whatever the database does meanwhile.
+//! The manifest, CURRENT and OPTIONS are returned as contents. They are generated in memory from
+//! one version of the tree, so that they agree with each other while the database goes on.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! Names and paths are bytes; the engine, its files and its messages have text. This is the text
-//! for bytes, and back.
+//! Conversion between bytes and text. Names and paths are bytes; the engine, its files and its
+//! messages use text.
 //!
-//! What must stay true: bytes that are UTF-8 without zeros stand for themselves; different bytes
-//! have different texts; `bytes_of_text` gives the bytes back.
+//! Invariant: bytes that are UTF-8 without zero bytes are their own text; different bytes have
+//! different texts; `bytes_of_text` returns the original bytes.
 
 use std::borrow::Cow;
 use std::ffi::OsString;

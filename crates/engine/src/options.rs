@@ -68,177 +68,182 @@ option_struct! {
     /// # Ok::<(), sateen::Error>(())
     /// ```
     pub struct Options, column_family = false {
-        /// The profile that the values started from. Setting it replaces every option by that
-        /// profile's value, so it comes first in a list.
+        /// The profile that the values started from. Setting it replaces all options by those of
+        /// the profile, so it comes first in a list.
         profile: String = profile::DEFAULT.to_owned(), Text, fixed, none;
-        /// Make the database if the directory has none; otherwise opening one is an error.
+        /// Create the database if the directory has none. Without it such an open fails.
         create_if_missing: bool = true, Flag, fixed, "create_if_missing";
-        /// Opening a directory that already has a database is an error.
+        /// Fail if the directory already has a database.
         error_if_exists: bool = false, Flag, fixed, "error_if_exists";
-        /// Make the column families that are named at open and do not exist.
+        /// Create the column families that the open names and that do not exist.
         create_missing_column_families: bool = false, Flag, fixed,
             "create_missing_column_families";
 
-        /// Threads for flushes and compactions together; one for each slot that `tuner` may make,
-        /// if it is on at open and these are more. 0: none are started and the caller steps the
-        /// work, as tests and simulations do.
+        /// Threads for flushes and compactions together. If `tuner` is on at open, there is at
+        /// least one for each slot that it may add. 0: no threads; the caller runs the steps, as
+        /// tests and simulations do.
         background_threads: u32 = 2, Count, fixed, "max_background_jobs";
-        /// Flushes at the same time, at most.
+        /// Flushes that run at the same time, at most.
         max_background_flushes: u32 = 1, Count, mutable, "max_background_flushes";
-        /// Compactions at the same time, at most. One that frees level 0 always finds a place.
+        /// Compactions that run at the same time, at most. One that frees level 0 always gets a
+        /// slot.
         max_background_compactions: u32 = 2, Count, mutable, "max_background_compactions";
-        /// How much lower than the clients' the CPU priority of background threads is: their nice
-        /// value, 0 to 19.
+        /// The nice value of background threads, 0 to 19: how far their CPU priority is below the
+        /// clients'.
         background_thread_nice: u32 = 5, Count, fixed, none;
-        /// Bytes that a background job moves before it looks up: the unit of preemption and
-        /// pacing, and so the longest that anything more urgent waits behind it.
+        /// Bytes that a background job moves between two checks for more urgent work. Urgent work
+        /// waits at most as long as one slice takes.
         slice_bytes_max: u64 = MIB, Bytes, mutable, none;
 
         /// One number for all memory of the database: memtables, block cache, filters and indexes,
-        /// pinned blocks, compaction buffers. The cache gets what the others leave. `none`: the
-        /// single limits alone count.
+        /// pinned blocks, compaction buffers. The block cache gets what the others leave, at most
+        /// `block_cache_bytes`. `none`: only the limits of each count.
         memory_budget: Option<u64> = None, Bytes, mutable, none;
         /// Bytes of blocks, indexes and filters kept uncompressed in memory.
         block_cache_bytes: u64 = 64 * MIB, Bytes, mutable, none;
-        /// Up to this percentage of the block cache is for whole tables of level 0, which are kept
-        /// from when they are written until they leave the level: compactions need not read them,
-        /// nor need clients. It counts where the page cache is bypassed
-        /// (`direct_io_for_flush_and_compaction`), which has them otherwise.
+        /// Percentage of the block cache that may hold whole tables of level 0. They stay from
+        /// their creation until they leave the level, so that compactions and clients need not read
+        /// them. Used only with `direct_io_for_flush_and_compaction`; otherwise the page cache
+        /// holds them.
         level0_cache_percent: u32 = 33, Count, mutable, none;
-        /// Bytes of filters and indexes of tables kept open, at most; half of `memory_budget` if
-        /// that is less. `none`: of all tables.
+        /// Limit on the memory of filters and indexes of open tables; half of `memory_budget` if
+        /// that is less. `none`: all tables stay open.
         table_cache_bytes: Option<u64> = None, Bytes, mutable, none;
-        /// Memtables of all column families together: when they take more, the largest is stored
-        /// early. 0: no limit.
+        /// Limit on the memtables of all column families together. Above it the largest memtable is
+        /// flushed early. 0: no limit.
         all_memtables_bytes: u64 = 0, Bytes, fixed, "db_write_buffer_size";
-        /// Descriptors of table files kept open, at most. A compaction's tables share one file. The
-        /// limit is never above half of the process's limit on open files (`ulimit -n`), which
-        /// leaves the other half to the application. Reads, iterators and compactions work with any
-        /// number of files: a descriptor that was closed is opened again when it is needed.
+        /// Limit on open descriptors of table files. It is never above half of the process's limit
+        /// (`ulimit -n`); the other half is left to the application. The tables of one compaction
+        /// share a file. Any number of files can be read: a closed one is opened again on demand.
         max_open_files: u32 = 4096, Count, mutable, "max_open_files";
 
-        /// How writes reach the log: `off`, `buffered` (the operating system writes it back),
-        /// `sync` (each write is durable before it returns) or `interval:<duration>` (durable at
-        /// the latest so much later). A write's own options can ask for more.
+        /// How writes reach the WAL: `off`, `buffered` (the operating system writes it back later),
+        /// `sync` (each write is durable before it returns) or `interval:<duration>` (a write is
+        /// durable after that time at the latest). A single write can ask for more.
         wal: WalMode = WalMode::Buffered, WalUnit, fixed, none;
-        /// The directory of the logs; `none`: the database's own.
+        /// The directory of the WALs. `none`: the directory of the database.
         wal_dir: Option<PathBuf> = None, Text, fixed, "wal_dir";
-        /// Start writing a log back every so many bytes, so that a later sync finds little to do.
-        /// 0: leave it to the operating system.
+        /// Start writing a WAL back after each this many bytes, so that a later sync has little to
+        /// do. 0: leave it to the operating system.
         wal_bytes_per_sync: u64 = 512 * KIB, Bytes, mutable, "wal_bytes_per_sync";
-        /// When the logs together are larger, the memtables that keep the oldest alive are
-        /// flushed. 0: four times the memtables of all column families.
+        /// When all WALs together are larger, the memtables that need the oldest WAL are flushed.
+        /// 0: four times the memtables of all column families.
         max_total_wal_bytes: u64 = 0, Bytes, mutable, "max_total_wal_size";
-        /// So long a log is kept for [`Db::updates_since`](crate::Db::updates_since) that nothing
-        /// else needs any more, in seconds. 0: however old it is.
+        /// Seconds for which an unneeded WAL is kept for
+        /// [`Db::updates_since`](crate::Db::updates_since). 0: no limit in time.
         wal_ttl_seconds: u64 = 0, Count, fixed, "WAL_ttl_seconds";
-        /// Such logs together take no more; the oldest go first. 0: whatever they take. If both
-        /// limits are 0 none is kept.
+        /// Limit on the bytes of unneeded WALs that are kept; the oldest go first. 0: no limit in
+        /// size. If `wal_ttl_seconds` is 0 too, none are kept.
         wal_size_limit_bytes: u64 = 0, Bytes, fixed, none;
-        /// What recovery makes of a log that ends in damage: `prefix` takes everything before an
-        /// unfinished last write, and reports damage that is not at the end of what was synced as
-        /// corruption; `absolute` takes only a log without any.
+        /// What recovery does with a WAL that ends in damage. `prefix` keeps all records before an
+        /// unfinished last write; damage before the synced end is an error. `absolute` fails on any
+        /// damage.
         wal_recovery: WalRecovery = WalRecovery::Prefix, Choice, fixed, none;
-        /// A flush stores the memtables of all column families, up to one sequence number, and
-        /// installs all of their tables at once. After a crash all column families show one and
-        /// the same prefix of the writes, also of those that went past the log.
+        /// A flush stores the memtables of all column families up to one sequence number and
+        /// installs their tables together. After a crash all column families have the same prefix
+        /// of the writes, even of writes without a WAL.
         atomic_flush: bool = false, Flag, fixed, "atomic_flush";
-        /// A checkpoint has the identity of the database that it is made of
-        /// ([`Db::identity`](crate::Db::identity)) instead of its own.
+        /// A checkpoint keeps the identity ([`Db::identity`](crate::Db::identity)) of its database
+        /// instead of getting its own.
         checkpoint_keeps_identity: bool = false, Flag, mutable, "write_dbid_to_manifest";
-        /// Bytes of writes that one leader puts into the log together, at most.
+        /// Bytes of writes that one leader appends to the WAL together, at most.
         commit_group_bytes_max: u64 = MIB, Bytes, fixed, "max_write_batch_group_size_bytes";
-        /// The largest value that a write takes; at most 1 GiB.
+        /// The largest value that a write may have; at most 1 GiB.
         value_bytes_max: u64 = 64 * MIB, Bytes, mutable, none;
 
-        /// How long a reader in another handle or process, one that was opened for reading alone,
-        /// keeps what it reads from being given back, in seconds. After that its reads fail with
-        /// [`Error::Behind`](crate::Error::Behind) where something is gone. 0: such readers are not
-        /// waited for.
+        /// Seconds for which files are kept for a reader in another handle or process that opened
+        /// the database for reading. After that its reads may fail with
+        /// [`Error::Behind`](crate::Error::Behind). 0: files are not kept for readers.
         reader_lease_seconds: u64 = 3600, Count, mutable, none;
-        /// How many bytes of obsolete tables such readers may keep together, at most as many as
-        /// are free in the file system. 0: such readers are not waited for.
+        /// Bytes of obsolete tables kept for such readers, at most as many as are free in the file
+        /// system. 0: files are not kept for readers.
         reader_lease_bytes: u64 = 8 * GIB, Bytes, mutable, none;
-        /// All tables and logs are verified so many seconds after that was done last, or the
-        /// database was opened. 0: only when [`Db::scrub`](crate::Db::scrub) is called.
+        /// Seconds after the last scrub, or after the open, until all tables and WALs are verified
+        /// again. 0: only [`Db::scrub`](crate::Db::scrub) verifies them.
         scrub_interval_seconds: u64 = 0, Count, mutable, none;
-        /// Bytes a second that are verified at most. 0: as fast as there is room.
+        /// Bytes a second that a scrub reads, at most. 0: no limit of its own.
         scrub_rate: u64 = 16 * MIB, Bytes, mutable, none;
 
-        /// Clients' reads bypass the page cache; then the block cache is all the cache there is.
+        /// Reads of clients bypass the page cache. The block cache is then the only cache.
         direct_reads: bool = false, Flag, fixed, "use_direct_reads";
-        /// Flushes and compactions bypass the page cache, where the file system can; otherwise
-        /// they are buffered, with paced write-back.
+        /// Flushes and compactions bypass the page cache if the file system can. Otherwise they are
+        /// buffered, with paced write-back.
         direct_io_for_flush_and_compaction: bool = true, Flag, fixed,
             "use_direct_io_for_flush_and_compaction";
-        /// How much a compaction reads of an input at once.
+        /// Bytes that a compaction reads from an input at a time.
         compaction_readahead_bytes: u64 = 256 * KIB, Bytes, mutable, "compaction_readahead_size";
-        /// A new manifest is begun, in the background, when so much was appended to the one in use.
+        /// A new manifest is started, in the background, when this much was appended to the current
+        /// one.
         manifest_bytes_max: u64 = 64 * MIB, Bytes, mutable, "max_manifest_file_size";
 
-        /// Flushes and compactions write no more than this in a second; with
-        /// `rate_limit_auto_tune`, the upper end of what tuning may choose. 0: no limit.
+        /// Bytes a second that flushes and compactions write, at most. With `rate_limit_auto_tune`
+        /// the upper end of the tuned limit. 0: no limit.
         rate_limit_bytes_per_second: u64 = 0, Bytes, mutable, "rate_limiter_bytes_per_sec";
-        /// The limit follows the demand: up when background work waits for it often, down when it
-        /// rarely does.
+        /// The limit follows demand: it rises when background work often waits for it, and falls
+        /// when it rarely does.
         rate_limit_auto_tune: bool = false, Flag, mutable, none;
-        /// Flushes and compactions get the bandwidth that clients leave of the device, measured
-        /// every 10 ms; otherwise as much as they can take.
+        /// Flushes and compactions get the bandwidth that clients leave, measured every 10 ms.
+        /// Without it they take as much as they can.
         scheduler_bandwidth: bool = true, Flag, mutable, none;
-        /// Flushes go before compactions out of level 0, these before deeper ones by urgency;
-        /// otherwise all compactions are alike.
+        /// Flushes run before compactions out of level 0, and these before deeper ones, which run
+        /// by urgency. Without it all compactions have the same priority.
         scheduler_priority: bool = true, Flag, mutable, none;
-        /// Which deep compaction is paused when one out of level 0 needs its slot: `off` (it
-        /// waits), `least-loss` or `random`. One that holds what level 0 needs ends early.
+        /// Which deep compaction is paused when a compaction out of level 0 needs its slot: `off`
+        /// (none, level 0 waits), `least-loss` or `random`. A compaction that holds tables which
+        /// level 0 needs ends early.
         preemption: Preemption = Preemption::LeastLoss, Choice, mutable, none;
-        /// A compaction that ends early for level 0 throws away all that it has done, instead of
-        /// keeping what can stand by itself.
+        /// A compaction that ends early for level 0 discards its output. Without it finished tables
+        /// are kept.
         preempt_discard: bool = false, Flag, mutable, none;
-        /// Bytes a second of the device, for reads as for writes. `none`: learned while running.
+        /// Bytes a second that the device reads, and as many that it writes. `none`: measured while
+        /// running.
         device_bandwidth: Option<u64> = None, Bytes, mutable, none;
-        /// Bytes a second that flushes and compactions out of level 0 get whatever clients need.
-        /// `none`: what the memtables fill up with.
+        /// Bytes a second that flushes and compactions out of level 0 always get. `none`: the rate
+        /// at which memtables fill.
         scheduler_floor: Option<u64> = None, Bytes, mutable, none;
-        /// What flushes and compactions get is changed when it would be by more than so many bytes
-        /// a second. `none`: by more than a twentieth of the device's bandwidth.
+        /// The limit of background work changes only if it would change by more than this many
+        /// bytes a second. `none`: a twentieth of the device's bandwidth.
         scheduler_change_threshold: Option<u64> = None, Bytes, mutable, none;
-        /// While clients use the device, flushes and compactions take no more of what they leave
-        /// than it takes to work off the debt in this time. `0`: all of it, as in the paper.
+        /// While clients use the device, background work takes only the bandwidth that it needs to
+        /// remove the compaction debt in this time. `0`: all bandwidth that clients leave, as in
+        /// the paper.
         scheduler_drain_time: Duration = Duration::from_secs(10), Span, mutable, none;
         /// Thousandths of the device's bandwidth that stay unused (SILK's ε).
         scheduler_headroom: u32 = 100, Count, mutable, none;
-        /// Where clients leave nothing for long, what they write earns deep compactions a share.
+        /// Deep compactions get a share in proportion to the bytes written if clients leave no
+        /// bandwidth for long.
         debt_floor: bool = true, Flag, mutable, none;
 
-        /// What is adjusted while memtables, level 0 or the debt overflow: `off` (nothing), `adoc`
-        /// (job slots and the size of memtables), `adoc-threads` or `adoc-batch` (one of these).
+        /// What is adjusted when memtables, level 0 or the debt overflow: `off` (nothing), `adoc`
+        /// (job slots and memtable size), `adoc-threads` (job slots) or `adoc-batch` (memtable
+        /// size).
         tuner: Tuner = Tuner::Off, Choice, mutable, none;
-        /// How often it is looked for an overflow, and the most often that anything is adjusted.
+        /// Time between two looks for an overflow, and so between two adjustments.
         tuner_interval: Duration = Duration::from_secs(1), Span, mutable, none;
-        /// What has changed its direction does not change it again for so long. `0`: it may
-        /// whenever it is looked, as in the paper.
+        /// Time for which an adjustment is not reversed. `0`: it may be reversed at the next look,
+        /// as in the paper.
         tuner_hold_time: Duration = Duration::from_secs(60), Span, mutable, none;
-        /// Flushes and compactions at the same time, together, up to which slots are added. 0:
-        /// twice as many as there are processors.
+        /// Limit on the slots for flushes and compactions together, up to which slots are added. 0:
+        /// twice the number of processors.
         tuner_slots_max: u32 = 0, Count, mutable, none;
-        /// Bytes up to which memtables grow; to no more than eight times `memtable_bytes` in any
-        /// case, nor than `memory_budget` leaves them.
+        /// Size up to which memtables grow; at most eight times `memtable_bytes`, and at most what
+        /// `memory_budget` leaves.
         tuner_memtable_bytes_max: u64 = 512 * MIB, Bytes, mutable, none;
-        /// The debt has overflowed if, less what may wait, it would take so long to work off.
+        /// The debt overflows when its urgent part would take this long to remove.
         tuner_debt_time: Duration = Duration::from_secs(30), Span, mutable, none;
-        /// The debt of a column family has overflowed at so many bytes, however long they take.
-        /// `none`: `tuner_debt_time` counts.
+        /// The debt of a column family overflows at this many bytes, whatever time they need.
+        /// `none`: only `tuner_debt_time` counts.
         tuner_debt_bytes: Option<u64> = None, Bytes, mutable, none;
 
-        /// What delays writers when background work falls behind: `smooth` (one rate for each
-        /// column family, which falls as a limit comes nearer), `triggers` (RocksDB's slowdown and
-        /// stop conditions) or `off` (only the hard limits of memory stop them).
+        /// How writers are slowed down when background work falls behind: `smooth` (one rate for
+        /// each column family, which falls as a limit comes nearer), `triggers` (RocksDB's slowdown
+        /// and stop conditions) or `off` (only full memtables stop them).
         write_controller: WriteController = WriteController::Smooth, Choice, mutable, none;
         /// The rate at which writers start when they are slowed down.
         delayed_write_bytes_per_second: u64 = 16 * MIB, Bytes, mutable, "delayed_write_rate";
 
         /// What is measured: `counters` (bytes, operations, stalls), `latencies` (also histograms,
-        /// of point reads and writes by a sample) or `all-latencies` (of each operation).
+        /// with a sample of point reads and writes) or `all-latencies` (with every operation).
         statistics: StatisticsLevel = StatisticsLevel::Latencies, Choice, mutable, none;
     }
     plus {
@@ -261,155 +266,153 @@ option_struct! {
 option_struct! {
     /// Options of one column family.
     pub struct ColumnFamilyOptions, column_family = true {
-        /// A memtable that has grown to this size is sealed and flushed.
+        /// A memtable of this size is sealed and flushed.
         memtable_bytes: u64 = 64 * MIB, Bytes, mutable, "write_buffer_size";
-        /// Memtables in memory, the one being written and those waiting for their flush; when
-        /// there are more, writers wait.
+        /// Memtables in memory: the active one and those that wait for their flush. Writers wait
+        /// when there would be more.
         memtables_max: u32 = 2, Count, mutable, "max_write_buffer_number";
-        /// Sealed memtables that must have come together before they are flushed as one run.
+        /// Sealed memtables that are flushed together as one run, at least.
         memtables_to_flush_min: u32 = 1, Count, fixed, "min_write_buffer_number_to_merge";
 
         /// Runs in level 0 at which they are compacted into the next level.
         level0_trigger: u32 = 4, Count, mutable, "level0_file_num_compaction_trigger";
         /// Runs in level 0 at which writers are slowed down.
         level0_slowdown: u32 = 20, Count, mutable, "level0_slowdown_writes_trigger";
-        /// Runs in level 0 at which writers wait. Under smooth admission they go on at next to
-        /// nothing there, and wait at `memtables_max` more.
+        /// Runs in level 0 at which writers stop. With the `smooth` write controller they continue
+        /// very slowly there, and stop at `memtables_max` runs more.
         level0_stop: u32 = 36, Count, mutable, "level0_stop_writes_trigger";
-        /// Levels, level 0 included; 2 to 16.
+        /// Number of levels, level 0 included; 2 to 16.
         levels: u32 = 7, Count, fixed, "num_levels";
-        /// The size that level 1 (with `dynamic_level_bytes`, the first level in use) may reach. 0:
-        /// eleven quarters of what level 0 has at its trigger, `level0_trigger` memtables, and at
-        /// most half of what the next level may have.
+        /// Target size of level 1, or with `dynamic_level_bytes` of the first level in use. 0: 2.75
+        /// times what level 0 holds at its trigger (`level0_trigger` memtables), at most half of
+        /// the target of the next level.
         level_base_bytes: u64 = 0, Bytes, mutable, "max_bytes_for_level_base";
-        /// How many times larger each level may be than the one above it.
+        /// How many times larger the target of each level is than that of the level above it.
         level_multiplier: f64 = 8.0, Ratio, mutable, "max_bytes_for_level_multiplier";
-        /// How many times larger than the first level in use the one below it may be (vLSM's Φ).
-        /// 0: as many times as deeper levels.
+        /// How many times larger the second level in use is than the first (vLSM's Φ). 0: as
+        /// `level_multiplier`.
         base_level_multiplier: f64 = 0.0, Ratio, mutable, none;
-        /// The levels' sizes follow from that of the last one, so that it holds by far the most
-        /// of the data and little space is lost to old versions.
+        /// Targets of levels follow from the size of the last level. It then holds most of the
+        /// data, and old versions take little space.
         dynamic_level_bytes: bool = true, Flag, fixed, "level_compaction_dynamic_level_bytes";
-        /// The size at which a compaction begins another table in level 1. The tables of one
-        /// compaction share a file, so small ones cost no barriers.
+        /// Size at which a compaction starts another table in level 1. The tables of one compaction
+        /// share a file, so small tables cost no extra fsync.
         table_bytes: u64 = 2 * MIB, Bytes, mutable, "target_file_size_base";
-        /// The size at which a flush begins another table of its run, if less than `table_bytes`:
-        /// what is smaller hangs together with less when it leaves level 0, and what hangs together
-        /// with nothing is not rewritten. 0: a flush writes one table.
+        /// Size at which a flush starts another table of its run, if below `table_bytes`. Smaller
+        /// tables overlap less, so that less is rewritten when they leave level 0. 0: a flush
+        /// writes one table.
         flush_table_bytes: u64 = 2 * MIB, Bytes, mutable, none;
-        /// The keys are parted into stripes, each with about so many bytes in level 0 and the level
-        /// it goes to; flushes begin another table at each, and level 0 goes down one stripe at a
-        /// time, little at once and no dearer. 0: as it hangs together.
+        /// Keys are divided into stripes with about this many bytes in level 0 and the next level.
+        /// A flush starts a new table at each stripe, and level 0 is compacted one stripe at a
+        /// time. 0: no stripes; tables that overlap are compacted together.
         level0_stripe_bytes: u64 = 8 * MIB, Bytes, mutable, none;
-        /// Tables may end early at gaps between keys that are far wider than what they span, as
-        /// several streams of ascending keys leave them, so that they do not overlap what is
-        /// written between them later.
+        /// Tables may end early at a gap between keys that is far wider than the table, as several
+        /// ascending streams leave it. Keys written into the gap later then overlap no table.
         cut_tables_at_gaps: bool = true, Flag, mutable, none;
         /// How many times larger the tables of each deeper level are.
         table_multiplier: u32 = 1, Count, mutable, "target_file_size_multiplier";
-        /// Bytes that one compaction takes in, about. 0: twenty-five tables, but at least four
+        /// Approximate limit on the input bytes of one compaction. 0: 25 tables, but at least four
         /// memtables and `group_compaction_bytes`.
         compaction_bytes_max: u64 = 0, Bytes, mutable, "max_compaction_bytes";
-        /// Bytes of the level below its own that a table overlaps at most, where it is written and
-        /// where it changes level as it is. 0: as `compaction_bytes_max`.
+        /// Bytes of the next level that a table may overlap, when it is written and when it is
+        /// moved without rewriting. 0: as `compaction_bytes_max`.
         grandparent_bytes_max: u64 = 0, Bytes, mutable, none;
-        /// Tables end where tables of the level below end, where that is not too early, and may be
-        /// up to twice as large for it.
+        /// Tables end where tables of the next level end, unless that is too early. They may be
+        /// twice as large for that.
         align_tables: bool = true, Flag, mutable, "level_compaction_dynamic_file_size";
-        /// Level 0 is compacted into itself when its way down is taken, or not worth it.
+        /// Compact level 0 into itself if the next level is busy or too expensive to compact into.
         intra_level0_compaction: bool = true, Flag, mutable, none;
-        /// Which table of a level goes down first: `min-overlapping-ratio` or `round-robin`.
+        /// Which table of a level is compacted first: `min-overlapping-ratio` or `round-robin`.
         compaction_priority: CompactionPriority = CompactionPriority::MinOverlappingRatio,
             Choice, mutable, "compaction_pri";
-        /// Bytes that compaction is behind at which writers are slowed down. 0: never.
+        /// Compaction debt in bytes at which writers are slowed down. 0: never.
         soft_pending_compaction_bytes: u64 = 64 * GIB, Bytes, mutable,
             "soft_pending_compaction_bytes_limit";
-        /// Bytes that compaction is behind at which writers wait. 0: never.
+        /// Compaction debt in bytes at which writers stop. 0: never.
         hard_pending_compaction_bytes: u64 = 256 * GIB, Bytes, mutable,
             "hard_pending_compaction_bytes_limit";
-        /// Bytes of a level's tables that one compaction takes together, whether they are
-        /// neighbours or not: fewer barriers for the same bytes. 0: one table at a time, and what
-        /// goes along with it. Beside clients no more than what is done in a second.
+        /// Bytes of a level's tables, adjacent or not, that one compaction takes together, which
+        /// saves fsyncs. While clients are active, at most what a second suffices for. 0: one table
+        /// at a time, with the tables that it needs.
         group_compaction_bytes: u64 = 64 * MIB, Bytes, mutable, none;
-        /// Of such a group the tables that overlap nothing in the level below change level as they
-        /// are.
+        /// Tables of such a group that overlap nothing in the next level move there without being
+        /// rewritten.
         settled_compaction: bool = true, Flag, mutable, none;
-        /// What part of a memtable may stay in memory when it is flushed: keys that were written
-        /// again and again, which are written to the log and to the next memtable once more
-        /// (TRIAD). Nothing stays without a log. 0: all is flushed.
+        /// Fraction of a memtable that may stay in memory at a flush: keys that are written again
+        /// and again. They are written to the WAL and to the next memtable once more (TRIAD).
+        /// Without a WAL nothing stays. 0: everything is flushed.
         memtable_hot_part: f64 = 0.0, Ratio, mutable, none;
-        /// Values of a memtable that are in the log stay there when it is flushed, and the table
-        /// has but their places until it is compacted (TRIAD). Nothing stays where there is no log,
-        /// or the log is on another file system.
+        /// A flush leaves values in the WAL, and its table holds only their places until it is
+        /// compacted (TRIAD). Without effect if there is no WAL, or if it is on another file
+        /// system.
         values_stay_in_log: bool = false, Flag, mutable, none;
-        /// The part of the keys in level 0 that must be there more than once before it goes down,
-        /// as a sketch of each table's keys estimates it. 0: it goes down whatever it is (TRIAD:
-        /// 0.4).
+        /// Level 0 is compacted down only if this fraction of its keys is there more than once,
+        /// estimated by a sketch for each table (TRIAD: 0.4). 0: it is always compacted at its
+        /// trigger.
         level0_overlap_min: f64 = 0.0, Ratio, mutable, none;
-        /// With that: runs of level 0 from which on it goes down all the same. It does with twice
-        /// `level0_trigger`, and where writers are slowed down, if that is earlier.
+        /// With `level0_overlap_min`: number of runs at which level 0 is compacted anyway; at the
+        /// latest at twice `level0_trigger`, or when writers are slowed down.
         level0_overlap_runs_max: u32 = 6, Count, mutable, none;
-        /// A compaction out of level 0 takes its oldest run and nothing else: little at a time.
+        /// A compaction out of level 0 takes only the oldest run, so it is small.
         level0_fifo: bool = false, Flag, mutable, none;
-        /// Tables of the first level below 0 are cut by what they overlap in the next one, and
-        /// those that overlap much for their size stay until they are cut anew (vLSM).
+        /// Tables of level 1 are cut by their overlap with the next level. Tables with too much
+        /// overlap for their size stay until they are cut again (vLSM).
         overlap_aware_tables: bool = false, Flag, mutable, none;
-        /// The tables of one flush or compaction share one file, which takes one barrier. Without
-        /// it each has its own file and barrier, as in stores without logical tables.
+        /// The tables of one flush or compaction share a file and need one fsync. Without it each
+        /// table has a file and an fsync of its own.
         compaction_files: bool = true, Flag, mutable, none;
-        /// How the keys are divided among trees of their own, under one scheduler, one log and one
-        /// memory budget. Decided when the column family is made; 1 takes it as it is. Each region
-        /// has memtables of `memtable_bytes`.
+        /// How keys are divided among trees of their own, which share the scheduler, the WAL and
+        /// the memory budget. Fixed when the column family is created; 1 opens it as it is. Each
+        /// region has memtables of `memtable_bytes`.
         regions: Regions = Regions::default(), RegionsText, fixed, none;
-        /// Compact only when asked to by `compact_range`.
+        /// Compact only in `compact_range`.
         disable_auto_compactions: bool = false, Flag, mutable, "disable_auto_compactions";
 
-        /// The size of a data block before compression, about; at most 16 MiB.
+        /// Approximate size of a data block before compression; at most 16 MiB.
         block_bytes: u64 = 4 * KIB, Bytes, mutable, "block_size";
-        /// Entries between two whole keys in a block: fewer make a search faster and blocks
-        /// larger.
+        /// Entries between two uncompressed keys in a block. A smaller number makes searches faster
+        /// and blocks larger.
         restart_interval: u32 = 16, Count, mutable, "block_restart_interval";
-        /// Bits for each key in the filters, which spare a read of tables that do not have it.
-        /// 0: no filters. 10 leave about one needless read in a hundred.
+        /// Bits per key in the filters, which save reads of tables that do not have a key. 10 bits
+        /// let about 1 % of such reads through. 0: no filters.
         bloom_bits_per_key: u32 = 10, Count, mutable, none;
-        /// The filter holds whole keys. Without it there is none but of prefixes.
+        /// Filters hold whole keys. Without it they hold only prefixes.
         whole_key_filter: bool = true, Flag, mutable, "whole_key_filtering";
-        /// What the prefixes of keys are: `none`, `fixed:<bytes>` (shorter keys have none),
-        /// `capped:<bytes>` (shorter keys are their own) or `noop` (whole keys). Filters hold them,
-        /// too, and spare iterators that stay within one (by `prefix_same_as_start` or by their
-        /// bounds) tables that have none of its keys. Order and what is shown do not depend on it.
+        /// What the prefix of a key is: `none`, `fixed:<bytes>` (shorter keys have none),
+        /// `capped:<bytes>` (a shorter key is its own) or `noop` (the whole key). Filters also hold
+        /// prefixes. They save an iterator that stays within a prefix (`prefix_same_as_start`, or
+        /// by its bounds) from reading tables without it. The order of keys and what iterators show
+        /// do not change.
         prefix_extractor: Option<Prefixing> = None, PrefixText, mutable, "prefix_extractor";
-        /// How blocks are compressed, for each level: `none`, `lz4` or `zstd`, separated by
-        /// commas; the last one counts for all deeper levels. By default levels 0 and 1 are not:
-        /// they hold a small part of the data for a short time, and compressing them would take
-        /// CPU where writers feel it most.
+        /// Compression of blocks for each level, separated by commas: `none`, `lz4` or `zstd`. The
+        /// last one also holds for deeper levels. By default levels 0 and 1 are not compressed:
+        /// they hold little data, and their compression would take CPU when writers need it.
         compression: Vec<Compression> = vec![
             Compression::None, Compression::None, Compression::Lz4,
         ], ChoiceList, mutable, "compression_per_level";
-        /// How hard zstd tries: 1 to 22.
+        /// Compression level of zstd: 1 to 22.
         zstd_level: i32 = 3, Count, mutable, none;
 
-        /// How tables are arranged and picked: `leveled`, or `guards`. A leveled column family can
-        /// be opened with guards at any time, the other way round once it was compacted.
+        /// How tables are arranged and picked: `leveled` or `guards`. A leveled column family can
+        /// be opened with guards at any time. One with guards can be opened as leveled after it was
+        /// compacted.
         compaction_style: CompactionStyle = CompactionStyle::Leveled, Choice, fixed,
             "compaction_style";
-        /// With guards: runs of a level that share keys from which on they go down together, or are
-        /// merged where nothing is deeper. At least 2.
+        /// With guards: number of runs of a level that share keys at which they are compacted into
+        /// the next level, or merged in the last one. At least 2.
         guard_runs: u32 = 8, Count, mutable, none;
-        /// What keys are compared by: their order. One of the caller's is set as
-        /// [`Comparator::custom`]; its name is recorded, and the column family opens with no other.
-        /// Prefix bounds and regions need `bytewise`.
+        /// The order of keys. A comparator of the caller is set as [`Comparator::custom`]; its name
+        /// is stored, and the column family opens with no other. Prefix bounds and regions need
+        /// `bytewise`.
         comparator: Comparator = Comparator::BYTEWISE, ComparatorText, fixed, "comparator";
-        /// How long a value lives, in whole seconds of the system's clock. After that reads hide it
-        /// (see `ttl_hide_expired`), and some compaction drops it later. `0`: for ever. `none`:
-        /// values are stored without the time of their write, which otherwise takes four bytes
-        /// behind each; what was written one way cannot be read the other way (RocksDB:
-        /// `DBWithTTL`, whose values look the same).
+        /// Lifetime of a value, in whole seconds of the system clock. After that reads hide it (see
+        /// `ttl_hide_expired`), and a later compaction drops it. `0`: forever. With `none` values
+        /// have no timestamp, which otherwise takes four bytes behind each; the two forms cannot be
+        /// mixed. RocksDB's `DBWithTTL` has the same form.
         ttl: Option<Duration> = None, Span, mutable, none;
-        /// Reads hide a value whose `ttl` is over, whatever its snapshot. A point read or multi-get
-        /// compares with the time at which it begins, an iterator with the time at which it was
-        /// made. `false`: the value is read until a compaction drops it, as RocksDB's `DBWithTTL`
-        /// does.
+        /// Reads hide expired values, whatever their snapshot. The time that counts is the start of
+        /// a point read or multi-get, and the creation of an iterator. `false`: a value is read
+        /// until a compaction drops it, as with RocksDB's `DBWithTTL`.
         ttl_hide_expired: bool = true, Flag, mutable, none;
     }
     plus {

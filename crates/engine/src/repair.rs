@@ -1,24 +1,25 @@
-//! Making a database readable again whose catalogue is lost or damaged, or some of whose tables or
-//! logs are.
+//! Repairs a database with damaged or missing files.
 //!
-//! If the manifest that counts can be read to its end it is believed, and only tables that are gone
-//! and blocks that cannot be read are given up: what else is in a damaged table is written anew in
-//! its place. Otherwise tables and logs describe themselves: everything readable is merged into one
-//! new run for each column family, of each key the newest entry, and if that is an operand all down
-//! to a value; of two of one sequence number, that of the younger file. What the readable part of
-//! manifests says is taken for true: names, comparators and regions of column families, what was
-//! dropped or replaced, which ranges were deleted. What it does not say is missed: a table that a
-//! compaction had replaced and that was not given back yet, for other tables of its file are live,
-//! can bring a deleted key, an older value or an operand that was merged back; so can ranges that
-//! were deleted; what was ingested and not compacted since counts as older than all else; dropped
-//! column families come back; a column family without a name is called `recovered-N`.
+//! If the manifest in use can be read to its end, the repair keeps it. It gives up only missing
+//! tables and unreadable blocks, and rewrites the other entries of a damaged table in its place.
 //!
-//! What must stay true: an error of the environment ends the repair with that error, and what was
-//! made until then is taken back: only bytes that were read and do not verify are damaged, only a
-//! name that is not there is missing ([`unread`]). No byte that was there is destroyed, wherever
-//! the repair is interrupted, and begun again it comes to the same. What the repaired database does
-//! not use, and files with damage that it does use a part of, are in the directory `lost` beside
-//! it.
+//! Otherwise tables and WALs describe themselves. All readable entries are merged into one new run
+//! for each column family: of each key the newest entry, and for a merge operand all entries down
+//! to a value. Of two entries with one sequence number the younger file wins. The readable part of
+//! the manifests still counts: names, comparators and regions of column families, dropped or
+//! replaced tables, range deletions. What only the unreadable part said is lost:
+//!
+//! - A table that a compaction had replaced, but that was not freed because its file has live
+//!   tables, can bring back a deleted key, an older value or a merged operand. So can lost range
+//!   deletions.
+//! - Ingested tables that were not compacted since count as the oldest.
+//! - Dropped column families come back. One without a name becomes `recovered-N`.
+//!
+//! Invariants: an error of the environment ends the repair with that error, and what it created is
+//! removed again ([`unread`]). Only bytes that were read and do not verify are damaged, and only a
+//! missing name is a missing file. No existing byte is destroyed, even if the repair is
+//! interrupted, and a second repair gives the same result. Unused files and damaged files that are
+//! used in part are in the directory `lost` in the database.
 
 mod aside;
 mod logs;

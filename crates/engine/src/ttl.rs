@@ -1,10 +1,10 @@
-//! Time to live: in a column family with the option `ttl` each value that is stored ends with the
-//! second in which it was written, as RocksDB's `DBWithTTL` stores it (four bytes, little-endian,
-//! seconds since 1970). All that has to do with these times is here: writes append them, reads take
-//! them off and hide what has expired, compactions drop it, and what users plug in never sees them.
+//! Time to live. In a column family with the option `ttl` each stored value ends with the second in
+//! which it was written, as in RocksDB's `DBWithTTL` (four bytes, little-endian, seconds since
+//! 1970). Only this file handles these times: writes append them, reads remove them and hide
+//! expired values, compactions drop expired values, and callbacks of users never see them.
 //!
-//! What must stay true: whether a column family has times is decided when it is opened and does not
-//! change; a time comes from one clock, the options', and decides nothing but what expires.
+//! Invariant: whether a column family has times is decided when it is opened and does not change.
+//! All times come from the clock in the options, which decides only what expires.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

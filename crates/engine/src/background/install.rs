@@ -1,4 +1,4 @@
-//! A finished job becomes part of the tree.
+//! Installs the result of a finished job: the manifest edit, then the new version.
 
 use std::sync::Arc;
 

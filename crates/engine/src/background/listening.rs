@@ -1,4 +1,4 @@
-//! What listeners are told of jobs.
+//! Calls listeners with the results of jobs.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Pausing flushes and compactions: because a client asks, or because something failed.
+//! Pausing flushes and compactions, on request of a client or after a failure.
 
 use std::time::Duration;
 

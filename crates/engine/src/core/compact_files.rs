@@ -1,4 +1,4 @@
-//! Compacting files that a client chooses.
+//! Compaction of files that a client chooses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

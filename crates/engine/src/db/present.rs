@@ -1,4 +1,5 @@
-//! The public face of a database: writes to column families that may be gone.
+//! Writes of the public API, with or without column families that do not exist
+//! (`ignore_missing_column_families`).
 
 use sateen_control::ValueKind;
 

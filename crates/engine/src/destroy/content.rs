@@ -1,4 +1,4 @@
-//! What the first bytes of a file say about whose it is.
+//! Tells by the first bytes of a file which program wrote it.
 
 use std::io::ErrorKind;
 use std::path::Path;

@@ -1,19 +1,22 @@
-//! Giving space back. A table that no version names is a *zombie* while anything still pins it;
-//! afterwards its bytes are punched out of its file, or the file is unlinked once all its tables
-//! are dead. This is the only place that deletes or punches (ARCHITECTURE.md, invariant 5).
+//! Frees space. A table that no version names is a *zombie* while something still pins it. After
+//! that its bytes are punched out of its file, or the file is unlinked if all its tables are dead.
+//! Only this module deletes or punches (ARCHITECTURE.md, invariant 5).
 //!
-//! Beside clients that is done in steps: file systems and devices discard the blocks of a large
-//! file at once, and serve nobody meanwhile. A file is emptied step by step, each made durable so
-//! that its blocks are discarded with it, until the rest is unlinked. From its begin to its end:
-//! ext4 discards what is freed together with all that is free behind it, so that a file that is cut
-//! shorter has its end discarded again with each step.
+//! Beside clients a file is emptied in steps. File systems and devices discard the blocks of a
+//! large file at once and serve no other request meanwhile. Each step is made durable so that its
+//! blocks are discarded with it; the rest is unlinked. The steps go from the begin of the file to
+//! its end: ext4 discards freed blocks together with the free blocks behind them, so shortening the
+//! file would discard its end again with each step.
 //!
-//! What must stay true: a table becomes a zombie only after the edit that removes it is durable; a
-//! pinned table is seen by its reference count (every version, job and iterator that can reach it
-//! holds its `Arc`, and nobody can get a new one from here); a table stays as long as the lease of
-//! a reader in another handle or process ([`super::leases`]); a file that has another name, in a
-//! checkpoint or a copy that somebody made, is neither punched nor shrunk; the disk is touched
-//! outside the lock.
+//! Invariants:
+//!
+//! - A table becomes a zombie only after the edit that removes it is durable.
+//! - A pinned table has a reference count above one: every version, job and iterator that can reach
+//!   it holds its `Arc`, and this module hands out none.
+//! - A table stays as long as the lease of a reader in another handle or process
+//!   ([`super::leases`]).
+//! - A file with another name, in a checkpoint or a copy, is neither punched nor shortened.
+//! - The disk is accessed outside the lock.
 
 mod found;
 mod leased;

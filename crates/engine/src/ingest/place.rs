@@ -1,4 +1,4 @@
-//! Refuses files that would lie on top of what is there, for callers who do not allow that.
+//! Refuses files that overlap existing keys, for callers who do not allow that.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What listeners are told of files that were taken in.
+//! Calls listeners about ingested files.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What tells a database from all others, and a copy from what it is a copy of.
+//! The identity of a database: it differs from that of all other databases and, if wanted, from
+//! that of its copies.
 
 use crate::clock;
 use crate::xxh3::xxh3_64_with_seed;
@@ -6,8 +7,8 @@ use crate::xxh3::xxh3_64_with_seed;
 /// Two numbers that no other database has, probably.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// Mixed into every checksum of logs and manifests and into the keys of blocks. Copies share it,
-    /// since they share files.
+    /// Mixed into every checksum of WALs and manifests and into the keys of blocks. Copies share
+    /// it, because they share files.
     pub(crate) uid: u64,
     /// Drawn when a copy was made that has an identity of its own; 0 if there was none.
     pub(crate) copy: u64,

@@ -184,7 +184,7 @@ const LATENCY: &[Family] = &[
     ),
     histogram(
         "sateen_stall_seconds",
-        "Waits of writers that are over, by cause (memtable-limit, level0-runs, \
+        "Finished waits of writers by cause (memtable-limit, level0-runs, \
          pending-compaction-bytes, background-error, write-buffers). Every wait is counted.",
         |m, s| {
             for stall in &m.stalls {
@@ -192,16 +192,11 @@ const LATENCY: &[Family] = &[
             }
         },
     ),
-    gauge(
-        "sateen_stalled_writers",
-        "writers",
-        "Writers that wait at this moment, by cause.",
-        |m, s| {
-            for stall in &m.stalls {
-                s.labelled(&[("cause", stall.cause.name())], stall.waiting);
-            }
-        },
-    ),
+    gauge("sateen_stalled_writers", "writers", "Writers that wait now, by cause.", |m, s| {
+        for stall in &m.stalls {
+            s.labelled(&[("cause", stall.cause.name())], stall.waiting);
+        }
+    }),
 ];
 
 const CACHES: &[Family] = &[
@@ -224,13 +219,18 @@ const CACHES: &[Family] = &[
     counter("sateen_filter_checks_total", "checks", "Table filters asked.", |m, s| {
         s.number(m.counts.filter_checks);
     }),
-    counter("sateen_filter_negatives_total", "checks", "Tables that a filter spared.", |m, s| {
-        s.number(m.counts.filter_negatives);
-    }),
+    counter(
+        "sateen_filter_negatives_total",
+        "checks",
+        "Tables that a filter excluded, so that they were not read.",
+        |m, s| {
+            s.number(m.counts.filter_negatives);
+        },
+    ),
     counter(
         "sateen_filter_false_positives_total",
         "checks",
-        "Tables searched in vain although their filter said yes.",
+        "Tables that were searched without a hit although their filter allowed it.",
         |m, s| {
             s.number(m.counts.filter_false_positives);
         },
@@ -252,7 +252,7 @@ const BACKGROUND: &[Family] = &[
     counter(
         "sateen_flush_kept_keys_total",
         "keys",
-        "Keys that were written again and stayed in memory for being hot.",
+        "Hot keys that stayed in memory: a flush moved them to the next memtable.",
         |m, s| {
             s.number(m.flushes.keys_kept);
         },
@@ -273,28 +273,27 @@ const BACKGROUND: &[Family] = &[
     }),
     histogram(
         "sateen_step_cpu_seconds",
-        "Processor time of steps of flushes and compactions: the longest that work beside them \
-         waits for one.",
+        "CPU time of one step of a flush or compaction: the longest time for which a step keeps a \
+         core.",
         |m, s| {
             s.histogram(&[], &m.steps_cpu_ns);
         },
     ),
-    histogram("sateen_flush_seconds", "Flushes, from start to installed.", |m, s| {
-        s.histogram(&[], &m.flushes.durations_ns);
-    }),
-    counter(
-        "sateen_compactions_total",
-        "compactions",
-        "Compactions by the level that they wrote to.",
+    histogram(
+        "sateen_flush_seconds",
+        "Time of a flush from its start until its tables are installed.",
         |m, s| {
-            s.by_level(&m.compactions, |level| level.count);
+            s.histogram(&[], &m.flushes.durations_ns);
         },
     ),
+    counter("sateen_compactions_total", "compactions", "Compactions by output level.", |m, s| {
+        s.by_level(&m.compactions, |level| level.count);
+    }),
     counter(
         "sateen_compaction_input_bytes_total",
         "bytes",
-        "Tables read by compactions, by output level and where from (above: other levels, same: \
-         the output level).",
+        "Bytes of tables read by compactions, by output level and input (above: other levels, \
+         same: the output level).",
         |m, s| {
             for (level, totals) in m.compactions.iter().enumerate() {
                 let level = level.to_string();
@@ -306,7 +305,7 @@ const BACKGROUND: &[Family] = &[
     counter(
         "sateen_compaction_output_bytes_total",
         "bytes",
-        "Tables written by compactions, by output level.",
+        "Bytes of tables written by compactions, by output level.",
         |m, s| {
             s.by_level(&m.compactions, |level| level.bytes_out);
         },
@@ -314,7 +313,7 @@ const BACKGROUND: &[Family] = &[
     counter(
         "sateen_compaction_moved_bytes_total",
         "bytes",
-        "Tables that changed level without being rewritten, by the level they came to.",
+        "Bytes of tables that moved to another level without being rewritten, by output level.",
         |m, s| {
             s.by_level(&m.compactions, |level| level.bytes_moved);
         },
@@ -338,7 +337,7 @@ const BACKGROUND: &[Family] = &[
     counter(
         "sateen_compaction_seconds_total",
         "seconds",
-        "Time of compactions from start to installed, by output level.",
+        "Time of compactions from their start until their tables are installed, by output level.",
         |m, s| {
             s.by_level(&m.compactions, |level| seconds(level.duration_ns));
         },
@@ -355,7 +354,7 @@ const BACKGROUND: &[Family] = &[
     counter(
         "sateen_background_errors_total",
         "errors",
-        "Failures of flushes, compactions and other work in the background.",
+        "Failures of flushes, compactions and other background work.",
         |m, s| {
             s.number(m.background_errors);
         },
@@ -384,7 +383,7 @@ const BACKGROUND: &[Family] = &[
     counter(
         "sateen_io_errors_total",
         "errors",
-        "Calls of the operating system that failed, by class.",
+        "Failed calls to the operating system by class.",
         |m, s| {
             for (class, io) in IoClass::NAMES.iter().zip(&m.io) {
                 s.labelled(&[("class", class)], io.totals.errors);
@@ -397,7 +396,7 @@ const STATE: &[Family] = &[
     gauge(
         "sateen_level_runs",
         "runs",
-        "Sorted runs by column family and level; where it has regions, the most in one of them.",
+        "Sorted runs by column family and level; with regions, the most in one of them.",
         |m, s| {
             s.by_family_and_level(m, |level| level.runs);
         },
@@ -411,8 +410,8 @@ const STATE: &[Family] = &[
     gauge(
         "sateen_level_good_bytes",
         "bytes",
-        "Bytes, about, of tables that overlap no more of the next level than they should for their \
-         size, by column family and level.",
+        "Approximate bytes of tables whose overlap with the next level suits their size, by column \
+         family and level.",
         |m, s| {
             s.by_family_and_level(m, |level| level.good_bytes);
         },
@@ -420,8 +419,8 @@ const STATE: &[Family] = &[
     gauge(
         "sateen_level_target_bytes",
         "bytes",
-        "Bytes that a level may have before some are compacted, by column family and level; of the \
-         last one what it has by the growth factor; 0 where there is no such limit.",
+        "Size at which a level is compacted, by column family and level; of the last level its \
+         size times the growth factor; 0 if there is no such limit.",
         |m, s| {
             s.by_family_and_level(m, |level| level.target_bytes);
         },
@@ -429,7 +428,7 @@ const STATE: &[Family] = &[
     gauge(
         "sateen_immutable_memtables",
         "memtables",
-        "Memtables that wait for their flush, by column family.",
+        "Sealed memtables that wait for their flush, by column family.",
         |m, s| {
             s.by_family(m, |family| family.immutable_memtables);
         },
@@ -437,7 +436,7 @@ const STATE: &[Family] = &[
     gauge(
         "sateen_compaction_debt_bytes",
         "bytes",
-        "What compaction has yet to move before every level is within its target, by column \
+        "Bytes that compactions must still move until every level is within its target, by column \
          family.",
         |m, s| {
             s.by_family(m, |family| family.compaction_debt_bytes);
@@ -446,8 +445,8 @@ const STATE: &[Family] = &[
     gauge(
         "sateen_compaction_chain_levels",
         "levels",
-        "Compactions that depend on each other before a full level 0 has room for a flush, by \
-         column family.",
+        "Compactions that must run one after the other until a full level 0 has room for a flush, \
+         by column family.",
         |m, s| {
             s.by_family(m, |family| family.chain_length);
         },
@@ -455,7 +454,7 @@ const STATE: &[Family] = &[
     gauge(
         "sateen_compaction_chain_bytes",
         "bytes",
-        "What these compactions read, by column family.",
+        "Bytes that these compactions read, by column family.",
         |m, s| {
             s.by_family(m, |family| family.chain_bytes);
         },
@@ -474,7 +473,7 @@ const STATE: &[Family] = &[
     gauge(
         "sateen_memory_budget_bytes",
         "bytes",
-        "What all owners together may take; 0 if not limited.",
+        "Limit on the memory of all owners together; 0 if there is none.",
         |m, s| {
             s.number(m.memory.budget);
         },
@@ -492,7 +491,7 @@ const STATE: &[Family] = &[
     gauge(
         "sateen_running_jobs",
         "jobs",
-        "Jobs that run at this moment, paused ones included, by kind (flush, compaction).",
+        "Jobs that run now, paused ones included, by kind (flush, compaction).",
         |m, s| {
             s.labelled(&[("kind", "flush")], m.running_flushes);
             s.labelled(&[("kind", "compaction")], m.running_compactions);
@@ -504,7 +503,7 @@ const STATE: &[Family] = &[
     gauge(
         "sateen_obsolete_bytes",
         "bytes",
-        "Bytes in files that no version needs and that are not given back yet.",
+        "Bytes that no version needs and that are not freed yet.",
         |m, s| {
             s.number(m.obsolete_bytes);
         },
@@ -515,8 +514,8 @@ const STATE: &[Family] = &[
     gauge(
         "sateen_table_file_bytes",
         "bytes",
-        "Bytes of files that hold tables, by state: needed (live), not needed any more and still \
-         there (dead), given back to the file system (punched).",
+        "Bytes of files that hold tables, by state: in use (live), no longer needed but not freed \
+         (dead), freed by punching holes (punched).",
         |m, s| {
             s.labelled(&[("state", "live")], m.table_files.live_bytes);
             s.labelled(&[("state", "dead")], m.table_files.dead_bytes);
@@ -526,7 +525,7 @@ const STATE: &[Family] = &[
     gauge(
         "sateen_table_file_holes",
         "holes",
-        "Holes in files that hold tables: extents that their file system has to keep apart.",
+        "Holes in files that hold tables; each costs the file system an extent.",
         |m, s| {
             s.number(m.table_files.holes);
         },
@@ -534,7 +533,7 @@ const STATE: &[Family] = &[
     gauge(
         "sateen_table_file_punching",
         "1 or 0",
-        "1 if the file system gives back parts of files, as far as is known, else 0.",
+        "1 if the file system can punch holes, as far as is known, else 0.",
         |m, s| {
             s.number(u64::from(m.table_files.punching));
         },
@@ -542,14 +541,14 @@ const STATE: &[Family] = &[
     gauge(
         "sateen_table_file_descriptors",
         "descriptors",
-        "Descriptors of files that hold tables, open now.",
+        "Open descriptors of files that hold tables.",
         |m, s| s.number(m.table_files.descriptors),
     ),
     gauge(
         "sateen_table_file_descriptors_max",
         "descriptors",
-        "How many descriptors of such files may be open: max_open_files, or half of the process's \
-         limit if that is less.",
+        "Limit on open descriptors of such files: max_open_files, or half of the process's limit \
+         if that is less.",
         |m, s| s.number(m.table_files.descriptors_max),
     ),
     counter(
@@ -563,7 +562,7 @@ const STATE: &[Family] = &[
     gauge(
         "sateen_live_wal_bytes",
         "bytes",
-        "Bytes of write-ahead logs that recovery would read.",
+        "Bytes of write-ahead logs (WALs) that recovery would read.",
         |m, s| {
             s.number(m.live_wal_bytes);
         },

@@ -1,5 +1,5 @@
-//! Brings limits that contradict each other, and values out of range, into order, as RocksDB does
-//! when it opens a database. What [`Options::validate`] refuses besides is left as it is.
+//! Changes contradictory limits and values out of range as RocksDB does when it opens a database.
+//! Other values that [`Options::validate`] refuses stay unchanged.
 
 use super::{ColumnFamilyOptions, GIB, MIB, Options};
 

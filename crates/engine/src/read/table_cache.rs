@@ -1,12 +1,12 @@
-//! The open tables, and the open files behind them: one descriptor for each *file*, shared by its
-//! tables (BoLT §3.2.1). A lookup takes one shard's lock for reading for as long as a hash lookup
-//! takes; files are opened and read outside of every lock (invariant 6).
+//! The open tables and their files: one descriptor for each *file*, shared by its tables (BoLT
+//! §3.2.1). A lookup holds the read lock of one shard for one hash lookup. Files are opened and
+//! read outside of all locks (invariant 6).
 //!
-//! Descriptors and table memory are bounded, each for itself. A table borrows the descriptor of its
-//! file for each read (`vfs/descriptors.rs`), so that tables stay open, and iterators and jobs may
-//! hold any number of them, while the least recently used descriptors are closed. When tables take
-//! too much memory, one that was not used lately is dropped. Readers that hold it keep it until
-//! they let go.
+//! Descriptors and table memory have limits of their own. A table borrows the descriptor of its
+//! file for each read (`vfs/descriptors.rs`). So the least recently used descriptors can be closed
+//! while tables stay open and iterators and jobs hold any number of them. If tables take too much
+//! memory, tables that were not used lately are dropped; readers that hold one keep it until they
+//! release it.
 //!
 //! Lock order: `files`, then one shard.
 

@@ -1,4 +1,4 @@
-//! Iterators that pass tables by which a program does not want.
+//! Iterators that skip the tables which a program excludes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

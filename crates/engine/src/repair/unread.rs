@@ -1,8 +1,8 @@
-//! What cannot be read is not damaged: an error of the environment ends the repair.
+//! An unreadable file is not a damaged file: an error of the environment ends the repair.
 //!
-//! Two things see to it. [`Repair::loss`] takes no such error for a loss. And the file system that
-//! a repair works on notes each of them, so that [`Repair::everything_was_read`] also knows of
-//! those that were passed over: before anything is made to count it is asked once more.
+//! Two places ensure that. [`Repair::loss`] never counts such an error as a loss. The file system
+//! of the repair notes each such error, also those that a caller ignores.
+//! [`Repair::everything_was_read`] checks these notes before the repair publishes anything.
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
-//! Counts what passes through to another file system: operations, bytes and time by [`IoClass`].
-//! Calls that need a descriptor wait for one for a while if the process has none left.
-//! What must stay true: a data call costs two clock readings and a few uncontended additions, no
-//! lock and no allocation; one that took long, a look at how long its thread waited for a
-//! processor.
+//! Counts the calls that pass to another file system: operations, bytes and time by [`IoClass`]. A
+//! call that needs a descriptor waits for a while if the process has none left.
+//!
+//! Invariant: a data call costs two clock readings and a few uncontended additions, no lock and no
+//! allocation. A slow call also costs a look at how long its thread waited for a processor.
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,10 @@
-//! A file system for checks and repairs. It notes every error of the environment, so that none is
-//! taken for damage by a caller that passes over it, and remembers what was made, so that it can be
-//! taken back.
+//! A file system for checks and repairs. It notes every error of the environment, so that a caller
+//! that ignores the error cannot mistake it for damage. It also remembers the files that were
+//! created, so that a failed repair can remove them.
 //!
-//! What must stay true: an error that [`refused_by_system`] tells apart is noted by whatever call
-//! it comes from; nothing is taken back that was there before, nor anything after a rename, by
-//! which what was made counts.
+//! Invariant: each error that [`refused_by_system`] recognises is noted, whatever call returns it.
+//! Only files that were created here are removed, and none after the rename that publishes the
+//! result.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Room on the device: what is reserved for the next log, and how much must be free before a
-//! database that found the disk full tries to write again.
+//! Space on the device: the space reserved for the next WAL, and the free space that a database
+//! needs before it leaves the degraded state after a full disk.
 
 use crate::core::DbCore;
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! What the files that were there at open hold besides tables that are live.
+//! Dead parts of the files that exist at open: everything in them except live tables.
 
 use super::{LOOK_AGAIN_AFTER, Reclaimer, UNEXPLAINED_BYTES};
 use crate::error::{Error, Result};

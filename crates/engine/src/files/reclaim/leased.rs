@@ -1,4 +1,4 @@
-//! What readers in other handles and processes keep ([`crate::files::leases`]).
+//! Tables that readers in other handles and processes keep ([`crate::files::leases`]).
 
 use std::path::PathBuf;
 use std::sync::Weak;

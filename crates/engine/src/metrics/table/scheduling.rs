@@ -9,7 +9,7 @@ pub(super) const SCHEDULING: &[Family] = &[
     gauge(
         "sateen_device_bandwidth_bytes_per_second",
         "bytes per second",
-        "What the device is believed to do, learned or told, by operation (read, write).",
+        "Bandwidth of the device, measured or set by device_bandwidth, by operation (read, write).",
         |m, s| {
             s.labelled(&[("operation", "read")], m.scheduler.device_read_bandwidth);
             s.labelled(&[("operation", "write")], m.scheduler.device_write_bandwidth);
@@ -18,7 +18,7 @@ pub(super) const SCHEDULING: &[Family] = &[
     gauge(
         "sateen_device_barrier_seconds",
         "seconds",
-        "What a barrier takes, on average.",
+        "Average time of a barrier (fsync).",
         |m, s| {
             s.number(seconds(m.scheduler.device_barrier_ns));
         },
@@ -26,7 +26,7 @@ pub(super) const SCHEDULING: &[Family] = &[
     gauge(
         "sateen_client_bandwidth_bytes_per_second",
         "bytes per second",
-        "What clients used of the device when background work was given another bandwidth last.",
+        "Bandwidth that clients used when the limit of background work last changed.",
         |m, s| {
             s.number(m.scheduler.client_bandwidth);
         },
@@ -34,8 +34,8 @@ pub(super) const SCHEDULING: &[Family] = &[
     gauge(
         "sateen_background_bandwidth_bytes_per_second",
         "bytes per second",
-        "What flushes and compactions together may use of the device, by operation (read, write); \
-         0 where nothing limits them.",
+        "Limit on flushes and compactions together, by operation (read, write); 0 if there is \
+         none.",
         |m, s| {
             s.labelled(&[("operation", "read")], m.scheduler.background_read_bandwidth);
             s.labelled(&[("operation", "write")], m.scheduler.background_write_bandwidth);
@@ -44,7 +44,7 @@ pub(super) const SCHEDULING: &[Family] = &[
     counter(
         "sateen_background_bandwidth_changes_total",
         "changes",
-        "How often background work was given another bandwidth.",
+        "Changes of the bandwidth limit of background work.",
         |m, s| {
             s.number(m.scheduler.bandwidth_changes);
         },
@@ -52,19 +52,19 @@ pub(super) const SCHEDULING: &[Family] = &[
     gauge(
         "sateen_compaction_debt_seconds",
         "seconds",
-        "How long deep compactions would take to catch up with what they get now.",
+        "Time that deep compactions need to catch up at their current bandwidth.",
         |m, s| {
             s.number(seconds(m.scheduler.debt_ns));
         },
     ),
-    gauge("sateen_paused_jobs", "jobs", "Compactions that are paused at this moment.", |m, s| {
+    gauge("sateen_paused_jobs", "jobs", "Compactions that are paused now.", |m, s| {
         s.number(m.scheduler.paused_jobs);
     }),
     counter(
         "sateen_pauses_total",
         "pauses",
-        "Compactions that were paused, by reason (preempted: one out of level 0 needed the slot, \
-         peak: clients needed the device, slots: there were fewer slots).",
+        "Pauses of compactions by reason (preempted: a compaction out of level 0 needed the slot, \
+         peak: clients needed the device, slots: the number of slots fell).",
         |m, s| {
             s.labelled(&[("reason", "preempted")], m.scheduler.preemptions);
             s.labelled(&[("reason", "peak")], m.scheduler.peak_pauses);
@@ -74,7 +74,7 @@ pub(super) const SCHEDULING: &[Family] = &[
     counter(
         "sateen_early_ends_total",
         "compactions",
-        "Compactions that were told to end early for one out of level 0.",
+        "Compactions that had to end early for a compaction out of level 0.",
         |m, s| {
             s.number(m.scheduler.early_ends);
         },
@@ -82,7 +82,7 @@ pub(super) const SCHEDULING: &[Family] = &[
     gauge(
         "sateen_job_slots",
         "jobs",
-        "Jobs that may run at a time, by kind (flush, compaction).",
+        "Limit on jobs that run at the same time, by kind (flush, compaction).",
         |m, s| {
             s.labelled(&[("kind", "flush")], m.scheduler.flush_slots);
             s.labelled(&[("kind", "compaction")], m.scheduler.compaction_slots);
@@ -91,8 +91,8 @@ pub(super) const SCHEDULING: &[Family] = &[
     gauge(
         "sateen_memtable_limit_bytes",
         "bytes",
-        "At what size a memtable is sealed, from the next one on, by column family; where it has \
-         regions, the largest.",
+        "Size at which the next memtable will be sealed, by column family; with regions, the \
+         largest.",
         |m, s| {
             s.by_family(m, |family| family.memtable_limit);
         },
@@ -100,8 +100,8 @@ pub(super) const SCHEDULING: &[Family] = &[
     counter(
         "sateen_adjustments_total",
         "adjustments",
-        "How often job slots or the size of memtables were adjusted, by what had overflowed \
-         (level0, redundancy, memory).",
+        "Adjustments of job slots or memtable size by the tuner, by cause (level0, redundancy, \
+         memory).",
         |m, s| {
             for (overflow, count) in Overflow::ALL.iter().zip(m.scheduler.adjustments) {
                 s.labelled(&[("overflow", overflow.name())], count);
@@ -111,8 +111,8 @@ pub(super) const SCHEDULING: &[Family] = &[
     gauge(
         "sateen_write_limit_bytes_per_second",
         "bytes per second",
-        "What the writers of a column family are slowed down to; 0 if they are not, or are \
-         stopped.",
+        "Rate to which writers of a column family are slowed down; 0 if they are not slowed down, \
+         or are stopped.",
         |m, s| {
             s.by_family(m, |family| family.write_rate_limit.unwrap_or(0));
         },
@@ -120,7 +120,7 @@ pub(super) const SCHEDULING: &[Family] = &[
     counter(
         "sateen_scrub_runs_total",
         "scrubs",
-        "How often all tables and logs were verified to the end.",
+        "Finished scrubs of all tables and WALs.",
         |m, s| {
             s.number(m.scrub.runs);
         },
@@ -128,7 +128,7 @@ pub(super) const SCHEDULING: &[Family] = &[
     counter(
         "sateen_scrub_bytes_total",
         "bytes",
-        "Bytes of tables and logs that were verified by scrubs.",
+        "Bytes of tables and WALs that scrubs verified.",
         |m, s| {
             s.number(m.scrub.bytes);
         },
@@ -136,7 +136,7 @@ pub(super) const SCHEDULING: &[Family] = &[
     counter(
         "sateen_scrub_problems_total",
         "findings",
-        "How often a scrub found something damaged.",
+        "Damaged things that scrubs found.",
         |m, s| {
             s.number(m.scrub.problems);
         },
@@ -147,7 +147,7 @@ pub(super) const SCHEDULING: &[Family] = &[
     gauge(
         "sateen_scrub_position",
         "table number",
-        "The table that is verified, or was last; 0 while logs are.",
+        "Number of the table that is being verified, or was last; 0 during WALs.",
         |m, s| {
             s.number(m.scrub.position);
         },

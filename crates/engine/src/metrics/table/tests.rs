@@ -237,13 +237,14 @@ fn names_follow_the_conventions() {
 fn documentation() -> String {
     let mut out = String::from(
         "# Metrics\n\n\
-         What `Db::metrics().to_prometheus_text()` writes. Counters count from open. Made from\n\
-         the table in `crates/engine/src/metrics/table.rs`; after a change there run\n\
+         `Db::metrics().to_prometheus_text()` and `sateen db stats PATH --prometheus` print these\n\
+         metrics. Counters begin at 0 when the database is opened. The table is generated from\n\
+         `crates/engine/src/metrics/table.rs`; after a change there run\n\
          `SATEEN_BLESS=1 cargo test -p sateen --lib metrics`.\n\n\
          Histograms have buckets from 256 ns to 17 s in powers of two. I/O classes are client,\n\
          wal, manifest, flush, l0 (compaction out of level 0), deep (other compaction) and\n\
-         reclaim. What happened when, and the slowest operations one by one, is in the\n\
-         [timeline](timeline.md).\n\n\
+         reclaim. [The timeline](timeline.md) records when things happened, and the slowest\n\
+         operations.\n\n\
          | metric | type | unit | meaning |\n| --- | --- | --- | --- |\n",
     );
     for Family { name, kind, unit, help, .. } in FAMILIES.iter().copied().flatten() {

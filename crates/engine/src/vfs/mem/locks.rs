@@ -1,4 +1,4 @@
-//! Locks and readers' marks of the file system in memory. Each is given back when it is dropped.
+//! Locks and readers' marks of the file system in memory. Dropping one releases it.
 
 use std::fmt;
 use std::io;

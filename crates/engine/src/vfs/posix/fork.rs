@@ -1,7 +1,7 @@
-//! Whether this process is a copy (`fork`) of the one in which something was made.
+//! Detects that this process is a copy (`fork`) of the process that made an object.
 //!
-//! A copy has the memory and the descriptors of its parent, and none of its threads. What its
-//! parent has open is the parent's: a copy that unlocks, deletes or writes it destroys it.
+//! A copy has the memory and the descriptors of its parent, but none of its threads. The files
+//! belong to the parent: a copy that unlocks, deletes or writes them destroys the database.
 #![expect(unsafe_code, reason = "pthread_atfork has no safe binding")]
 
 use std::sync::Once;

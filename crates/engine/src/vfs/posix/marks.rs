@@ -1,9 +1,9 @@
-//! Locks of single bytes of a lock file. A reader marks one byte for as long as it reads; the
-//! process that has the database open locks the first byte, so that others can name it.
+//! Locks of single bytes of a lock file. A reader marks one byte while it reads. The process that
+//! has the database open locks the first byte, so that others can find its process id.
 //!
-//! What must stay true: a mark ends with its handle or its process, so that none is ever stale; a
-//! mark never keeps anybody from opening the database; the name of a process is told only if that
-//! process holds the lock when it is told.
+//! Invariant: a mark ends with its handle or its process, so it is never stale; a mark never keeps
+//! a process from opening the database; a process id is reported only while that process holds the
+//! lock.
 #![expect(unsafe_code, reason = "locks of open file descriptions have no safe binding")]
 
 use std::fs;
