@@ -1,7 +1,7 @@
 //! Writes the man pages and shell completions of `sateen`: `cargo xtask man DIR` runs it.
 //!
-//! `DIR/man1/sateen.1`, `sateen-db-get.1`, …; `DIR/completions/sateen.bash`, `_sateen` for zsh and
-//! `sateen.fish`.
+//! All files are in DIR itself: `sateen.1`, `sateen-db-get.1`, …; `sateen.bash`, `_sateen` (zsh) and
+//! `sateen.fish`. `scripts/release` packages them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,16 +25,14 @@ fn main() -> ExitCode {
 }
 
 pub(crate) fn generate(directory: &Path) -> io::Result<()> {
-    let (man, completions) = (directory.join("man1"), directory.join("completions"));
-    std::fs::create_dir_all(&man)?;
-    std::fs::create_dir_all(&completions)?;
+    std::fs::create_dir_all(directory)?;
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut sateen_cli::command(), "sateen", &completions)?;
+        clap_complete::generate_to(shell, &mut sateen_cli::command(), "sateen", directory)?;
     }
     // Without the command `help`, which would get pages of its own for all commands.
     let mut command = sateen_cli::command().disable_help_subcommand(true);
     command.build();
-    pages(command, &man)
+    pages(command, directory)
 }
 
 /// Writes the page of a command and those of the commands below it.

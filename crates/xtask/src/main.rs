@@ -24,7 +24,7 @@ Chores:
           --fix breaks comments that are too long
   deny    licences, sources and banned crates of the dependencies (deny.toml)
   lint    fmt and clippy
-  man DIR write man pages (DIR/man1) and completions of bash, zsh and fish (DIR/completions);
+  man DIR write the man pages of the command and its completions for bash, zsh and fish;
           words after DIR go to cargo, for instance --release
   models  the interleavings that loom tries on the memtable
   aarch64 clippy for aarch64, some tests there under QEMU, and the error of unsupported systems
