@@ -313,8 +313,8 @@ fn case(suite: &Suite, place: &Place, kind: FileSystem, number: u64) {
     std::fs::remove_file(image).unwrap();
 }
 
-/// A volume that is smaller than one memtable of the default options: what must be free there before
-/// writes go on is a part of the volume, not of the options.
+/// A volume that is smaller than one memtable of the default options: what must be free there
+/// before writes go on is a part of the volume, not of the options.
 fn small_volume(place: &Place, number: u64) {
     let kind = FileSystem::Ext4;
     let image = place.path().join(format!("small-{number}"));
