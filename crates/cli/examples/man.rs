@@ -1,7 +1,7 @@
 //! Writes the man pages and shell completions of `sateen`: `cargo xtask man DIR` runs it.
 //!
-//! All files are in DIR itself: `sateen.1`, `sateen-db-get.1`, …; `sateen.bash`, `_sateen` (zsh) and
-//! `sateen.fish`. `scripts/release` packages them.
+//! All files are in DIR itself: `sateen.1`, `sateen-db-get.1`, …; `sateen.bash`, `_sateen` (zsh)
+//! and `sateen.fish`. `scripts/release` packages them.
 
 use std::io;
 use std::path::{Path, PathBuf};
