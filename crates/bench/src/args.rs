@@ -211,6 +211,11 @@ pub struct BenchArgs {
     #[arg(long, help_heading = STORE)]
     pub db: Option<PathBuf>,
 
+    /// Limit reads and writes to this many bytes a second each, by a file system below the engine;
+    /// the peer's calls are limited likewise. Use it with --direct
+    #[arg(long, value_name = "BYTES", value_parser = parse_count, help_heading = STORE)]
+    pub device_limit: Option<u64>,
+
     /// Start from this profile of Sateen's; its sizes hold unless another option sets them
     #[arg(long, help_heading = SATEEN)]
     pub profile: Option<String>,
@@ -383,6 +388,7 @@ impl BenchArgs {
             profile: self.profile.clone(),
             regions: self.region_begins(),
             set: set.collect::<Result<_>>()?,
+            device_limit: self.device_limit,
             barrier_cost_ns: (self.barrier_cost.max(0.0) * 1e6) as u64,
             peer_options: self.peer_options.clone(),
             peer_rate_limit: self.peer_rate_limit,
@@ -425,6 +431,9 @@ impl BenchArgs {
         check_bursts(self.peak_seconds, self.valley_seconds).map_err(Error::Usage)?;
         if !(0.0..=60_000.0).contains(&self.barrier_cost) {
             return usage("--barrier-cost must be between 0 and 60000 milliseconds");
+        }
+        if self.device_limit == Some(0) {
+            return usage("--device-limit must be at least 1");
         }
         if self.rate.contains(&0) {
             return usage("--rate must be at least 1");

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::args::{BenchArgs, LoadOrder, Plan};
 use crate::result::{Loaded, Measured, RunResult};
 use crate::runner::{self, Phase};
+use crate::sampler::{Live, Told};
 use crate::store::{Engine, NoStore, Store, StoreConfig};
 use crate::system::{self, DiskBytes};
 use crate::{Error, Result, units};
@@ -32,6 +33,9 @@ pub(crate) struct ChildTask {
     pub(crate) args: BenchArgs,
     /// Where the trace of the measured phase goes.
     pub(crate) trace: Option<PathBuf>,
+    /// The process that started this one reads what it tells ([`Told`]). It needs no figures of
+    /// what follows the measured phase.
+    pub(crate) watched: bool,
 }
 
 /// What a loaded directory holds, kept beside it.
@@ -46,6 +50,9 @@ struct LoadMark {
 
 /// Does the task of the file, and writes its result as JSON into the file's place.
 pub(crate) fn run(task_file: &Path) -> Result<()> {
+    // A measurement does not outlive the process that wants its figures.
+    let _best_effort =
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let text = std::fs::read(task_file).map_err(|error| Error::file(task_file, error))?;
     let task: ChildTask = serde_json::from_slice(&text)?;
     let result = measure(&task)?;
@@ -82,13 +89,16 @@ fn measure(task: &ChildTask) -> Result<RunResult> {
     }
     std::fs::create_dir_all(directory).map_err(|error| Error::file(directory, error))?;
     let store = task.engine.open(directory, &config)?;
-    let mut load = None;
+    let mut load: Option<Loaded> = None;
     if !plan.spec.fills {
         load = Some(if existing {
             Loaded::default()
         } else {
             load_keys(store.as_ref(), args, &plan, &values, &label)?
         });
+    }
+    if let Some(load) = load.as_ref().filter(|_| task.watched) {
+        Told::Loaded { seconds: load.seconds + load.settle_seconds }.tell();
     }
     // Every key is there after these fills too, so that readers can follow without loading.
     let filled = matches!(plan.spec.name, "fillseq" | "ycsb-load")
@@ -132,7 +142,7 @@ fn phase<'a>(args: &BenchArgs, plan: &'a Plan, values: &'a ValueSource) -> Phase
         values,
         write_rate: args.write_rate.map(|rate| rate as f64),
         replay: None,
-        live: None,
+        live: Live::Nothing,
         trace: None,
     }
 }
@@ -210,7 +220,11 @@ fn measured_phase(
         warm_up(store, args, plan, values)?;
     }
     let peak_memory_is_of_phase = system::reset_peak_memory();
-    let live = (args.report_interval > 0).then_some((label, args.report_interval));
+    let live = match args.report_interval {
+        _ if task.watched => Live::Figures,
+        0 => Live::Nothing,
+        interval => Live::Lines(label, interval),
+    };
     let barriers = store.counters().barriers;
     let base = phase(args, plan, values);
     let mut measured =
@@ -223,7 +237,7 @@ fn measured_phase(
     let cpu = system::process_cpu_ns();
     let begun = Instant::now();
     let writes = plan.spec.mix.writes() || plan.spec.extra_writer || replay.is_some();
-    if writes {
+    if writes && !task.watched {
         store.flush()?;
         store.wait_idle()?;
         measured.settle_seconds = Some(begun.elapsed().as_secs_f64());

@@ -2,16 +2,18 @@
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::process::{Child, ChildStdout, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use crate::args::BenchArgs;
 use crate::child::{self, ChildTask};
 use crate::result::{Report, RunResult};
+use crate::sampler::Told;
 use crate::store::Engine;
 use crate::system::Machine;
 use crate::{Error, Result, csv, html, terminal};
@@ -95,19 +97,24 @@ pub fn measure(args: &BenchArgs, reexec: &Reexec) -> Result<Report> {
             let _ = std::fs::remove_file(child::mark_path(&base.join(engine.name())));
         }
     }
-    let runs = runs?;
+    Ok(report_of(args, runs?))
+}
+
+/// The report of these runs of this command.
+pub(crate) fn report_of(args: &BenchArgs, runs: Vec<RunResult>) -> Report {
     let program = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
     let program = program.file_name().unwrap_or_default().to_owned();
     let words = std::iter::once(program).chain(std::env::args_os().skip(1));
     let command: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
-    Ok(Report {
+    Report {
         schema: 1,
         command: command.join(" "),
+        headline: None,
         setting: setting(args),
         machine: Machine::this(),
         runs,
         stacked: false,
-    })
+    }
 }
 
 /// Every round of every workload at every rate, engines in turn.
@@ -139,8 +146,9 @@ fn run_children(
                         round,
                         directory: base.join(engine.name()),
                         args: args.clone(),
+                        watched: false,
                     };
-                    runs.push(run_child(&task, reexec)?);
+                    runs.push(run_child(&task, reexec, &mut |_| {})?);
                 }
             }
         }
@@ -210,6 +218,10 @@ fn setting(args: &BenchArgs) -> String {
         wal.map(|name| format!("WAL {}", name.to_lowercase())),
         config.direct.map(|direct| format!("{} I/O", if direct { "direct" } else { "buffered" })),
         config.jobs.map(|jobs| format!("{jobs} jobs")),
+        config.device_limit.map(|limit| {
+            let each = crate::units::bytes(limit);
+            format!("a device limited to {each}/s of reads and {each}/s of writes below the engine")
+        }),
         (args.regions > 1).then(|| format!("{} regions", args.regions)),
         of_profile,
     ];
@@ -217,8 +229,12 @@ fn setting(args: &BenchArgs) -> String {
     format!("{keys}; {}", parts.join(", "))
 }
 
-/// Starts this program again for one measurement.
-fn run_child(task: &ChildTask, reexec: &Reexec) -> Result<RunResult> {
+/// Starts this program again for one measurement. `told` gets what a watched one tells.
+pub(crate) fn run_child(
+    task: &ChildTask,
+    reexec: &Reexec,
+    told: &mut dyn FnMut(Told),
+) -> Result<RunResult> {
     let mut file = tempfile::Builder::new().prefix("sateen-bench-").suffix(".json").tempfile()?;
     serde_json::to_writer(&mut file, task)?;
     file.flush()?;
@@ -227,9 +243,15 @@ fn run_child(task: &ChildTask, reexec: &Reexec) -> Result<RunResult> {
         .args(&reexec.words)
         .arg("--run-child")
         .arg(file.path())
+        .stdout(if task.watched { Stdio::piped() } else { Stdio::inherit() })
         .spawn()
         .map_err(|error| Error::file(&program, error))?;
-    let status = wait(&mut child, &reexec.interrupted)?;
+    let lines = child.stdout.take().map(lines_of);
+    let mut tell = || {
+        let lines = lines.iter().flat_map(Receiver::try_iter);
+        lines.filter_map(|line| serde_json::from_str(&line).ok()).for_each(&mut *told);
+    };
+    let status = wait(&mut child, &reexec.interrupted, &mut tell)?;
     if !status.success() {
         return Err(Error::Failed(format!(
             "{} with {} did not finish ({status})",
@@ -241,9 +263,23 @@ fn run_child(task: &ChildTask, reexec: &Reexec) -> Result<RunResult> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// Waits for the end of `child`, or ends it when that is wanted.
-fn wait(child: &mut Child, interrupted: &AtomicBool) -> Result<ExitStatus> {
+/// The lines of a pipe, as they come.
+fn lines_of(pipe: ChildStdout) -> Receiver<String> {
+    let (sender, lines) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(std::result::Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    lines
+}
+
+/// Waits for the end of `child`, or ends it when that is wanted. Calls `look` now and then.
+fn wait(child: &mut Child, interrupted: &AtomicBool, look: &mut dyn FnMut()) -> Result<ExitStatus> {
     loop {
+        look();
         let ended = child.try_wait()?;
         if interrupted.load(Ordering::Relaxed) {
             if ended.is_none() {

@@ -9,6 +9,7 @@ mod child;
 mod compare;
 mod csv;
 mod demo;
+mod device;
 mod error;
 mod html;
 mod recorder;
@@ -26,7 +27,7 @@ pub mod units;
 
 pub use args::{Arrivals, BenchArgs, Distribution, LoadOrder, Mode};
 pub use compare::{Reexec, measure, run, write_outputs};
-pub use demo::{DemoArgs, demo};
+pub use demo::{DemoArgs, DeviceKind, demo};
 pub use error::{Error, Result};
 pub use result::*;
 pub use store::*;

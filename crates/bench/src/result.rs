@@ -105,6 +105,9 @@ pub struct Second {
     /// Milliseconds of processor time, of all processors, that the host gave to others.
     #[serde(default)]
     pub stolen_ms: u64,
+    /// Milliseconds of processor time, of all processors, that other processes of this system used.
+    #[serde(default)]
+    pub others_ms: u64,
 }
 
 /// A background job of the measured phase. Seconds count from its begin; a job that was running
@@ -294,6 +297,9 @@ pub struct Report {
     pub schema: u32,
     /// The command line.
     pub command: String,
+    /// The outcome in a sentence, if there is one.
+    #[serde(default)]
+    pub headline: Option<String>,
     /// Keys, sizes and threads in a few words.
     pub setting: String,
     /// The machine.

@@ -15,7 +15,7 @@ use sateen_workload::{
 
 use crate::recorder::{Recorder, SECOND_NS, Windows};
 use crate::result::{KINDS, KindSummary, Measured, Quantiles, kind_index};
-use crate::sampler::Sampler;
+use crate::sampler::{Live, Sampler};
 use crate::store::{Client, Store};
 use crate::{Result, system};
 
@@ -37,8 +37,8 @@ pub(crate) struct Phase<'a> {
     /// Operations a second of an extra writer; `None`: as fast as it can.
     pub(crate) write_rate: Option<f64>,
     pub(crate) replay: Option<&'a [ReplayEvent]>,
-    /// What to call the run on the terminal, and how often to; `None`: not at all.
-    pub(crate) live: Option<(&'a str, u64)>,
+    /// What to tell while it runs.
+    pub(crate) live: Live<'a>,
     /// Where to write what the engine's flight recorder says of the phase.
     pub(crate) trace: Option<&'a std::path::Path>,
 }

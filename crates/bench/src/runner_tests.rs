@@ -99,7 +99,7 @@ fn with_phase<T>(name: &str, change: impl FnOnce(&mut Spec), f: impl FnOnce(Phas
         values: &values,
         write_rate: None,
         replay: None,
-        live: None,
+        live: Live::Nothing,
         trace: None,
     })
 }

@@ -1,5 +1,7 @@
 //! Looks at the engine and the process once a second while a phase runs.
 
+use serde::{Deserialize, Serialize};
+
 use crate::recorder::Windows;
 use crate::result::{KINDS, Measured, Quantiles, Second};
 use crate::store::{Counters, StalledBy, Store};
@@ -7,10 +9,39 @@ use crate::system::{self, DiskBytes};
 use crate::trace::Watch;
 use crate::units;
 
+/// What a phase tells while it runs.
+#[derive(Clone, Copy)]
+pub(crate) enum Live<'a> {
+    Nothing,
+    /// Lines for people on standard error, so named, one every so many seconds.
+    Lines(&'a str, u64),
+    /// A [`Told::Second`] every second.
+    Figures,
+}
+
+/// What the process of a measurement tells the one that started it: a line of JSON each, on
+/// standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Told {
+    /// The database is loaded and at rest.
+    Loaded { seconds: f64 },
+    /// The operations that ended in a second of the measured phase, and their p99.
+    Second { second: u64, done: u64, p99_ns: Option<u64> },
+}
+
+impl Told {
+    pub(crate) fn tell(&self) {
+        if let Ok(line) = serde_json::to_string(self) {
+            println!("{line}");
+        }
+    }
+}
+
 /// Collects the seconds of a phase.
 pub(crate) struct Sampler<'a> {
     store: &'a dyn Store,
-    live: Option<(&'a str, u64)>,
+    live: Live<'a>,
     windows: &'a Windows,
     first: Counters,
     last: Counters,
@@ -19,12 +50,14 @@ pub(crate) struct Sampler<'a> {
     seconds: Vec<Second>,
     watch: Watch,
     stolen_ms: u64,
+    /// Processor time of all processes and of this one, in milliseconds.
+    cpu_ms: [u64; 2],
 }
 
 impl<'a> Sampler<'a> {
     pub(crate) fn new(
         store: &'a dyn Store,
-        live: Option<(&'a str, u64)>,
+        live: Live<'a>,
         windows: &'a Windows,
         trace: bool,
     ) -> Sampler<'a> {
@@ -39,6 +72,7 @@ impl<'a> Sampler<'a> {
             disk_first: disk,
             disk_last: disk,
             stolen_ms: system::stolen_ms(),
+            cpu_ms: cpu_ms(),
             seconds: Vec::new(),
             watch: Watch::begin(store, trace),
         }
@@ -56,7 +90,8 @@ impl<'a> Sampler<'a> {
         let stall_ns =
             counters.stall_ns.unwrap_or(0).saturating_sub(self.last.stall_ns.unwrap_or(0));
         let (resident, _) = system::memory();
-        let stolen_ms = system::stolen_ms();
+        let (stolen_ms, cpu_ms) = (system::stolen_ms(), cpu_ms());
+        let [all_ms, own_ms] = [0, 1].map(|at| cpu_ms[at].saturating_sub(self.cpu_ms[at]));
         self.seconds.push(Second {
             disk: disk.since(self.disk_last),
             io: io.collect(),
@@ -70,6 +105,7 @@ impl<'a> Sampler<'a> {
             chain: counters.chain,
             knobs: counters.knobs,
             stolen_ms: stolen_ms.saturating_sub(self.stolen_ms),
+            others_ms: all_ms.saturating_sub(own_ms),
             ..Second::default()
         });
         self.watch.extend(self.store);
@@ -77,23 +113,29 @@ impl<'a> Sampler<'a> {
         self.last = counters;
         self.disk_last = disk;
         self.stolen_ms = stolen_ms;
+        self.cpu_ms = cpu_ms;
         self.print_live();
     }
 
     fn print_live(&self) {
-        let Some((label, interval)) = self.live else {
-            return;
-        };
         let second = self.seconds.len() as u64;
-        if interval == 0 || !second.is_multiple_of(interval) {
-            return;
-        }
         // The second before the one that just ended: all threads have handed it on.
         let Some(shown) = second.checked_sub(2) else {
             return;
         };
         let merged = self.windows.merged(shown);
         let done: u64 = merged.iter().map(sateen_workload::Histogram::count).sum();
+        let (label, interval) = match self.live {
+            Live::Nothing => return,
+            Live::Figures => {
+                let p99_ns = Quantiles::of_all(&merged).map(|all| all.p99);
+                return Told::Second { second: shown, done, p99_ns }.tell();
+            }
+            Live::Lines(label, interval) => (label, interval),
+        };
+        if interval == 0 || !second.is_multiple_of(interval) {
+            return;
+        }
         let mut line = format!("{label}  {shown:>4} s  {:>8}/s", units::count(done as f64));
         for (kind, histogram) in KINDS.iter().zip(&merged) {
             if let Some(latency) = Quantiles::of(histogram) {
@@ -152,6 +194,11 @@ impl<'a> Sampler<'a> {
             ..Measured::default()
         }
     }
+}
+
+/// Milliseconds of processor time of all processes and of this one.
+fn cpu_ms() -> [u64; 2] {
+    [system::busy_ms(), system::process_cpu_ns() / 1_000_000]
 }
 
 /// What came on top of `before`.

@@ -8,6 +8,7 @@ use sateen::timeline::Timeline;
 use sateen::vfs::{Fault, FaultRule, FaultVfs, IoClass, PosixVfs, Vfs, VfsOperation};
 use sateen::{ColumnFamily, Db, Options, ReadOptions, Regions, WriteBatch, WriteOptions};
 
+use crate::device::{Device, LimitedVfs};
 use crate::store::{
     ClassBytes, Client, Compression, Counters, LevelSize, StalledBy, Store, StoreConfig, Wal,
 };
@@ -24,13 +25,17 @@ pub(crate) fn open(directory: &Path, config: &StoreConfig) -> Result<Box<dyn Sto
     Ok(Box::new(SateenStore { family: db.default_column_family(), db }))
 }
 
-/// The file system, with barriers that cost what they are told to.
+/// The file system, on the device that is asked for, with barriers that cost what they are told to.
 fn vfs(config: &StoreConfig) -> Arc<dyn Vfs> {
     let posix: Arc<dyn Vfs> = Arc::new(PosixVfs::new());
+    let disk = match config.device_limit {
+        None => posix,
+        Some(limit) => Arc::new(LimitedVfs::new(posix, Arc::new(Device::new(limit)))),
+    };
     if config.barrier_cost_ns == 0 {
-        return posix;
+        return disk;
     }
-    let slow = FaultVfs::new(posix);
+    let slow = FaultVfs::new(disk);
     let delay = Fault::Delay(Duration::from_nanos(config.barrier_cost_ns));
     for barrier in [VfsOperation::Sync, VfsOperation::SyncDir] {
         slow.add(FaultRule::new(delay).on(barrier));

@@ -65,6 +65,10 @@ pub struct StoreConfig {
     pub direct: Option<bool>,
     /// Flushes and compactions at a time.
     pub jobs: Option<u32>,
+    /// Bytes a second that a file system below the engine lets through, reads and writes each;
+    /// absent if only the disk limits them.
+    #[serde(default)]
+    pub device_limit: Option<u64>,
     /// Sateen: the profile.
     pub profile: Option<String>,
     /// Sateen: the keys at which all regions but the first begin.

@@ -392,6 +392,7 @@ pub(crate) mod tests {
             setting: "1M keys".to_owned(),
             machine: crate::Machine::default(),
             runs,
+            headline: None,
             stacked: false,
         }
     }

@@ -49,11 +49,26 @@ impl DiskBytes {
     }
 }
 
+/// Milliseconds of processor time that all processes of this system have used since it was started;
+/// 0 where that is not told.
+pub(crate) fn busy_ms() -> u64 {
+    busy_ticks(&std::fs::read_to_string("/proc/stat").unwrap_or_default()) * TICK_MS
+}
+
+/// The ticks of `/proc/stat` in which a processor ran something: user, nice, system, interrupts.
+fn busy_ticks(stat: &str) -> u64 {
+    let all = stat.lines().next().unwrap_or_default().split_whitespace().skip(1);
+    let ticks = all.map(|word| word.parse::<u64>().unwrap_or(0));
+    // In between are idle time and waits for I/O.
+    ticks.take(7).enumerate().filter(|(at, _)| ![3, 4].contains(at)).map(|(_, n)| n).sum()
+}
+
+/// A clock tick of the kernel, which user space sees as a hundredth of a second.
+const TICK_MS: u64 = 10;
+
 /// Milliseconds of processor time that the host has given to others since it was started; 0 where
 /// that is not told.
 pub(crate) fn stolen_ms() -> u64 {
-    /// Of the kernel's clock ticks, which user space sees as hundredths of a second.
-    const TICK_MS: u64 = 10;
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let steal = text.lines().next().and_then(|line| line.split_whitespace().nth(8)?.parse().ok());
     steal.unwrap_or(0) * TICK_MS
@@ -134,6 +149,13 @@ mod tests {
             (field(text, "VmHWM:"), field(text, "VmRSS:"), field(text, "x")),
             (2048, 1024, 0)
         );
+    }
+
+    #[test]
+    fn busy_ticks_leave_out_idle_time_and_what_the_host_took() {
+        let stat = "cpu  100 20 3 5000 700 4 5 60 7 8\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
+        assert_eq!(busy_ticks(stat), 100 + 20 + 3 + 4 + 5);
+        assert_eq!(busy_ticks(""), 0);
     }
 
     #[test]

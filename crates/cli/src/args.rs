@@ -44,8 +44,9 @@ impl Cli {
         match &self.noun {
             Noun::Db(verbs) => verbs.json,
             Noun::Table(verbs) | Noun::Wal(verbs) | Noun::Manifest(verbs) => verbs.json,
+            Noun::Demo(arguments) => arguments.json,
             // Their `--json` names a file to write.
-            Noun::Bench(_) | Noun::Demo(_) | Noun::Sim(_) => false,
+            Noun::Bench(_) | Noun::Sim(_) => false,
         }
     }
 }

@@ -59,7 +59,7 @@ fn run(cli: &Cli, output: &mut dyn Write) -> Result<()> {
         Noun::Sim(arguments) => sim::run(arguments, output),
         // They print for themselves.
         Noun::Bench(arguments) => Ok(sateen_bench::run(arguments, &reexec()?).map(drop)?),
-        Noun::Demo(arguments) => Ok(sateen_bench::demo(arguments, &reexec()?).map(drop)?),
+        Noun::Demo(arguments) => Ok(sateen_bench::demo(arguments, &reexec()?, output).map(drop)?),
     }
 }
 

@@ -69,7 +69,8 @@ impl Library {
     ///
     /// # Safety
     /// `T` is the type of a pointer to the function of this name.
-    pub(crate) unsafe fn find<T: Copy>(&self, prefix: &str, name: &str) -> Option<T> {
+    #[must_use]
+    pub unsafe fn find<T: Copy>(&self, prefix: &str, name: &str) -> Option<T> {
         // SAFETY: as the caller promises.
         unsafe { self.library.get::<T>(format!("{prefix}{name}\0").as_bytes()) }
             .ok()

@@ -68,6 +68,7 @@ fn nonsense_is_refused_with_the_option_named() {
         ("--valley-seconds inf", "--valley-seconds"),
         ("--bloom-bits nan", "--bloom-bits"),
         ("--bloom-bits=-1", "--bloom-bits"),
+        ("--device-limit 0", "--device-limit"),
         ("--barrier-cost nan", "--barrier-cost"),
         ("--barrier-cost inf", "--barrier-cost"),
     ] {

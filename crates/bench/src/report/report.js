@@ -502,6 +502,7 @@
   const machine = report.machine;
   page.append(
     el("h1", {}, "Sateen benchmark"),
+    report.headline ? el("p", { class: "headline" }, report.headline) : "",
     el("p", { class: "setting" }, report.setting),
     el("p", { class: "machine" }, `${machine.cpus} processors, ${machine.cpu}, ` +
       `${units.bytes(machine.memory_bytes)} of memory, Linux ${machine.kernel}`),

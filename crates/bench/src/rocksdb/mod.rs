@@ -5,12 +5,16 @@
 //! unless asked otherwise, filters and indexes stay in memory outside of it, as is its default.
 #![expect(unsafe_code, reason = "calls to C functions")]
 
+mod elf;
+mod limited;
 mod stats;
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::hint::black_box;
 use std::path::Path;
+use std::sync::Arc;
 
+use crate::device::Device;
 use crate::store::{
     ClassBytes, Client, Compression, Counters, LevelSize, PeerCache, Store, StoreConfig, Wal,
 };
@@ -43,6 +47,12 @@ pub(crate) fn open(
         sateen_peers::Error::Failed(text) => Error::Failed(text),
     })?;
     let version = stats::version_of(library);
+    let directory = &std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    if let Some(limit) = config.device_limit {
+        let inside = api.common.options_create as *const std::ffi::c_void;
+        // SAFETY: the library has just been loaded, and this process has opened nothing with it.
+        unsafe { limited::limit(inside, directory, Arc::new(Device::new(limit)))? };
+    }
     let name = c_string(directory.as_os_str().as_encoded_bytes(), "the directory")?;
     // SAFETY: objects are made by their constructors, used once as their functions require, and
     // destroyed; the options keep the cache and the filter policy alive by reference counts.

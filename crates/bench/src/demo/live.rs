@@ -1,0 +1,143 @@
+//! What the demo says while it runs: lines on standard error, one a second, without cursor tricks.
+//! The opponent runs first; beside Sateen's seconds stand those of the opponent.
+
+use std::io::Write;
+
+use super::opponent::Opponent;
+use super::place::{Place, SPACE_BYTES};
+use super::{DemoArgs, DeviceKind};
+use crate::args::BenchArgs;
+use crate::result::Measured;
+use crate::sampler::Told;
+use crate::store::Engine;
+use crate::units;
+
+/// Operations and p99 of a second.
+type Figures = (u64, Option<u64>);
+
+/// The progress of a demo.
+pub(super) struct Live {
+    args: DemoArgs,
+    /// Of the engine that ran before, by second.
+    before: Vec<Figures>,
+    now: Vec<Figures>,
+    heads: Vec<String>,
+    begun: bool,
+}
+
+impl Live {
+    pub(super) fn new(args: &DemoArgs) -> Live {
+        let args = args.clone();
+        Live { args, before: Vec::new(), now: Vec::new(), heads: Vec::new(), begun: false }
+    }
+
+    /// Says what will happen.
+    pub(super) fn begin(&self, opponent: &Opponent, place: &Place) {
+        let DemoArgs { seconds, rate, device, .. } = &self.args;
+        let device = match (device, place.is_direct()) {
+            (DeviceKind::Limited, _) => "a device limited to 200 MB/s (--device real: as it is)",
+            (DeviceKind::Real, true) => "the disk as it is",
+            (DeviceKind::Real, false) => "the disk as it is, through the page cache",
+        };
+        say(&format!(
+            "Bursts of load for {}, then for Sateen,\n\
+             on {device}.\n\
+             Each: load 300k keys of 1 KB, then {seconds} s: 10 s of {rate} operations a second,\n\
+             10 s of a quarter, half reads and half writes. {}\n\
+             Writes up to {} to {}, and removes it.",
+            match opponent {
+                Opponent::RocksDb { library, .. } => format!("RocksDB ({})", library.display()),
+                Opponent::Profile => "RocksDB's options (profile rocksdb)".to_owned(),
+            },
+            if place.is_direct() { "" } else { "No direct I/O here." },
+            units::bytes(SPACE_BYTES),
+            place.databases().display(),
+        ));
+    }
+
+    /// Says that the opponent does not run, and why the profile does.
+    pub(super) fn replaced(&mut self, why: &str) {
+        self.heads.clear();
+        self.now.clear();
+        say(&format!("{why}\nThe profile rocksdb runs instead of it."));
+    }
+
+    /// The next engine begins.
+    pub(super) fn engine(&mut self, bench: &BenchArgs, engine: &Engine) {
+        self.before = std::mem::take(&mut self.now);
+        self.begun = false;
+        let name = match engine {
+            Engine::RocksDb { .. } => "RocksDB",
+            Engine::Sateen if bench.profile.is_some() => "profile",
+            Engine::Sateen => "Sateen",
+        };
+        self.heads.insert(0, name.to_owned());
+        say(&format!("\n{name}: loading …"));
+    }
+
+    /// Takes a line of the running measurement.
+    pub(super) fn told(&mut self, told: Told) {
+        match told {
+            Told::Loaded { seconds } => {
+                say(&format!("{}: loaded in {seconds:.0} s", self.heads[0]))
+            }
+            Told::Second { second, done, p99_ns } => self.second(second as usize, (done, p99_ns)),
+        }
+    }
+
+    /// The engine is done: the seconds that it had no time to tell.
+    pub(super) fn done(&mut self, measured: &Measured) {
+        for second in self.now.len()..(self.args.seconds as usize).min(measured.timeline.len()) {
+            let of = &measured.timeline[second];
+            self.second(second, (of.done.iter().sum(), of.all.map(|all| all.p99)));
+        }
+    }
+
+    fn second(&mut self, second: usize, figures: Figures) {
+        if second >= self.args.seconds as usize {
+            return;
+        }
+        if !self.begun {
+            self.begun = true;
+            say(&head(&self.heads));
+        }
+        self.now.push(figures);
+        say(&line(second, figures, self.before.get(second).copied()));
+    }
+}
+
+fn head(engines: &[String]) -> String {
+    let columns = engines.iter().take(2).map(|name| format!("{name:>10}/s       p99"));
+    format!("second load  {}", columns.collect::<Vec<_>>().join(""))
+}
+
+/// A second of the engine that runs, and the same second of the other one.
+fn line(second: usize, now: Figures, before: Option<Figures>) -> String {
+    let load = if (second / 10).is_multiple_of(2) { "burst" } else { "calm" };
+    let mut line = format!("{:>4} s {load:<5}", second + 1);
+    for (done, p99) in std::iter::once(now).chain(before) {
+        let p99 = p99.map_or_else(|| "-".to_owned(), units::time);
+        line.push_str(&format!(" {:>11} {p99:>9}", units::count(done as f64)));
+    }
+    line
+}
+
+/// Says it on standard error. If that is gone, there is nobody to tell.
+fn say(text: &str) {
+    let _nobody = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_of_both_fits_sixty_columns_under_its_heading() {
+        let head = head(&["Sateen".to_owned(), "RocksDB".to_owned()]);
+        let both = line(9, (20_123, Some(1_234_000)), Some((1, None)));
+        assert!(both.chars().count() <= 60 && head.chars().count() <= 60, "{head}\n{both}");
+        assert!(both.contains("burst") && line(10, (1, None), None).contains("calm"));
+        let ends = |text: &str, part: &str| text.find(part).map(|at| at + part.len());
+        assert_eq!(ends(&head, "Sateen/s"), ends(&both, "20.1k"), "{head}\n{both}");
+    }
+}

@@ -1,0 +1,218 @@
+//! The verdict: in how many seconds clients waited, and whether the machine was quiet enough to
+//! tell.
+
+use super::opponent::Opponent;
+use crate::result::{Measured, RunResult, Second};
+use crate::units;
+
+/// A second counts if the p99 of the operations that ended in it is above this.
+pub(super) const WAIT_NS: u64 = 100_000_000;
+
+/// The machine was busy if other programs had more than this share of its processors.
+const BUSY_SHARE: f64 = 0.15;
+
+/// One engine's seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Waits {
+    pub(super) name: String,
+    /// The p99 of each second; `None` where nothing was due.
+    pub(super) p99_ns: Vec<Option<u64>>,
+}
+
+impl Waits {
+    fn of(name: String, measured: &Measured, seconds: usize) -> Waits {
+        let timeline = &measured.timeline;
+        let p99_ns = (0..seconds.min(timeline.len())).map(|at| p99(timeline, at)).collect();
+        Waits { name, p99_ns }
+    }
+
+    /// Seconds in which clients waited.
+    pub(super) fn bad(&self) -> usize {
+        self.p99_ns.iter().flatten().filter(|p99| **p99 > WAIT_NS).count()
+    }
+
+    /// The worst second's p99.
+    pub(super) fn worst_ns(&self) -> u64 {
+        self.p99_ns.iter().flatten().copied().max().unwrap_or(0)
+    }
+}
+
+/// The p99 of a second. If nothing ended in it, its clients waited until something did: theirs are
+/// the latencies of that later second.
+fn p99(timeline: &[Second], at: usize) -> Option<u64> {
+    if timeline[at].all.is_none() && timeline[at].offered == 0 {
+        return None;
+    }
+    let later = timeline[at..].iter().find_map(|second| second.all);
+    let to_the_end = (timeline.len() - at) as u64 * 1_000_000_000;
+    Some(later.map_or(to_the_end, |all| all.p99))
+}
+
+/// The outcome of a demo.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Verdict {
+    pub(super) sateen: Waits,
+    pub(super) opponent: Waits,
+    pub(super) seconds: usize,
+    pub(super) cpus: usize,
+    /// Processors that other programs, or other guests of the host, used meanwhile: the more of the
+    /// two runs.
+    pub(super) others_cpus: f64,
+}
+
+impl Verdict {
+    /// Of Sateen's run and the opponent's.
+    pub(super) fn of(
+        sateen: &RunResult,
+        opponent: &RunResult,
+        seconds: u32,
+        who: &Opponent,
+    ) -> Verdict {
+        let seconds = seconds as usize;
+        let others = [sateen, opponent].map(|run| others_cpus(&run.measured));
+        Verdict {
+            sateen: Waits::of("Sateen".to_owned(), &sateen.measured, seconds),
+            opponent: Waits::of(who.name(), &opponent.measured, seconds),
+            seconds,
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            others_cpus: others[0].max(others[1]),
+        }
+    }
+
+    /// True if other programs had so much of the machine that the figures are theirs, too.
+    pub(super) fn was_busy(&self) -> bool {
+        self.others_cpus > BUSY_SHARE * self.cpus as f64
+    }
+
+    /// The verdict in a sentence, and a second one if the machine was busy.
+    pub(super) fn sentence(&self) -> String {
+        let (ours, theirs) = (&self.sateen, &self.opponent);
+        let of = format!("of {} seconds", self.seconds);
+        let worst = format!(
+            "the worst second's p99 was {} with {} and {} with Sateen",
+            units::time(theirs.worst_ns()),
+            theirs.name,
+            units::time(ours.worst_ns())
+        );
+        let than = |bad: usize, better: &Waits| match better.bad() {
+            0 => format!("in {bad} {of}, {} in none", better.name),
+            fewer => format!("in {bad} {of}, {} in {fewer}", better.name),
+        };
+        let waits = "made clients wait more than 100 ms";
+        let verdict = match (ours.bad(), theirs.bad()) {
+            (0, 0) => format!("Neither {} nor Sateen {waits}: {worst}.", theirs.name),
+            (ours_bad, bad) if bad > ours_bad => {
+                format!("{} {waits} {}.", theirs.name, than(bad, ours))
+            }
+            (bad, theirs_bad) if bad > theirs_bad => {
+                format!("Sateen {waits} {}.", than(bad, theirs))
+            }
+            (bad, _) => {
+                format!("Both {} and Sateen {waits} in {bad} {of}: {worst}.", theirs.name)
+            }
+        };
+        if !self.was_busy() {
+            return verdict;
+        }
+        format!(
+            "{verdict} But the machine was busy: other programs used {} of its {} processors. Run \
+             the demo again when it is idle.",
+            units::three_digits(self.others_cpus),
+            self.cpus
+        )
+    }
+}
+
+/// Processors that others used while a run was measured.
+fn others_cpus(measured: &Measured) -> f64 {
+    let seconds = measured.seconds.max(1e-3);
+    let ms: u64 = measured.timeline.iter().map(|one| one.others_ms + one.stolen_ms).sum();
+    ms as f64 / 1e3 / seconds
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::result::Quantiles;
+
+    const MS: u64 = 1_000_000;
+
+    pub(in crate::demo) fn waits(name: &str, ms: &[u64]) -> Waits {
+        let p99_ns = ms.iter().map(|ms| Some(ms * MS)).collect();
+        Waits { name: name.to_owned(), p99_ns }
+    }
+
+    pub(in crate::demo) fn verdict(sateen: &[u64], opponent: &[u64]) -> Verdict {
+        Verdict {
+            sateen: waits("Sateen", sateen),
+            opponent: waits("RocksDB 11.8.1", opponent),
+            seconds: sateen.len(),
+            cpus: 2,
+            others_cpus: 0.1,
+        }
+    }
+
+    #[test]
+    fn the_verdict_says_who_made_clients_wait() {
+        let says = |sateen: &[u64], opponent: &[u64]| verdict(sateen, opponent).sentence();
+        assert_eq!(
+            says(&[1, 2, 100], &[101, 2, 3000]),
+            "RocksDB 11.8.1 made clients wait more than 100 ms in 2 of 3 seconds, Sateen in none."
+        );
+        assert_eq!(
+            says(&[1, 2, 101], &[101, 2, 3000]),
+            "RocksDB 11.8.1 made clients wait more than 100 ms in 2 of 3 seconds, Sateen in 1."
+        );
+        // And when we lose.
+        assert_eq!(
+            says(&[500, 2, 101], &[1, 2, 3]),
+            "Sateen made clients wait more than 100 ms in 2 of 3 seconds, RocksDB 11.8.1 in none."
+        );
+        assert_eq!(
+            says(&[1, 2], &[30, 2]),
+            "Neither RocksDB 11.8.1 nor Sateen made clients wait more than 100 ms: the worst \
+             second's p99 was 30.0 ms with RocksDB 11.8.1 and 2.00 ms with Sateen."
+        );
+        let both = says(&[200, 2], &[300, 2]);
+        assert!(both.starts_with("Both RocksDB 11.8.1 and Sateen made"), "{both}");
+        assert!(both.contains("in 1 of 2 seconds: the worst"), "{both}");
+    }
+
+    #[test]
+    fn a_busy_machine_is_told() {
+        let mut busy = verdict(&[1], &[200]);
+        assert!(!busy.was_busy());
+        busy.others_cpus = 1.2;
+        assert!(busy.was_busy());
+        let says = busy.sentence();
+        assert!(says.starts_with("RocksDB 11.8.1 made clients"), "{says}");
+        assert!(says.contains("busy: other programs used 1.20 of its 2 processors"), "{says}");
+        busy.cpus = 64;
+        assert!(!busy.was_busy());
+    }
+
+    #[test]
+    fn a_second_in_which_nothing_ends_counts_as_waiting() {
+        let second = |offered, p99: Option<u64>| Second {
+            offered,
+            all: p99.map(|ms| Quantiles { p99: ms * MS, ..Quantiles::default() }),
+            others_ms: 300,
+            stolen_ms: 100,
+            ..Second::default()
+        };
+        let timeline = vec![
+            second(10, Some(1)),
+            second(10, None),
+            second(10, Some(1500)),
+            second(0, None),
+            second(10, None),
+        ];
+        let measured = Measured { timeline, seconds: 5.0, ..Measured::default() };
+        let waits = Waits::of("X".to_owned(), &measured, 5);
+        let expected = [Some(1), Some(1500), Some(1500), None, Some(1000)];
+        assert_eq!(waits.p99_ns, expected.map(|ms| ms.map(|ms: u64| ms * MS)));
+        assert_eq!((waits.bad(), waits.worst_ns()), (3, 1500 * MS));
+        assert_eq!(Waits::of("X".to_owned(), &measured, 2).p99_ns.len(), 2, "the last part is cut");
+        assert!((others_cpus(&measured) - 0.4).abs() < 1e-9);
+    }
+}

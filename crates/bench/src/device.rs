@@ -1,0 +1,155 @@
+//! A device of a limited speed before any disk: reads and writes each move at most so many bytes a
+//! second, in real time. It needs no root and no file system of its own.
+//!
+//! 1. A call reaches the disk at once ([`Device::read`], [`Device::write`]).
+//! 2. Its bytes then enter the queue of their direction ([`Queue::reserve`]), which says when a
+//!    device of that speed is done with them.
+//! 3. A read and a direct write return at that time. A buffered write returns at once, as from a
+//!    page cache, unless [`BUFFERED_BYTES_MAX`] are queued. A sync returns when all that was
+//!    written to its file is through ([`Device::sync`]).
+//!
+//! The two directions do not share a budget: Linux limits a device in the same way
+//! (`blkio.throttle`, `io.max`). A disk that is slower than the limit stays as slow as it is.
+
+mod limited;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+pub(crate) use limited::LimitedVfs;
+
+/// How long an idle queue saves up for: a burst of this length passes at once. It makes up for
+/// threads that sleep longer than they asked to.
+const SAVED_NS: u64 = 5_000_000;
+
+/// Waits below this are left out: the next call of the direction waits for them, too.
+const SHORTEST_SLEEP_NS: u64 = 50_000;
+
+/// Bytes that may be queued before a buffered write waits, as for dirty pages.
+const BUFFERED_BYTES_MAX: u64 = 64 << 20;
+
+/// One direction of a device. Time is an argument: nothing here reads a clock.
+#[derive(Debug)]
+struct Queue {
+    bytes_per_second: u64,
+    /// When all that was reserved is through.
+    free_at_ns: u64,
+}
+
+impl Queue {
+    fn new(bytes_per_second: u64) -> Queue {
+        Queue { bytes_per_second: bytes_per_second.max(1), free_at_ns: 0 }
+    }
+
+    /// Queues bytes of a call that began at `begun_ns`; returns when they are through.
+    fn reserve(&mut self, begun_ns: u64, bytes: u64) -> u64 {
+        let begin = self.free_at_ns.max(begun_ns.saturating_sub(SAVED_NS));
+        self.free_at_ns = begin.saturating_add(self.ns_of(bytes));
+        self.free_at_ns
+    }
+
+    /// How long the device takes for so many bytes.
+    fn ns_of(&self, bytes: u64) -> u64 {
+        let ns = u128::from(bytes) * 1_000_000_000 / u128::from(self.bytes_per_second);
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    }
+}
+
+/// What has passed a device.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Passed {
+    pub(crate) read_bytes: u64,
+    pub(crate) written_bytes: u64,
+    pub(crate) syncs: u64,
+}
+
+/// A limited device. Its clock starts when it is made.
+#[derive(Debug)]
+pub(crate) struct Device {
+    begun: Instant,
+    reads: Mutex<Queue>,
+    writes: Mutex<Queue>,
+    read_bytes: AtomicU64,
+    written_bytes: AtomicU64,
+    syncs: AtomicU64,
+}
+
+/// The time on the device's clock at which the last write to a file is through.
+#[derive(Debug, Default)]
+pub(crate) struct WrittenAt(AtomicU64);
+
+impl WrittenAt {
+    /// Forgets the file whose place another one takes.
+    pub(crate) fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Device {
+    pub(crate) fn new(bytes_per_second: u64) -> Device {
+        Device {
+            begun: Instant::now(),
+            reads: Mutex::new(Queue::new(bytes_per_second)),
+            writes: Mutex::new(Queue::new(bytes_per_second)),
+            read_bytes: AtomicU64::new(0),
+            written_bytes: AtomicU64::new(0),
+            syncs: AtomicU64::new(0),
+        }
+    }
+
+    /// The time on the device's clock. A call takes it before it goes to the disk.
+    pub(crate) fn now_ns(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Ends a read of `bytes` that began at `begun_ns`.
+    pub(crate) fn read(&self, begun_ns: u64, bytes: usize) {
+        self.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        let done = reserve(&self.reads, begun_ns, bytes as u64);
+        self.wait_until(done);
+    }
+
+    /// Ends a write of `bytes` to `file` that began at `begun_ns`.
+    pub(crate) fn write(&self, begun_ns: u64, bytes: usize, direct: bool, file: &WrittenAt) {
+        self.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        let done = reserve(&self.writes, begun_ns, bytes as u64);
+        file.0.fetch_max(done, Ordering::Relaxed);
+        let cached_ns = if direct { 0 } else { lock(&self.writes).ns_of(BUFFERED_BYTES_MAX) };
+        self.wait_until(done.saturating_sub(cached_ns));
+    }
+
+    /// Ends a sync of `file`.
+    pub(crate) fn sync(&self, file: &WrittenAt) {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        self.wait_until(file.0.load(Ordering::Relaxed));
+    }
+
+    /// What has passed so far.
+    #[cfg(test)]
+    pub(crate) fn passed(&self) -> Passed {
+        Passed {
+            read_bytes: self.read_bytes.load(Ordering::Relaxed),
+            written_bytes: self.written_bytes.load(Ordering::Relaxed),
+            syncs: self.syncs.load(Ordering::Relaxed),
+        }
+    }
+
+    fn wait_until(&self, ns: u64) {
+        let left = ns.saturating_sub(self.now_ns());
+        if left >= SHORTEST_SLEEP_NS {
+            std::thread::sleep(Duration::from_nanos(left));
+        }
+    }
+}
+
+fn reserve(queue: &Mutex<Queue>, begun_ns: u64, bytes: u64) -> u64 {
+    lock(queue).reserve(begun_ns, bytes)
+}
+
+fn lock(queue: &Mutex<Queue>) -> std::sync::MutexGuard<'_, Queue> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,308 @@
+//! RocksDB on a limited [`Device`]. Its C interface takes no file system, so its library's calls of
+//! libc are redirected here ([`elf`]): opening, reading, writing, syncing and closing.
+//!
+//! What must stay true: files outside of the database's directory, and all other code of the
+//! process, see no difference; a call returns what libc's returned, `errno` included. What the
+//! library does through other ways costs nothing: its info log and the file CURRENT (`fopen`).
+#![expect(unsafe_code, reason = "functions in place of libc's")]
+
+use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use libc::{off_t, size_t, ssize_t};
+
+use super::elf::{self, Hook};
+use crate::device::{Device, WrittenAt};
+use crate::{Error, Result};
+
+/// Descriptors at and above this are not limited; a benchmark has a few hundred.
+const DESCRIPTORS_MAX: usize = 1 << 16;
+
+const OTHER: u8 = 0;
+const BUFFERED: u8 = 1;
+const DIRECT: u8 = 2;
+
+/// A descriptor of the process.
+#[derive(Debug, Default)]
+struct Descriptor {
+    /// `OTHER` if it is no file of the database.
+    kind: AtomicU8,
+    written: WrittenAt,
+}
+
+struct Limited {
+    directory: PathBuf,
+    device: Arc<Device>,
+    descriptors: Vec<Descriptor>,
+}
+
+/// Set once, before a call is redirected. A process measures one database.
+static LIMITED: OnceLock<Limited> = OnceLock::new();
+
+/// Puts the files below `directory` on `device`, for the library that has the address `inside`.
+///
+/// # Errors
+/// If the library does not read and write by these functions, or the process has a limited library
+/// already.
+///
+/// # Safety
+/// No other thread runs in the library.
+pub(super) unsafe fn limit(
+    inside: *const c_void,
+    directory: &Path,
+    device: Arc<Device>,
+) -> Result<()> {
+    let mut descriptors = Vec::new();
+    descriptors.resize_with(DESCRIPTORS_MAX, Descriptor::default);
+    let limited = Limited { directory: directory.to_owned(), device, descriptors };
+    if LIMITED.set(limited).is_err() {
+        return Err(Error::Failed("a process limits one database's device only".to_owned()));
+    }
+    // SAFETY: the hooks have the signatures of libc's functions; the caller promises the rest.
+    let redirected = unsafe { elf::redirect(inside, &hooks()) }.map_err(|error| {
+        Error::Failed(format!("the library's calls cannot be limited: {error}"))
+    })?;
+    let has = |names: &[&str]| names.iter().any(|name| redirected.contains_key(name));
+    let needed: [&[&str]; 3] =
+        [&["open", "open64"], &["pread", "pread64"], &["write", "pwrite", "pwrite64"]];
+    match needed.iter().find(|names| !has(names)) {
+        None => Ok(()),
+        Some(names) => Err(Error::Failed(format!(
+            "the library's calls cannot be limited: it does not call {}",
+            names.join(" or ")
+        ))),
+    }
+}
+
+fn hooks() -> [Hook; 13] {
+    [
+        ("open", open as *const () as usize),
+        ("open64", open as *const () as usize),
+        ("openat", openat as *const () as usize),
+        ("close", close as *const () as usize),
+        ("read", read as *const () as usize),
+        ("pread", pread as *const () as usize),
+        ("pread64", pread as *const () as usize),
+        ("write", write as *const () as usize),
+        ("pwrite", pwrite as *const () as usize),
+        ("pwrite64", pwrite as *const () as usize),
+        ("pwritev", pwritev as *const () as usize),
+        ("fsync", fsync as *const () as usize),
+        ("fdatasync", fdatasync as *const () as usize),
+    ]
+}
+
+/// The descriptor, if it is a file of the database.
+fn of_database(fd: c_int) -> Option<(&'static Limited, &'static Descriptor, u8)> {
+    let limited = LIMITED.get()?;
+    let descriptor = limited.descriptors.get(usize::try_from(fd).ok()?)?;
+    let kind = descriptor.kind.load(Ordering::Relaxed);
+    (kind != OTHER).then_some((limited, descriptor, kind))
+}
+
+/// Notes what was opened as `fd`.
+fn opened(fd: c_int, path: &CStr, flags: c_int) {
+    let Some(limited) = LIMITED.get() else { return };
+    let Some(descriptor) = usize::try_from(fd).ok().and_then(|fd| limited.descriptors.get(fd))
+    else {
+        return;
+    };
+    let path = Path::new(OsStr::from_bytes(path.to_bytes()));
+    let kind = match path.starts_with(&limited.directory) {
+        false => OTHER,
+        true if flags & libc::O_DIRECT != 0 => DIRECT,
+        true => BUFFERED,
+    };
+    descriptor.written.clear();
+    descriptor.kind.store(kind, Ordering::Relaxed);
+}
+
+/// Opens a file by `call`, which takes the flags. A file system without direct I/O is asked again
+/// without it: the device that is measured has it.
+fn open_by(path: *const c_char, flags: c_int, call: impl Fn(c_int) -> c_int) -> c_int {
+    let mut fd = call(flags);
+    // SAFETY: the library passes a path that ends in NUL.
+    let path = unsafe { CStr::from_ptr(path) };
+    if fd < 0 && flags & libc::O_DIRECT != 0 && errno() == libc::EINVAL {
+        fd = call(flags & !libc::O_DIRECT);
+    }
+    if fd >= 0 {
+        opened(fd, path, flags);
+    }
+    fd
+}
+
+fn errno() -> c_int {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+// The mode is a variadic argument of C; on the systems that Sateen runs on it comes in the register
+// of a third one, whose value does not matter where no file is created.
+
+unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+    // SAFETY: the library's arguments.
+    open_by(path, flags, |flags| unsafe { libc::open(path, flags, mode) })
+}
+
+unsafe extern "C" fn openat(
+    directory: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mode: c_uint,
+) -> c_int {
+    // SAFETY: the library's arguments.
+    open_by(path, flags, |flags| unsafe { libc::openat(directory, path, flags, mode) })
+}
+
+unsafe extern "C" fn close(fd: c_int) -> c_int {
+    if let Some((_, descriptor, _)) = of_database(fd) {
+        descriptor.kind.store(OTHER, Ordering::Relaxed);
+    }
+    // SAFETY: the library's argument.
+    unsafe { libc::close(fd) }
+}
+
+/// Does `call`, whose result is the bytes read.
+fn reading(fd: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {
+    let Some((limited, ..)) = of_database(fd) else { return call() };
+    let begun = limited.device.now_ns();
+    let done = call();
+    if let Ok(bytes) = usize::try_from(done) {
+        limited.device.read(begun, bytes);
+    }
+    done
+}
+
+/// Does `call`, whose result is the bytes written.
+fn writing(fd: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {
+    let Some((limited, descriptor, kind)) = of_database(fd) else { return call() };
+    let begun = limited.device.now_ns();
+    let done = call();
+    if let Ok(bytes) = usize::try_from(done) {
+        limited.device.write(begun, bytes, kind == DIRECT, &descriptor.written);
+    }
+    done
+}
+
+/// Does `call`, which returns 0 when the file is durable.
+fn syncing(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    let done = call();
+    if let Some((limited, descriptor, _)) = of_database(fd).filter(|_| done == 0) {
+        limited.device.sync(&descriptor.written);
+    }
+    done
+}
+
+unsafe extern "C" fn read(fd: c_int, to: *mut c_void, bytes: size_t) -> ssize_t {
+    // SAFETY: the library's arguments.
+    reading(fd, || unsafe { libc::read(fd, to, bytes) })
+}
+
+unsafe extern "C" fn pread(fd: c_int, to: *mut c_void, bytes: size_t, at: off_t) -> ssize_t {
+    // SAFETY: the library's arguments.
+    reading(fd, || unsafe { libc::pread(fd, to, bytes, at) })
+}
+
+unsafe extern "C" fn write(fd: c_int, from: *const c_void, bytes: size_t) -> ssize_t {
+    // SAFETY: the library's arguments.
+    writing(fd, || unsafe { libc::write(fd, from, bytes) })
+}
+
+unsafe extern "C" fn pwrite(fd: c_int, from: *const c_void, bytes: size_t, at: off_t) -> ssize_t {
+    // SAFETY: the library's arguments.
+    writing(fd, || unsafe { libc::pwrite(fd, from, bytes, at) })
+}
+
+unsafe extern "C" fn pwritev(
+    fd: c_int,
+    parts: *const libc::iovec,
+    count: c_int,
+    at: off_t,
+) -> ssize_t {
+    // SAFETY: the library's arguments.
+    writing(fd, || unsafe { libc::pwritev(fd, parts, count, at) })
+}
+
+unsafe extern "C" fn fsync(fd: c_int) -> c_int {
+    // SAFETY: the library's argument.
+    syncing(fd, || unsafe { libc::fsync(fd) })
+}
+
+unsafe extern "C" fn fdatasync(fd: c_int) -> c_int {
+    // SAFETY: the library's argument.
+    syncing(fd, || unsafe { libc::fdatasync(fd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sateen_peers::Library;
+
+    /// A library that writes, reads and syncs a file as RocksDB does.
+    const SOURCE: &str = r"
+        #include <fcntl.h>
+        #include <unistd.h>
+        int twice(const char* path, const char* text, long bytes, char* back) {
+            int fd = open(path, O_RDWR | O_CREAT, 0644);
+            if (fd < 0) return -1;
+            if (write(fd, text, bytes) != bytes) return -2;
+            if (pwrite(fd, text, bytes, bytes) != bytes) return -3;
+            if (fdatasync(fd) != 0) return -4;
+            long got = pread(fd, back, 2 * bytes, 0);
+            return close(fd) == 0 && got == 2 * bytes ? 0 : -5;
+        }
+    ";
+
+    type Twice = unsafe extern "C" fn(*const c_char, *const c_char, i64, *mut c_char) -> c_int;
+
+    /// One test for all: a process limits one database.
+    #[test]
+    fn the_librarys_calls_are_counted_and_pass_bytes_on_unchanged() {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, library) = (folder.path().join("t.c"), folder.path().join("t.so"));
+        std::fs::write(&source, SOURCE).unwrap();
+        let mut compiler = std::process::Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-O1", "-Wl,-z,relro,-z,now", "-o"]);
+        assert!(compiler.arg(&library).arg(&source).status().unwrap().success());
+        let library = Library::open(&library).unwrap();
+        // SAFETY: the signature is that of the source.
+        let twice: Twice = unsafe { library.find("", "twice") }.unwrap();
+        let call = |path: &Path, text: &[u8]| {
+            let path = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
+            let mut back = vec![0u8; 2 * text.len()];
+            // SAFETY: the buffers are as long as the function is told.
+            let done = unsafe {
+                let (text, bytes) = (text.as_ptr().cast(), text.len() as i64);
+                twice(path.as_ptr(), text, bytes, back.as_mut_ptr().cast())
+            };
+            (done, back)
+        };
+        let text: Vec<u8> = (0..5000u32).map(|i| (i * 7) as u8).collect();
+        let directory = folder.path().join("db");
+        std::fs::create_dir(&directory).unwrap();
+        let before = directory.join("before");
+        assert_eq!(call(&before, &text), (0, text.repeat(2)));
+
+        let device = Arc::new(Device::new(u64::MAX));
+        // SAFETY: this thread alone runs in the library.
+        unsafe { limit(twice as *const c_void, &directory, Arc::clone(&device)) }.unwrap();
+        assert_eq!(device.passed(), crate::device::Passed::default());
+        let (inside, outside) = (directory.join("in"), folder.path().join("out"));
+        assert_eq!(call(&inside, &text), (0, text.repeat(2)));
+        let passed = device.passed();
+        assert_eq!((passed.read_bytes, passed.written_bytes, passed.syncs), (10_000, 10_000, 1));
+        // Not the files elsewhere, and not what the rest of the process does with the same ones.
+        assert_eq!(call(&outside, &text), (0, text.repeat(2)));
+        assert_eq!(std::fs::read(&inside).unwrap(), text.repeat(2));
+        std::fs::write(directory.join("ours"), &text).unwrap();
+        assert_eq!(device.passed(), passed);
+        // A failure is the caller's to see.
+        assert_eq!(call(&directory.join("no/file"), &text).0, -1);
+        // SAFETY: as above.
+        let again = unsafe { limit(twice as *const c_void, &directory, device) };
+        assert!(again.unwrap_err().to_string().contains("one database"));
+    }
+}
