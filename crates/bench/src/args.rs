@@ -245,7 +245,7 @@ pub struct BenchArgs {
     pub barrier_cost: f64,
 
     /// Run RocksDB from this shared library instead of Sateen, or beside it with --compare
-    /// (scripts/fetch-rocksdb fetches one)
+    /// (`cargo xtask fetch-rocksdb` fetches one)
     #[arg(long, value_name = "LIB.so", help_heading = PEER)]
     pub peer: Option<PathBuf>,
 
@@ -323,7 +323,7 @@ Examples:
   sateen bench -w bursts --rate 20k -d 60 --html report.html --timeline trace.json
   sateen bench -w bursts --rate 5k,10k,20k --html rates.html
                                                    draw p99 against rate, a run for each
-  sateen bench -w fillseq,readrandom --compare --peer \"$(scripts/fetch-rocksdb)\"";
+  sateen bench -w fillseq,readrandom --compare --peer \"$(cargo xtask fetch-rocksdb)\"";
 
 fn parse_value_size(text: &str) -> std::result::Result<String, String> {
     value_size(text).map(|_| text.to_owned())

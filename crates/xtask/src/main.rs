@@ -3,6 +3,7 @@
 
 mod aarch64;
 mod deny;
+mod fetch;
 mod rel;
 mod source;
 mod tidy;
@@ -26,6 +27,8 @@ Chores:
   lint    fmt and clippy
   man DIR write the man pages of the command and its completions for bash, zsh and fish;
           words after DIR go to cargo, for instance --release
+  fetch-rocksdb [VERSION]
+          fetch RocksDB's library (11.8.1) into target/peers, and print its path
   models  the interleavings that loom tries on the memtable
   aarch64 clippy for aarch64, some tests there under QEMU, and the error of unsupported systems
   rel     the suites of the reliability programme: `cargo xtask rel help`
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Some("tidy") => step("tidy", || tidy::run(&root)),
         Some("deny") => step("deny", || deny::run(&root)),
         Some("lint") => lint(&root),
+        Some("fetch-rocksdb") => fetch::rocksdb(&root, arguments.get(1..).unwrap_or_default()),
         Some("models") => models(&root),
         Some("man") => man(&root, arguments.get(1..).unwrap_or_default()),
         Some("aarch64") => aarch64::run(&root),

@@ -92,8 +92,8 @@ pub(super) fn draw(verdict: &Verdict, screen: &Screen) -> String {
 fn axis(seconds: usize, width: usize) -> String {
     let mut line = " ".repeat(LABELS + 2);
     for second in (0..=seconds).step_by(10.max(seconds / 6 / 10 * 10)) {
-        let at = LABELS + 2 + second * width / seconds;
         let text = if second == 0 { "0".to_owned() } else { format!("{second} s") };
+        let at = LABELS + 2 + (second * width / seconds).min(width.saturating_sub(text.len()));
         if line.chars().count() < at + text.len() {
             line = format!("{line:<at$}{text}");
         }

@@ -33,23 +33,23 @@ impl Live {
 
     /// Says what will happen.
     pub(super) fn begin(&self, opponent: &Opponent, place: &Place) {
-        let DemoArgs { seconds, rate, device, .. } = &self.args;
-        let device = match (device, place.is_direct()) {
-            (DeviceKind::Limited, _) => "a device limited to 200 MB/s (--device real: as it is)",
-            (DeviceKind::Real, true) => "the disk as it is",
-            (DeviceKind::Real, false) => "the disk as it is, through the page cache",
+        let DemoArgs { seconds, rate, keys, device, .. } = &self.args;
+        let device = match device {
+            DeviceKind::Limited => "a device limited to 200 MB/s (--device real: as it is)",
+            DeviceKind::Real => "the disk as it is",
         };
         say(&format!(
             "Bursts of load for {}, then for Sateen,\n\
-             on {device}.\n\
-             Each: load 300k keys of 1 KB, then {seconds} s: 10 s of {rate} operations a second,\n\
-             10 s of a quarter, half reads and half writes. {}\n\
+             on {device}{}.\n\
+             Each: load {} keys of 1 KB, then {seconds} s: 10 s of {rate} operations/s,\n\
+             10 s of a quarter of it, and so on; half are reads, half writes.\n\
              Writes up to {} to {}, and removes it.",
             match opponent {
                 Opponent::RocksDb { library, .. } => format!("RocksDB ({})", library.display()),
                 Opponent::Profile => "RocksDB's options (profile rocksdb)".to_owned(),
             },
-            if place.is_direct() { "" } else { "No direct I/O here." },
+            if place.is_direct() { "" } else { ", which has no direct I/O" },
+            units::count(*keys as f64),
             units::bytes(SPACE_BYTES),
             place.databases().display(),
         ));
@@ -108,7 +108,7 @@ impl Live {
 
 fn head(engines: &[String]) -> String {
     let columns = engines.iter().take(2).map(|name| format!("{name:>10}/s       p99"));
-    format!("second load  {}", columns.collect::<Vec<_>>().join(""))
+    format!("second load {}", columns.collect::<Vec<_>>().join(""))
 }
 
 /// A second of the engine that runs, and the same second of the other one.

@@ -57,8 +57,12 @@ pub struct DemoArgs {
     pub seconds: u32,
 
     /// Offer this many operations a second in a burst
-    #[arg(long, default_value = "20k")]
+    #[arg(long, default_value = "30k")]
     pub rate: String,
+
+    /// Load this many keys of 1 KB first, and overwrite a third of them
+    #[arg(long, default_value = "400k", value_parser = crate::units::parse_count)]
+    pub keys: u64,
 
     /// Put the databases into a new directory below this one, and remove it at the end [default:
     /// the temporary directory]
@@ -86,8 +90,8 @@ struct Parsed {
 }
 
 /// What both engines get: the options of docs/benchmarks.md for bursts, on fewer keys.
-const SHARED: &str = "demo -w bursts -n 300k --value-size 1000 --read-percent 50 \
-     --distribution uniform --load-overwrites 100k --memtable-size 16M --memtables 2 \
+const SHARED: &str = "demo -w bursts --value-size 1000 --read-percent 50 \
+     --distribution uniform --memtable-size 16M --memtables 2 \
      --block-cache 32M --bloom-bits 10 --compression none --wal buffered --direct --jobs 4 -t 8 \
      --rounds 1 --report-interval 0";
 
@@ -100,6 +104,8 @@ fn bench_args(args: &DemoArgs, opponent: Option<&Opponent>) -> Result<BenchArgs>
     let split = |words: &'static str| words.split_ascii_whitespace().map(std::ffi::OsString::from);
     let mut words: Vec<_> = split(SHARED).collect();
     let seconds = args.seconds.to_string();
+    let (keys, overwrites) = (args.keys.to_string(), (args.keys / 3).to_string());
+    words.extend(["-n", &keys, "--load-overwrites", &overwrites].map(Into::into));
     words.extend(["--rate", &args.rate, "-d", &seconds].map(Into::into));
     if args.device == DeviceKind::Limited {
         let limit = DEVICE_BYTES_PER_SECOND.to_string();
@@ -200,10 +206,10 @@ fn run_one(
 /// How the device is limited and who the opponent is, for the report page.
 fn how(args: &DemoArgs, opponent: &Opponent) -> String {
     let limited = "The device is limited in real time, without root: a file system below each \
-         engine lets 200 MB/s of reads and 200 MB/s of writes through. RocksDB has no such file system in \
-         its C interface, so its library's calls of open, read, write and sync are redirected to \
-         the same limit. Tables go by direct I/O; a write to the log costs its bytes when it is \
-         made, and a sync waits until they are through. Loading is behind the same limit.";
+         engine lets 200 MB/s of reads and 200 MB/s of writes through. RocksDB has no such file \
+         system in its C interface, so its library's calls of open, read, write and sync are \
+         redirected to the same limit. Tables go by direct I/O; a write to the log costs its \
+         bytes when it is made, and a sync waits until they are through. Loading is behind the same limit.";
     let real = "The device is the disk as it is, by direct I/O where its file system has that.";
     let limit = if args.device == DeviceKind::Limited { limited } else { real };
     format!("{} {limit}", opponent.about())
@@ -245,6 +251,7 @@ mod tests {
             device: DeviceKind::Limited,
             seconds: 30,
             rate: "8k".to_owned(),
+            keys: 9_000,
             db: None,
             peer: None,
             html: None,
