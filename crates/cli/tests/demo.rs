@@ -1,4 +1,5 @@
 //! `sateen demo` as a user runs it: what it prints, what it leaves, and what it refuses.
+#![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

@@ -209,7 +209,8 @@ fn how(args: &DemoArgs, opponent: &Opponent) -> String {
          engine lets 200 MB/s of reads and 200 MB/s of writes through. RocksDB has no such file \
          system in its C interface, so its library's calls of open, read, write and sync are \
          redirected to the same limit. Tables go by direct I/O; a write to the log costs its \
-         bytes when it is made, and a sync waits until they are through. Loading is behind the same limit.";
+         bytes when it is made, and a sync waits until they are through. Loading is behind the \
+         same limit.";
     let real = "The device is the disk as it is, by direct I/O where its file system has that.";
     let limit = if args.device == DeviceKind::Limited { limited } else { real };
     format!("{} {limit}", opponent.about())
