@@ -18,12 +18,13 @@ The chores of the Sateen repository.
 Usage: cargo xtask <chore>
 
 Chores:
-  test    everything a change must pass: tidy, deny, fmt, clippy, all tests and models, and
-          the docs
+  test    everything a change must pass: tidy, deny, packages, fmt, clippy, all tests and
+          models, and the docs
   ci      the same
   tidy    the rules of the source that no compiler checks (ARCHITECTURE.md, STYLE.md)
           --fix breaks comments that are too long
   deny    licences, sources and banned crates of the dependencies (deny.toml)
+  package pack each crate that is published, without building it from its package
   lint    fmt and clippy
   man DIR write the man pages of the command and its completions for bash, zsh and fish;
           words after DIR go to cargo, for instance --release
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         }
         Some("tidy") => step("tidy", || tidy::run(&root)),
         Some("deny") => step("deny", || deny::run(&root)),
+        Some("package") => package(&root),
         Some("lint") => lint(&root),
         Some("fetch-rocksdb") => fetch::rocksdb(&root, arguments.get(1..).unwrap_or_default()),
         Some("models") => models(&root),
@@ -77,6 +79,7 @@ type Outcome = Result<(), Vec<String>>;
 fn test(root: &Path) -> Outcome {
     step("tidy", || tidy::run(root))?;
     step("deny", || deny::run(root))?;
+    package(root)?;
     lint(root)?;
     cargo(root, &["test", "--workspace", "--quiet"], &[])?;
     models(root)?;
@@ -105,6 +108,12 @@ fn man(root: &Path, arguments: &[String]) -> Outcome {
     words.extend(options.iter().map(String::as_str));
     words.extend(["--", &*directory]);
     cargo(root, &words, &[])
+}
+
+/// Packs the crates: what one lacks to be published is an error. The registry is not asked.
+fn package(root: &Path) -> Outcome {
+    let words = "package --workspace --exclude xtask --no-verify --allow-dirty --offline --quiet";
+    cargo(root, &words.split(' ').collect::<Vec<_>>(), &[])
 }
 
 fn lint(root: &Path) -> Outcome {
