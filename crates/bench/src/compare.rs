@@ -110,10 +110,10 @@ pub(crate) fn report_of(args: &BenchArgs, runs: Vec<RunResult>) -> Report {
         schema: 1,
         command: command.join(" "),
         headline: None,
+        wait_ns: None,
         setting: setting(args),
         machine: Machine::this(),
         runs,
-        stacked: false,
     }
 }
 

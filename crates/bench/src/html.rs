@@ -1,13 +1,20 @@
-//! The report with charts: one file that needs nothing else.
+//! The pages with charts: each is one file that needs nothing else.
+//!
+//! A page is its style, its data as JSON, what all pages share (charts.js: figures, tables, charts)
+//! and a script of its own that draws the data. [`render`] is the page of `bench` and `demo`;
+//! [`page`] makes another one.
 
 use serde::Serialize;
 
-use crate::Result;
+pub use crate::comparison::Comparison;
 use crate::result::{KINDS, Report};
-use crate::summary::{Section, Sweep, sections, sweeps};
+pub use crate::summary::{Row, Section, Spread, Unit};
+use crate::summary::{Sweep, sections, sweeps};
+use crate::{Error, Result};
 
 const PAGE: &str = include_str!("report/page.html");
 const STYLE: &str = include_str!("report/report.css");
+const CHARTS: &str = include_str!("report/charts.js");
 const SCRIPT: &str = include_str!("report/report.js");
 
 #[derive(Serialize)]
@@ -24,11 +31,23 @@ struct Data<'a> {
 /// If the figures cannot be written as JSON.
 pub(crate) fn render(report: &Report) -> Result<String> {
     let data = Data { report, sections: sections(report), sweeps: sweeps(report), kinds: KINDS };
+    page("Sateen benchmark", SCRIPT, &data)
+}
+
+/// A page with this title, whose script draws `data`. Neither the title nor the script may hold
+/// what ends its element.
+///
+/// # Errors
+/// If the data cannot be written as JSON.
+pub fn page(title: &str, script: &str, data: &impl Serialize) -> Result<String> {
     // In a script element only "<" can end the element; it never needs to stand in JSON.
-    let json = serde_json::to_string(&data)?.replace('<', "\\u003c");
+    let json = serde_json::to_string(data).map_err(Error::from)?.replace('<', "\\u003c");
+    // The data come last: they may hold any text, these marks too.
     Ok(PAGE
+        .replacen("TITLE", title, 1)
         .replacen("/*STYLE*/", STYLE, 1)
-        .replacen("/*SCRIPT*/", SCRIPT, 1)
+        .replacen("/*CHARTS*/", CHARTS, 1)
+        .replacen("/*SCRIPT*/", script, 1)
         .replacen("/*DATA*/", &json, 1))
 }
 

@@ -7,11 +7,12 @@
 mod args;
 mod child;
 mod compare;
+mod comparison;
 mod csv;
 mod demo;
 mod device;
 mod error;
-mod html;
+pub mod html;
 mod recorder;
 mod result;
 mod rocksdb;

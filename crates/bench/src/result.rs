@@ -300,13 +300,13 @@ pub struct Report {
     /// The outcome in a sentence, if there is one.
     #[serde(default)]
     pub headline: Option<String>,
+    /// The p99 of a second, in nanoseconds, above which the headline counts it.
+    #[serde(default)]
+    pub wait_ns: Option<u64>,
     /// Keys, sizes and threads in a few words.
     pub setting: String,
     /// The machine.
     pub machine: Machine,
     /// The runs, in the order in which they ran.
     pub runs: Vec<RunResult>,
-    /// The report's charts show engines one above the other, not side by side.
-    #[serde(default)]
-    pub stacked: bool,
 }

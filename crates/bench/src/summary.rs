@@ -3,13 +3,14 @@
 use sateen::metrics::StallCause;
 use serde::Serialize;
 
+use crate::comparison::{self, Comparison};
 use crate::result::{KINDS, Quantiles, Report, RunResult};
 use crate::units;
 
 /// How a figure is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Unit {
+pub enum Unit {
     /// A count a second.
     Rate,
     /// Nanoseconds.
@@ -25,7 +26,9 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    pub(crate) fn write(self, value: f64) -> String {
+    /// The value with its unit.
+    #[must_use]
+    pub fn write(self, value: f64) -> String {
         match self {
             Unit::Rate => format!("{}/s", units::count(value)),
             Unit::Time => units::time(value as u64),
@@ -40,10 +43,13 @@ impl Unit {
 
 /// A figure over the rounds of one engine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Spread {
-    pub(crate) median: f64,
-    pub(crate) min: f64,
-    pub(crate) max: f64,
+pub struct Spread {
+    /// The median.
+    pub median: f64,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
 }
 
 impl Spread {
@@ -62,25 +68,72 @@ impl Spread {
 
 /// One line of a table.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Row {
-    pub(crate) label: String,
-    pub(crate) unit: Unit,
-    pub(crate) higher_is_better: bool,
+pub struct Row {
+    /// What was measured.
+    pub label: String,
+    /// What that means, in a sentence.
+    pub about: String,
+    /// How its figures are written.
+    pub unit: Unit,
+    /// True for a throughput.
+    pub higher_is_better: bool,
     /// For each engine.
-    pub(crate) cells: Vec<Option<Spread>>,
+    pub cells: Vec<Option<Spread>>,
     /// Of the first engine to the second: of the medians, and the extremes round by round.
-    pub(crate) ratio: Option<Spread>,
+    pub ratio: Option<Spread>,
+    /// The ratio in words.
+    pub compared: Option<Comparison>,
+}
+
+impl Row {
+    /// A row of one figure for each engine.
+    #[must_use]
+    pub fn of_figures(label: &str, about: &str, unit: Unit, figures: &[f64]) -> Row {
+        let ratio = match figures {
+            [ours, theirs] => ratio(&[*ours], &[*theirs]),
+            _ => None,
+        };
+        let cells = figures.iter().map(|figure| Spread::of(vec![*figure])).collect();
+        Row::new(label, about, unit, cells, ratio)
+    }
+
+    fn new(
+        label: &str,
+        about: &str,
+        unit: Unit,
+        cells: Vec<Option<Spread>>,
+        ratio: Option<Spread>,
+    ) -> Row {
+        let higher_is_better = unit == Unit::Rate;
+        Row {
+            label: label.to_owned(),
+            about: about.to_owned(),
+            unit,
+            higher_is_better,
+            cells,
+            ratio,
+            compared: ratio.map(|ratio| Comparison::of(ratio, label, unit, higher_is_better)),
+        }
+    }
 }
 
 /// The table of one workload, at one rate.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Section {
-    pub(crate) title: String,
-    pub(crate) workload: String,
-    pub(crate) rate: Option<u64>,
-    pub(crate) engines: Vec<String>,
-    pub(crate) rounds: usize,
-    pub(crate) rows: Vec<Row>,
+pub struct Section {
+    /// The workload and its rate.
+    pub title: String,
+    /// The outcome in a sentence or two.
+    pub headline: String,
+    /// The workload.
+    pub workload: String,
+    /// Operations a second offered, if the command said so.
+    pub rate: Option<u64>,
+    /// The engines that ran it.
+    pub engines: Vec<String>,
+    /// Repetitions.
+    pub rounds: usize,
+    /// The figures.
+    pub rows: Vec<Row>,
 }
 
 /// Why writes are slowed or stopped: what the reports call it (ADOC: MT, L0, PS).
@@ -99,16 +152,13 @@ type Get = Box<dyn Fn(&RunResult) -> Option<f64>>;
 struct Metric {
     label: String,
     unit: Unit,
-    higher_is_better: bool,
     /// Where it is nothing for anybody it is left out.
     unless_zero: bool,
     get: Get,
 }
 
 fn metric(label: &str, unit: Unit, get: impl Fn(&RunResult) -> Option<f64> + 'static) -> Metric {
-    let higher_is_better = unit == Unit::Rate;
-    let (label, get) = (label.to_owned(), Box::new(get));
-    Metric { label, unit, higher_is_better, unless_zero: false, get }
+    Metric { label: label.to_owned(), unit, unless_zero: false, get: Box::new(get) }
 }
 
 fn metrics() -> Vec<Metric> {
@@ -303,18 +353,17 @@ fn section(report: &Report, workload: &str, rate: Option<u64>) -> Section {
         let cells: Vec<_> = by_engine.into_iter().map(Spread::of).collect();
         let shows = |spread: &Spread| !metric.unless_zero || spread.max > 0.0;
         let shown = cells.iter().flatten().any(shows);
-        shown.then_some(Row {
-            label: metric.label,
-            unit: metric.unit,
-            higher_is_better: metric.higher_is_better,
-            cells,
-            ratio,
-        })
+        let about = comparison::about(&metric.label);
+        shown.then(|| Row::new(&metric.label, about, metric.unit, cells, ratio))
     });
     let rows = rows.collect();
     let rounds = runs.iter().map(|run| run.round as usize).max().unwrap_or(0);
     let title = workload_at(workload, rate);
-    Section { title, workload: workload.to_owned(), rate, engines, rounds, rows }
+    let workload = workload.to_owned();
+    let mut section =
+        Section { title, headline: String::new(), workload, rate, engines, rounds, rows };
+    section.headline = comparison::headline(&section, report);
+    section
 }
 
 /// The ratio of the medians, with the extremes of the ratios round by round.
@@ -393,7 +442,7 @@ pub(crate) mod tests {
             machine: crate::Machine::default(),
             runs,
             headline: None,
-            stacked: false,
+            wait_ns: None,
         }
     }
 

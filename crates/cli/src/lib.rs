@@ -15,6 +15,7 @@ mod options;
 mod progress;
 mod scan;
 mod sim;
+mod sim_page;
 mod store;
 mod text;
 mod upkeep;

@@ -11,6 +11,7 @@ use sateen_sim::{Bandwidth, DeviceConfig, Load, Policy, SimConfig, Simulation, W
 use sateen_workload::{ArrivalSpec, Process, ScanLength, Spec, ValueSize};
 
 use crate::failure::{Failure, Result};
+use crate::sim_page;
 
 const EXAMPLES: &str = "\
 Without options sim runs the standard case: bursts of 10 s at 20k/s on 8 GB behind 200 MB/s, with
@@ -20,6 +21,7 @@ files, and the same options give the same figures. Sizes and bandwidths are in p
 Examples:
   sateen sim
   sateen sim --policy silk,rocksdb,rocksdb-autotuned --rate 12k
+  sateen sim --policy silk,rocksdb --html sim.html
   sateen sim --policy rocksdb --set level0_slowdown_writes_trigger=8
   sateen sim --workload nutanix --db-size 500G --duration 86400 --json day.json
   sateen sim --workload bursts,nutanix --device-bandwidth 100M,200M,500M --believed 150";
@@ -152,6 +154,10 @@ pub(crate) struct SimArgs {
     /// Write all figures, second by second, as JSON; - for standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+
+    /// Write a page with charts, one file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// Sizes in powers of 1000, as devices count; `16MiB` is in powers of 1024.
@@ -320,6 +326,10 @@ pub(crate) fn run(arguments: &SimArgs, output: &mut dyn Write) -> Result<()> {
             output.write_all(table(&reports).as_bytes())?;
         }
         None => output.write_all(table(&reports).as_bytes())?,
+    }
+    if let Some(path) = &arguments.html {
+        fs::write(path, sim_page::render(&reports)?)
+            .map_err(|error| Failure::file(path, &error))?;
     }
     Ok(())
 }

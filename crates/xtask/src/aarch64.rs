@@ -11,7 +11,7 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::{Outcome, cargo, step};
+use crate::{Outcome, cargo, skipped, step};
 
 const TRIPLE: &str = "aarch64-unknown-linux-gnu";
 const UNSUPPORTED: &str = "x86_64-apple-darwin";
@@ -30,10 +30,10 @@ const NOT_UNDER_QEMU: &str = "direct_writes_must_be_aligned_and_are_read_back";
 pub(crate) fn run(root: &Path) -> Outcome {
     step("unsupported systems", || unsupported(root))?;
     if !has_target(TRIPLE) {
-        return skipped(&format!("rustup target add {TRIPLE}"));
+        return skipped("aarch64", &format!("rustup target add {TRIPLE}"));
     }
     if !answers(COMPILER) {
-        return skipped(&format!("no {COMPILER}"));
+        return skipped("aarch64", &format!("no {COMPILER}"));
     }
     let runner = format!("{EMULATOR} -L {LIBRARIES}");
     let environment = [
@@ -45,7 +45,7 @@ pub(crate) fn run(root: &Path) -> Outcome {
         format!("clippy --workspace --all-targets --quiet --target {TRIPLE} -- -Dwarnings");
     cargo(root, &clippy.split(' ').collect::<Vec<_>>(), &environment)?;
     if !answers(EMULATOR) {
-        return skipped(&format!("no {EMULATOR}"));
+        return skipped("aarch64", &format!("no {EMULATOR}"));
     }
     let test = format!("test --package sateen --lib --quiet --target {TRIPLE} --");
     let words = test.split(' ').chain(TESTS.iter().copied());
@@ -56,7 +56,7 @@ pub(crate) fn run(root: &Path) -> Outcome {
 /// A system that is not supported gets one error, which says what is.
 fn unsupported(root: &Path) -> Outcome {
     if !has_target(UNSUPPORTED) {
-        return skipped(&format!("rustup target add {UNSUPPORTED}"));
+        return skipped("aarch64", &format!("rustup target add {UNSUPPORTED}"));
     }
     let mut command = Command::new("cargo");
     command.args(["check", "--quiet", "--package", "sateen", "--no-default-features"]);
@@ -88,10 +88,4 @@ fn answers(program: &str) -> bool {
     let mut command = Command::new(program);
     let status = command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
-}
-
-fn skipped(reason: &str) -> Outcome {
-    println!("SKIPPED({reason})");
-    let required = std::env::var_os("REL_REQUIRE_ALL").is_some();
-    if required { Err(vec![format!("aarch64: {reason} is required")]) } else { Ok(()) }
 }

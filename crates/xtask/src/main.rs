@@ -4,6 +4,7 @@
 mod aarch64;
 mod deny;
 mod fetch;
+mod pages;
 mod rel;
 mod source;
 mod tidy;
@@ -31,6 +32,9 @@ Chores:
   fetch-rocksdb [VERSION]
           fetch RocksDB's library (11.8.1) into target/peers, and print its path
   models  the interleavings that loom tries on the memtable
+  pages   write the pages with charts of bench, sim and demo by short runs, load each in Chromium
+          as wide as a phone and as a desktop, and expect no error and no overflow;
+          pages FILE … loads these
   aarch64 clippy for aarch64, some tests there under QEMU, and the error of unsupported systems
   rel     the suites of the reliability programme: `cargo xtask rel help`
 ";
@@ -50,6 +54,7 @@ fn main() -> ExitCode {
         Some("fetch-rocksdb") => fetch::rocksdb(&root, arguments.get(1..).unwrap_or_default()),
         Some("models") => models(&root),
         Some("man") => man(&root, arguments.get(1..).unwrap_or_default()),
+        Some("pages") => pages::run(&root, arguments.get(1..).unwrap_or_default()),
         Some("aarch64") => aarch64::run(&root),
         Some("rel") => rel::run(&root, arguments.get(1..).unwrap_or_default()),
         None | Some("help" | "--help" | "-h") => {
@@ -120,6 +125,13 @@ fn lint(root: &Path) -> Outcome {
     cargo(root, &["fmt", "--all", "--check"], &[])?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-Dwarnings"];
     cargo(root, &clippy, &[])
+}
+
+/// Says that a chore, or a step of it, is left out. With `REL_REQUIRE_ALL` set that is an error.
+fn skipped(chore: &str, reason: &str) -> Outcome {
+    println!("SKIPPED({reason})");
+    let required = std::env::var_os("REL_REQUIRE_ALL").is_some();
+    if required { Err(vec![format!("{chore}: {reason} is required")]) } else { Ok(()) }
 }
 
 /// Runs one chore and says how long it took.

@@ -150,7 +150,7 @@ pub fn demo(args: &DemoArgs, reexec: &Reexec, output: &mut dyn Write) -> Result<
     let verdict = Verdict::of(&report.runs[0], &report.runs[1], args.seconds, &opponent);
     report.headline = Some(verdict.sentence());
     report.setting = format!("{}. {}", report.setting, how(args, &opponent));
-    report.stacked = true;
+    report.wait_ns = Some(verdict::WAIT_NS);
     std::fs::write(place.report(), html::render(&report)?)
         .map_err(|error| Error::file(place.report(), error))?;
     let kept = place.keep_report();
