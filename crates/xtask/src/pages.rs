@@ -44,8 +44,9 @@ for (const width of widths) {
     "parent.failed(String(event.reason)));</" + "script>");
   frame.onload = () => setTimeout(() => {
     const root = frame.contentDocument.documentElement;
-    if (root.scrollWidth > width) problems.push("at " + width + " px it is " + root.scrollWidth + " px wide");
-    if (root.querySelectorAll("svg").length === 0) problems.push("at " + width + " px it has no chart");
+    const at = "at " + width + " px it ";
+    if (root.scrollWidth > width) problems.push(at + "is " + root.scrollWidth + " px wide");
+    if (root.querySelectorAll("svg").length === 0) problems.push(at + "has no chart");
     if (!root.querySelector("h1").textContent) problems.push("it has no headline");
     left -= 1;
     if (left === 0) done();
