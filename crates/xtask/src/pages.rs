@@ -18,7 +18,7 @@ const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "c
 /// A name for each page, and the words after `sateen` that write it; the file is added.
 const PAGES: [(&str, &str); 6] = [
     ("bench-one", "bench -w bursts --rate 2k -d 3 -n 20k --peak-seconds 1 --valley-seconds 1"),
-    ("bench-closed", "bench -w fillseq,readrandom -d 2 -n 20k --rounds 2"),
+    ("bench-closed", "bench -w fillseq,overwrite -d 3 -n 20k --rounds 2"),
     ("bench-rates", "bench -w bursts --rate 500,1k -d 2 -n 10k"),
     ("sim", "sim -d 20"),
     ("sim-many", "sim -d 10 --policy silk,rocksdb,leveldb -w bursts,nutanix"),

@@ -110,6 +110,8 @@ const sateen = (() => {
   };
   const tiles = (section, wanted) => {
     const box = el("div", { class: "tiles" });
+    // The figures of three and more are for the table.
+    if (section.engines.length > 2) return box;
     for (const row of section.rows.filter((row) => wanted.includes(row.label))) {
       const [ours, theirs] = row.cells;
       const tile = el("div", { class: "tile" }, el("div", { class: "what" }, explained(row.label, row.about)),
@@ -424,6 +426,7 @@ const sateen = (() => {
   const story = (curves, limit) => {
     const box = el("div", { class: "charts story" });
     const seconds = Math.max(...curves.map((curve) => curve.seconds.length), 1);
+    if (seconds < 2) return [el("p", { class: "note" }, "Less than two whole seconds: there is no chart by second.")];
     const stalls = curves.some((curve) => curve.seconds.some((second) => second.stalled > 0));
     const of = (field) => curves.map((curve, n) => ({
       name: curve.name, color: engineColors[n % 8], bold: n === 0, gaps: true,

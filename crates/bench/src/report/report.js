@@ -157,7 +157,10 @@
     fitted(box, sets.length === 1 ? 2 : Math.min(sets.length, 3), (width) => keys.flatMap((key) =>
       sets.map((set) => (set[key] ? draw(set[key], scales[key], events, width) : el("div", { class: "absent" },
         `${nameOf(picked[sets.indexOf(set)])} does not tell its ${key}.`)))));
-    return box;
+    return [el("h3", { class: "part" }, "Second by second"),
+      el("p", { class: "note" }, el("span", { class: "swatch band" }), "writes slowed down or stopped. " +
+        "Latency counts from when an operation was due (closed loop: from its start), in the second in which it ended."),
+      box];
   };
 
   // Latency against the rate of arrivals, all engines in a chart (vLSM's Fig. 8).
@@ -182,7 +185,7 @@
     const show = (round) => {
       const picked = chosen(section, runs, round);
       first.replaceChildren(...storyOf(picked));
-      rest.replaceChildren(detail(picked));
+      rest.replaceChildren(...(first.querySelector(".charts") ? detail(picked) : []));
       if (first.isConnected) drawAll();
     };
     const bar = el("div", { class: "bar" });
@@ -196,9 +199,6 @@
     const parts = alone ? [] : [el("h2", {}, section.title), el("p", { class: "headline" }, section.headline)];
     show("median");
     return [...parts, bar, first, tiles(section, TILES), ...[stallBars(section)].filter(Boolean),
-      el("h3", { class: "part" }, "Second by second"),
-      el("p", { class: "note" }, el("span", { class: "swatch band" }), "writes slowed down or stopped. " +
-        "Latency counts from when an operation was due (closed loop: from its start), in the second in which it ended."),
       rest, el("details", { open: "" }, el("summary", {}, "All figures"), table(section))];
   };
 
