@@ -173,21 +173,15 @@ fn a_low_limit_of_open_files_is_enough_and_a_lower_one_is_no_damage() {
     let folder = of_many_files(60);
     let at = folder.path();
     let before = everything(at);
-    let (code, out, error) = run_limited(at, 32, "db check d");
-    assert!(code == 0 && out.contains("sound: 60 tables"), "{out}{error}");
-    // Standard streams, the lock and the directory leave hardly any.
-    for limit in [6, 8] {
+    // Standard streams, the lock, and one file at a time.
+    for limit in [5, 8, 32] {
         let (code, out, error) = run_limited(at, limit, "db check d");
-        assert_eq!(code, 4, "{limit}: {out}{error}");
-        assert!(!out.contains("damaged") && out.contains("could not read: "), "{out}");
-        assert!(out.contains("d: not everything could be read: "), "{out}");
-        assert!(error.contains("nothing is known to be damaged"), "{error}");
-        let (code, out, _) = run_limited(at, limit, "db check d --json");
-        let report: Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
-        assert_eq!((code, &report["ok"]), (4, &Value::Bool(false)), "{report}");
-        assert_eq!(report["findings"].as_array().unwrap().len(), 0, "{report}");
-        let first = &report["unreadable"][0];
-        assert!(first["text"].as_str().unwrap().contains("Too many open files"), "{report}");
+        assert!(code == 0 && out.contains("sound: 60 tables"), "{limit}: {out}{error}");
+    }
+    let (code, out, error) = run_limited(at, 4, "db check d");
+    assert!(code == 4 && error.contains("Too many open files"), "{out}{error}");
+    assert!(!error.contains("damage"), "{error}");
+    for limit in [4, 5] {
         let (code, _, error) = run_limited(at, limit, "db repair d");
         assert!(code == 4 && error.contains("Too many open files"), "{limit}: {error}");
         assert!(error.contains("ulimit -n"), "{error}");
@@ -199,6 +193,37 @@ fn a_low_limit_of_open_files_is_enough_and_a_lower_one_is_no_damage() {
 }
 
 /// Files that may not be read. Root may read everything, so it becomes somebody else.
+
+#[test]
+fn a_table_that_the_system_does_not_open_is_unreadable_and_not_damaged() {
+    let folder = of_many_files(60);
+    let at = folder.path();
+    let entries = fs::read_dir(at.join("d")).unwrap().map(|entry| entry.unwrap().path());
+    let table =
+        entries.filter(|path| path.extension().is_some_and(|of| of == "sat")).min().unwrap();
+    let away = at.join("away");
+    fs::rename(&table, &away).unwrap();
+    // A link to itself: "too many levels of symbolic links".
+    std::os::unix::fs::symlink(table.file_name().unwrap(), &table).unwrap();
+    let (code, out, error) = run(at, &["db", "check", "d"]);
+    assert_eq!(code, 4, "{out}{error}");
+    assert!(!out.contains("damaged") && out.contains("could not read: "), "{out}");
+    assert!(out.contains("d: not everything could be read: "), "{out}");
+    assert!(error.contains("nothing is known to be damaged"), "{error}");
+    let (code, out, _) = run(at, &["db", "check", "d", "--json"]);
+    let report: Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
+    assert_eq!((code, &report["ok"]), (4, &Value::Bool(false)), "{report}");
+    assert_eq!(report["findings"].as_array().unwrap().len(), 0, "{report}");
+    let first = &report["unreadable"][0];
+    assert!(first["text"].as_str().unwrap().contains("symbolic links"), "{report}");
+    let (code, _, error) = run(at, &["db", "repair", "d"]);
+    assert!(code == 4 && error.contains("changed nothing"), "{error}");
+    fs::remove_file(&table).unwrap();
+    fs::rename(&away, &table).unwrap();
+    let (code, out, error) = run(at, &["db", "check", "d"]);
+    assert!(code == 0 && out.contains("sound: 60 tables"), "{out}{error}");
+}
+
 #[test]
 fn files_that_may_not_be_read_are_not_damaged() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
