@@ -1,7 +1,7 @@
 //! The pages with charts: each is one file that needs nothing else.
 //!
 //! A page is its style, its data as JSON, what all pages share (charts.js: figures, tables, charts)
-//! and a script of its own that draws the data. [`render`] is the page of `bench` and `demo`;
+//! and a script of its own that draws the data. `render` is the page of `bench` and `demo`;
 //! [`page`] makes another one.
 
 use serde::Serialize;

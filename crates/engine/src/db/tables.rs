@@ -120,8 +120,9 @@ impl Db {
     }
 
     /// A UUID that tells this database from all others. It stays the same for as long as the
-    /// database exists. A checkpoint has its own, unless [`Options::checkpoint_keeps_identity`] is
-    /// on; what copies the files copies the identity. RocksDB: `GetDbIdentity`.
+    /// database exists. A checkpoint has its own, unless
+    /// [`checkpoint_keeps_identity`](crate::Options::checkpoint_keeps_identity) is on; what copies
+    /// the files copies the identity. RocksDB: `GetDbIdentity`.
     #[must_use]
     pub fn identity(&self) -> String {
         self.core.versions.identity().uuid()
