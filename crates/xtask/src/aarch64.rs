@@ -11,7 +11,7 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::{Outcome, cargo, skipped, step};
+use crate::chore::{Outcome, cargo, skipped, step};
 
 const TRIPLE: &str = "aarch64-unknown-linux-gnu";
 const UNSUPPORTED: &str = "x86_64-apple-darwin";

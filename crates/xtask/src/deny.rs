@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::Outcome;
+use crate::chore::Outcome;
 
 pub(crate) fn run(root: &Path) -> Outcome {
     let rules = fs::read_to_string(root.join("deny.toml"))

@@ -2,16 +2,19 @@
 //! commit; each chore prints what is wrong and where, and exits with 1.
 
 mod aarch64;
+mod chore;
 mod deny;
 mod fetch;
+mod models;
 mod pages;
 mod rel;
 mod source;
 mod tidy;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
-use std::time::Instant;
+use std::path::Path;
+use std::process::ExitCode;
+
+use chore::{Outcome, cargo, root, step};
 
 const HELP: &str = "\
 The chores of the Sateen repository.
@@ -52,7 +55,7 @@ fn main() -> ExitCode {
         Some("package") => package(&root),
         Some("lint") => lint(&root),
         Some("fetch-rocksdb") => fetch::rocksdb(&root, arguments.get(1..).unwrap_or_default()),
-        Some("models") => models(&root),
+        Some("models") => models::run(&root),
         Some("man") => man(&root, arguments.get(1..).unwrap_or_default()),
         Some("pages") => pages::run(&root, arguments.get(1..).unwrap_or_default()),
         Some("aarch64") => aarch64::run(&root),
@@ -78,27 +81,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// The problems of a chore: each names a file and line, or the command that failed.
-type Outcome = Result<(), Vec<String>>;
-
 fn test(root: &Path) -> Outcome {
     step("tidy", || tidy::run(root))?;
     step("deny", || deny::run(root))?;
     package(root)?;
     lint(root)?;
     cargo(root, &["test", "--workspace", "--quiet"], &[])?;
-    models(root)?;
+    models::run(root)?;
     cargo(root, &["doc", "--workspace", "--no-deps", "--quiet"], &[("RUSTDOCFLAGS", "-Dwarnings")])
-}
-
-/// Every interleaving of a few operations on the memtable. Loom replaces the atomics of the whole
-/// build, so it has a target directory of its own: nothing of the ordinary one is built again.
-fn models(root: &Path) -> Outcome {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
-    let target = root.join(target).join("loom").to_string_lossy().into_owned();
-    let environment = [("RUSTFLAGS", "--cfg loom"), ("CARGO_TARGET_DIR", &*target)];
-    let words = "test --package sateen --lib --no-default-features --quiet loom";
-    cargo(root, &words.split(' ').collect::<Vec<_>>(), &environment)
 }
 
 /// Writes man pages and completions. An example of the command's crate does it, so that neither the
@@ -125,40 +115,4 @@ fn lint(root: &Path) -> Outcome {
     cargo(root, &["fmt", "--all", "--check"], &[])?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-Dwarnings"];
     cargo(root, &clippy, &[])
-}
-
-/// Says that a chore, or a step of it, is left out. With `REL_REQUIRE_ALL` set that is an error.
-fn skipped(chore: &str, reason: &str) -> Outcome {
-    println!("SKIPPED({reason})");
-    let required = std::env::var_os("REL_REQUIRE_ALL").is_some();
-    if required { Err(vec![format!("{chore}: {reason} is required")]) } else { Ok(()) }
-}
-
-/// Runs one chore and says how long it took.
-fn step(name: &str, chore: impl FnOnce() -> Outcome) -> Outcome {
-    eprintln!("== {name}");
-    let began = Instant::now();
-    let outcome = chore();
-    eprintln!("== {name}: {:.1} s", began.elapsed().as_secs_f64());
-    outcome
-}
-
-fn cargo(root: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Outcome {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let name = format!("cargo {}", arguments.join(" "));
-    step(&name, || {
-        let mut command = Command::new(cargo);
-        command.args(arguments).current_dir(root).envs(environment.iter().copied());
-        match command.status() {
-            Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(vec![format!("{name}: {status}")]),
-            Err(error) => Err(vec![format!("{name}: {error}")]),
-        }
-    })
-}
-
-/// The top of the repository: two folders above this crate.
-fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).unwrap_or(here).to_owned()
 }

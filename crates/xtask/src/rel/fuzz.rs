@@ -9,7 +9,7 @@ use std::process::Command;
 
 use super::suites::Suite;
 use super::{Amount, Bench};
-use crate::Outcome;
+use crate::chore::Outcome;
 
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 /// What is run in the short form, all targets together.

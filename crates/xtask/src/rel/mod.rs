@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::Outcome;
+use crate::chore::Outcome;
 use suites::{SUITES, Suite};
 
 const HELP: &str = "\

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::suites::Suite;
 use super::{Amount, Bench};
-use crate::{Outcome, step};
+use crate::chore::{Outcome, step};
 
 /// Both at once: a build for them serves the suite `planted`, too.
 const SHUTTLE: &str = "--cfg shuttle --cfg plant";
@@ -20,7 +20,7 @@ pub(super) fn run(bench: &Bench, suite: &Suite, amount: Amount, first: Option<u6
     let command = schedules(bench)?;
     bench.run_as_test(command, suite, amount, first)?;
     miri(bench, suite)?;
-    if amount.seconds > 0 { crate::models(&bench.root) } else { Ok(()) }
+    if amount.seconds > 0 { crate::models::run(&bench.root) } else { Ok(()) }
 }
 
 pub(super) fn replay(bench: &Bench, case: u64) -> Outcome {

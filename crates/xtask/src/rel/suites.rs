@@ -1,7 +1,7 @@
 //! Which suites there are, and how much each must come to: on every change, and in a long run.
 
 use super::{Amount, Bench, count_unsafe, fuzz, planted, sched};
-use crate::Outcome;
+use crate::chore::Outcome;
 
 /// A figure that must be reached. That nothing fails meanwhile is understood.
 pub(super) struct Bar {

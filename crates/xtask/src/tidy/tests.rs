@@ -17,7 +17,7 @@ fn one(name: &str, text: &str, says: &str) {
 #[test]
 fn the_repository_is_tidy_enough_to_list() {
     let mut files = Vec::new();
-    let root = crate::root();
+    let root = crate::chore::root();
     list(&root, &root, &mut files);
     assert!(files.iter().any(|name| name == "crates/xtask/src/tidy/tests.rs"));
     assert!(!files.iter().any(|name| name.starts_with("target/")));

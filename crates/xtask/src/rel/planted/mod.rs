@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::suites::Suite;
 use super::{Amount, Bench, sched};
-use crate::Outcome;
+use crate::chore::Outcome;
 use bugs::BUGS;
 
 /// A bug of the engine, and who finds it.

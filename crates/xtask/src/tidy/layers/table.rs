@@ -1,0 +1,110 @@
+//! The tables of layers in ARCHITECTURE.md.
+//!
+//! Below the heading `## Layers` each crate may have a heading `### …` that names its folder in
+//! backquotes, and a table of three columns: the layer's name, the folders and files in it
+//! (backquoted), and the layers that they may import. The highest layer comes first; `all below`
+//! names every layer further down, `nothing` none. What is in one layer may import each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The heading under which the tables stand.
+const HEADING: &str = "## Layers";
+
+/// One row of a crate's table.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Layer {
+    pub(super) name: String,
+    pub(super) nodes: Vec<String>,
+    pub(super) may_import: Vec<String>,
+    pub(super) line: usize,
+}
+
+/// The tables of a page, by crate.
+pub(super) fn read(page: &str) -> BTreeMap<String, Vec<Layer>> {
+    let mut tables: BTreeMap<String, Vec<Layer>> = BTreeMap::new();
+    let mut inside = false;
+    let mut owner = None;
+    for (i, line) in page.lines().enumerate() {
+        if let Some(title) = line.strip_prefix("### ") {
+            owner = backquoted(title).next().map(|name| name.replace("crates/", ""));
+        } else if line.starts_with("## ") {
+            inside = line.trim_end() == HEADING;
+            owner = None;
+        }
+        let (true, Some(owner)) = (inside, &owner) else { continue };
+        let Some(row) = line.trim().strip_prefix('|').and_then(|row| row.strip_suffix('|')) else {
+            continue;
+        };
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [name, nodes, imports] = cells[..] else { continue };
+        let nodes: Vec<String> = backquoted(nodes)
+            .map(|node| node.trim_end_matches('/').trim_end_matches(".rs").to_owned())
+            .collect();
+        if nodes.is_empty() {
+            continue; // The heading of the table, and the line below it.
+        }
+        let imports = imports.replace('`', "");
+        let may_import = imports.split(',').map(str::trim).filter(|word| *word != "nothing");
+        tables.entry(owner.clone()).or_default().push(Layer {
+            name: name.replace('`', ""),
+            nodes,
+            may_import: may_import.map(str::to_owned).collect(),
+            line: i + 1,
+        });
+    }
+    tables
+}
+
+fn backquoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// What a table allows.
+#[derive(Debug, Default)]
+pub(super) struct Allowed {
+    layer_of: BTreeMap<String, String>,
+    pairs: BTreeSet<(String, String)>,
+}
+
+impl Allowed {
+    /// Reads the rows of a table. A row that contradicts another one, or names a layer or folder
+    /// that is not there, becomes a problem: `line: what`.
+    pub(super) fn of(layers: &[Layer], nodes: &BTreeSet<String>) -> (Allowed, Vec<String>) {
+        let mut allowed = Allowed::default();
+        let mut problems = Vec::new();
+        for (i, layer) in layers.iter().enumerate() {
+            for node in &layer.nodes {
+                if !nodes.contains(node) {
+                    problems.push(format!("{}: `{node}` is not there", layer.line));
+                }
+                let before = allowed.layer_of.insert(node.clone(), layer.name.clone());
+                if before.is_some() {
+                    problems.push(format!("{}: `{node}` is in two layers", layer.line));
+                }
+            }
+            for name in &layer.may_import {
+                let below: Vec<&Layer> = if name == "all below" {
+                    layers[i + 1..].iter().collect()
+                } else {
+                    layers.iter().filter(|other| other.name == *name).collect()
+                };
+                if below.is_empty() {
+                    problems.push(format!("{}: there is no layer {name:?}", layer.line));
+                }
+                let pairs = below.iter().map(|other| (layer.name.clone(), other.name.clone()));
+                allowed.pairs.extend(pairs);
+            }
+        }
+        (allowed, problems)
+    }
+
+    /// The layer of a folder or file.
+    pub(super) fn layer(&self, node: &str) -> Option<&str> {
+        self.layer_of.get(node).map(String::as_str)
+    }
+
+    /// True if what stands in layer `from` may import what stands in `to`.
+    pub(super) fn allows(&self, from: &str, to: &str) -> bool {
+        from == to || self.pairs.contains(&(from.to_owned(), to.to_owned()))
+    }
+}
