@@ -2,9 +2,11 @@
 //! commit; each chore prints what is wrong and where, and exits with 1.
 
 mod aarch64;
+mod book;
 mod chore;
 mod deny;
 mod fetch;
+mod markdown;
 mod models;
 mod pages;
 mod rel;
@@ -38,6 +40,8 @@ Chores:
   pages   write the pages with charts of bench, sim and demo by short runs, load each in Chromium
           as wide as a phone and as a desktop, and expect no error and no overflow;
           pages FILE … loads these
+  book    check the links of all Markdown pages and build the book of docs/ into target/book, if
+          mdbook is installed
   aarch64 clippy for aarch64, some tests there under QEMU, and the error of unsupported systems
   rel     the suites of the reliability programme: `cargo xtask rel help`
 ";
@@ -58,6 +62,7 @@ fn main() -> ExitCode {
         Some("models") => models::run(&root),
         Some("man") => man(&root, arguments.get(1..).unwrap_or_default()),
         Some("pages") => pages::run(&root, arguments.get(1..).unwrap_or_default()),
+        Some("book") => book::run(&root, arguments.get(1..).unwrap_or_default()),
         Some("aarch64") => aarch64::run(&root),
         Some("rel") => rel::run(&root, arguments.get(1..).unwrap_or_default()),
         None | Some("help" | "--help" | "-h") => {

@@ -1,10 +1,10 @@
 //! The rules of the source that no compiler checks: the architecture's invariants as far as text
 //! shows them, and the habits of STYLE.md. Every problem is `file:line: what`.
 
+pub(crate) mod documents;
 mod fix;
 mod folders;
 mod layers;
-mod markdown;
 pub(crate) mod unsafe_code;
 
 use std::fs;
@@ -153,10 +153,11 @@ pub(crate) fn run(root: &Path) -> Outcome {
         if name.ends_with(".rs") {
             rust_file(name, &text, &mut problems);
         } else if name.ends_with(".md") {
-            markdown::check(root, name, &text, &mut problems);
+            documents::check(root, name, &text, &mut problems);
         }
         whitespace(name, &text, &mut problems);
     }
+    documents::summary(root, &files, &mut problems);
     long_files(&files, &mut problems);
     layers::check(root, &files, UNLAYERED_CRATES, &mut problems);
     folders::check(&files, UNLAYERED_CRATES, &mut problems);
