@@ -2,8 +2,8 @@
 //!
 //! 1. [`run`] checks the links of all Markdown pages, as tidy does.
 //! 2. mdbook reads `docs/book.toml` and `docs/SUMMARY.md`. It passes the book to [`preprocess`],
-//!    which adds the pages at the top of the repository. `mdbook build docs` and `mdbook serve docs`
-//!    do the same without this chore.
+//!    which adds the pages at the top of the repository. `mdbook build docs` and
+//!    `mdbook serve docs` do the same without this chore.
 //! 3. [`site`] checks each link and anchor of the pages that mdbook wrote.
 //!
 //! Without mdbook only the first step runs, and the chore says how to install it.
