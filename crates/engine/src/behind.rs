@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use sateen_control::FileId;
 use sateen_control::version::{Placement, TableMeta};
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::plant::planted;
+use sateen_store::files::{FileName, HEADER_BYTES};
+use sateen_store::vfs::Vfs;
 
 use crate::check::known_comparators;
 use crate::core::DbCore;
-use crate::error::{CorruptionKind, Error, Result};
-use crate::files::{FileName, HEADER_BYTES};
-use crate::plant::planted;
 use crate::recovery::current_manifest;
 use crate::secondary::ManifestFollower;
-use crate::vfs::Vfs;
 
 impl DbCore {
     /// `error`, or [`Error::Behind`] if this is a reader and the writer has replaced what it came

@@ -22,19 +22,19 @@ use std::sync::Arc;
 
 use sateen_control::version::{TableMeta, Version};
 use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo, TableId, UserKey};
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::names::shown_path;
+use sateen_store::base::plant::planted;
+use sateen_store::files::{FileName, manifest_file_name, table_file_name};
+use sateen_store::manifest::{foreign, foreign_reason};
+use sateen_store::table::table_cache::{TableCache, TableCacheOptions};
+use sateen_store::vfs::{BoundedVfs, PosixVfs, Vfs, WatchedVfs};
 
 use crate::db::Db;
-use crate::error::{CorruptionKind, Error, Result};
-use crate::files::{FileName, manifest_file_name, table_file_name};
-use crate::manifest::version_set::{FamilyState, FindComparator};
-use crate::manifest::{foreign, foreign_reason};
-use crate::names::shown_path;
 use crate::options::{ColumnFamilyOptions, Options};
-use crate::plant::planted;
-use crate::read::table_cache::{TableCache, TableCacheOptions};
 use crate::recovery::{find_comparators, find_manifest};
 use crate::secondary::ManifestFollower;
-use crate::vfs::{BoundedVfs, PosixVfs, Vfs, WatchedVfs};
+use crate::tree::version_set::{FamilyState, FindComparator};
 
 /// So many times tables are looked for that were made since the check began.
 const PASSES_MAX: u32 = 3;

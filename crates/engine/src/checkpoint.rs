@@ -10,17 +10,17 @@ use std::path::Path;
 
 use sateen_control::version::VersionEdit;
 use sateen_control::{ColumnFamilyId, FileId, IoClass, LogNumber};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::names::shown_path;
+use sateen_store::files::{FileName, table_file_name, wal_file_name};
+use sateen_store::manifest::Identity;
+use sateen_store::vfs::{OpenOptions, Vfs};
 
 use crate::core::DbCore;
 use crate::db::Db;
-use crate::error::{Error, Result};
-use crate::files::{FileName, table_file_name, wal_file_name};
-use crate::manifest::Identity;
-use crate::manifest::family_state::FamilyState;
-use crate::names::shown_path;
 use crate::options::WalMode;
 use crate::recovery::sync_ancestors;
-use crate::vfs::{OpenOptions, Vfs};
+use crate::tree::family_state::FamilyState;
 
 const COPY_BYTES: usize = 1 << 20;
 

@@ -8,13 +8,14 @@ use std::sync::{Arc, OnceLock, Weak};
 use arc_swap::ArcSwap;
 use sateen_control::version::{Region, Version};
 use sateen_control::{Admission, ColumnFamilyId, Comparator, LogNumber, SeqNo, UserKey};
+use sateen_store::base::locks::lock_timed;
+use sateen_store::base::plant::planted;
+use sateen_store::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use sateen_store::base::sync::{Mutex, lock};
+use sateen_store::memtable::{ArenaPool, MemTable};
 
-use crate::memtable::{ArenaPool, MemTable};
 use crate::options::ColumnFamilyOptions;
-use crate::plant::planted;
 use crate::read::SuperVersion;
-use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Mutex, lock, lock_timed};
 use crate::write::admission::AdmissionGate;
 
 /// A memtable that takes no more writes, on its way to level 0.

@@ -9,9 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use sateen_control::{ColumnFamilyId, SeqNo};
-
-use crate::error::{Error, Result};
-use crate::write::batch::VALUE_BYTES_MAX;
+use sateen_store::base::error::{Error, Result};
+use sateen_store::batch::VALUE_BYTES_MAX;
 
 #[cfg(test)]
 mod tests;
@@ -40,7 +39,7 @@ pub enum Decision {
 /// the filter's decision.
 ///
 /// A panic of it is an error of the background
-/// ([`Error::FilterFailed`](crate::Error::FilterFailed)): the compaction is given up, and writes
+/// ([`Error::FilterFailed`](sateen_store::base::error::Error::FilterFailed)): the compaction is given up, and writes
 /// are refused until [`Db::resume`](crate::Db::resume). RocksDB: `CompactionFilter`, which ignores
 /// snapshots.
 pub trait CompactionFilter: Send {

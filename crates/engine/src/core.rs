@@ -8,6 +8,20 @@ use arc_swap::ArcSwap;
 use sateen_control::compaction::CompactionPlan;
 use sateen_control::version::{DurableLog, Region, Version};
 use sateen_control::{ColumnFamilyId, Event, Instant, IoClass, SeqNo};
+use sateen_store::base::clock;
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::perf::{self, PerfMetric};
+use sateen_store::base::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use sateen_store::base::sync::{Mutex, lock, thread};
+use sateen_store::block_cache::BlockCache;
+use sateen_store::files::reclaim::Reclaimer;
+use sateen_store::files::spare::SpareFiles;
+use sateen_store::memtable::ArenaPool;
+use sateen_store::table::TableIterOptions;
+use sateen_store::table::table_cache::TableCache;
+use sateen_store::table::table_images::{ImagesShare, OutputImages};
+use sateen_store::vfs::{MeteredVfs, VfsLock, forks};
+use sateen_store::wal::KeptLogs;
 
 use crate::background::compaction_job::{CompactionContext, CompactionJob};
 use crate::background::output::OutputContext;
@@ -15,31 +29,17 @@ use crate::background::pool::Pool;
 use crate::background::scrub::Scrubbing;
 use crate::background::state::{Health, HealthState};
 use crate::background::{Driver, Turn};
-use crate::clock;
 use crate::column_family::{ColumnFamilyData, Families};
-use crate::error::{Error, Result};
 use crate::events::Events;
-use crate::files::reclaim::Reclaimer;
-use crate::files::spare::SpareFiles;
-use crate::manifest::version_set::VersionSet;
-use crate::memtable::ArenaPool;
 use crate::metrics::{EngineMetrics, LatencySampling, Operation};
 use crate::options::{
     ColumnFamilyOptions, Options, ReadOptions, StatisticsLevel, WalMode, WriteOptions, control,
 };
-use crate::perf::{self, PerfMetric};
-use crate::read::block_cache::BlockCache;
 use crate::read::super_version::Lookup;
-use crate::read::table_cache::TableCache;
-use crate::read::table_images::{ImagesShare, OutputImages};
 use crate::secondary::Secondary;
 use crate::snapshot::{Snapshot, SnapshotList};
-use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use crate::sync::{Mutex, lock, thread};
-use crate::table::TableIterOptions;
+use crate::tree::version_set::VersionSet;
 use crate::ttl;
-use crate::vfs::{MeteredVfs, VfsLock, forks};
-use crate::wal::KeptLogs;
 use crate::write::admission::Writer;
 use crate::write::{CommitPipeline, Logging, Payload};
 use crate::write_buffers::WriteBuffers;
@@ -366,7 +366,7 @@ impl DbCore {
         family: &ColumnFamilyData,
         level: u8,
         class: IoClass,
-        compression: crate::options::Compression,
+        compression: sateen_store::table::Compression,
     ) -> OutputContext {
         OutputContext {
             vfs: self.vfs.clone(),

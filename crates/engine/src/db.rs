@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use sateen_control::version::{Region, VersionEdit};
 use sateen_control::{ColumnFamilyId, Comparator, Event, UserKey, ValueKind};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::sync::lock;
+use sateen_store::batch::{BatchEntry, KEY_BYTES_MAX};
+use sateen_store::vfs::{PosixVfs, Vfs};
 
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
-use crate::error::{Error, Result};
-use crate::manifest::version_set::fresh_version;
 use crate::options::{ColumnFamilyOptions, Options, WriteOptions, control};
-use crate::recovery;
-use crate::sync::lock;
-use crate::ttl;
-use crate::vfs::{PosixVfs, Vfs};
+use crate::tree::version_set::fresh_version;
 use crate::write::Payload;
-use crate::write::batch::{BatchEntry, KEY_BYTES_MAX, WriteBatch};
+use crate::write::batch::WriteBatch;
+use crate::{recovery, ttl};
 
 mod present;
 mod read;

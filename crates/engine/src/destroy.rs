@@ -16,18 +16,17 @@ use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use sateen_control::FileId;
-
-use crate::error::{Error, Result};
-use crate::files::replace::sync_directory;
-use crate::files::{FileName, checked_text};
-use crate::manifest::{ManifestReader, foreign_reason, read_current, recognise_foreign};
-use crate::options::Options;
-use crate::plant::planted;
-use crate::recovery::{sync_ancestors, take_lock};
-use crate::vfs::{PosixVfs, Vfs};
-
 use content::{Content, look_at, own_name};
+use sateen_control::FileId;
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::plant::planted;
+use sateen_store::files::replace::sync_directory;
+use sateen_store::files::{FileName, checked_text};
+use sateen_store::manifest::{ManifestReader, foreign_reason, read_current, recognise_foreign};
+use sateen_store::vfs::{PosixVfs, Vfs};
+
+use crate::options::Options;
+use crate::recovery::{sync_ancestors, take_lock};
 
 mod content;
 

@@ -8,11 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sateen_control::IoClass;
-
-use crate::error::{CorruptionKind, Error, Result};
-use crate::vfs::{OpenOptions, PosixVfs, Vfs, VfsFile};
-use crate::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
-use crate::wal::reader::Tail;
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::vfs::{OpenOptions, PosixVfs, Vfs, VfsFile};
+use sateen_store::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
+use sateen_store::wal::reader::Tail;
 
 mod log;
 mod manifest;

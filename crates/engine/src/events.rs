@@ -13,14 +13,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sateen_control::{ColumnFamilyId, SeqNo};
+use sateen_store::base::clock;
+use sateen_store::base::error::Error;
+use sateen_store::base::sync::atomic::{AtomicUsize, Ordering};
+use sateen_store::base::sync::{Mutex, lock};
 
 use crate::background::state::Health;
-use crate::clock;
 use crate::core::DbCore;
 use crate::db::{Db, LiveTable};
-use crate::error::Error;
-use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Mutex, lock};
 
 /// Events that wait at most; then the oldest is lost.
 const QUEUED_MAX: usize = 4096;

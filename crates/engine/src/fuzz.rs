@@ -7,18 +7,18 @@ use std::path::Path;
 
 use sateen_control::version::{AddedTable, Placement, TableMeta, VersionEdit};
 use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::files::{FileName, checked_text, device_hint};
+use sateen_store::manifest::{ManifestWriter, encode_edit, read_current};
+use sateen_store::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
+use sateen_store::wal::WalWriter;
 
-use crate::error::{Error, Result};
-use crate::files::{FileName, checked_text, device_hint};
-use crate::manifest::{ManifestWriter, encode_edit, read_current};
-use crate::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
-use crate::wal::WalWriter;
 use crate::write::batch::WriteBatch;
 use crate::{Options, StoredOptions};
 
 pub use api::{api, ingest};
 
-pub use crate::table::fuzz::{block, blocks, compaction_file, filter, seed, table};
+pub use sateen_store::table::fuzz::{block, blocks, compaction_file, filter, seed, table};
 
 /// The number of the files that the entries take theirs for, and the uid of their database.
 const NUMBER: u64 = 1;
@@ -45,7 +45,7 @@ pub const TARGETS: &[Target] = &[
 
 /// A log.
 pub fn wal(bytes: &[u8]) {
-    crate::wal::fuzz(bytes);
+    sateen_store::wal::fuzz(bytes, crate::write::batch::fuzz);
 }
 
 /// A batch.
@@ -55,12 +55,12 @@ pub fn batch(bytes: &[u8]) {
 
 /// A manifest.
 pub fn manifest(bytes: &[u8]) {
-    crate::manifest::fuzz(bytes);
+    sateen_store::manifest::fuzz(bytes);
 }
 
 /// A version edit.
 pub fn edit(bytes: &[u8]) {
-    crate::manifest::fuzz_edit(bytes);
+    sateen_store::manifest::fuzz_edit(bytes);
 }
 
 /// Options as text. What is accepted must survive being printed.
@@ -98,7 +98,7 @@ pub fn texts(bytes: &[u8]) {
 #[must_use]
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let mut seeds = vec![("compaction_file", seed(0)), ("compaction_file", seed(1))];
-    seeds.extend(crate::table::fuzz::seeds());
+    seeds.extend(sateen_store::table::fuzz::seeds());
     seeds.push(("batch", batch_seed().data().to_vec()));
     seeds.push(("wal", wal_seed().unwrap_or_default()));
     seeds.push(("manifest", manifest_seed().unwrap_or_default()));

@@ -20,21 +20,20 @@ use std::sync::{Arc, Weak};
 
 use sateen_control::version::{AddedTable, RangeTombstone, TableMeta, VersionEdit};
 use sateen_control::{Comparator, Event, FileId, IoClass, SeqNo, UserKey, ValueKind};
-
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
+use sateen_store::batch::KEY_BYTES_MAX;
+use sateen_store::files::{CompactionFile, DirectoryEntry};
+use sateen_store::memtable::MemTable;
+use sateen_store::table::{Table, TableIter, TableIterOptions, TableSource};
+use sateen_store::vfs::{OpenOptions, Vfs};
 use writer::{ENTRIES, EXTERNAL_FILE, EXTERNAL_UID, RANGES};
-pub use writer::{SstFileInfo, SstFileWriter};
 
 use crate::background::output::{Output, OutputContext};
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
-use crate::error::{CorruptionKind, Error, Result};
-use crate::files::{CompactionFile, DirectoryEntry};
-use crate::key;
-use crate::memtable::MemTable;
-use crate::read::InternalIterator;
-use crate::table::{Table, TableIter, TableIterOptions, TableSource};
-use crate::vfs::{OpenOptions, Vfs};
-use crate::write::batch::KEY_BYTES_MAX;
+pub use writer::{SstFileInfo, SstFileWriter};
 
 /// How often what is written into a file's range is flushed before that is given up.
 const ATTEMPTS: usize = 20;

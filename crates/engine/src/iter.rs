@@ -5,40 +5,28 @@ use std::sync::Arc;
 
 use sateen_control::version::{Run, TableMeta};
 use sateen_control::{IoClass, SeqNo, TableId, UserKey};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
+use sateen_store::base::perf::{self, PerfMetric};
+use sateen_store::base::tier::MemoryOnly;
+use sateen_store::iter::bounds::IterBounds;
+use sateen_store::iter::covered_iter::{CoveredIter, SeenRanges};
+use sateen_store::iter::level_iter::{LevelIter, Look, OpenTable, SortedRun};
+use sateen_store::iter::merging_iter::MergingIter;
+use sateen_store::memtable::MemTableIter;
+use sateen_store::table::{TableIter, TableIterOptions};
 
 use crate::column_family::ColumnFamilyData;
 use crate::core::{DbCore, reversed_bounds};
-use crate::error::{Error, Result};
-use crate::key;
-use crate::memtable::MemTableIter;
 use crate::metrics::{FiltersAsked, IterDone, OpTimer, Operation};
 use crate::options::ReadOptions;
-use crate::perf::{self, PerfMetric};
-use crate::read::InternalIterator;
-use crate::read::bounds::IterBounds;
-use crate::read::covered_iter::{CoveredIter, SeenRanges};
 use crate::read::db_iter::{DbIter, DbIterStats};
-use crate::read::level_iter::{LevelIter, Look, OpenTable, SortedRun};
-use crate::read::merging_iter::MergingIter;
 use crate::read::prefix_seek::{PrefixSeek, SharedWanted};
 use crate::read::regions_iter::RegionsIter;
 use crate::read::super_version::SuperVersion;
-use crate::read::tier::MemoryOnly;
 use crate::snapshot::Snapshot;
-use crate::table::{TableIter, TableIterOptions};
 use crate::ttl::{self, TIME_BYTES};
-
-impl SortedRun for Run {
-    fn len(&self) -> usize {
-        Run::len(self)
-    }
-    fn get(&self, index: usize) -> Option<&Arc<TableMeta>> {
-        Run::get(self, index)
-    }
-    fn lower_bound(&self, user_key: &[u8]) -> usize {
-        Run::lower_bound(self, user_key)
-    }
-}
 
 /// Opens tables for a client's iterator.
 #[derive(Clone)]

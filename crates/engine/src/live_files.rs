@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sateen_control::IoClass;
+use sateen_store::base::error::{Error, Result};
+use sateen_store::files::{FileName, table_file_name, wal_file_name};
+use sateen_store::vfs::{MemVfs, OpenOptions, Vfs};
 
 use crate::checkpoint::{identity_of_copy, logs_of, table_files};
 use crate::core::DbCore;
 use crate::db::Db;
-use crate::error::{Error, Result};
-use crate::files::{FileName, table_file_name, wal_file_name};
 use crate::options::WalMode;
-use crate::vfs::{MemVfs, OpenOptions, Vfs};
 
 /// What a file of a database is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
-use crate::perf::{self, PerfMetric};
-use crate::write::batch::VALUE_BYTES_MAX;
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::perf::{self, PerfMetric};
+use sateen_store::batch::VALUE_BYTES_MAX;
 
 /// Makes values of what was there and the operands that were merged into it since.
 ///
@@ -192,4 +192,12 @@ impl Operands {
             ))
         })
     }
+}
+
+#[cfg(test)]
+/// A merge operator that appends: no other order of operands makes the same.
+pub(crate) fn appending() -> Merging {
+    Merging::associative("append", |_key, before, operand| {
+        Some([before.unwrap_or_default(), operand].concat())
+    })
 }

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use sateen_control::compaction::{CompactionChain, FileSpace, LevelTargets, good_bytes};
 use sateen_control::version::{Level, Version};
 use sateen_control::{AdmissionState, CfOptions, SeqNo, TableMeta, standing};
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key::{seek_key, user_key};
+use sateen_store::base::sync::atomic::Ordering;
+use sateen_store::memtable::MemTable;
 
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::db::{ColumnFamily, Db};
-use crate::key::{seek_key, user_key};
-use crate::memtable::MemTable;
 use crate::metrics::{
     ColumnFamilyMetrics, LevelShape, MemoryUse, Metrics, TableFile, TableFileTotals,
 };
 use crate::options::control;
-use crate::read::InternalIterator;
-use crate::sync::atomic::Ordering;
 use crate::timeline::Timeline;
 use crate::write::admission::AdmissionGate;
 

@@ -25,6 +25,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sateen_control::Comparator;
+use sateen_store::base::error::Result;
+use sateen_store::base::prefix::Prefixing;
+use sateen_store::block_cache::SharedBlockCache;
+use sateen_store::table::Compression;
 
 use self::choices::{ComparatorText, PrefixText, WalUnit};
 use self::define::option_struct;
@@ -33,22 +37,19 @@ use self::regions::RegionsText;
 use self::text::{Bytes, Choice, ChoiceList, Count, Flag, Ratio, Span, Text, Unit};
 use crate::background::state::HealthListener;
 use crate::compaction_filter::Filtering;
-use crate::error::Result;
 use crate::events::Listeners;
+use crate::merge::Merging;
+use crate::ttl::WallClock;
+use crate::write_buffers::WriteBufferManager;
 
 pub use self::calls::{CompactRangeOptions, FlushOptions, ReadOptions, WriteOptions};
 pub use self::choices::{
-    CompactionPriority, CompactionStyle, Compression, Preemption, StatisticsLevel, Tuner, WalMode,
-    WalRecovery, WriteController,
+    CompactionPriority, CompactionStyle, Preemption, StatisticsLevel, Tuner, WalMode, WalRecovery,
+    WriteController,
 };
 pub use self::define::OptionInfo;
 pub use self::regions::Regions;
 pub use self::stored::StoredOptions;
-use crate::merge::Merging;
-use crate::prefix::Prefixing;
-use crate::read::block_cache::SharedBlockCache;
-use crate::ttl::WallClock;
-use crate::write_buffers::WriteBufferManager;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -153,7 +154,7 @@ option_struct! {
 
         /// Seconds for which files are kept for a reader in another handle or process that opened
         /// the database for reading. After that its reads may fail with
-        /// [`Error::Behind`](crate::Error::Behind). 0: files are not kept for readers.
+        /// [`Error::Behind`](sateen_store::base::error::Error::Behind). 0: files are not kept for readers.
         reader_lease_seconds: u64 = 3600, Count, mutable, none;
         /// Bytes of obsolete tables kept for such readers, at most as many as are free in the file
         /// system. 0: files are not kept for readers.

@@ -12,47 +12,46 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use catalogue::{Catalogue, look_first, missing, new_catalogue, read_catalogue};
 use sateen_control::version::VersionEdit;
 use sateen_control::{ColumnFamilyId, Event, FileId, Instant, LogNumber, SeqNo};
+use sateen_store::base::clock;
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::names::shown_path;
+use sateen_store::base::plant::planted;
+use sateen_store::base::sync::Mutex;
+use sateen_store::base::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
+use sateen_store::batch::BatchEntry;
+use sateen_store::block_cache::BlockCache;
+use sateen_store::files::leases::LeaseLimits;
+use sateen_store::files::reclaim::Reclaimer;
+use sateen_store::files::replace::sync_directory;
+use sateen_store::files::spare::SpareFiles;
+use sateen_store::files::{device_hint, table_file_name, wal_file_name};
+use sateen_store::memtable::ArenaPool;
+use sateen_store::table::table_cache::{TableCache, TableCacheOptions};
+use sateen_store::table::table_images::TableImages;
+use sateen_store::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock, forks};
+use sateen_store::wal::{self, KeptLog, KeptLogs, Tail, WalChain, WalPosition, WalWriter};
 
 use crate::background::Driver;
 use crate::background::pool::Pool;
 use crate::background::scrub::Scrubbing;
 use crate::background::state::HealthState;
-use crate::clock;
 use crate::column_family::{ColumnFamilyData, Families};
 use crate::core::{DbCore, open_tables_max};
 use crate::db::{DEFAULT_COLUMN_FAMILY, create_family};
-use crate::error::{CorruptionKind, Error, Result};
 use crate::events::Events;
-use crate::files::device_hint;
-use crate::files::leases::LeaseLimits;
-use crate::files::reclaim::Reclaimer;
-use crate::files::replace::sync_directory;
-use crate::files::spare::SpareFiles;
-use crate::files::{table_file_name, wal_file_name};
-use crate::manifest::version_set::{VersionSet, durable_log};
-use crate::memtable::ArenaPool;
 use crate::metrics::EngineMetrics;
-use crate::names::shown_path;
 use crate::options::{ColumnFamilyOptions, Options, WalMode, WalRecovery, control};
-use crate::plant::planted;
-use crate::read::block_cache::BlockCache;
-use crate::read::table_cache::{TableCache, TableCacheOptions};
-use crate::read::table_images::TableImages;
 use crate::secondary::Secondary;
 use crate::snapshot::SnapshotList;
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
 use crate::timeline::Recorder;
-use crate::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock, forks};
-use crate::wal::{self, KeptLog, KeptLogs, Tail, WalChain, WalPosition, WalWriter};
-use crate::write::batch::BatchEntry;
+use crate::tree::version_set::{VersionSet, durable_log};
 use crate::write::{CommitPipeline, PipelineStart};
 use crate::write_buffers::{Ledger, WriteBuffers};
 
 pub(crate) use catalogue::column_families;
-use catalogue::{Catalogue, look_first, missing, new_catalogue, read_catalogue};
 
 mod catalogue;
 mod families;
@@ -127,11 +126,11 @@ pub(crate) fn open(
     let core = opening.finish(locks)?;
     for (name, options) in family_options {
         if core.families().by_name(name).is_none() {
-            let _catalogue = crate::sync::lock(&core.catalogue);
+            let _catalogue = sateen_store::base::sync::lock(&core.catalogue);
             create_family(&core, name, options.clone())?;
         }
     }
-    let catalogue = crate::sync::lock(&core.catalogue);
+    let catalogue = sateen_store::base::sync::lock(&core.catalogue);
     core.store_options();
     drop(catalogue);
     Ok(core)
@@ -359,7 +358,7 @@ impl Opening {
         if self.options.wal_recovery == WalRecovery::Absolute
             && let (Some(position), Tail::Torn { offset, .. }) = (&end.position, end.tail)
         {
-            let path = crate::files::wal_file_name(&directory, position.number);
+            let path = sateen_store::files::wal_file_name(&directory, position.number);
             return Err(Error::corruption(&path, offset, CorruptionKind::Truncated));
         }
         Ok(())
@@ -370,7 +369,7 @@ impl Opening {
     fn sync_logs(&self, first: LogNumber) -> Result<()> {
         let directory = self.wal_directory();
         for log in self.logs.iter().filter(|log| **log >= first) {
-            let path = crate::files::wal_file_name(&directory, *log);
+            let path = sateen_store::files::wal_file_name(&directory, *log);
             let options = OpenOptions::WRITE;
             let file = self.vfs.open(&path, options).map_err(|e| Error::io("open", &path, e))?;
             file.sync_data(IoClass::Wal).map_err(|e| Error::io("sync", &path, e))?;
@@ -466,7 +465,7 @@ impl Opening {
         let logs = core.wal_directory();
         let kept: BTreeSet<_> = core.kept_logs.lock().logs().map(|log| log.number).collect();
         for log in self.logs.into_iter().filter(|log| !kept.contains(log)) {
-            let _orphan = core.vfs.remove(&crate::files::wal_file_name(&logs, log));
+            let _orphan = core.vfs.remove(&sateen_store::files::wal_file_name(&logs, log));
         }
         report_families(&core);
         if threads > 0 {
@@ -505,7 +504,7 @@ impl Opening {
     fn first_wal(&self, kept: &[KeptLog]) -> Result<WalWriter> {
         let directory = self.wal_directory();
         let number = self.versions.counters.log();
-        let path = crate::files::wal_file_name(&directory, number);
+        let path = sateen_store::files::wal_file_name(&directory, number);
         let preallocate = self.options.wal_preallocation().min(wal::space::FIRST_BYTES);
         let mut writer = WalWriter::create(
             self.vfs.as_ref(),

@@ -33,24 +33,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use aside::Aside;
+use remembered::Remembered;
 use sateen_control::version::{AddedTable, RemovedTable, TableMeta, Version, VersionEdit};
 use sateen_control::{ColumnFamilyId, Comparator, FileId, IoClass, LogNumber, SeqNo};
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::files::counters::Counters;
+use sateen_store::files::{FileName, manifest_file_name, table_file_name, wal_file_name};
+use sateen_store::manifest::{Identity, ManifestReader, foreign, foreign_reason, read_current};
+use sateen_store::table::table_cache::{TableCache, TableCacheOptions};
+use sateen_store::vfs::{PosixVfs, Vfs, WatchedVfs};
+use tables::read_whole;
 
 use crate::background::output::{Output, OutputContext};
 use crate::check::{bounded, watch};
-use crate::error::{CorruptionKind, Error, Result};
-use crate::files::found::described;
-use crate::files::{FileName, manifest_file_name, table_file_name, wal_file_name};
-use crate::manifest::version_set::{Counters, FamilyState, FindComparator, Replay, VersionSet};
-use crate::manifest::{Identity, ManifestReader, foreign, foreign_reason, read_current};
+use crate::found::described;
 use crate::options::{ColumnFamilyOptions, Options};
-use crate::read::table_cache::{TableCache, TableCacheOptions};
-use crate::vfs::{PosixVfs, Vfs, WatchedVfs};
-
-use aside::Aside;
-use remembered::Remembered;
+use crate::tree::version_set::{FamilyState, FindComparator, Replay, VersionSet};
 pub use tables::LostRange;
-use tables::read_whole;
 
 /// What a repair did.
 #[derive(Debug, Default)]

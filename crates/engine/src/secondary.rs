@@ -13,20 +13,23 @@ use std::sync::Arc;
 
 use sateen_control::version::{TableMeta, Version};
 use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo, ValueKind};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
+use sateen_store::base::locks::{read, write};
+use sateen_store::base::sync::{Mutex, RwLock, RwLockReadGuard, lock};
+use sateen_store::files::counters::Counters;
+use sateen_store::files::manifest_file_name;
+use sateen_store::files::reclaim::OpenTables;
+use sateen_store::manifest::{Identity, ManifestReader, read_current};
+use sateen_store::memtable::MemTable;
+use sateen_store::vfs::Vfs;
+use sateen_store::wal::{Followed, LogFollower, Tail};
 
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
-use crate::error::{Error, Result};
-use crate::files::manifest_file_name;
-use crate::key;
-use crate::manifest::version_set::{Counters, FamilyState, FindComparator, Replay};
-use crate::manifest::{Identity, ManifestReader, read_current};
-use crate::memtable::MemTable;
 use crate::options::ReadOptions;
-use crate::read::InternalIterator;
-use crate::sync::{Mutex, RwLock, RwLockReadGuard, lock, read, write};
-use crate::vfs::Vfs;
-use crate::wal::{Followed, LogFollower, Tail};
+use crate::tree::version_set::{FamilyState, FindComparator, Replay};
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -171,7 +174,7 @@ impl ManifestFollower {
             return Ok(true);
         }
         let path = self.path();
-        let file = self.vfs.open(&path, crate::vfs::OpenOptions::READ);
+        let file = self.vfs.open(&path, sateen_store::vfs::OpenOptions::READ);
         let length = file.and_then(|file| file.len());
         let length = length.map_err(|e| Error::io("read the length of", &path, e))?;
         Ok(length > self.reader.position())

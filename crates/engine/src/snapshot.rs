@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sateen_control::SeqNo;
-
-use crate::plant::planted;
-use crate::sync::{Mutex, lock};
+use sateen_store::base::plant::planted;
+use sateen_store::base::sync::{Mutex, lock};
 
 /// The live snapshots of a database. Compactions keep what any of them can see.
 #[derive(Default)]

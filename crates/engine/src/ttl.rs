@@ -10,15 +10,16 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sateen_control::{ColumnFamilyId, ValueKind};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::batch::{BatchItem, VALUE_BYTES_MAX, encode_entry, encode_log_data};
 
 use crate::compaction_filter::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,
 };
-use crate::error::{Error, Result};
 use crate::merge::{MergeOperator, Merging};
 use crate::options::ColumnFamilyOptions;
 use crate::read::db_iter::malformed;
-use crate::write::batch::{BatchItem, VALUE_BYTES_MAX, WriteBatch, encode_entry, encode_log_data};
+use crate::write::batch::WriteBatch;
 
 #[cfg(test)]
 mod tests;

@@ -9,16 +9,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sateen_control::{ColumnFamilyId, LogNumber, SeqNo, ValueKind};
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::batch::{BatchItem, encode_entry, encode_log_data};
+use sateen_store::files::wal_file_name;
+use sateen_store::wal::{Kept, ReadableLog, WalPosition, WalReader};
 
 use crate::column_family::{ColumnFamilyData, Families};
 use crate::core::DbCore;
 use crate::db::Db;
-use crate::error::{CorruptionKind, Error, Result};
-use crate::files::wal_file_name;
 use crate::options::WalMode;
 use crate::ttl;
-use crate::wal::{Kept, ReadableLog, WalPosition, WalReader};
-use crate::write::batch::{BatchItem, WriteBatch, encode_entry, encode_log_data};
+use crate::write::batch::WriteBatch;
 
 #[cfg(test)]
 mod tests;

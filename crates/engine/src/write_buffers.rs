@@ -12,16 +12,18 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use sateen_control::StallCause;
+use sateen_store::base::clock;
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::locks::lock_timed;
+use sateen_store::base::perf::{self, PerfMetric};
+use sateen_store::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use sateen_store::base::sync::{Condvar, Mutex, lock};
+use sateen_store::block_cache::SharedBlockCache;
+use sateen_store::memtable::MemoryLedger;
 
-use crate::clock;
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
-use crate::error::{Error, Result};
 use crate::options::{Options, WriteOptions};
-use crate::perf::{self, PerfMetric};
-use crate::read::block_cache::SharedBlockCache;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Condvar, Mutex, lock, lock_timed};
 
 /// A writer that waits looks again at least so often.
 const WAIT_MAX: Duration = Duration::from_millis(10);
@@ -245,25 +247,6 @@ impl Ledger {
         Ledger(Mutex::new(Entries { used: 0, mutable: 0, open: true }), manager)
     }
 
-    /// A memtable that takes writes has taken memory.
-    pub(crate) fn grew(&self, bytes: usize) {
-        self.change(|entries| (entries.used + bytes as u64, entries.mutable + bytes as u64));
-    }
-
-    /// A memtable of so many bytes takes no more writes.
-    pub(crate) fn sealed(&self, bytes: usize) {
-        self.change(|entries| (entries.used, entries.mutable.saturating_sub(bytes as u64)));
-    }
-
-    /// A memtable is gone.
-    pub(crate) fn freed(&self, bytes: usize, was_sealed: bool) {
-        let bytes = bytes as u64;
-        self.change(|entries| {
-            let mutable = if was_sealed { 0 } else { bytes };
-            (entries.used.saturating_sub(bytes), entries.mutable.saturating_sub(mutable))
-        });
-    }
-
     /// The database is closed.
     fn close(&self) {
         self.change(|_| (0, 0));
@@ -288,6 +271,24 @@ impl Ledger {
         if less {
             self.1.wake();
         }
+    }
+}
+
+impl MemoryLedger for Ledger {
+    fn grew(&self, bytes: usize) {
+        self.change(|entries| (entries.used + bytes as u64, entries.mutable + bytes as u64));
+    }
+
+    fn sealed(&self, bytes: usize) {
+        self.change(|entries| (entries.used, entries.mutable.saturating_sub(bytes as u64)));
+    }
+
+    fn freed(&self, bytes: usize, was_sealed: bool) {
+        let bytes = bytes as u64;
+        self.change(|entries| {
+            let mutable = if was_sealed { 0 } else { bytes };
+            (entries.used.saturating_sub(bytes), entries.mutable.saturating_sub(mutable))
+        });
     }
 }
 

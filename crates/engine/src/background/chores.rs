@@ -14,18 +14,20 @@ use std::time::Duration;
 use sateen_control::compaction::Stripes;
 use sateen_control::version::{TableMeta, Version, VersionEdit};
 use sateen_control::{ColumnFamilyId, Epoch, Event, FileId, Instant, IoClass, LogNumber, SeqNo};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::locks::lock_timed;
+use sateen_store::base::sync::atomic::{AtomicU64, Ordering};
+use sateen_store::base::sync::{Condvar, Mutex, lock, wait_timeout};
+use sateen_store::files::reclaim::OpenTables;
+use sateen_store::files::{manifest_file_name, table_file_name, wal_file_name};
+use sateen_store::vfs::Vfs;
+use sateen_store::wal::{self, WalWriter};
 
 use super::flush_job::FlushJob;
 use super::state::Health;
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
-use crate::error::{Error, Result};
-use crate::files::{manifest_file_name, table_file_name, wal_file_name};
 use crate::options::WalMode;
-use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Condvar, Mutex, lock, lock_timed, wait_timeout};
-use crate::vfs::Vfs;
-use crate::wal::{self, WalWriter};
 
 /// The log in use is not left for its size alone before it has so many bytes.
 const LOG_ALONE_BYTES_MIN: u64 = 1 << 20;

@@ -27,20 +27,19 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use covering::Covering;
 use sateen_control::version::RangeTombstones;
 use sateen_control::{Comparator, SeqNo, ValueKind};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key::{self, TRAILER_BYTES};
+use sateen_store::base::plant::planted;
+use sateen_store::iter::bounds::IterBounds;
+use sateen_store::iter::merging_iter::MergingIter;
 
 use crate::compaction_filter::{ActiveFilter, Decision};
-use crate::error::{Error, Result};
-use crate::key::{self, TRAILER_BYTES};
 use crate::merge::{Merging, Operands};
-use crate::plant::planted;
-use crate::read::InternalIterator;
-use crate::read::bounds::IterBounds;
 use crate::read::db_iter::{Visible, malformed};
-use crate::read::merging_iter::MergingIter;
-
-use covering::Covering;
 
 mod covering;
 mod operands;

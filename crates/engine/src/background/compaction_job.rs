@@ -9,26 +9,25 @@ use std::sync::Arc;
 use sateen_control::compaction::{CompactionPlan, EarlyEnd, Input, OutputCutter};
 use sateen_control::version::{AddedTable, TableMeta, Version, VersionEdit};
 use sateen_control::{FileId, SeqNo};
+use sateen_store::base::error::Result;
+use sateen_store::base::plant::planted;
+use sateen_store::base::sync::atomic::{AtomicUsize, Ordering};
+use sateen_store::base::waited::step_read_bytes;
+use sateen_store::base::{clock, key};
+use sateen_store::files::counters::Counters;
+use sateen_store::iter::bounds::IterBounds;
+use sateen_store::iter::covered_iter::SeenRanges;
+use sateen_store::iter::level_iter::{LevelIter, OpenTable, SortedRun};
+use sateen_store::iter::merging_iter::MergingIter;
+use sateen_store::table::table_cache::TableCache;
+use sateen_store::table::{TableIter, TableIterOptions};
 
 use super::compaction_iter::{CompactionIter, CompactionStats, Pulled};
 use super::output::{Output, OutputContext};
 use super::{Step, StepBytes};
-use crate::clock;
 use crate::column_family::ColumnFamilyData;
 use crate::compaction_filter::{CompactionFilterContext, FilterToBe};
-use crate::error::Result;
-use crate::key;
-use crate::manifest::version_set::Counters;
 use crate::metrics::CompactionDone;
-use crate::plant::planted;
-use crate::read::bounds::IterBounds;
-use crate::read::covered_iter::SeenRanges;
-use crate::read::level_iter::{LevelIter, OpenTable, SortedRun};
-use crate::read::merging_iter::MergingIter;
-use crate::read::table_cache::TableCache;
-use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::table::{TableIter, TableIterOptions};
-use crate::timeline::local::step_read_bytes;
 
 /// A step reads chunks of no more than this part of its grant, but none smaller than so much.
 const CHUNKS_OF_STEP: u64 = 2;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use sateen_control::{DeviceProfile, Instant};
+use sateen_store::base::sync::{Mutex, lock};
+use sateen_store::files::device_hint;
 
 use crate::core::DbCore;
-use crate::files::device_hint;
-use crate::sync::{Mutex, lock};
 
 /// How often it is looked at.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
@@ -59,8 +59,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::vfs::{MemVfs, Vfs};
     use crate::{Db, Options};
+    use sateen_store::vfs::{MemVfs, Vfs};
 
     fn open(vfs: &MemVfs, options: Options) -> Db {
         let options = Options { background_threads: 0, ..options };
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_hint_that_cannot_be_written_does_not_matter() {
-        use crate::vfs::{Fault, FaultRule, FaultVfs, VfsOperation};
+        use sateen_store::vfs::{Fault, FaultRule, FaultVfs, VfsOperation};
         for operation in
             [VfsOperation::Remove, VfsOperation::Create, VfsOperation::Write, VfsOperation::Rename]
         {
@@ -131,8 +131,8 @@ mod tests {
         let begins_with = believed(&db);
         db.put("key", "value").unwrap();
         db.close().unwrap();
-        let file = vfs.open(path, crate::vfs::OpenOptions::CREATE).unwrap();
-        file.write_at(b"sateen device 9\n", 0, crate::vfs::IoClass::Manifest).unwrap();
+        let file = vfs.open(path, sateen_store::vfs::OpenOptions::CREATE).unwrap();
+        file.write_at(b"sateen device 9\n", 0, sateen_store::vfs::IoClass::Manifest).unwrap();
         let db = open(&vfs, Options::default());
         assert_eq!(believed(&db), begins_with);
         assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));

@@ -15,13 +15,13 @@ use std::sync::Arc;
 
 use sateen_control::compaction::Stripes;
 use sateen_control::{ColumnFamilyId, FileId, FlushMember, IoClass, SeqNo};
+use sateen_store::base::error::Result;
 
 use super::flush_job::FlushJob;
 use super::step::Edits;
 use super::{Step, StepBytes};
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
-use crate::error::Result;
 use crate::metrics::FlushDone;
 
 /// A flush under way: one job for each column family.

@@ -5,22 +5,21 @@ use std::sync::Arc;
 use sateen_control::compaction::{OutputCutter, Stripes};
 use sateen_control::version::{AddedTable, RangeTombstone, RangeTombstones, VersionEdit};
 use sateen_control::{Epoch, FileId, LogNumber, SeqNo, ValueKind};
+use sateen_store::base::error::Result;
+use sateen_store::base::plant::planted;
+use sateen_store::base::{clock, key};
+use sateen_store::files::counters::Counters;
+use sateen_store::iter::bounds::IterBounds;
+use sateen_store::iter::merging_iter::MergingIter;
+use sateen_store::memtable::{MemTable, MemTableIter};
 
 use super::compaction_iter::{CompactionIter, Pulled};
 use super::log_values::LogValues;
 use super::output::{Output, OutputContext};
 use super::{Step, StepBytes};
-use crate::clock;
 use crate::column_family::{ColumnFamilyData, Sealed};
-use crate::error::Result;
-use crate::key;
-use crate::manifest::version_set::Counters;
-use crate::memtable::{MemTable, MemTableIter};
 use crate::metrics::FlushDone;
 use crate::options::control;
-use crate::plant::planted;
-use crate::read::bounds::IterBounds;
-use crate::read::merging_iter::MergingIter;
 
 type Input = CompactionIter<MergingIter<MemTableIter>, fn(&[u8]) -> bool>;
 

@@ -12,15 +12,15 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use sateen_control::{Comparator, UserKey, ValueKind};
+use sateen_store::base::error::Result;
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
+use sateen_store::iter::merging_iter::MergingIter;
+use sateen_store::memtable::MemTable;
 
 use super::flush_job::FlushJob;
 use crate::column_family::Sealed;
 use crate::core::DbCore;
-use crate::error::Result;
-use crate::key;
-use crate::memtable::MemTable;
-use crate::read::InternalIterator;
-use crate::read::merging_iter::MergingIter;
 
 /// So many entries make a key hot.
 const ENTRIES_MIN: u32 = 2;
@@ -116,8 +116,8 @@ mod tests {
     use sateen_control::SeqNo;
 
     use super::*;
-    use crate::vfs::MemVfs;
     use crate::{Db, Options};
+    use sateen_store::vfs::MemVfs;
 
     /// Somebody may ask for a flush while the one that is under way looks for hot keys.
     #[test]

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use sateen_control::version::{Version, VersionEdit};
 use sateen_control::{IoClass, SeqNo};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::plant::planted;
+use sateen_store::files::reclaim::OpenTables;
 
 use super::Job;
 use super::step::Edits;
 use crate::core::DbCore;
-use crate::error::{Error, Result};
-use crate::manifest::version_set::Barrier;
 use crate::options::WalMode;
-use crate::plant::planted;
+use crate::tree::version_set::Barrier;
 
 impl DbCore {
     /// Makes a finished job's tables part of the tree: those of all its column families at once.

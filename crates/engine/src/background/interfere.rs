@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use sateen_control::{Adjustment, JobId, JobSlots, Limit, Overflow};
+use sateen_store::base::sync::lock;
 
 use super::Job;
 use crate::core::DbCore;
 use crate::db::Db;
-use crate::sync::lock;
 use crate::timeline::{CompactionReason, EventKind};
 
 /// What is done to the jobs. The numbers choose among those it can be done to.

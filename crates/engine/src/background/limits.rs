@@ -31,8 +31,8 @@ mod tests {
     use sateen_control::Overflow;
 
     use crate::timeline::{EventKind, Limit};
-    use crate::vfs::MemVfs;
     use crate::{Db, Options, Tuner, WriteOptions};
+    use sateen_store::vfs::MemVfs;
 
     const MEMTABLE: u64 = 64 << 10;
     const VALUE: usize = 1000;

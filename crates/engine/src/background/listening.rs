@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sateen_control::JobId;
 use sateen_control::version::{AddedTable, VersionEdit};
+use sateen_store::base::error::Error;
 
 use super::compaction_job::CompactionJob;
 use super::flush_job::FlushJob;
@@ -12,7 +13,6 @@ use super::{Job, Shared};
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::db::LiveTable;
-use crate::error::Error;
 use crate::events::{CompactionInfo, ErrorReason, FlushInfo, Queued, SealInfo, StallState, Untold};
 
 /// How a job ends, as it is to be told.

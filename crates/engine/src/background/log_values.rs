@@ -8,18 +8,18 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo, ValueKind};
+use sateen_store::base::error::Result;
+use sateen_store::base::xxh3::xxh3_64;
+use sateen_store::files::{table_file_name, wal_file_name};
+use sateen_store::table::{Separated, ValuePlace};
+use sateen_store::vfs::Vfs;
+use sateen_store::wal::WalReader;
 
 use super::flush_job::FlushJob;
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
-use crate::error::Result;
-use crate::files::{table_file_name, wal_file_name};
 use crate::options::WalMode;
-use crate::table::{Separated, ValuePlace};
 use crate::timeline::EventKind;
-use crate::vfs::Vfs;
-use crate::wal::WalReader;
-use crate::xxh3::xxh3_64;
 
 /// Shorter values cost about as little in the table as what says where they are.
 const VALUE_BYTES_MIN: usize = 32;

@@ -30,29 +30,27 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use compaction_job::CompactionJob;
+use flush_group::FlushGroup;
+use observe::{finished, memtables_event, stepped_event};
 use sateen_control::version::Version;
 use sateen_control::{
     Action, ControlOptions, ControlPlane, Event, FileId, Instant, JobId, JobResult, RequestId,
     SeqNo,
 };
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::plant::planted;
+use sateen_store::base::sync::atomic::{AtomicBool, Ordering};
+use sateen_store::base::sync::{Condvar, Mutex, MutexGuard, lock, wait_timeout};
+use sateen_store::base::waited::step_read_bytes;
+use step::Edits;
 
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
-use crate::error::{Error, Result};
 use crate::events::CompactionInfo;
 use crate::metrics::SchedulerMetrics;
-use crate::plant::planted;
-use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait_timeout};
-use crate::timeline::local::step_read_bytes;
 use crate::timeline::{EventKind, Grant};
 use crate::write::admission::AdmissionGate;
-
-use compaction_job::CompactionJob;
-use flush_group::FlushGroup;
-use observe::memtables_event;
-use observe::{finished, stepped_event};
-use step::Edits;
 pub(crate) use step::{Step, StepBytes};
 
 enum Job {

@@ -7,15 +7,15 @@ use sateen_control::{
     ColumnFamilyId, ControlPlane, DeviceProfile, Event, Instant, IoClass, JobId, JobResult, Note,
     Outlook, PauseReason, ScrubStep,
 };
+use sateen_store::base::clock;
+use sateen_store::base::error::Result;
+use sateen_store::base::sync::lock;
 
 use super::step::Edits;
 use super::{Driver, Job, Shared, Step, StepBytes, output};
-use crate::clock;
 use crate::column_family::ColumnFamilyData;
-use crate::error::Result;
 use crate::held::Held;
 use crate::metrics::SchedulerMetrics;
-use crate::sync::lock;
 use crate::timeline::JobInfo;
 
 /// What there is to tell before control has told anything.

@@ -9,17 +9,17 @@ use std::sync::Arc;
 
 use sateen_control::version::TableMeta;
 use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::plant::planted;
+use sateen_store::files::counters::Counters;
+use sateen_store::files::replace::sync_directory;
+use sateen_store::files::spare::SpareFiles;
+use sateen_store::files::{CompactionFileWriter, table_file_name};
+use sateen_store::table::table_images::OutputImages;
+use sateen_store::table::{Compression, TableBuilder, TableBuilderOptions};
+use sateen_store::vfs::{OpenOptions, Vfs};
 
-use crate::error::{Error, Result};
-use crate::files::replace::sync_directory;
-use crate::files::spare::SpareFiles;
-use crate::files::{CompactionFileWriter, table_file_name};
-use crate::manifest::version_set::Counters;
-use crate::options::{ColumnFamilyOptions, Compression, Options};
-use crate::plant::planted;
-use crate::read::table_images::OutputImages;
-use crate::table::{TableBuilder, TableBuilderOptions};
-use crate::vfs::{OpenOptions, Vfs};
+use crate::options::{ColumnFamilyOptions, Options};
 
 /// What an output holds in memory, about: the buffer of its file, and its open table's index and
 /// hashes.
@@ -82,7 +82,7 @@ impl Output {
     }
 
     /// Values of its tables may be in `file`, which is its own from now on: each that is added is
-    /// what [`Separated`](crate::table::Separated) writes. Before the first.
+    /// what [`Separated`](sateen_store::table::Separated) writes. Before the first.
     pub(crate) fn separate_values(&mut self, file: FileId) {
         self.values = Some(file);
         self.files.push(file);

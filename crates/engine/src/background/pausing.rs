@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use sateen_control::{Event, Instant, JobId, RequestId};
+use sateen_store::base::clock;
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::sync::lock;
 
 use super::{Driver, Shared};
-use crate::clock;
 use crate::core::DbCore;
-use crate::error::{Error, Result};
 use crate::events::CompactionInfo;
-use crate::sync::lock;
 use crate::timeline::Grant;
 
 /// Why nothing starts.

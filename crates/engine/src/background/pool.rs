@@ -5,11 +5,12 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::sync::{Mutex, lock, thread};
+use sateen_store::base::waited;
+
 use super::Turn;
 use crate::core::DbCore;
-use crate::error::{Error, Result};
-use crate::sync::{Mutex, lock, thread};
-use crate::timeline::local;
 
 /// The threads of a database.
 #[derive(Default)]
@@ -33,7 +34,7 @@ impl Pool {
                 if nice > 0 {
                     lower_priority(nice);
                 }
-                local::set_worker(worker_number(number));
+                waited::set_worker(worker_number(number));
                 // Its job would never end, and who waits for that would wait for ever.
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(&core))) {
                     core.job_failed(&panicked(panic.as_ref()));
@@ -80,7 +81,7 @@ fn work(core: &Arc<DbCore>) {
 /// The number of a worker in the timeline: those before the first worker count as the chores.
 fn worker_number(thread: u32) -> u8 {
     let number = thread.checked_sub(2).map(|worker| u8::try_from(worker).unwrap_or(u8::MAX));
-    number.map_or(local::CHORES, |worker| worker.min(local::CHORES - 1))
+    number.map_or(waited::CHORES, |worker| worker.min(waited::CHORES - 1))
 }
 
 /// Best effort: a process may lack the right, and then all threads are equal.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use sateen_control::{Event, Instant, RequestId};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::sync::{lock, wait_timeout};
 
 use super::{Driver, IDLE_WAIT_MAX};
 use crate::core::DbCore;
-use crate::error::{Error, Result};
-use crate::sync::{lock, wait_timeout};
 
 impl Driver {
     /// Starts a manual compaction; if somebody will wait for it, [`DbCore::wait_request`] ends it.

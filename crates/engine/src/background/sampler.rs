@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sateen_control::{ClassSample, Event, IO_CLASSES, Instant, SAMPLE_PERIOD, Sample};
+use sateen_store::base::clock;
+use sateen_store::base::sync::atomic::Ordering;
+use sateen_store::base::sync::lock;
+use sateen_store::vfs::ClassTotals;
 
-use crate::clock;
 use crate::core::DbCore;
-use crate::sync::atomic::Ordering;
-use crate::sync::lock;
-use crate::vfs::ClassTotals;
 
 /// What was counted when control was last told.
 #[derive(Default)]

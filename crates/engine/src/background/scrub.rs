@@ -13,20 +13,21 @@ use sateen_control::version::TableMeta;
 use sateen_control::{
     ColumnFamilyId, Epoch, Instant, IoClass, LogNumber, ScrubStep, TableId, UserKey,
 };
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
+use sateen_store::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use sateen_store::base::sync::{Condvar, Mutex, lock, sleep, wait_timeout};
+use sateen_store::files::reclaim::OpenTables;
+use sateen_store::files::{FileName, wal_file_name};
+use sateen_store::table::table_cache::{TableCache, TableCacheOptions};
+use sateen_store::table::{Table, TableIter, TableIterOptions};
+use sateen_store::vfs::Vfs;
+use sateen_store::wal::WalReader;
 
 use crate::core::DbCore;
-use crate::error::{Error, Result};
-use crate::files::{FileName, wal_file_name};
-use crate::key;
 use crate::metrics::ScrubMetrics;
-use crate::read::InternalIterator;
-use crate::read::table_cache::{TableCache, TableCacheOptions};
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Condvar, Mutex, lock, sleep, wait_timeout};
-use crate::table::{Table, TableIter, TableIterOptions};
 use crate::timeline::EventKind;
-use crate::vfs::Vfs;
-use crate::wal::WalReader;
 
 /// For the lowest compactions: what nobody waits for.
 const CLASS: IoClass = IoClass::Deep(u8::MAX);

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::sync::atomic::{AtomicU8, Ordering};
+use sateen_store::base::sync::{Mutex, lock};
+
 use crate::events::Events;
-use crate::sync::atomic::{AtomicU8, Ordering};
-use crate::sync::{Mutex, lock};
 
 /// How a database is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use sateen_control::IoClass;
+use sateen_store::vfs::MemVfs;
 
 use super::*;
 use crate::options::WalMode;
-use crate::vfs::MemVfs;
 use crate::{Db, Decision, Filtering, Options};
 
 fn tiny() -> Options {
@@ -296,7 +296,7 @@ fn whatever_gives_way_at_any_slice_comes_back() {
 #[test]
 fn steps_tell_the_bytes_of_files_not_of_what_is_in_them() {
     let mut options = tiny();
-    options.column_family.compression = vec![crate::Compression::Lz4];
+    options.column_family.compression = vec![sateen_store::table::Compression::Lz4];
     options.column_family.memtable_bytes = 256 << 10;
     options.column_family.table_bytes = 64 << 10;
     let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
@@ -379,7 +379,7 @@ fn what_settles_costs_no_barrier() {
     assert!(moved > 10 && tables == 40, "{moved} of {tables}");
     // The file's, its name's and the manifest's: there is nothing to do in between.
     assert_eq!((of_flushes, of_moves), (40 * 3, 0));
-    let image = vfs.crash_image(crate::vfs::CrashChoice::SyncedOnly);
+    let image = vfs.crash_image(sateen_store::vfs::CrashChoice::SyncedOnly);
     let again = open(&image).unwrap();
     let moved_again = tables - in_level0(&again);
     assert!((10..=moved).contains(&moved_again), "{moved_again} of {moved}");
@@ -425,7 +425,7 @@ fn a_flush_waits_for_a_barrier_and_its_log_with_it() {
                 _ if round % 2 == 1 => db.wait_idle().unwrap(),
                 _ => core.remove_old_logs().map(drop).unwrap(),
             }
-            let image = vfs.crash_image(crate::vfs::CrashChoice::SyncedOnly);
+            let image = vfs.crash_image(sateen_store::vfs::CrashChoice::SyncedOnly);
             let again = open(&image).unwrap();
             for key in 0..keys {
                 let found = again.get(format!("key{key:04}")).unwrap();

@@ -6,23 +6,23 @@ use std::sync::{Arc, Weak};
 
 use sateen_control::version::{Placement, TableMeta};
 use sateen_control::{Comparator, FileId, IoClass, LogNumber, SeqNo};
-
-use super::{Checker, View, tables, wrong};
-use crate::error::{CorruptionKind, Error, Result};
-use crate::files::found::{described, is_empty, is_log, was_given_back};
-use crate::files::{
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::names::shown_path;
+use sateen_store::files::{
     CompactionFile, DirectoryEntry, FileName, checked_text, device_hint, manifest_file_name,
     table_file_name, wal_file_name,
 };
-use crate::manifest::version_set::{FindComparator, Replay};
-use crate::manifest::{ManifestReader, read_current};
-use crate::names::shown_path;
+use sateen_store::manifest::{ManifestReader, read_current};
+use sateen_store::table::{Table, TableIterOptions, TableSource};
+use sateen_store::vfs::{OpenOptions, Vfs};
+use sateen_store::wal::Tail;
+
+use super::{Checker, View, tables, wrong};
+use crate::found::{described, is_empty, is_log, was_given_back};
 use crate::options::Options;
-use crate::read::InternalIterator;
 use crate::secondary::ManifestFollower;
-use crate::table::{Table, TableIterOptions, TableSource};
-use crate::vfs::{OpenOptions, Vfs};
-use crate::wal::Tail;
+use crate::tree::version_set::{FindComparator, Replay};
 
 /// What a manifest says that no CURRENT names.
 pub(super) fn read_manifest(

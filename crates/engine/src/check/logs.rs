@@ -1,13 +1,13 @@
 //! Logs, record by record.
 
 use sateen_control::LogNumber;
+use sateen_store::base::error::Result;
+use sateen_store::files::wal_file_name;
+use sateen_store::wal::{Tail, WalChain, WalReader};
 
 use super::{Checker, TRIES_MAX, View, view_of};
-use crate::error::Result;
-use crate::files::wal_file_name;
-use crate::manifest::version_set::durable_log;
 use crate::secondary::ManifestFollower;
-use crate::wal::{Tail, WalChain, WalReader};
+use crate::tree::version_set::durable_log;
 
 /// What of logs was read.
 #[derive(Default)]

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use sateen_control::version::{TableMeta, Version};
 use sateen_control::{IoClass, SeqNo};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
+use sateen_store::table::table_cache::TableCache;
+use sateen_store::table::{TableIter, TableIterOptions};
 
 use super::{Checker, TRIES_MAX, is_same, view_of};
-use crate::error::{Error, Result};
-use crate::key;
-use crate::read::InternalIterator;
-use crate::read::table_cache::TableCache;
 use crate::secondary::ManifestFollower;
-use crate::table::{TableIter, TableIterOptions};
 
 /// So many bytes of a run are read at once.
 const CHUNK_BYTES: usize = 256 << 10;

@@ -6,16 +6,17 @@ use std::sync::Arc;
 
 use sateen_control::version::{Placement, TableMeta};
 use sateen_control::{IoClass, SeqNo, TableId, ValueKind};
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
+use sateen_store::files::reclaim::OpenTables;
+use sateen_store::files::{PAGE_BYTES, table_file_name};
+use sateen_store::table::table_cache::TableCache;
+use sateen_store::table::{Table, TableIterOptions, hash_key};
+use sateen_store::vfs::OpenOptions;
 
 use super::{Checker, View, wrong};
-use crate::error::{CorruptionKind, Error, Result};
-use crate::files::{PAGE_BYTES, table_file_name};
-use crate::key;
-use crate::read::InternalIterator;
-use crate::read::table_cache::TableCache;
 use crate::secondary::ManifestFollower;
-use crate::table::{Table, TableIterOptions, hash_key};
-use crate::vfs::OpenOptions;
 
 /// So much is read at once.
 const CHUNK_BYTES: usize = 1 << 20;

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use sateen_control::{Comparator, ValueKind};
+use sateen_store::base::key;
+use sateen_store::iter::bounds::IterBounds;
+use sateen_store::iter::vec_iter::{VecIter, internal};
 
 use super::*;
 use crate::background::compaction_iter::{CompactionIter, Pulled};
-use crate::key;
-use crate::read::bounds::IterBounds;
-use crate::read::vec_iter::{VecIter, appending, internal};
+use crate::merge::appending;
 
 type Entry = (Vec<u8>, Vec<u8>);
 

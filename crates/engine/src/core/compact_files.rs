@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use sateen_control::compaction::ChosenFiles;
 use sateen_control::{Event, FileId};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::sync::atomic::{AtomicBool, Ordering};
+use sateen_store::files::FileName;
 
 use super::DbCore;
 use crate::column_family::ColumnFamilyData;
-use crate::error::{Error, Result};
 use crate::events::CompactionInfo;
-use crate::files::FileName;
 use crate::options::CompactionStyle;
-use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// The smallest size of output tables.
 const TABLE_BYTES_MIN: u64 = 4096;

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sateen_control::{ColumnFamilyId, Event, Instant, SeqNo};
+use sateen_store::base::clock;
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::plant::planted;
+use sateen_store::base::sync::atomic::Ordering;
 
 use super::{DbCore, reversed_bounds};
-use crate::clock;
 use crate::column_family::ColumnFamilyData;
-use crate::error::{Error, Result};
 use crate::options::{CompactRangeOptions, control};
-use crate::plant::planted;
-use crate::sync::atomic::Ordering;
 
 impl DbCore {
     /// Seals the memtables of `families`, or of all with `atomic_flush`, and, with `wait`, returns

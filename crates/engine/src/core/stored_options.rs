@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use sateen_store::base::error::Result;
+use sateen_store::base::sync::atomic::Ordering;
+use sateen_store::base::sync::lock;
+use sateen_store::files::options_file;
+use sateen_store::vfs::Vfs;
+
 use super::DbCore;
-use crate::error::Result;
-use crate::files::options_file;
 use crate::options::StoredOptions;
-use crate::sync::atomic::Ordering;
-use crate::sync::lock;
-use crate::vfs::Vfs;
 
 impl DbCore {
     /// Leaves the options that count now in the directory, durably. The catalogue is locked. What

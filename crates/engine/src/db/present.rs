@@ -2,9 +2,9 @@
 //! (`ignore_missing_column_families`).
 
 use sateen_control::ValueKind;
+use sateen_store::base::error::{Error, Result};
 
 use super::{ColumnFamily, Db, check_family, check_merges};
-use crate::error::{Error, Result};
 use crate::options::WriteOptions;
 use crate::write::batch::WriteBatch;
 

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use sateen_store::base::error::Result;
+use sateen_store::base::perf::{self, PerfMetric};
+use sateen_store::base::tier::MemoryOnly;
+
 use super::{ColumnFamily, Db, check_family};
 use crate::column_family::ColumnFamilyData;
-use crate::error::Result;
 use crate::iter::Iter;
 use crate::metrics::Operation;
 use crate::options::ReadOptions;
-use crate::perf::{self, PerfMetric};
 use crate::read::super_version::{Copy, Pin, PinnedSlice, ValueSink};
-use crate::read::tier::MemoryOnly;
 use crate::snapshot::Snapshot;
 use crate::ttl;
 

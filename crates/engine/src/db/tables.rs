@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ColumnFamily, Db, check_family};
 use sateen_control::version::{Placement, TableMeta};
+use sateen_store::base::error::Result;
+use sateen_store::files::table_file_name;
 
+use super::{ColumnFamily, Db, check_family};
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
 use crate::core::compact_files::CompactFilesOptions;
-use crate::error::Result;
 use crate::events::CompactionInfo;
-use crate::files::table_file_name;
 use crate::options::ReadOptions;
 
 /// A table of a database, as it is now.

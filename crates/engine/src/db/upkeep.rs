@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sateen_store::base::error::{Error, Result};
+
 use super::{ColumnFamily, Db, check_family};
 use crate::background::scrub::ScrubReport;
 use crate::background::state::Health;
-use crate::error::{Error, Result};
 use crate::options::{ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options};
 
 /// Upkeep.

@@ -3,11 +3,11 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::error::{Error, Result};
-use crate::files::{FileName, is_temporary, uid_of_page};
-use crate::manifest::TEMPORARY_CURRENT;
-use crate::vfs::{IoClass, OpenOptions, Vfs};
-use crate::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::files::{FileName, is_temporary, uid_of_page};
+use sateen_store::manifest::TEMPORARY_CURRENT;
+use sateen_store::vfs::{IoClass, OpenOptions, Vfs};
+use sateen_store::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
 
 /// As much of a file is read: the header of a table file.
 const HEAD_BYTES: usize = 4096;

@@ -4,13 +4,13 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use sateen_control::{ColumnFamilyId, LogNumber, ValueKind};
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::batch::{BatchItem, BatchReader};
+use sateen_store::vfs::Vfs;
+use sateen_store::wal::WalReader;
+use sateen_store::wal::frame::FileKind;
 
 use super::{FileEnd, file_header, posix, show};
-use crate::error::{CorruptionKind, Error, Result};
-use crate::vfs::Vfs;
-use crate::wal::WalReader;
-use crate::wal::frame::FileKind;
-use crate::write::batch::{BatchItem, BatchReader};
 
 /// What the header of a log says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +136,7 @@ pub fn wal_with(
                     continue;
                 }
             };
-            let crate::BatchEntry { column_family, kind, key, value } = entry;
+            let sateen_store::batch::BatchEntry { column_family, kind, key, value } = entry;
             show!(each, LogItem::Entry(LogEntry { seqno, column_family, kind, key, value }));
             seqno += 1;
         }

@@ -4,12 +4,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use sateen_control::version::VersionEdit;
+use sateen_store::base::error::Result;
+use sateen_store::manifest::ManifestReader;
+use sateen_store::vfs::Vfs;
+use sateen_store::wal::frame::FileKind;
 
 use super::{FileEnd, file_header, posix, show};
-use crate::error::Result;
-use crate::manifest::ManifestReader;
-use crate::vfs::Vfs;
-use crate::wal::frame::FileKind;
 
 /// A piece of a manifest.
 #[derive(Clone, Copy, Debug)]

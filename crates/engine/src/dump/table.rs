@@ -5,15 +5,15 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo, ValueKind};
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
+use sateen_store::files::{CompactionFile, DirectoryEntry};
+use sateen_store::table::{Table, TableIterOptions, TableSource};
+use sateen_store::vfs::{Vfs, VfsFile};
 
 use super::{open, posix, show};
 use crate::behind::of_file;
-use crate::error::{CorruptionKind, Error, Result};
-use crate::files::{CompactionFile, DirectoryEntry};
-use crate::key;
-use crate::read::InternalIterator;
-use crate::table::{Table, TableIterOptions, TableSource};
-use crate::vfs::{Vfs, VfsFile};
 
 /// How much of a table is read at once.
 const CHUNK_BYTES: usize = 256 << 10;

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use sateen_control::ValueKind;
+use sateen_store::vfs::MemVfs;
 
 use super::*;
-use crate::vfs::MemVfs;
 use crate::{Db, Options, WriteBatch, WriteOptions};
 
 fn database() -> (Arc<dyn Vfs>, Db) {

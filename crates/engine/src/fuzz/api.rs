@@ -6,7 +6,8 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::vfs::{CrashChoice, IoClass, MemVfs, OpenOptions, Vfs};
+use sateen_store::vfs::{CrashChoice, IoClass, MemVfs, OpenOptions, Vfs};
+
 use crate::{
     CompactRangeOptions, Db, IngestOptions, Merging, Options, ReadOptions, Snapshot, SstFileWriter,
     WriteBatch, WriteOptions,
@@ -17,7 +18,7 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 /// Longer sequences find nothing that shorter ones do not.
 const CALLS_MAX: usize = 100;
 
-fn must<T>(result: crate::Result<T>) -> T {
+fn must<T>(result: sateen_store::base::error::Result<T>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -267,7 +268,7 @@ pub fn ingest(bytes: &[u8]) {
     let written = vfs
         .open(path, OpenOptions::CREATE)
         .and_then(|file| file.write_at(bytes, 0, IoClass::Client));
-    must(written.map_err(|error| crate::Error::io("write", path, error)));
+    must(written.map_err(|error| sateen_store::base::error::Error::io("write", path, error)));
     let options = options(0);
     let db = must(Db::open_with(Arc::new(vfs), "/db", options, &[]));
     must(db.put("a", "1"));
@@ -304,7 +305,7 @@ pub(super) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         }));
         seeds.push(("api", bytes));
     }
-    let file = || -> crate::Result<Vec<u8>> {
+    let file = || -> sateen_store::base::error::Result<Vec<u8>> {
         let (vfs, path) = (MemVfs::new(), Path::new("/seed.sst"));
         let options = options(0);
         let mut writer = SstFileWriter::create_with(Arc::new(vfs.clone()), path, &options)?;
@@ -317,7 +318,8 @@ pub(super) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         }
         writer.delete_range("x", "y")?;
         writer.finish()?;
-        vfs.contents(path).map_err(|error| crate::Error::io("read", path, error))
+        vfs.contents(path)
+            .map_err(|error| sateen_store::base::error::Error::io("read", path, error))
     };
     seeds.push(("ingest", file().unwrap_or_default()));
     seeds

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use sateen_store::base::error::{Error, Result};
+
 use super::{External, IngestOptions};
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
-use crate::error::{Error, Result};
 use crate::iter::has_entries;
 
 impl DbCore {

@@ -8,17 +8,17 @@ use std::sync::Arc;
 use sateen_control::{
     ColumnFamilyId, Comparator, FileId, IoClass, SeqNo, TableId, UserKey, ValueKind,
 };
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::key;
+use sateen_store::base::names::shown_path;
+use sateen_store::batch::KEY_BYTES_MAX;
+use sateen_store::files::CompactionFileWriter;
+use sateen_store::files::replace::sync_directory;
+use sateen_store::table::{Compression, TableBuilder, TableBuilderOptions};
+use sateen_store::vfs::{PosixVfs, Vfs};
 
-use crate::error::{Error, Result};
-use crate::files::CompactionFileWriter;
-use crate::files::replace::sync_directory;
-use crate::key;
-use crate::names::shown_path;
-use crate::options::{Compression, Options};
-use crate::table::{TableBuilder, TableBuilderOptions};
+use crate::options::Options;
 use crate::ttl::{self, WallClock};
-use crate::vfs::{PosixVfs, Vfs};
-use crate::write::batch::KEY_BYTES_MAX;
 
 /// What stands for the database in files that belong to none.
 pub(super) const EXTERNAL_UID: u64 = u64::from_le_bytes(*b"external");

@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 
 use sateen_control::StallCause;
 use sateen_control::version::LEVELS_MAX;
+use sateen_store::base::clock;
+use sateen_store::base::histogram::{Histogram, WindowedHistogram};
+use sateen_store::base::waited::{self, Part, Wait};
 
 use super::snapshot::{
     CompactionTotals, Counts, FlushTotals, Metrics, Operation, OperationLatency, StallTotals,
 };
-use super::{Histogram, ShardedCounters, Ticker, WindowedHistogram};
-use crate::clock;
-use crate::timeline::local::{self, Part, Wait};
+use super::{ShardedCounters, Ticker};
 use crate::timeline::{OperationKind, Recorder};
 
 /// Closed one-second windows that are remembered of each operation's latency.
@@ -218,13 +219,13 @@ impl EngineMetrics {
     #[inline]
     pub(crate) fn start(&self, operation: Operation) -> OpTimer {
         let timed = drawn(self.one_in[operation as usize].load(Ordering::Relaxed));
-        local::begin(timed);
+        waited::begin(timed);
         OpTimer(timed.then(clock::now))
     }
 
     #[inline]
     fn finish(&self, operation: Operation, timer: OpTimer) {
-        let waited = local::end();
+        let waited = waited::end();
         if let Some(started) = timer.0 {
             let ns = nanos(clock::since(started));
             self.latencies[operation as usize].record(ns);
@@ -306,7 +307,7 @@ impl EngineMetrics {
         let meter = &self.stalls[cause.index()];
         meter.waiting.fetch_add(1, Ordering::Relaxed);
         self.timeline.stall_began(cause);
-        let (started, _waits) = (clock::now(), local::wait(Part::Admission));
+        let (started, _waits) = (clock::now(), waited::wait(Part::Admission));
         StallGuard { meter, timeline: &self.timeline, cause, started, _waits }
     }
 

@@ -13,7 +13,6 @@
 //! stalls, jobs and all I/O are timed always. Counts are exact always (under 1 ns each).
 
 mod engine;
-mod histogram;
 mod sharded;
 mod snapshot;
 mod table;
@@ -21,8 +20,8 @@ mod table;
 pub(crate) use engine::{
     CompactionDone, EngineMetrics, FiltersAsked, FlushDone, IterDone, LatencySampling, OpTimer,
 };
-pub use histogram::{Histogram, HistogramSnapshot, WindowedHistogram};
 pub use sateen_control::{Overflow, StallCause};
+pub use sateen_store::base::histogram::{Histogram, HistogramSnapshot, WindowedHistogram};
 pub(crate) use sharded::{ShardedCounters, Ticker};
 pub use snapshot::{
     ColumnFamilyMetrics, CompactionTotals, Counts, FlushTotals, LevelShape, MemoryUse, Metrics,

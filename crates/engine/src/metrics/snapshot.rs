@@ -1,9 +1,10 @@
 //! Everything that the engine can tell about itself at one moment, as a plain value.
 
 use sateen_control::{Overflow, StallCause};
+use sateen_store::base::histogram::HistogramSnapshot;
+use sateen_store::vfs::ClassSnapshot;
 
-use super::{HistogramSnapshot, table};
-use crate::vfs::ClassSnapshot;
+use super::table;
 
 /// An operation whose latency is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -334,7 +335,7 @@ pub struct Metrics {
     pub compactions: Vec<CompactionTotals>,
     /// Failures of flushes, compactions and other work in the background.
     pub background_errors: u64,
-    /// Bytes, operations and latencies of I/O by [`IoClass::index`](crate::vfs::IoClass::index).
+    /// Bytes, operations and latencies of I/O by [`IoClass::index`](sateen_store::vfs::IoClass::index).
     pub io: Vec<ClassSnapshot>,
     /// The column families.
     pub column_families: Vec<ColumnFamilyMetrics>,

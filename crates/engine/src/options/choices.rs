@@ -3,22 +3,17 @@
 use std::time::Duration;
 
 use sateen_control::Comparator;
+use sateen_store::base::prefix::Prefixing;
+use sateen_store::table::Compression;
 
 use super::ColumnFamilyOptions;
 use super::define::named_enum;
 use super::text::{Named, Span, Unit};
-use crate::prefix::Prefixing;
 
-named_enum! {
-    /// How the blocks of a table are compressed. The order of the names is on-disk format.
-    pub enum Compression, "none, lz4 or zstd for each level, separated by commas" {
-        /// Not at all.
-        None = "none",
-        /// LZ4: fast.
-        Lz4 = "lz4",
-        /// Zstandard: smaller and slower. Needs the feature `zstd`.
-        Zstd = "zstd",
-    }
+impl Named for Compression {
+    const ACCEPTS: &'static str = "none, lz4 or zstd for each level, separated by commas";
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("none", Compression::None), ("lz4", Compression::Lz4), ("zstd", Compression::Zstd)];
 }
 
 named_enum! {

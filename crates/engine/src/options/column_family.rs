@@ -1,8 +1,9 @@
 //! Options of a column family as text, and changed while a database runs.
 
+use sateen_store::base::error::{Error, Result};
+
 use super::lookup::{bad_value, entries, find, fixed};
 use super::{ColumnFamilyOptions, validate};
-use crate::error::{Error, Result};
 
 impl ColumnFamilyOptions {
     /// Sets an option from text, as [`Options::set`](crate::Options::set).

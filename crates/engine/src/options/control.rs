@@ -1,14 +1,15 @@
 //! What control is told of the options: the same values under the names and types of its own.
 
+use sateen_control::options as control;
 use sateen_control::options::{
-    self as control, AdmissionPolicy, BottommostLevelCompaction, CfOptions, CompactionPri,
-    CompressionCode, ControlOptions, DebtLimit, RateLimiterOptions, SchedulerOptions, ScrubOptions,
-    TunerOptions,
+    AdmissionPolicy, BottommostLevelCompaction, CfOptions, CompactionPri, CompressionCode,
+    ControlOptions, DebtLimit, RateLimiterOptions, SchedulerOptions, ScrubOptions, TunerOptions,
 };
+use sateen_store::table::Compression;
 
 use super::{
-    ColumnFamilyOptions, CompactionPriority, CompactionStyle, Compression, Options, Preemption,
-    Tuner, WriteController,
+    ColumnFamilyOptions, CompactionPriority, CompactionStyle, Options, Preemption, Tuner,
+    WriteController,
 };
 
 /// What of the memory budget memtables may grow to: see `background/chores/memory.rs`.
@@ -102,7 +103,7 @@ fn tuner(options: &Options) -> TunerOptions {
 /// Jobs wait for the device as well as for a processor.
 fn tuner_slots_max(options: &Options) -> usize {
     match options.tuner_slots_max {
-        0 => 2 * crate::sync::processors(),
+        0 => 2 * sateen_store::base::sync::processors(),
         slots => slots as usize,
     }
 }

@@ -1,8 +1,9 @@
 //! Finding options by name, in lists of them too, and the errors of what is not found or not taken.
 
+use sateen_store::base::error::{Error, Result};
+
 use super::define::OptionInfo;
 use super::text;
-use crate::error::{Error, Result};
 
 /// The entries of a list of options. One without `=` has an error for its value.
 pub(super) fn entries(list: &str) -> impl Iterator<Item = (&str, Result<&str>)> {

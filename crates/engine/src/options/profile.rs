@@ -1,10 +1,11 @@
 //! The named profiles: nothing but option values.
 
+use sateen_store::base::error::{Error, Result};
+use sateen_store::table::Compression;
+
 use super::{
-    CompactionPriority, CompactionStyle, Compression, GIB, MIB, Options, Preemption, Tuner,
-    WriteController,
+    CompactionPriority, CompactionStyle, GIB, MIB, Options, Preemption, Tuner, WriteController,
 };
-use crate::error::{Error, Result};
 
 /// The profile of [`Options::default`].
 pub(super) const DEFAULT: &str = "sateen";

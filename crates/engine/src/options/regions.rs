@@ -3,8 +3,9 @@
 
 use std::fmt::Write as _;
 
+use sateen_store::base::error::{Error, Result};
+
 use super::text::Unit;
-use crate::error::{Error, Result};
 
 /// The most regions that a column family may have.
 const REGIONS_MAX: usize = 4096;

@@ -7,15 +7,16 @@
 
 use std::path::Path;
 
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::names::shown_path;
+use sateen_store::base::prefix::Prefixing;
+use sateen_store::files::{FileName, checked_text, options_file};
+use sateen_store::vfs::{PosixVfs, Vfs};
+
 use super::choices::ComparatorText;
 use super::text::Unit;
 use super::{ColumnFamilyOptions, OptionInfo, Options};
 use crate::db::DEFAULT_COLUMN_FAMILY;
-use crate::error::{CorruptionKind, Error, Result};
-use crate::files::{FileName, checked_text, options_file};
-use crate::names::shown_path;
-use crate::prefix::Prefixing;
-use crate::vfs::{PosixVfs, Vfs};
 
 const FIRST_LINE: &str = "sateen options 1";
 const DATABASE: &str = "[database]";

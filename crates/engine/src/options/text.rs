@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::names::{option_of_path, path_of_option};
+use sateen_store::base::names::{option_of_path, path_of_option};
 
 /// Reads and prints values of `T`. Law: `read(&print(v)) == Some(v)` for every `v`.
 pub(super) trait Unit<T> {

@@ -2,9 +2,10 @@
 //! option, its value and what it must be.
 
 use sateen_control::Comparator;
+use sateen_store::base::error::{Error, Result};
+use sateen_store::table::Compression;
 
-use super::{ColumnFamilyOptions, Compression, GIB, MIB, Options, WalMode};
-use crate::error::{Error, Result};
+use super::{ColumnFamilyOptions, GIB, MIB, Options, WalMode};
 
 /// The largest value that any setting may allow (format rule F11).
 const VALUE_BYTES_MAX: u64 = GIB;

@@ -11,11 +11,11 @@
 //!   data and a failure are never the same answer.
 
 use sateen_control::{Comparator, SeqNo, ValueKind};
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
+use sateen_store::iter::bounds::IterBounds;
 
-use super::InternalIterator;
-use super::bounds::IterBounds;
-use crate::error::{CorruptionKind, Error, Result};
-use crate::key;
 use crate::merge::{Merging, Operands};
 
 #[cfg(test)]

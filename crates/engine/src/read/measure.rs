@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use sateen_control::{Comparator, SeqNo, UserKey, ValueKind};
+use sateen_store::base::error::Result;
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
+use sateen_store::iter::bounds::IterBounds;
+use sateen_store::iter::merging_iter::MergingIter;
+use sateen_store::iter::vec_iter::internal;
 
-use super::InternalIterator;
-use super::bounds::IterBounds;
 use super::db_iter::DbIter;
-use super::merging_iter::MergingIter;
-use super::vec_iter::internal;
 use crate::background::compaction_iter::{CompactionIter, Pulled};
-use crate::error::Result;
-use crate::key;
 
 const ENTRIES: u64 = 100_000;
 const ROUNDS: u64 = 20;

@@ -1,62 +1,11 @@
 //! The read path: what a reader pins, the caches it goes through, and the iterators.
 
-pub(crate) mod block_cache;
-pub(crate) mod bounds;
-pub(crate) mod covered_iter;
 pub(crate) mod db_iter;
-pub(crate) mod level_iter;
 #[cfg(test)]
 mod measure;
-pub(crate) mod merging_iter;
 pub(crate) mod prefix_seek;
 pub(crate) mod regions_iter;
 pub(crate) mod super_version;
-pub(crate) mod table_cache;
 pub(crate) mod table_filter;
-pub(crate) mod table_images;
-pub(crate) mod tier;
-#[cfg(test)]
-pub(crate) mod vec_iter;
 
 pub(crate) use super_version::SuperVersion;
-
-use sateen_control::SeqNo;
-
-use crate::error::Result;
-
-/// A cursor over internal keys in the order of [`crate::key::compare`].
-///
-/// After a call that returned an error the cursor is not valid and stays so until the next seek.
-/// `key` and `value` may be called only while `valid`; the slices live until the next move.
-pub(crate) trait InternalIterator {
-    /// True if the cursor stands on an entry.
-    fn valid(&self) -> bool;
-    /// Moves to the first entry.
-    fn seek_to_first(&mut self) -> Result<()>;
-    /// Moves to the last entry.
-    fn seek_to_last(&mut self) -> Result<()>;
-    /// Moves to the first entry at or after `target`, an internal key.
-    fn seek(&mut self, target: &[u8]) -> Result<()>;
-    /// Moves to the last entry at or before `target`, an internal key.
-    fn seek_for_prev(&mut self, target: &[u8]) -> Result<()>;
-    /// Moves on by one. Needs `valid`.
-    fn next(&mut self) -> Result<()>;
-    /// Moves back by one. Needs `valid`.
-    fn prev(&mut self) -> Result<()>;
-    /// Moves forward past entries that are all older than `newer_than` and before `target`, as many
-    /// as can be told at once; false if none can. Needs `valid`, and that it was moved forward
-    /// last.
-    fn leap(&mut self, target: &[u8], newer_than: SeqNo) -> Result<bool> {
-        let _ = (target, newer_than);
-        Ok(false)
-    }
-    /// The same backwards: past entries behind `target`.
-    fn leap_back(&mut self, target: &[u8], newer_than: SeqNo) -> Result<bool> {
-        let _ = (target, newer_than);
-        Ok(false)
-    }
-    /// The internal key.
-    fn key(&self) -> &[u8];
-    /// The value.
-    fn value(&self) -> &[u8];
-}

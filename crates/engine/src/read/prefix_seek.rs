@@ -9,10 +9,9 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use sateen_control::Comparator;
 use sateen_control::version::TableMeta;
-
-use super::bounds::IterBounds;
-use crate::prefix::Prefixing;
-use crate::table::{Table, hash_key};
+use sateen_store::base::prefix::Prefixing;
+use sateen_store::iter::bounds::IterBounds;
+use sateen_store::table::{Table, hash_key};
 
 /// The prefix of all keys that are wanted for now.
 pub(crate) struct Wanted {

@@ -5,10 +5,9 @@
 //! begin of the next are neighbours.
 
 use sateen_control::UserKey;
-
-use super::InternalIterator;
-use crate::error::Result;
-use crate::key;
+use sateen_store::base::error::Result;
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
 
 /// Makes the stream of a region, by its place.
 pub(crate) type OpenRegion<I> = Box<dyn Fn(usize) -> I + Send + Sync>;

@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use sateen_control::version::{RangeTombstones, Version};
 use sateen_control::{IoClass, SeqNo, ValueKind};
+use sateen_store::base::error::Result;
+use sateen_store::base::perf::{self, PerfMetric};
+use sateen_store::block_cache::BlockCache;
+use sateen_store::memtable::MemTable;
+use sateen_store::table::table_cache::TableCache;
+use sateen_store::table::{PinnedValue, Table, hash_key};
 
-use super::block_cache::BlockCache;
 use super::db_iter::{Visible, malformed};
-use super::table_cache::TableCache;
 use crate::column_family::ColumnFamilyData;
-use crate::error::Result;
-use crate::memtable::MemTable;
 use crate::merge::Operands;
 use crate::metrics::{EngineMetrics, FiltersAsked};
-use crate::perf::{self, PerfMetric};
-use crate::table::{PinnedValue, Table, hash_key};
 use crate::ttl::TIME_BYTES;
 
 /// The memtables and the version of a column family at one moment. Never changes.

@@ -8,17 +8,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo};
-
-use crate::db::{DEFAULT_COLUMN_FAMILY, regions_of};
-use crate::error::{Error, Result};
-use crate::files::FileName;
-use crate::manifest::version_set::{Counters, FamilyState, FindComparator, Replay, fresh_version};
-use crate::manifest::{
+use sateen_store::base::error::{Error, Result};
+use sateen_store::files::FileName;
+use sateen_store::files::counters::Counters;
+use sateen_store::manifest::{
     Identity, ManifestReader, TEMPORARY_CURRENT, foreign_reason, read_current, recognise_foreign,
 };
+use sateen_store::vfs::{IoClass, OpenOptions, Vfs};
+use sateen_store::wal::frame::{FILE_HEADER_BYTES, FileKind};
+
+use crate::db::{DEFAULT_COLUMN_FAMILY, regions_of};
 use crate::options::{ColumnFamilyOptions, Options};
-use crate::vfs::{IoClass, OpenOptions, Vfs};
-use crate::wal::frame::{FILE_HEADER_BYTES, FileKind};
+use crate::tree::version_set::{FamilyState, FindComparator, Replay, fresh_version};
 
 /// What the catalogue says.
 pub(super) struct Catalogue {

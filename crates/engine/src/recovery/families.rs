@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use sateen_control::version::Version;
 use sateen_control::{ColumnFamilyId, Comparator};
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::names::shown_path;
 
 use super::Opening;
 use crate::column_family::ColumnFamilyData;
 use crate::db::DEFAULT_COLUMN_FAMILY;
-use crate::error::{CorruptionKind, Error, Result};
-use crate::manifest::version_set::{FamilyState, FindComparator};
-use crate::names::shown_path;
 use crate::options::{ColumnFamilyOptions, CompactionStyle, Options, Regions, control};
+use crate::tree::version_set::{FamilyState, FindComparator};
 
 impl Opening {
     pub(super) fn attach_families(

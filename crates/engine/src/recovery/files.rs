@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use sateen_control::{FileId, LogNumber};
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::files::{FileName, is_temporary, table_file_name, wal_file_name};
+use sateen_store::vfs::{IoClass, OpenOptions, Vfs};
+use sateen_store::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
 
 use super::Opening;
-use crate::error::{CorruptionKind, Error, Result};
-use crate::files::{FileName, is_temporary, table_file_name, wal_file_name};
-use crate::vfs::{IoClass, OpenOptions, Vfs};
-use crate::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
 
 impl Opening {
     /// Looks at what is in the directory: every file that the catalogue names must be there.

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use sateen_control::{Instant, SeqNo};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::files::wal_file_name;
+use sateen_store::vfs::{OpenOptions, Vfs};
+use sateen_store::wal::{KeptLog, ReadableLog, WalEnd, WalReader, WalWriter};
 
 use super::Opening;
-use crate::error::{Error, Result};
-use crate::files::wal_file_name;
-use crate::vfs::{OpenOptions, Vfs};
-use crate::wal::{KeptLog, ReadableLog, WalEnd, WalReader, WalWriter};
 
 /// What was read of a log; `None` if the log is of no use to readers. See
 /// [`Opening::find_kept_logs`].

@@ -1,7 +1,7 @@
 //! Opening a database for reading, beside another process that may write it.
 //!
 //! 1. [`mark_as_reader`] marks a byte of the lock file. From then on the writer gives back nothing
-//!    that a manifest names which is read later ([`crate::files::leases`]).
+//!    that a manifest names which is read later ([`sateen_store::files::leases`]).
 //! 2. [`read_all`] reads the manifest, looks for the files that it names and replays the logs. The
 //!    logs are held open first: the writer may remove them meanwhile.
 //! 3. If something is missing or does not verify, the writer may have replaced it: all of that is
@@ -14,15 +14,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sateen_control::LogNumber;
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::files::wal_file_name;
+use sateen_store::manifest::random_uid;
+use sateen_store::vfs::{MeteredVfs, OpenOptions, Vfs, VfsFile, VfsLock};
 
 use super::catalogue::{no_catalogue, read_catalogue};
 use super::{LOCK_FILE, Opening, families, prepare_options};
 use crate::core::DbCore;
-use crate::error::{CorruptionKind, Error, Result};
-use crate::files::wal_file_name;
-use crate::manifest::random_uid;
 use crate::options::{ColumnFamilyOptions, Options};
-use crate::vfs::{MeteredVfs, OpenOptions, Vfs, VfsFile, VfsLock};
 
 /// How often an open is tried beside a writer that replaces what is being read.
 const TRIES_MAX: u32 = 50;

@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use sateen_store::base::error::{Error, Result};
+use sateen_store::vfs::{MeteredVfs, Vfs};
+
 use super::catalogue::{Catalogue, no_catalogue};
 use super::{Opening, prepare_options};
 use crate::core::DbCore;
-use crate::error::{Error, Result};
-use crate::manifest::version_set::FindComparator;
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::secondary::{ManifestFollower, Secondary};
-use crate::vfs::{MeteredVfs, Vfs};
+use crate::tree::version_set::FindComparator;
 
 /// So many times a manifest is looked for whose place another one takes in the meantime.
 const TRIES_MAX: u32 = 20;

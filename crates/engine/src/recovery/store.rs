@@ -12,16 +12,16 @@ use std::sync::Arc;
 use sateen_control::compaction::Stripes;
 use sateen_control::version::VersionEdit;
 use sateen_control::{Instant, LogNumber};
+use sateen_store::base::error::Result;
+use sateen_store::base::plant::planted;
+use sateen_store::files::{FileName, table_file_name};
+use sateen_store::vfs::{IoClass, Vfs};
+use sateen_store::wal::{KeptLog, WalWriter};
 
 use super::Opening;
 use crate::background::flush_job::FlushJob;
 use crate::background::output::OutputContext;
 use crate::column_family::{ColumnFamilyData, Sealed};
-use crate::error::Result;
-use crate::files::{FileName, table_file_name};
-use crate::plant::planted;
-use crate::vfs::{IoClass, Vfs};
-use crate::wal::{KeptLog, WalWriter};
 
 impl Opening {
     /// Writes what is in the logs and in no table to tables, which nothing names yet.

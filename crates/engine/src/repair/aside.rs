@@ -7,12 +7,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use sateen_store::base::error::{Error, Result};
+use sateen_store::files::FileName;
+use sateen_store::files::replace::sync_directory;
+use sateen_store::manifest::read_current;
+
 use super::Repair;
 use crate::checkpoint::copy;
-use crate::error::{Error, Result};
-use crate::files::FileName;
-use crate::files::replace::sync_directory;
-use crate::manifest::read_current;
 use crate::options::Options;
 
 /// Where in `lost` a file is kept.

@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use sateen_control::version::{AddedTable, DurableLog, RangeTombstone, VersionEdit};
 use sateen_control::{ColumnFamilyId, Epoch, IoClass, LogNumber, SeqNo, UserKey, ValueKind};
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::key;
+use sateen_store::base::names::shown_path;
+use sateen_store::files::replace::sync_directory;
+use sateen_store::files::wal_file_name;
+use sateen_store::vfs::OpenOptions;
+use sateen_store::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
+use sateen_store::wal::reader::WalRecord;
+use sateen_store::wal::{WalChain, WalReader, WalWriter};
 
 use super::{Catalogue, Repair};
-use crate::error::{CorruptionKind, Error, Result};
-use crate::files::replace::sync_directory;
-use crate::files::wal_file_name;
-use crate::key;
-use crate::manifest::version_set::durable_log;
-use crate::names::shown_path;
-use crate::vfs::OpenOptions;
-use crate::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
-use crate::wal::reader::WalRecord;
-use crate::wal::{WalChain, WalReader, WalWriter};
+use crate::tree::version_set::durable_log;
 
 /// What logs hold of a column family.
 #[derive(Default)]

@@ -8,20 +8,21 @@ use sateen_control::version::{
     AddedTable, LEVELS_MAX, RangeTombstone, RangeTombstones, Version, VersionEdit,
 };
 use sateen_control::{ColumnFamilyId, Comparator, Epoch, FileId, IoClass, SeqNo, TableId};
+use sateen_store::base::error::Result;
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
+use sateen_store::files::DirectoryEntry;
+use sateen_store::files::counters::Counters;
+use sateen_store::manifest::Identity;
+use sateen_store::table::TableIterOptions;
 
 use super::logs::{Found, FoundEntries};
 use super::sources::{Newest, Sources};
 use super::tables::{Place, step_to_readable};
 use super::{Catalogue, Repair, comparator_of};
 use crate::background::output::Output;
-use crate::error::Result;
-use crate::files::DirectoryEntry;
-use crate::files::found::was_given_back;
-use crate::key;
-use crate::manifest::Identity;
-use crate::manifest::version_set::{Counters, FamilyState};
-use crate::read::InternalIterator;
-use crate::table::TableIterOptions;
+use crate::found::was_given_back;
+use crate::tree::version_set::FamilyState;
 
 /// So much of each table is read at once.
 const CHUNK_BYTES: usize = 64 << 10;

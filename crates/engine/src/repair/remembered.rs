@@ -8,9 +8,8 @@ use std::path::Path;
 
 use sateen_control::version::{RangeTombstone, Region, VersionEdit};
 use sateen_control::{ColumnFamilyId, FileId, SeqNo, TableId};
-
-use crate::manifest::{Identity, ManifestReader};
-use crate::vfs::Vfs;
+use sateen_store::manifest::{Identity, ManifestReader};
+use sateen_store::vfs::Vfs;
 
 /// What is remembered of a column family, or a region of one.
 #[derive(Clone, Debug, Default)]

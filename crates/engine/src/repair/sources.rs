@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use sateen_control::{Comparator, SeqNo, UserKey};
+use sateen_store::base::error::Error;
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
+use sateen_store::table::TableIter;
 
 use super::tables::step_to_readable;
-use crate::error::Error;
-use crate::key;
-use crate::read::InternalIterator;
 use crate::read::db_iter::Visible;
-use crate::table::TableIter;
 
 /// A user key, its seqno, the newest first, and the source.
 type Place = Reverse<(UserKey, Reverse<SeqNo>, usize)>;

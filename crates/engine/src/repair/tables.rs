@@ -8,19 +8,19 @@ use std::sync::{Arc, Weak};
 
 use sateen_control::version::{Placement, TableMeta};
 use sateen_control::{ColumnFamilyId, Comparator, FileId, IoClass, SeqNo, UserKey};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
+use sateen_store::base::names::shown_path;
+use sateen_store::files::counters::Counters;
+use sateen_store::files::{DirectoryEntry, table_file_name};
+use sateen_store::table::walk::{self, Values};
+use sateen_store::table::{Table, TableIter, TableIterOptions, TableSource};
+use sateen_store::vfs::OpenOptions;
 
 use super::Repair;
 use crate::background::output::Output;
-use crate::error::{Error, Result};
-use crate::files::found::{described, is_empty, is_log};
-use crate::files::{DirectoryEntry, table_file_name};
-use crate::key;
-use crate::manifest::version_set::Counters;
-use crate::names::shown_path;
-use crate::read::InternalIterator;
-use crate::table::walk::{self, Values};
-use crate::table::{Table, TableIter, TableIterOptions, TableSource};
-use crate::vfs::OpenOptions;
+use crate::found::{described, is_empty, is_log};
 
 /// So much of a table is read at once where nothing is wrong with it.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -88,7 +88,7 @@ impl Repair {
         let path = table_file_name(&self.directory, file_id);
         let file = self.vfs.open(&path, OpenOptions::READ).map_err(|source| {
             if source.kind() == std::io::ErrorKind::NotFound {
-                let kind = crate::error::CorruptionKind::MissingFile;
+                let kind = sateen_store::base::error::CorruptionKind::MissingFile;
                 return Error::corruption(&path, 0, kind);
             }
             Error::io("open", &path, source)

@@ -6,9 +6,10 @@
 
 use std::path::Path;
 
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::plant::planted;
+
 use super::Repair;
-use crate::error::{CorruptionKind, Error, Result};
-use crate::plant::planted;
 
 impl Repair {
     /// An error if something could not be read because the operating system refused it.

@@ -4,22 +4,24 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sateen_control::SeqNo;
+use sateen_store::base::sync::lock;
+use sateen_store::vfs::{
+    Fault, FaultRule, FaultVfs, IoClass, MemVfs, OpenOptions, Vfs, VfsOperation,
+};
+use sateen_store::wal::WalReader;
+use sateen_store::wal::frame::{
+    FORMAT_VERSION, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader, RecordKind,
+};
 
 use crate::db::Db;
 use crate::ingest::{IngestOptions, SstFileWriter};
 use crate::options::Options;
-use crate::sync::lock;
-use crate::vfs::{Fault, FaultRule, FaultVfs, IoClass, MemVfs, OpenOptions, Vfs, VfsOperation};
-use crate::wal::WalReader;
-use crate::wal::frame::{
-    FORMAT_VERSION, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader, RecordKind,
-};
 use crate::write::batch::WriteBatch;
 
 /// Appends a commit group to the log in use, behind the back of its writer.
 pub(crate) fn append(vfs: &MemVfs, db: &Db, batch: &WriteBatch) {
     let (number, _) = db.core().pipeline.live_logs().pop().unwrap();
-    let path = crate::wal::file_path(Path::new("/db"), number);
+    let path = sateen_store::wal::file_path(Path::new("/db"), number);
     let db_uid = db.core().versions.db_uid();
     let mut reader = WalReader::open(vfs, &path, number, Some(db_uid), 0).unwrap();
     while reader.next().unwrap().is_some() {}

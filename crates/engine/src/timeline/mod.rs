@@ -6,7 +6,6 @@
 
 mod event;
 mod json;
-pub(crate) mod local;
 mod recorder;
 mod slow;
 #[cfg(test)]

@@ -9,14 +9,14 @@ use std::sync::Mutex;
 use sateen_control::{
     Admission, ColumnFamilyId, Instant, IoClass, JobId, JobResult, Note, StallCause,
 };
+use sateen_store::base::clock;
+use sateen_store::base::sync::leaf::lock;
+use sateen_store::base::waited::{self, Watch, nanos_between};
+use sateen_store::vfs::ClassTotals;
 
 use super::Timeline;
 use super::event::{Event, EventKind, JobInfo, OperationKind, Step, StepKind, Worker};
-use super::local::{self, Watch, nanos_between};
 use super::slow::SlowOperations;
-use crate::clock;
-use crate::sync::leaf::lock;
-use crate::vfs::ClassTotals;
 
 /// Events that are remembered: a minute and more of a scheduler that decides a hundred times a
 /// second.
@@ -214,9 +214,9 @@ impl Recorder {
     fn step(&self, watch: Watch, kind: StepKind, job: JobId, class: IoClass) -> Step {
         let start_ns = nanos_between(self.epoch, watch.started);
         let (duration_ns, io) = watch.end();
-        let worker = match local::worker() {
-            local::CLIENT => Worker::Client,
-            local::CHORES => Worker::Chores,
+        let worker = match waited::worker() {
+            waited::CLIENT => Worker::Client,
+            waited::CHORES => Worker::Chores,
             number => Worker::Pool(number),
         };
         Step {
@@ -347,7 +347,7 @@ impl Recorder {
     /// An iterator that seeks anew or goes away may have waited for a read since its last seek.
     #[inline]
     pub(crate) fn iterated(&self) {
-        if let Some((started, ns)) = local::take_alone() {
+        if let Some((started, ns)) = waited::take_alone() {
             self.slow.alone(self.epoch, started, ns);
         }
     }

@@ -10,10 +10,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
+use sateen_store::base::clock;
+use sateen_store::base::sync::leaf::lock;
+use sateen_store::base::waited::{self, Part, nanos_between};
+
 use super::event::{OperationKind, SlowOperation};
-use super::local::{self, Part, nanos_between};
-use crate::clock;
-use crate::sync::leaf::lock;
 
 /// How many operations of each kind are kept of a second.
 pub(crate) const KEPT: usize = 8;
@@ -103,7 +104,7 @@ impl SlowOperations {
     /// An operation is over that nobody has timed but that has waited: it is taken to have begun
     /// with its first wait. The clock is read only if the waits alone come near the bar.
     pub(crate) fn untimed(&self, epoch: Instant, kind: OperationKind) {
-        let Some((first, span_ns)) = local::span() else { return };
+        let Some((first, span_ns)) = waited::span() else { return };
         let end_ns = nanos_between(epoch, first) + span_ns;
         if self.is_slow(kind, span_ns.saturating_mul(2), end_ns) {
             let total_ns = nanos_between(first, clock::now());
@@ -134,7 +135,7 @@ impl SlowOperations {
     ) {
         let mut operation = self.new_operation(epoch, kind, started, total_ns);
         if waited {
-            let mut waits = local::waits();
+            let mut waits = waited::waits();
             let before_ns = waits.first.map_or(0, |first| nanos_between(started, first));
             waits.fill_gap(total_ns.saturating_sub(before_ns));
             let part = |part: Part| waits.waited.parts_ns[part as usize];
@@ -162,7 +163,7 @@ impl SlowOperations {
         let next = || self.threads.fetch_add(1, Ordering::Relaxed) + 1;
         SlowOperation {
             kind,
-            thread: local::thread_number(next),
+            thread: waited::thread_number(next),
             start_ns: nanos_between(epoch, started),
             total_ns,
             queue_ns: 0,
@@ -288,9 +289,9 @@ mod tests {
         assert_eq!(totals(&all(&slow)), expected);
         // One that was not timed is seen as well, although its wait is far below the bar.
         let epoch = Instant::now().checked_sub(Duration::from_secs(9)).unwrap();
-        local::begin(false);
-        drop(local::wait(Part::Queue));
-        assert!(local::end());
+        waited::begin(false);
+        drop(waited::wait(Part::Queue));
+        assert!(waited::end());
         slow.bars_ns[1].store(u64::MAX, Ordering::Relaxed);
         slow.untimed(epoch, OperationKind::Write);
         assert_eq!(all(&slow).last().unwrap().kind, OperationKind::Write);

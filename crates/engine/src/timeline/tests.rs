@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Instant as Clock;
 
 use sateen_control::{ColumnFamilyId, Instant, IoClass, Note};
+use sateen_store::base::waited::{self, Part};
+use sateen_store::vfs::MemVfs;
 use serde_json::Value;
 
-use super::local::{self, Part};
 use super::recorder::Ring;
 use super::*;
-use crate::vfs::MemVfs;
 use crate::{Db, Options, ReadOptions};
 
 fn info(job: u64, class: IoClass) -> JobInfo {
@@ -171,20 +171,20 @@ fn waits_that_follow_each_other_are_one_stall() {
 fn the_parts_of_a_slow_operation_add_up_to_no_more_than_the_whole() {
     let epoch = Clock::now();
     let recorder = Recorder::new(epoch);
-    local::begin(true);
+    waited::begin(true);
     let started = Clock::now();
-    let queue = local::wait(Part::Queue);
+    let queue = waited::wait(Part::Queue);
     std::thread::yield_now();
     drop(queue);
-    local::inserting();
-    local::cache_missed();
-    assert!(local::end());
-    let total_ns = local::nanos_between(started, Clock::now());
+    waited::inserting();
+    waited::cache_missed();
+    assert!(waited::end());
+    let total_ns = waited::nanos_between(started, Clock::now());
     recorder.operation(OperationKind::Write, started, total_ns, true);
 
-    local::begin(true);
-    drop(local::wait(Part::Sync));
-    assert!(local::end());
+    waited::begin(true);
+    drop(waited::wait(Part::Sync));
+    assert!(waited::end());
     recorder.waited(OperationKind::Read);
 
     let slow = copy(&recorder).slow;

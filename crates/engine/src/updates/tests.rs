@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sateen_control::SeqNo;
+use sateen_store::base::error::Error;
+use sateen_store::vfs::{Fault, FaultRule, FaultVfs, IoClass, MemVfs, Vfs, VfsOperation};
 
 use crate::db::Db;
-use crate::error::Error;
 use crate::options::Options;
 use crate::secondary::tests::append;
-use crate::vfs::{Fault, FaultRule, FaultVfs, IoClass, MemVfs, Vfs, VfsOperation};
 use crate::write::batch::WriteBatch;
 
 #[test]

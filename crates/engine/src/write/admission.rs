@@ -7,13 +7,15 @@
 
 use std::time::{Duration, Instant};
 
-use sateen_control::{self as control, Admission, AdmissionState, Gate, StallCause};
+use sateen_control as control;
+use sateen_control::{Admission, AdmissionState, Gate, StallCause};
+use sateen_store::base::clock;
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::locks::lock_timed;
+use sateen_store::base::sync::atomic::{AtomicBool, Ordering};
+use sateen_store::base::sync::{Condvar, Mutex, MutexGuard, lock};
 
-use crate::clock;
-use crate::error::{Error, Result};
 use crate::metrics::EngineMetrics;
-use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Condvar, Mutex, MutexGuard, lock, lock_timed};
 
 /// A writer looks again at least so often, and whenever the admission changes.
 const WAIT_MAX: Duration = Duration::from_millis(10);

@@ -1,35 +1,22 @@
 //! Batches: writes that happen together or not at all, in the very bytes that the log stores.
 //!
-//! A batch is one byte string of entries: kind (one byte), column family (varint), key length
-//! (varint), key and, for the kinds that have one, value length (varint) and value. A commit group
-//! in the log is such strings one behind the other; entries get consecutive sequence numbers. Log
-//! data (`items.rs`) stands between them and is none.
+//! `sateen_store::batch` describes the bytes. A commit group in the WAL is such strings one behind
+//! the other; its entries get consecutive sequence numbers.
 //!
 //! What must stay true: a `WriteBatch` holds only entries that decode and keep the limits (format
 //! rule F11), so that nothing behind `put` can fail on them; decoding hostile bytes never panics.
 
 use sateen_control::{ColumnFamilyId, ValueKind};
-
-use crate::error::{Error, Result};
-use crate::wal::coding;
+use sateen_store::base::coding;
+use sateen_store::base::error::{Error, Result};
+use sateen_store::batch::{
+    BATCH_BYTES_MAX, BatchEntry, BatchItem, BatchReader, KEY_BYTES_MAX, VALUE_BYTES_MAX,
+    VALUE_BYTES_MAX_DEFAULT,
+};
 
 mod items;
-mod reader;
 
-pub(crate) use items::encode_log_data;
-pub use items::{BatchItem, BatchItems};
-#[cfg(test)]
-use reader::BatchError;
-pub(crate) use reader::BatchReader;
-
-/// The longest key: 64 KiB less one byte.
-pub const KEY_BYTES_MAX: usize = (64 << 10) - 1;
-/// The longest value that a batch can be set to accept.
-pub const VALUE_BYTES_MAX: usize = 1 << 30;
-/// The longest value that a batch accepts unless told otherwise.
-pub const VALUE_BYTES_MAX_DEFAULT: usize = 64 << 20;
-/// The most bytes that a batch takes: below 4 GiB, with room for a record's framing.
-pub const BATCH_BYTES_MAX: usize = u32::MAX as usize - 4096;
+pub use items::BatchItems;
 
 /// A list of writes that are applied in order, atomically, across column families.
 ///
@@ -500,37 +487,6 @@ impl<'a> IntoIterator for &'a WriteBatch {
 #[cold]
 fn too_large(what: &str, bytes: usize, limit: usize) -> Error {
     Error::InvalidArgument(format!("{what} of {bytes} bytes exceeds the limit of {limit} bytes"))
-}
-
-/// Appends the encoding of one entry, whose sizes the caller has checked, to `out`.
-#[inline]
-pub(crate) fn encode_entry(
-    out: &mut Vec<u8>,
-    column_family: ColumnFamilyId,
-    kind: ValueKind,
-    key: &[u8],
-    value: &[u8],
-) {
-    out.reserve(14 + key.len() + value.len());
-    out.push(kind as u8);
-    coding::put_varint(out, column_family.0.into());
-    coding::put_slice(out, key);
-    if kind.has_value() {
-        coding::put_slice(out, value);
-    }
-}
-
-/// One write of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BatchEntry<'a> {
-    /// The column family that it changes.
-    pub column_family: ColumnFamilyId,
-    /// What it does.
-    pub kind: ValueKind,
-    /// To which key.
-    pub key: &'a [u8],
-    /// The value, the operand of a merge, or the end of a range; empty for a delete.
-    pub value: &'a [u8],
 }
 
 /// The writes of a [`WriteBatch`] in order.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use sateen_control::{SeqNo, UserKey, ValueKind};
+use sateen_store::base::error::{Error, Result};
 
 use super::batch::WriteBatch;
 use super::{Assignment, CommitPipeline, Payload, Stage};
 use crate::column_family::ColumnFamilyData;
-use crate::error::{Error, Result};
 
 impl CommitPipeline {
     /// Writes those of `keys` of `family` again of which the newest entry is a value no newer than

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use sateen_control::version::DurableLog;
 use sateen_control::{LogNumber, SeqNo};
+use sateen_store::base::error::Result;
+use sateen_store::base::locks::lock_timed;
+use sateen_store::base::sync::lock;
+use sateen_store::memtable::MemTable;
+use sateen_store::wal::frame::FILE_HEADER_BYTES;
+use sateen_store::wal::{self, ReadableLog, WalSync, WalWriter};
 
 use super::{CommitPipeline, Stage};
 use crate::column_family::ColumnFamilyData;
-use crate::error::Result;
-use crate::memtable::MemTable;
-use crate::sync::{lock, lock_timed};
-use crate::wal::frame::FILE_HEADER_BYTES;
-use crate::wal::{self, ReadableLog, WalSync, WalWriter};
 
 impl CommitPipeline {
     /// Hands over a log made in the background; taken up at the next switch.

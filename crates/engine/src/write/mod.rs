@@ -20,21 +20,22 @@ mod queue;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sateen_control::{ColumnFamilyId, LogNumber, SeqNo, ValueKind};
-
-use crate::column_family::ColumnFamilyData;
-use crate::error::{Error, Result};
-use crate::memtable::MemTable;
-use crate::perf::{self, PerfMetric};
-use crate::plant::planted;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Mutex, lock_timed};
-use crate::timeline::{Recorder, local};
-use crate::wal::{WalSync, WalWriter};
-
 use batch::WriteBatch;
 use publish::Publisher;
 use queue::{CommitQueue, Turn};
+use sateen_control::{ColumnFamilyId, LogNumber, SeqNo, ValueKind};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::locks::lock_timed;
+use sateen_store::base::perf::{self, PerfMetric};
+use sateen_store::base::plant::planted;
+use sateen_store::base::sync::Mutex;
+use sateen_store::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use sateen_store::base::waited;
+use sateen_store::memtable::MemTable;
+use sateen_store::wal::{WalSync, WalWriter};
+
+use crate::column_family::ColumnFamilyData;
+use crate::timeline::Recorder;
 
 /// The memtables that take writes, one per column family. Replaced as a whole when one is sealed.
 #[derive(Clone, Default)]
@@ -227,7 +228,7 @@ impl CommitPipeline {
             Ok(slot.take_assignment())
         })?;
         let last = assignment.first_seqno + count - 1;
-        local::inserting();
+        waited::inserting();
         let inserts = perf::time(PerfMetric::WriteMemtableTime);
         let applied = self.apply(payload, &assignment);
         drop(inserts);

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use sateen_control::SeqNo;
-
-use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{hint, pause, processors, thread};
-use crate::timeline::local::{self, Part, Wait};
+use sateen_store::base::sync::atomic::{AtomicU64, Ordering};
+use sateen_store::base::sync::{hint, pause, processors, thread};
+use sateen_store::base::waited::{self, Part, Wait};
 
 /// Writes that may be between ordering and publishing at once.
 pub(super) const IN_FLIGHT_MAX: usize = 1024;
@@ -139,7 +138,7 @@ impl Backoff {
         if self.rounds <= Self::SPINS {
             hint::spin_loop();
         } else if self.rounds <= Self::SPINS + Self::YIELDS {
-            self.waits.get_or_insert_with(|| local::wait(Part::Queue));
+            self.waits.get_or_insert_with(|| waited::wait(Part::Queue));
             thread::yield_now();
         } else {
             pause(Duration::from_micros(50));

@@ -4,11 +4,14 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{Assignment, Logging, Payload, batch};
-use crate::error::{Error, Result};
-use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use crate::sync::{Mutex, hint, lock, lock_timed, processors, thread};
-use crate::timeline::local::{self, Part};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::locks::lock_timed;
+use sateen_store::base::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use sateen_store::base::sync::{Mutex, hint, lock, processors, thread};
+use sateen_store::base::waited::{self, Part};
+use sateen_store::batch::encode_entry;
+
+use super::{Assignment, Logging, Payload};
 
 const WAITING: u32 = 0;
 const PARKED: u32 = 1;
@@ -93,7 +96,7 @@ fn leader_panicked() -> Error {
     Error::Panicked { thread: "of a writer".to_owned(), message }
 }
 
-crate::sync::thread_local! {
+sateen_store::base::sync::thread_local! {
     static SLOT: RefCell<Option<Arc<Slot>>> = const { RefCell::new(None) };
 }
 
@@ -136,7 +139,7 @@ impl Slot {
         if logging != Logging::None {
             match *payload {
                 Payload::Single { family, kind, key, value } => {
-                    batch::encode_entry(&mut inner.bytes, family, kind, key, value);
+                    encode_entry(&mut inner.bytes, family, kind, key, value);
                 }
                 Payload::Batch(batch) => inner.bytes.extend_from_slice(batch.data()),
             }
@@ -209,7 +212,7 @@ impl Slot {
                 hint::spin_loop();
             } else {
                 // By now a look at the clock is short against the wait.
-                waits.get_or_insert_with(|| local::wait(Part::Queue));
+                waits.get_or_insert_with(|| waited::wait(Part::Queue));
                 thread::yield_now();
             }
         }
@@ -294,8 +297,8 @@ mod tests {
     use sateen_control::{ColumnFamilyId, IoClass, ValueKind};
 
     use super::*;
-    use crate::vfs::{Fault, FaultRule, FaultVfs, MemVfs, VfsOperation};
     use crate::{Db, Options};
+    use sateen_store::vfs::{Fault, FaultRule, FaultVfs, MemVfs, VfsOperation};
 
     #[test]
     fn a_group_leaves_room_in_the_ring() {

@@ -14,7 +14,7 @@ use sateen::{
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::common::{Contents, as_vfs, assert_sound, read_all, tiny};
-use crate::pass_on::pass_on;
+use sateen::pass_on;
 
 const SECOND_OPENER: &str = "SATEEN_SECOND_OPENER";
 

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sateen::vfs::{
-    DIRECT_IO_ALIGNMENT, IoClass, OpenOptions, PosixVfs, Vfs, VfsFile, VfsLock, VfsOperation,
+    DIRECT_IO_ALIGNMENT, IoClass, OpenOptions, PosixVfs, Vfs, VfsFile, VfsOperation,
     path_class,
 };
 
 use crate::common::Random;
-use crate::pass_on::pass_on;
+use sateen::pass_on;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {

@@ -36,8 +36,6 @@ mod memory;
 mod merge;
 mod meta;
 mod overload;
-#[path = "../../src/vfs/pass_on.rs"]
-mod pass_on;
 mod perf;
 mod planted;
 mod prefix;

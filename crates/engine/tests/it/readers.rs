@@ -11,8 +11,8 @@ use sateen::vfs::{IoClass, MemVfs, OpenOptions, PosixVfs, Taken, Vfs, VfsFile, V
 use sateen::{CompactRangeOptions, Db, Error, Options, ReadOptions, dump};
 
 use crate::common::{Contents, as_vfs, read_all, tiny};
-use crate::pass_on::pass_on;
 use crate::updates::{open, settle};
+use sateen::pass_on;
 
 const KEYS: usize = 60;
 

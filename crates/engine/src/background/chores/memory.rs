@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sateen_control::Instant;
+use sateen_store::base::sync::lock;
+use sateen_store::vfs::give_back_free_memory;
 
 use crate::column_family::ColumnFamilyData;
 use crate::core::DbCore;
-use crate::sync::lock;
-use crate::vfs::give_back_free_memory;
 
 /// How long after memtables last grew the memory kept for the next is given back.
 const IDLE_MEMORY_AFTER: Duration = Duration::from_secs(2);
@@ -125,9 +125,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::clock::{self, VirtualTime};
-    use crate::vfs::MemVfs;
     use crate::{Db, Options};
+    use sateen_store::base::clock::{self, VirtualTime};
+    use sateen_store::vfs::MemVfs;
 
     const CHUNK: usize = 2 << 20;
 

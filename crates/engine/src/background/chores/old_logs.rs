@@ -1,17 +1,20 @@
 //! Logs that nothing needs any more: they go, or are kept for readers of the log for a while.
 
+use std::time::Duration;
+
 use sateen_control::LogNumber;
+use sateen_store::base::error::Result;
+use sateen_store::files::wal_file_name;
+use sateen_store::vfs::{OpenOptions, Vfs};
+use sateen_store::wal::KeepLimits;
 
 use crate::core::DbCore;
-use crate::error::Result;
-use crate::files::wal_file_name;
-use crate::vfs::{OpenOptions, Vfs};
-use crate::wal::KeepLimits;
+use crate::options::Options;
 
 impl DbCore {
     /// Everything in the logs below `oldest` is in tables. Returns the logs that can be removed.
     pub(super) fn retire_logs(&self, oldest: LogNumber) -> Vec<LogNumber> {
-        let limits = KeepLimits::of(&self.options.load());
+        let limits = keep_limits(&self.options.load());
         let now = self.now();
         let mut kept = self.kept_logs.lock();
         let (mut added, mut gone) = (Vec::new(), Vec::new());
@@ -44,5 +47,14 @@ impl DbCore {
     /// is the link that leads to them from the log in use.
     pub(crate) fn sync_kept_logs(&self) -> Result<()> {
         if self.options.load().keeps_logs() { self.pipeline.sync_wal().map(drop) } else { Ok(()) }
+    }
+}
+
+/// How much of what only readers of the WAL need is kept.
+fn keep_limits(options: &Options) -> KeepLimits {
+    let limit = |value: u64| (value > 0).then_some(value);
+    KeepLimits {
+        age: limit(options.wal_ttl_seconds).map(Duration::from_secs),
+        bytes: limit(options.wal_size_limit_bytes),
     }
 }

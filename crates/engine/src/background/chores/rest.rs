@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
+use sateen_store::base::error::Result;
+use sateen_store::base::sync::atomic::Ordering;
+use sateen_store::base::sync::lock;
+
 use crate::core::DbCore;
-use crate::error::Result;
-use crate::sync::atomic::Ordering;
-use crate::sync::lock;
 
 /// How long the edit of a flush or compaction waits for another to be made durable with, at most.
 /// Logs, and tables that were compacted, are there for so much longer: less than kernels wait

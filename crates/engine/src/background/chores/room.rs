@@ -1,11 +1,12 @@
 //! Space on the device: the space reserved for the next WAL, and the free space that a database
 //! needs before it leaves the degraded state after a full disk.
 
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::plant::planted;
+use sateen_store::vfs::Vfs;
+use sateen_store::wal;
+
 use crate::core::DbCore;
-use crate::error::{Error, Result};
-use crate::plant::planted;
-use crate::vfs::Vfs;
-use crate::wal;
 
 /// As much free space is always enough to try to write again.
 const ENOUGH_BYTES: u64 = 64 << 20;

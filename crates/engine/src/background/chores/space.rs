@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use sateen_control::compaction::sparse_files;
 use sateen_control::{Event, FileId, Instant};
+use sateen_store::base::sync::lock;
+use sateen_store::files::leases::LeaseLimits;
+use sateen_store::vfs::Vfs;
 
 use super::{Chores, OPEN_PAUSE, OPENED_AT_A_TIME};
 use crate::background::state::Health;
 use crate::core::DbCore;
-use crate::files::leases::LeaseLimits;
 use crate::recovery::lease_limits;
-use crate::sync::lock;
 use crate::timeline::EventKind;
-use crate::vfs::Vfs;
 
 /// How often it is looked which compaction files hold too little.
 const SPARSE_ROUND: Duration = Duration::from_secs(1);

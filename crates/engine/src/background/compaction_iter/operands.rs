@@ -2,11 +2,11 @@
 //! operands where that can be, or what they were.
 
 use sateen_control::{SeqNo, ValueKind};
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
+use sateen_store::base::plant::planted;
 
 use super::{CompactionIter, Pulled};
-use crate::key;
-use crate::plant::planted;
-use crate::read::InternalIterator;
 use crate::read::db_iter::Visible;
 
 impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use sateen_control::version::RangeTombstone;
-
 use sateen_control::UserKey;
+use sateen_control::version::RangeTombstone;
+use sateen_store::iter::vec_iter::{Fault, VecIter, internal};
 
 use super::*;
 use crate::merge::MergeOperator;
-use crate::read::vec_iter::{Fault, VecIter, appending, internal};
+use crate::merge::appending;
 
 type Entry = (Vec<u8>, Vec<u8>);
 

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use sateen_store::vfs::ClassSnapshot;
+
 use super::super::snapshot::{ColumnFamilyMetrics, LevelShape};
 use super::text::push;
 use super::*;
 use crate::metrics::StallCause;
 use crate::metrics::engine::{CompactionDone, EngineMetrics, FlushDone, LatencySampling};
 use crate::metrics::snapshot::{MemoryUse, Operation};
-use crate::vfs::ClassSnapshot;
 
 /// One line of samples, taken apart.
 #[derive(Debug, PartialEq)]

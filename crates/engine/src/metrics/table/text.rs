@@ -6,11 +6,11 @@
 use std::fmt::Write;
 
 use sateen_control::IoClass;
+use sateen_store::base::histogram::HistogramSnapshot;
+use sateen_store::vfs::ClassTotals;
 
 use super::{FAMILIES, Family};
-use crate::metrics::HistogramSnapshot;
 use crate::metrics::snapshot::{ColumnFamilyMetrics, LevelShape, Metrics};
-use crate::vfs::ClassTotals;
 
 /// All metrics in Prometheus' text format, version 0.0.4.
 pub(in crate::metrics) fn prometheus_text(metrics: &Metrics) -> String {

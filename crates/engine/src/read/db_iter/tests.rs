@@ -6,10 +6,11 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sateen_control::UserKey;
+use sateen_store::iter::merging_iter::MergingIter;
+use sateen_store::iter::vec_iter::{Fault, VecIter, internal};
 
 use super::*;
-use crate::read::merging_iter::MergingIter;
-use crate::read::vec_iter::{Fault, VecIter, appending, internal};
+use crate::merge::appending;
 
 /// One write: key and kind, and the child in which it is found; the next child has a copy of it if
 /// it is `copied`, as after a compaction that ended early. Operands never are.

@@ -5,19 +5,10 @@
 //! another one ([`WriteBatch::items`]) carries it along, between the same writes.
 
 use sateen_control::ColumnFamilyId;
+use sateen_store::base::error::Result;
+use sateen_store::batch::{BatchEntry, BatchItem, BatchReader, encode_entry, encode_log_data};
 
-use super::reader::LOG_DATA;
-use super::{BatchEntry, BatchReader, WriteBatch, coding, encode_entry, too_large};
-use crate::error::Result;
-
-/// What is in a [`WriteBatch`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BatchItem<'a> {
-    /// A write.
-    Write(BatchEntry<'a>),
-    /// What [`WriteBatch::put_log_data`] was given.
-    LogData(&'a [u8]),
-}
+use super::{WriteBatch, too_large};
 
 impl WriteBatch {
     /// Adds bytes that go to the log with the writes, for those who read it
@@ -99,13 +90,6 @@ impl WriteBatch {
     pub fn items(&self) -> BatchItems<'_> {
         BatchItems(BatchReader::new(&self.data))
     }
-}
-
-/// Appends the encoding of log data, whose size the caller has checked, to `out`.
-pub(crate) fn encode_log_data(out: &mut Vec<u8>, data: &[u8]) {
-    out.reserve(6 + data.len());
-    out.push(LOG_DATA);
-    coding::put_slice(out, data);
 }
 
 /// The writes of a [`WriteBatch`] in order, and the log data between them.

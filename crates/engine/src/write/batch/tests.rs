@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use sateen_store::batch::BatchError;
+
 use super::*;
 
 type Write = (u32, Vec<u8>, Option<Vec<u8>>);

@@ -1,0 +1,166 @@
+//! New manifests: of this database, and of copies of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::PoisonError;
+
+use sateen_control::version::VersionEdit;
+use sateen_control::{ColumnFamilyId, FileId, SeqNo};
+use sateen_store::base::error::Result;
+use sateen_store::base::sync::atomic::Ordering;
+use sateen_store::base::sync::lock;
+use sateen_store::files::manifest_file_name;
+use sateen_store::files::replace::sync_directory;
+use sateen_store::manifest::{Current, Identity, ManifestWriter, write_current};
+use sateen_store::vfs::Vfs;
+
+use super::VersionSet;
+use crate::tree::family_state::{FamilyState, snapshot_edits};
+
+/// The turn to make a new manifest, given back on drop.
+struct Rolling<'a>(&'a VersionSet);
+
+impl Drop for Rolling<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.rolling) = false;
+        self.0.rolled.notify_one();
+    }
+}
+
+impl VersionSet {
+    /// Starts a new manifest: a snapshot of every family, then what was installed meanwhile. Edits
+    /// go on being installed in the old one while the snapshot is written. Returns the numbers of
+    /// the manifests that are not needed any more.
+    pub(crate) fn roll(&self) -> Result<Vec<FileId>> {
+        // Of two at once each would lack the edits that the other was told of.
+        let mut rolling = lock(&self.rolling);
+        while *rolling {
+            rolling = self.rolled.wait(rolling).unwrap_or_else(PoisonError::into_inner);
+        }
+        *rolling = true;
+        drop(rolling);
+        let _turn = Rolling(self);
+        self.roll_alone()
+    }
+
+    fn roll_alone(&self) -> Result<Vec<FileId>> {
+        let number = self.counters.file();
+        let mut state = self.take_token();
+        let families = state.families.clone();
+        let last_seqno = state.last_seqno;
+        let known = state.shared_files.clone();
+        state.since_roll = Some(Vec::new());
+        self.give_token(state);
+        // What is said of files that are gone ends with the old manifest.
+        let tables = families.values().flat_map(|family| family.version.tables());
+        let files: BTreeSet<FileId> =
+            tables.flat_map(|(_, _, table)| table.placement.files()).collect();
+        let shared: Vec<FileId> = known.intersection(&files).copied().collect();
+
+        let path = manifest_file_name(&self.directory, number);
+        let written =
+            self.write_snapshot(self.vfs.as_ref(), &path, number, &families, last_seqno, shared);
+        let mut writer = match written {
+            Ok(writer) => writer,
+            Err(error) => {
+                lock(&self.state).since_roll = None;
+                // Nothing names the unfinished file; what cannot be removed now is removed as an
+                // orphan when the database is next opened.
+                let _orphan = self.vfs.remove(&path);
+                return Err(error);
+            }
+        };
+
+        let mut state = self.take_token();
+        let since = state.since_roll.take().unwrap_or_default();
+        drop(state);
+        let finished = since
+            .iter()
+            .try_for_each(|edits| writer.append(edits).map(drop))
+            .and_then(|()| writer.sync())
+            .and_then(|synced| {
+                sync_directory(self.vfs.as_ref(), &self.directory)?;
+                Ok(Current { manifest: number.0, identity: self.identity, synced })
+            });
+        let mut undecided = false;
+        let finished = finished.and_then(|current| {
+            undecided = true;
+            write_current(self.vfs.as_ref(), &self.directory, &current)
+        });
+        let mut state = lock(&self.state);
+        let old = match finished {
+            Ok(()) => {
+                self.manifest_bytes.store(writer.size_bytes(), Ordering::Relaxed);
+                self.snapshot_bytes.store(writer.size_bytes(), Ordering::Relaxed);
+                state.writer = Some(writer);
+                state.needed_until_barrier = None;
+                let old = std::mem::replace(&mut state.manifest, number);
+                let mut unneeded = std::mem::take(&mut state.strays);
+                unneeded.extend((old != FileId(0)).then_some(old));
+                Ok(unneeded)
+            }
+            Err(error) => {
+                if undecided {
+                    // CURRENT may name the new manifest or the old one: neither takes edits, which
+                    // the other would lack.
+                    state.writer = None;
+                    state.strays.push(number);
+                } else {
+                    let _orphan = self.vfs.remove(&path);
+                }
+                Err(error)
+            }
+        };
+        self.give_token(state);
+        old
+    }
+
+    /// Writes a catalogue of `families` into another directory, and CURRENT there, which says that
+    /// the database is `identity`.
+    pub(crate) fn write_copy(
+        &self,
+        vfs: &dyn Vfs,
+        directory: &Path,
+        identity: Identity,
+        families: &BTreeMap<ColumnFamilyId, FamilyState>,
+        shared: &[FileId],
+    ) -> Result<()> {
+        let number = self.counters.file();
+        let path = manifest_file_name(directory, number);
+        let last_seqno = lock(&self.state).last_seqno;
+        let mut writer =
+            self.write_snapshot(vfs, &path, number, families, last_seqno, shared.to_vec())?;
+        let synced = writer.sync()?;
+        sync_directory(vfs, directory)?;
+        let current = Current { manifest: number.0, identity, synced };
+        write_current(vfs, directory, &current)
+    }
+
+    fn write_snapshot(
+        &self,
+        vfs: &dyn Vfs,
+        path: &Path,
+        number: FileId,
+        families: &BTreeMap<ColumnFamilyId, FamilyState>,
+        last_seqno: SeqNo,
+        shared: Vec<FileId>,
+    ) -> Result<ManifestWriter> {
+        let mut writer = ManifestWriter::create(vfs, path, number.0, self.identity.uid)?;
+        for (id, family) in families {
+            for edit in snapshot_edits(*id, family) {
+                writer.append(std::slice::from_ref(&edit))?;
+            }
+        }
+        let mut numbers = VersionEdit {
+            column_family: families.keys().next().copied().unwrap_or_default(),
+            last_seqno: Some(last_seqno),
+            shared_files: shared,
+            ..VersionEdit::default()
+        };
+        self.counters.stamp(&mut numbers);
+        writer.append(std::slice::from_ref(&numbers))?;
+        writer.end_snapshot()?;
+        writer.sync()?;
+        Ok(writer)
+    }
+}

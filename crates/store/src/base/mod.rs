@@ -1,0 +1,19 @@
+//! What every other part of the store stands on. Nothing here opens a file or knows a format of one.
+
+pub mod clock;
+pub mod coding;
+pub mod decoder;
+pub mod error;
+pub mod histogram;
+pub mod iterator;
+pub mod key;
+pub mod locks;
+pub mod names;
+pub mod perf;
+pub mod plant;
+pub mod prefix;
+pub mod sync;
+pub mod system;
+pub mod tier;
+pub mod waited;
+pub mod xxh3;

@@ -1,0 +1,519 @@
+//! Compaction files (BoLT §3.1): the tables of one flush or compaction in one file, behind one
+//! another on page boundaries, made durable by one barrier. A header says what the file is, a
+//! directory at the end says what is in it, so that a lost manifest can be rebuilt from the files
+//! alone. Described in `docs/format/compaction-file.md`. Extents are written once (format rule F2).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo, TableId};
+
+use super::PAGE_BYTES;
+use crate::base::decoder::{Decoder, to_usize};
+use crate::base::error::{CorruptionKind, Error, Result};
+use crate::files::TableImage;
+use crate::files::seal::Seed;
+use crate::vfs::{AlignedBuffer, OpenOptions, Vfs, VfsFile};
+
+/// The length of the header; the first table starts behind it.
+pub const HEADER_BYTES: u64 = PAGE as u64;
+
+const PAGE: usize = PAGE_BYTES;
+const HEADER_MAGIC: &[u8; 8] = b"SATfile\n";
+const END_MAGIC: &[u8; 8] = b"SATend\n\0";
+const FORMAT_VERSION: u32 = 1;
+const KNOWN_FEATURES: u32 = 0;
+/// The last bytes of the file.
+const FOOTER_BYTES: usize = 64;
+/// How much is collected before it is written: few requests, none of which takes the device for
+/// long.
+const BUFFER_BYTES: usize = 256 << 10;
+/// What a file begins with: most files of a small database need no more, and memory that is mapped
+/// for each would cost more than to fill it.
+const FIRST_BUFFER_BYTES: usize = 32 << 10;
+
+/// What the directory of a file says of one of its tables: enough to enter it into a manifest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DirectoryEntry {
+    pub table: TableId,
+    /// Where the table starts in the file; a multiple of the page size.
+    pub offset: u64,
+    /// Its length without the padding behind it.
+    pub length: u64,
+    pub column_family: ColumnFamilyId,
+    /// The level for which it was written.
+    pub level: u8,
+    pub smallest: Vec<u8>,
+    pub largest: Vec<u8>,
+    pub seqno_min: SeqNo,
+    pub seqno_max: SeqNo,
+    pub entries: u64,
+    pub tombstones: u64,
+    pub raw_bytes: u64,
+}
+
+/// Writes a compaction file: `begin_table`, `append` and `finish_table` for each table, `finish`.
+/// After an error the file is given up: nothing more is written to it (format rule F4).
+#[derive(Debug)]
+pub struct CompactionFileWriter {
+    file: Arc<dyn VfsFile>,
+    path: Arc<Path>,
+    id: FileId,
+    db_uid: u64,
+    class: IoClass,
+    buffer: AlignedBuffer,
+    /// How much of `buffer` is filled.
+    filled: usize,
+    /// How much was written: where the buffer belongs in the file.
+    written: u64,
+    /// The table that is being written, and where it starts.
+    table: Option<(TableId, u64)>,
+    directory: Vec<u8>,
+    tables: u32,
+    /// Of the table that is being written, or was, and how large it may be; None if nobody wants
+    /// it, or it was larger.
+    image: Option<(TableImage, u64)>,
+    failed: bool,
+}
+
+impl CompactionFileWriter {
+    /// Creates the file. `direct` bypasses the page cache where the file system can.
+    pub fn create(
+        vfs: &dyn Vfs,
+        path: &Path,
+        id: FileId,
+        db_uid: u64,
+        direct: bool,
+        class: IoClass,
+    ) -> Result<CompactionFileWriter> {
+        let file = vfs
+            .open(path, OpenOptions::CREATE.direct(direct))
+            .map_err(|source| Error::io("create", path, source))?;
+        CompactionFileWriter::on(file, path, id, db_uid, class)
+    }
+
+    /// Writes to `file`, which must be new and empty.
+    pub fn on(
+        file: Arc<dyn VfsFile>,
+        path: &Path,
+        id: FileId,
+        db_uid: u64,
+        class: IoClass,
+    ) -> Result<CompactionFileWriter> {
+        let mut writer = CompactionFileWriter {
+            file,
+            path: path.into(),
+            id,
+            db_uid,
+            class,
+            buffer: AlignedBuffer::with_capacity(FIRST_BUFFER_BYTES),
+            filled: 0,
+            written: 0,
+            table: None,
+            directory: Vec::new(),
+            tables: 0,
+            image: None,
+            failed: false,
+        };
+        writer.append(&header(id, db_uid))?;
+        Ok(writer)
+    }
+
+    /// How many bytes were given to the file system.
+    pub fn bytes_written(&self) -> u64 {
+        self.written
+    }
+
+    /// How long the file is so far, what waits in memory included.
+    pub fn position(&self) -> u64 {
+        self.written + self.filled as u64
+    }
+
+    /// The number into which the checksums of `table`'s blocks are mixed.
+    pub fn seed(&self, table: TableId) -> Seed {
+        Seed::of_table(self.db_uid, self.id, table)
+    }
+
+    /// Starts a table on the next page boundary; returns where.
+    pub fn begin_table(&mut self, table: TableId) -> Result<u64> {
+        if self.table.is_some() {
+            return Err(Error::InvalidArgument(format!("table {table} begun inside another")));
+        }
+        self.pad_to_page(0)?;
+        let offset = self.position();
+        self.table = Some((table, offset));
+        Ok(offset)
+    }
+
+    /// Keeps a copy of the table that is begun next, if it is no larger than this.
+    pub fn keep_image(&mut self, bytes_max: u64) {
+        self.image = Some((TableImage::default(), bytes_max));
+    }
+
+    /// The copy of the table that was finished last, if one was kept.
+    pub fn take_image(&mut self) -> Option<TableImage> {
+        Some(self.image.take()?.0)
+    }
+
+    #[inline(never)]
+    fn append_to_image(&mut self, bytes: &[u8]) {
+        let Some((image, bytes_max)) = &mut self.image else { return };
+        image.append(bytes);
+        if image.memory_bytes() > *bytes_max {
+            self.image = None;
+        }
+    }
+
+    /// Appends to the file. Writes whenever a buffer is full.
+    #[inline]
+    pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.image.is_some() && self.table.is_some() {
+            self.append_to_image(bytes);
+        }
+        let mut rest = bytes;
+        loop {
+            let room = self.buffer.whole_mut().get_mut(self.filled..).unwrap_or_default();
+            let n = rest.len().min(room.len());
+            let (now, later) = rest.split_at(n);
+            if let Some(target) = room.get_mut(..n) {
+                target.copy_from_slice(now);
+            }
+            self.filled += n;
+            rest = later;
+            if rest.is_empty() {
+                return Ok(());
+            }
+            if self.buffer.capacity() < BUFFER_BYTES {
+                self.grow();
+            } else {
+                self.write_out()?;
+            }
+        }
+    }
+
+    /// Goes on with a buffer of full size, and what is in the first one.
+    #[cold]
+    fn grow(&mut self) {
+        let mut larger = AlignedBuffer::with_capacity(BUFFER_BYTES);
+        let filled = self.buffer.whole().get(..self.filled).unwrap_or_default();
+        if let Some(target) = larger.whole_mut().get_mut(..filled.len()) {
+            target.copy_from_slice(filled);
+        }
+        self.buffer = larger;
+    }
+
+    /// Ends the table that was begun and enters it into the directory with what `entry` says of it,
+    /// offset and length set here. Returns both.
+    pub fn finish_table(&mut self, entry: &DirectoryEntry) -> Result<(u64, u64)> {
+        let Some((table, offset)) = self.table.take() else {
+            return Err(Error::InvalidArgument(format!("table {} was not begun", entry.table)));
+        };
+        let length = self.position() - offset;
+        push_entry(&mut self.directory, &DirectoryEntry { table, offset, length, ..entry.clone() });
+        self.tables += 1;
+        Ok((offset, length))
+    }
+
+    /// Writes the directory and what else is in memory, and makes the contents durable. The name
+    /// becomes durable by a sync of the directory, which is the caller's to do once.
+    pub fn finish(mut self) -> Result<u64> {
+        if self.table.is_some() {
+            return Err(Error::InvalidArgument("a table was begun and not finished".to_owned()));
+        }
+        self.pad_to_page(0)?;
+        let offset = self.position();
+        let directory = std::mem::take(&mut self.directory);
+        let seed = Seed::of_file(self.db_uid, self.id);
+        let checksum = seed.checksum(&directory, offset);
+        self.append(&directory)?;
+        self.append(&checksum.to_le_bytes())?;
+        self.pad_to_page(FOOTER_BYTES)?;
+        let at = self.position();
+        let footer = Footer { offset, length: directory.len() as u64, tables: self.tables };
+        self.append(&footer.encode(seed, at, self.id, self.db_uid))?;
+        self.write_out()?;
+        self.file.sync_data(self.class).map_err(|source| Error::io("sync", &self.path, source))?;
+        Ok(self.written)
+    }
+
+    /// Appends zeros until `before` bytes are left in the page.
+    fn pad_to_page(&mut self, before: usize) -> Result<()> {
+        let page = PAGE as u64;
+        let target = (self.position() + before as u64).next_multiple_of(page) - before as u64;
+        let zeros = usize::try_from(target - self.position()).unwrap_or(0);
+        self.append(&[0; PAGE][..zeros])
+    }
+
+    fn write_out(&mut self) -> Result<()> {
+        if self.failed {
+            return Err(Error::io("write", &self.path, std::io::ErrorKind::BrokenPipe.into()));
+        }
+        let bytes = self.buffer.whole().get(..self.filled).unwrap_or_default();
+        // Set first and taken back, so that no early return leaves a half-written file in use.
+        self.failed = true;
+        self.file
+            .write_at(bytes, self.written, self.class)
+            .map_err(|source| Error::io("write", &self.path, source))?;
+        // A buffered file would otherwise hand all its pages to the device at once at the end. With
+        // direct I/O there is nothing to start, and the call is a hint: its failure says nothing
+        // that the sync at the end does not say.
+        if self.file.alignment() == 1 {
+            drop(self.file.start_writeback(self.written, self.filled as u64));
+        }
+        self.failed = false;
+        self.written += self.filled as u64;
+        self.filled = 0;
+        Ok(())
+    }
+}
+
+/// A compaction file as it describes itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompactionFile {
+    pub id: FileId,
+    pub db_uid: u64,
+    pub tables: Vec<DirectoryEntry>,
+}
+
+impl CompactionFile {
+    /// Reads header and directory of the file at `path`, which must be `id`. Whose database it is
+    /// is read from it: `repair` may not know.
+    pub fn open(file: &Arc<dyn VfsFile>, path: &Path, id: FileId) -> Result<CompactionFile> {
+        let mut buffer = AlignedBuffer::with_capacity(PAGE);
+        let class = IoClass::Manifest;
+        let db_uid = read_header(file, path, id, None, class)?;
+        let length = file.len().map_err(|source| Error::io("stat", path, source))?;
+        let corrupt = |offset, kind| Error::corruption(path, offset, kind);
+        let seed = Seed::of_file(db_uid, id);
+        let page = length
+            .checked_sub(PAGE as u64)
+            .filter(|&page| page >= HEADER_BYTES && page.is_multiple_of(PAGE as u64))
+            .ok_or(corrupt(length, CorruptionKind::Truncated))?;
+        let last = buffer.whole_mut().get_mut(..PAGE).unwrap_or_default();
+        file.read_exact_at(last, page, class).map_err(|source| Error::io("read", path, source))?;
+        let (_, footer) = last.split_last_chunk::<FOOTER_BYTES>().unwrap_or((&[], &[0; 64]));
+        let at = length - FOOTER_BYTES as u64;
+        let footer = Footer::decode(footer, seed, at, path)?;
+
+        let in_file = footer.offset.checked_add(footer.length).is_some_and(|end| end + 8 <= at);
+        if !in_file || !footer.offset.is_multiple_of(PAGE as u64) || footer.offset < HEADER_BYTES {
+            return Err(corrupt(at, CorruptionKind::Malformed("directory outside of its file")));
+        }
+        let stored = usize::try_from(length - footer.offset)
+            .map_err(|_| corrupt(at, CorruptionKind::Malformed("directory too large")))?;
+        buffer.reserve(stored);
+        let bytes = buffer.whole_mut().get_mut(..stored).unwrap_or_default();
+        file.read_exact_at(bytes, footer.offset, class)
+            .map_err(|source| Error::io("read", path, source))?;
+        let mut decoder = Decoder(bytes);
+        let directory = decoder.take(usize::try_from(footer.length).unwrap_or(usize::MAX));
+        let (directory, checksum) = directory.zip(decoder.u64()).unwrap_or_default();
+        if !seed.verify(directory, footer.offset, checksum) {
+            return Err(corrupt(footer.offset, CorruptionKind::Checksum));
+        }
+        let tables = decode_directory(directory, &footer)
+            .ok_or(corrupt(footer.offset, CorruptionKind::Malformed("directory of tables")))?;
+        Ok(CompactionFile { id, db_uid, tables })
+    }
+}
+
+/// Checks that the file at `path` is the compaction file `id` of the database `db_uid`.
+pub fn check_header(
+    file: &Arc<dyn VfsFile>,
+    path: &Path,
+    id: FileId,
+    db_uid: u64,
+    class: IoClass,
+) -> Result<()> {
+    read_header(file, path, id, Some(db_uid), class).map(drop)
+}
+
+/// Reads the header; returns the uid of the database in which the file was made.
+fn read_header(
+    file: &Arc<dyn VfsFile>,
+    path: &Path,
+    id: FileId,
+    db_uid: Option<u64>,
+    class: IoClass,
+) -> Result<u64> {
+    let mut buffer = AlignedBuffer::with_capacity(PAGE);
+    let page = buffer.whole_mut().get_mut(..PAGE).unwrap_or_default();
+    let got = file.read_at(page, 0, class).map_err(|source| Error::io("read", path, source))?;
+    let page = page.get(..got).unwrap_or_default();
+    let incompatible = |reason| Err(Error::IncompatibleDirectory { path: path.into(), reason });
+    let truncated = || Error::corruption(path, got as u64, CorruptionKind::Truncated);
+    let mut decoder = Decoder(page);
+    if decoder.take(8).ok_or_else(truncated)? != HEADER_MAGIC {
+        return Err(Error::corruption(
+            path,
+            0,
+            CorruptionKind::Malformed("not a compaction file of this engine"),
+        ));
+    }
+    let version = decoder.u32().ok_or_else(truncated)?;
+    let features = decoder.u32().ok_or_else(truncated)?;
+    let uid = decoder.u64().ok_or_else(truncated)?;
+    let stored_id = decoder.u64().ok_or_else(truncated)?;
+    let (body, checksum) = page
+        .first_chunk::<PAGE>()
+        .and_then(|page| page.split_last_chunk())
+        .ok_or_else(truncated)?;
+    // The seed is made of what the header says, so that a file under another name is called that.
+    let seed = Seed::of_file(uid, FileId(stored_id));
+    if !seed.verify(body, 0, u64::from_le_bytes(*checksum)) {
+        return Err(Error::corruption(path, 0, CorruptionKind::Checksum));
+    }
+    if version > FORMAT_VERSION || features & !KNOWN_FEATURES != 0 {
+        return incompatible(format!(
+            "written in a newer format: compaction file of format {version} with features \
+             {features:#x}; this engine reads format {FORMAT_VERSION} with features \
+             {KNOWN_FEATURES:#x}"
+        ));
+    }
+    if stored_id != id.0 {
+        return incompatible(format!("this is file {}, not file {}", FileId(stored_id), id));
+    }
+    if db_uid.is_some_and(|db_uid| db_uid != uid) {
+        return incompatible(format!("file of another database ({uid:016x})"));
+    }
+    Ok(uid)
+}
+
+/// What the first page of a file, or the beginning of it, says: `None` if no compaction file begins
+/// so, else the uid of its database, if the page verifies.
+pub fn uid_of_page(page: &[u8]) -> Option<Option<u64>> {
+    if !page.starts_with(HEADER_MAGIC) && !HEADER_MAGIC.starts_with(page) {
+        return None;
+    }
+    let verified = || {
+        let mut decoder = Decoder(page.get(16..)?);
+        let (uid, id) = (decoder.u64()?, decoder.u64()?);
+        let (body, checksum) = page.first_chunk::<PAGE>()?.split_last_chunk()?;
+        let seed = Seed::of_file(uid, FileId(id));
+        seed.verify(body, 0, u64::from_le_bytes(*checksum)).then_some(uid)
+    };
+    Some(verified())
+}
+
+fn header(id: FileId, db_uid: u64) -> Vec<u8> {
+    let mut page = Vec::with_capacity(PAGE);
+    page.extend_from_slice(HEADER_MAGIC);
+    page.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+    page.extend_from_slice(&KNOWN_FEATURES.to_le_bytes());
+    page.extend_from_slice(&db_uid.to_le_bytes());
+    page.extend_from_slice(&id.0.to_le_bytes());
+    page.resize(PAGE - 8, 0);
+    let checksum = Seed::of_file(db_uid, id).checksum(&page, 0);
+    page.extend_from_slice(&checksum.to_le_bytes());
+    page
+}
+
+/// The last bytes of the file: where the directory is.
+struct Footer {
+    offset: u64,
+    length: u64,
+    tables: u32,
+}
+
+impl Footer {
+    fn encode(&self, seed: Seed, at: u64, id: FileId, db_uid: u64) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(FOOTER_BYTES);
+        bytes.extend_from_slice(&self.offset.to_le_bytes());
+        bytes.extend_from_slice(&self.length.to_le_bytes());
+        bytes.extend_from_slice(&self.tables.to_le_bytes());
+        bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes.extend_from_slice(&KNOWN_FEATURES.to_le_bytes());
+        bytes.extend_from_slice(&0u32.to_le_bytes());
+        bytes.extend_from_slice(&db_uid.to_le_bytes());
+        bytes.extend_from_slice(&id.0.to_le_bytes());
+        let checksum = seed.checksum(&bytes, at);
+        bytes.extend_from_slice(&checksum.to_le_bytes());
+        bytes.extend_from_slice(END_MAGIC);
+        bytes
+    }
+
+    fn decode(bytes: &[u8; FOOTER_BYTES], seed: Seed, at: u64, path: &Path) -> Result<Footer> {
+        let corrupt = |kind| Error::corruption(path, at, kind);
+        let truncated = || corrupt(CorruptionKind::Truncated);
+        let (rest, magic) = bytes.split_last_chunk().ok_or_else(truncated)?;
+        let (body, checksum) = rest.split_last_chunk().ok_or_else(truncated)?;
+        if magic != END_MAGIC {
+            return Err(corrupt(CorruptionKind::Malformed("not the end of a compaction file")));
+        }
+        if !seed.verify(body, at, u64::from_le_bytes(*checksum)) {
+            return Err(corrupt(CorruptionKind::Checksum));
+        }
+        let mut decoder = Decoder(body);
+        let footer = Footer {
+            offset: decoder.u64().ok_or_else(truncated)?,
+            length: decoder.u64().ok_or_else(truncated)?,
+            tables: decoder.u32().ok_or_else(truncated)?,
+        };
+        Ok(footer)
+    }
+}
+
+/// Appends a table to a directory. The record's length stands first, so that a later version may
+/// add to it.
+fn push_entry(out: &mut Vec<u8>, entry: &DirectoryEntry) {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    for number in [
+        entry.table.0,
+        entry.offset,
+        entry.length,
+        entry.entries,
+        entry.tombstones,
+        entry.raw_bytes,
+        entry.seqno_min.0,
+        entry.seqno_max.0,
+    ] {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+    out.extend_from_slice(&entry.column_family.0.to_le_bytes());
+    out.push(entry.level);
+    for bound in [&entry.smallest, &entry.largest] {
+        out.extend_from_slice(&u32::try_from(bound.len()).unwrap_or(u32::MAX).to_le_bytes());
+        out.extend_from_slice(bound);
+    }
+    let length = u32::try_from(out.len() - start - 4).unwrap_or(u32::MAX);
+    if let Some(field) = out.get_mut(start..start + 4) {
+        field.copy_from_slice(&length.to_le_bytes());
+    }
+}
+
+fn decode_directory(bytes: &[u8], footer: &Footer) -> Option<Vec<DirectoryEntry>> {
+    let mut decoder = Decoder(bytes);
+    let mut tables = Vec::new();
+    while !decoder.is_empty() {
+        let length = to_usize(decoder.u32()?);
+        let entry = decode_entry(Decoder(decoder.take(length)?))?;
+        let in_file = entry.offset.checked_add(entry.length)? <= footer.offset;
+        if !in_file || entry.offset < HEADER_BYTES || !entry.offset.is_multiple_of(HEADER_BYTES) {
+            return None;
+        }
+        tables.push(entry);
+    }
+    (tables.len() == to_usize(footer.tables)).then_some(tables)
+}
+
+fn decode_entry(mut decoder: Decoder<'_>) -> Option<DirectoryEntry> {
+    let mut entry = DirectoryEntry {
+        table: TableId(decoder.u64()?),
+        offset: decoder.u64()?,
+        length: decoder.u64()?,
+        entries: decoder.u64()?,
+        tombstones: decoder.u64()?,
+        raw_bytes: decoder.u64()?,
+        seqno_min: SeqNo(decoder.u64()?),
+        seqno_max: SeqNo(decoder.u64()?),
+        column_family: ColumnFamilyId(decoder.u32()?),
+        level: decoder.u8()?,
+        ..DirectoryEntry::default()
+    };
+    for bound in [&mut entry.smallest, &mut entry.largest] {
+        let length = to_usize(decoder.u32()?);
+        *bound = decoder.take(length)?.to_vec();
+    }
+    Some(entry)
+}

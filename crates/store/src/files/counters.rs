@@ -1,0 +1,68 @@
+//! The numbers that name what a database makes: files, logs, tables, runs, column families. None is
+//! ever given out twice (format rule F2).
+
+use sateen_control::version::VersionEdit;
+use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, TableId};
+
+use crate::base::plant::planted;
+use crate::base::sync::atomic::{AtomicU64, Ordering};
+
+/// Numbers that are never given out twice (format rule F2).
+#[derive(Debug)]
+pub struct Counters {
+    next_file: AtomicU64,
+    next_table: AtomicU64,
+    next_epoch: AtomicU64,
+    next_family: AtomicU64,
+}
+
+impl Default for Counters {
+    fn default() -> Counters {
+        Counters {
+            next_file: AtomicU64::new(1),
+            next_table: AtomicU64::new(1),
+            next_epoch: AtomicU64::new(1),
+            next_family: AtomicU64::new(1),
+        }
+    }
+}
+
+impl Counters {
+    pub fn file(&self) -> FileId {
+        FileId(self.next_file.fetch_add(1, Ordering::Relaxed))
+    }
+    pub fn log(&self) -> LogNumber {
+        LogNumber(self.file().0)
+    }
+    pub fn table(&self) -> TableId {
+        TableId(self.next_table.fetch_add(1, Ordering::Relaxed))
+    }
+    pub fn epoch(&self) -> Epoch {
+        Epoch(self.next_epoch.fetch_add(1, Ordering::Relaxed))
+    }
+    pub fn family(&self) -> ColumnFamilyId {
+        let id = self.next_family.fetch_add(1, Ordering::Relaxed);
+        ColumnFamilyId(u32::try_from(id).unwrap_or(u32::MAX))
+    }
+    /// File numbers up to and including `seen` are taken.
+    pub fn file_seen(&self, seen: u64) {
+        self.next_file.fetch_max(seen + 1, Ordering::Relaxed);
+    }
+    pub fn absorb(&self, edit: &VersionEdit) {
+        let raise = |counter: &AtomicU64, to: Option<u64>| {
+            counter.fetch_max(to.unwrap_or(0), Ordering::Relaxed);
+        };
+        raise(&self.next_file, edit.next_file.map(|id| id.0));
+        let table = edit.next_table.filter(|_| !planted("table_number_reused"));
+        raise(&self.next_table, table.map(|id| id.0));
+        raise(&self.next_epoch, edit.next_epoch.map(|epoch| epoch.0));
+        raise(&self.next_family, edit.next_column_family.map(|id| u64::from(id.0)));
+    }
+    pub fn stamp(&self, edit: &mut VersionEdit) {
+        edit.next_file = Some(FileId(self.next_file.load(Ordering::Relaxed)));
+        edit.next_table = Some(TableId(self.next_table.load(Ordering::Relaxed)));
+        edit.next_epoch = Some(Epoch(self.next_epoch.load(Ordering::Relaxed)));
+        let family = u32::try_from(self.next_family.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
+        edit.next_column_family = Some(ColumnFamilyId(family));
+    }
+}

@@ -1,0 +1,100 @@
+//! The bytes of a table as they were written, kept in memory: who reads the table reads them here.
+//! Large pieces, mapped one by one, so that they go back to the system with the table.
+
+use crate::base::sync::atomic::{AtomicBool, Ordering};
+use crate::vfs::AlignedBuffer;
+
+const PIECE_BYTES: usize = 1 << 20;
+
+/// A copy of a table. Its writer appends to it; then it does not change any more.
+#[derive(Debug, Default)]
+pub struct TableImage {
+    pieces: Vec<AlignedBuffer>,
+    length: usize,
+    /// Something of it was not what had been written.
+    damaged: AtomicBool,
+}
+
+impl TableImage {
+    pub fn append(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let at = self.length % PIECE_BYTES;
+            if at == 0 {
+                self.pieces.push(AlignedBuffer::with_capacity(PIECE_BYTES));
+            }
+            let (now, later) = rest.split_at(rest.len().min(PIECE_BYTES - at));
+            let piece = self.pieces.last_mut().map(AlignedBuffer::whole_mut).unwrap_or_default();
+            if let Some(target) = piece.get_mut(at..at + now.len()) {
+                target.copy_from_slice(now);
+            }
+            self.length += now.len();
+            rest = later;
+        }
+    }
+
+    /// It is not to be read any more. False if it was not before.
+    pub fn give_up(&self) -> bool {
+        !self.damaged.swap(true, Ordering::Relaxed)
+    }
+
+    /// Copies what is at `offset` to `target`. False if it does not have all of that.
+    pub fn read(&self, offset: u64, target: &mut [u8]) -> bool {
+        if self.damaged.load(Ordering::Relaxed) {
+            return false;
+        }
+        let Ok(mut offset) = usize::try_from(offset) else { return false };
+        if offset.checked_add(target.len()).is_none_or(|end| end > self.length) {
+            return false;
+        }
+        let mut rest = target;
+        while !rest.is_empty() {
+            let at = offset % PIECE_BYTES;
+            let (now, later) = rest.split_at_mut(rest.len().min(PIECE_BYTES - at));
+            let piece = self.pieces.get(offset / PIECE_BYTES).map(AlignedBuffer::whole);
+            match piece.and_then(|piece| piece.get(at..at + now.len())) {
+                Some(bytes) => now.copy_from_slice(bytes),
+                None => return false,
+            }
+            offset += now.len();
+            rest = later;
+        }
+        true
+    }
+
+    /// What it takes of memory, of which the last piece takes what is filled.
+    pub fn memory_bytes(&self) -> u64 {
+        (self.length.next_multiple_of(crate::files::PAGE_BYTES) + size_of::<TableImage>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_appended_is_read_at_any_place() {
+        let bytes: Vec<u8> = (0..PIECE_BYTES * 2 + 5000).map(|n| (n % 251) as u8).collect();
+        let mut image = TableImage::default();
+        for part in bytes.chunks(70_001) {
+            image.append(part);
+        }
+        for (from, length) in [
+            (0, 1),
+            (PIECE_BYTES - 3, 7),
+            (5, PIECE_BYTES + 9),
+            (bytes.len() - 4, 4),
+            (bytes.len(), 0),
+        ] {
+            let mut read = vec![0; length];
+            assert!(image.read(from as u64, &mut read), "{from}, {length}");
+            assert_eq!(read, bytes[from..from + length], "{from}, {length}");
+        }
+        for (from, length) in [(bytes.len() - 4, 5), (bytes.len() + 1, 0), (usize::MAX, 2)] {
+            assert!(!image.read(from as u64, &mut vec![0; length]), "{from}, {length}");
+        }
+        let beyond = image.memory_bytes() - bytes.len() as u64;
+        assert!(beyond < 5000, "{beyond}");
+        assert!(image.give_up() && !image.give_up() && !image.read(0, &mut [0]));
+    }
+}

@@ -1,0 +1,147 @@
+//! The files of a database directory: their names, the compaction files that hold the tables, and
+//! the buffers in which they are written. Every name that the engine gives or understands is here.
+
+pub mod checked_text;
+mod compaction_file;
+pub mod counters;
+pub mod device_hint;
+mod image;
+pub mod leases;
+pub mod options_file;
+pub mod reclaim;
+pub mod replace;
+pub mod seal;
+mod space;
+pub mod spare;
+
+use std::path::{Path, PathBuf};
+
+use sateen_control::{FileId, LogNumber};
+
+pub use compaction_file::{
+    CompactionFile, CompactionFileWriter, DirectoryEntry, HEADER_BYTES, check_header, uid_of_page,
+};
+pub use image::TableImage;
+
+/// The unit of direct I/O and of hole punching: tables start on multiples of it.
+pub const PAGE_BYTES: usize = 4096;
+
+/// What the name of a file in the database directory says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileName {
+    /// A compaction file, `000123.sat`.
+    Table(FileId),
+    /// A write-ahead log, `000123.wal`.
+    Wal(LogNumber),
+    /// A manifest, `MANIFEST-000123`.
+    Manifest(FileId),
+    /// The file that names the current manifest.
+    Current,
+    /// What was believed of the device last.
+    Device,
+    /// The options that the database was opened with last.
+    Options,
+    /// The file whose lock says that the database is open.
+    Lock,
+}
+
+impl FileName {
+    /// What `name`, without its directory, means; `None` if it is not a name of ours. Only the
+    /// spelling that we write is understood, so that no two names mean the same file.
+    pub fn parse(name: &str) -> Option<FileName> {
+        let parsed = match name {
+            "CURRENT" => FileName::Current,
+            "DEVICE" => FileName::Device,
+            "OPTIONS" => FileName::Options,
+            "LOCK" => FileName::Lock,
+            _ => {
+                if let Some(digits) = name.strip_prefix("MANIFEST-") {
+                    FileName::Manifest(FileId(digits.parse().ok()?))
+                } else if let Some(digits) = name.strip_suffix(".sat") {
+                    FileName::Table(FileId(digits.parse().ok()?))
+                } else {
+                    FileName::Wal(LogNumber(name.strip_suffix(".wal")?.parse().ok()?))
+                }
+            }
+        };
+        (parsed.text() == name).then_some(parsed)
+    }
+
+    /// The number in the name, if it has one.
+    pub fn number(self) -> Option<u64> {
+        match self {
+            FileName::Table(file) | FileName::Manifest(file) => Some(file.0),
+            FileName::Wal(log) => Some(log.0),
+            FileName::Current | FileName::Device | FileName::Options | FileName::Lock => None,
+        }
+    }
+
+    /// The name, without its directory.
+    pub fn text(self) -> String {
+        match self {
+            FileName::Table(FileId(n)) => format!("{n:06}.sat"),
+            FileName::Wal(LogNumber(n)) => format!("{n:06}.wal"),
+            FileName::Manifest(FileId(n)) => format!("MANIFEST-{n:06}"),
+            FileName::Current => "CURRENT".to_owned(),
+            FileName::Device => "DEVICE".to_owned(),
+            FileName::Options => "OPTIONS".to_owned(),
+            FileName::Lock => "LOCK".to_owned(),
+        }
+    }
+
+    /// The path in `directory`.
+    pub fn path(self, directory: &Path) -> PathBuf {
+        directory.join(self.text())
+    }
+}
+
+/// Whether a file of this name is the beginning of one that replaces another.
+pub fn is_temporary(name: &str) -> bool {
+    [options_file::TEMPORARY, device_hint::TEMPORARY].contains(&name)
+}
+
+/// The path of the compaction file `id`.
+pub fn table_file_name(directory: &Path, id: FileId) -> PathBuf {
+    FileName::Table(id).path(directory)
+}
+
+/// The path of the write-ahead log `number`.
+pub fn wal_file_name(directory: &Path, number: LogNumber) -> PathBuf {
+    FileName::Wal(number).path(directory)
+}
+
+/// The path of the manifest `id`.
+pub fn manifest_file_name(directory: &Path, id: FileId) -> PathBuf {
+    FileName::Manifest(id).path(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_written_are_understood() {
+        for name in [
+            FileName::Table(FileId(1)),
+            FileName::Table(FileId(u64::MAX)),
+            FileName::Wal(LogNumber(1_234_567)),
+            FileName::Manifest(FileId(42)),
+            FileName::Current,
+            FileName::Device,
+            FileName::Options,
+            FileName::Lock,
+        ] {
+            assert_eq!(FileName::parse(&name.text()), Some(name));
+        }
+        assert_eq!(FileName::Table(FileId(7)).text(), "000007.sat");
+    }
+
+    #[test]
+    fn other_spellings_are_not_ours() {
+        for name in ["", "7.sat", "+00007.sat", "0000007.sat", "000007.sst", "MANIFEST-7", "LOCKS"]
+        {
+            assert_eq!(FileName::parse(name), None, "{name}");
+        }
+        assert_eq!(FileName::parse("99999999999999999999999.wal"), None);
+    }
+}

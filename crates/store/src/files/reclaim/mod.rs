@@ -1,0 +1,540 @@
+//! Frees space. A table that no version names is a *zombie* while something still pins it. After
+//! that its bytes are punched out of its file, or the file is unlinked if all its tables are dead.
+//! Only this module deletes or punches (ARCHITECTURE.md, invariant 5).
+//!
+//! Beside clients a file is emptied in steps. File systems and devices discard the blocks of a
+//! large file at once and serve no other request meanwhile. Each step is made durable so that its
+//! blocks are discarded with it; the rest is unlinked. The steps go from the begin of the file to
+//! its end: ext4 discards freed blocks together with the free blocks behind them, so shortening the
+//! file would discard its end again with each step.
+//!
+//! Invariants:
+//!
+//! - A table becomes a zombie only after the edit that removes it is durable.
+//! - A pinned table has a reference count above one: every version, job and iterator that can reach
+//!   it holds its `Arc`, and this module hands out none.
+//! - A table stays as long as the lease of a reader in another handle or process
+//!   ([`super::leases`]).
+//! - A file with another name, in a checkpoint or a copy, is neither punched nor shortened.
+//! - The disk is accessed outside the lock.
+
+mod found;
+mod leased;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sateen_control::compaction::FileSpace;
+use sateen_control::version::TableMeta;
+use sateen_control::{FileId, Instant, IoClass, TableId};
+
+use super::leases::{LeaseLimits, Leases, Round};
+use super::space::{Accounts, DeadFile, Extents};
+use super::{PAGE_BYTES, table_file_name};
+use crate::base::clock;
+use crate::base::error::{Error, Result};
+use crate::base::plant::planted;
+use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::base::sync::{Mutex, lock};
+use crate::vfs::{OpenOptions, Vfs, VfsFile};
+
+/// Beside clients at least so much is given back at a time, and what is due within so long.
+const STEP_BYTES_MIN: u64 = 1 << 20;
+const STEP_NS: u64 = 30_000_000;
+/// Where no client is there so much is given back at a time.
+const UNPACED_STEP_BYTES: u64 = 128 << 20;
+/// After a step it rests so many times as long as the step took, at least.
+const STEP_REST: u32 = 4;
+/// What a file may have besides its tables before anybody looks what that is.
+const UNEXPLAINED_BYTES: u64 = 64 << 10;
+/// Files that could not be looked at are looked at again after so long.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(10);
+/// How often the leases are looked at while they keep anything.
+const LEASES_EVERY: Duration = Duration::from_millis(200);
+
+/// The caches that must let go of what is given back.
+pub trait OpenTables: Send + Sync {
+    /// `tables` have left level 0: their images in memory may go.
+    fn forget_images(&self, tables: &mut dyn Iterator<Item = TableId>);
+    /// Closes a table.
+    fn evict(&self, table: TableId);
+    /// Closes a file and its tables.
+    fn evict_file(&self, file: FileId);
+}
+
+/// A table that no version names.
+struct Zombie {
+    table: Arc<TableMeta>,
+    retired: Round,
+}
+
+impl Zombie {
+    /// Whether nothing in this process can reach it.
+    fn is_unpinned(&self) -> bool {
+        Arc::strong_count(&self.table) == 1
+    }
+}
+
+#[derive(Default)]
+struct State {
+    accounts: Accounts,
+    zombies: Vec<Zombie>,
+    leases: Leases,
+    /// Files that nothing named at open, and that a reader of before may still read.
+    orphans: Vec<PathBuf>,
+    /// Files of which nothing is live and that are not unlinked yet.
+    unlink: Vec<DeadFile>,
+    /// Files that were there at open and what their tables take: what else they have is not known.
+    unseen: Vec<(FileId, Extents)>,
+    /// Of these, those that could not be looked at, and when that is tried again.
+    unread: Vec<(FileId, Extents)>,
+    look_again: Instant,
+    /// Somebody is at it.
+    busy: bool,
+    /// When the next step is due.
+    next_step: Instant,
+    /// While above zero nothing is punched or unlinked: a checkpoint is linking files.
+    holds: u32,
+    /// Those of them that [`Reclaimer::keep`] made.
+    keeps: u32,
+}
+
+impl State {
+    /// When there is something to do, if there is.
+    fn next(&self) -> Option<Instant> {
+        let unlink = (!self.unlink.is_empty()).then_some(self.next_step);
+        let punch = self.accounts.next_due().map(|due| due.max(self.next_step));
+        unlink.into_iter().chain(punch).min()
+    }
+
+    /// Whether something may be given back, as far as is known.
+    fn has_more(&self) -> bool {
+        !self.unlink.is_empty() || self.accounts.has_own()
+    }
+
+    /// The same, or when the leases are to be looked at again.
+    fn next_round(&self, now: Instant) -> Option<Instant> {
+        let look_again = self.is_leased().then(|| now + LEASES_EVERY);
+        self.next().into_iter().chain(look_again).min()
+    }
+
+    /// Whether leases keep something that could be given back otherwise.
+    fn is_leased(&self) -> bool {
+        !self.orphans.is_empty()
+            || (!self.unseen.is_empty() && self.leases.needs(Round::default()))
+            || self.zombies.iter().any(|zombie| self.leases.needs(zombie.retired))
+    }
+
+    fn due_bytes(&self) -> u64 {
+        let unlink = self.unlink.iter().map(|dead| dead.rest.cost()).sum::<u64>();
+        unlink + self.accounts.due_cost()
+    }
+}
+
+/// Bytes and counts given back so far, for metrics.
+#[derive(Default)]
+pub struct ReclaimCounters {
+    pub files_unlinked: AtomicU64,
+    pub bytes_punched: AtomicU64,
+    pub holes_punched: AtomicU64,
+    /// Of files of which nothing is live.
+    bytes_unlinked: AtomicU64,
+}
+
+impl ReclaimCounters {
+    /// Bytes punched out of files that hold more, and bytes of files that hold nothing else.
+    pub fn given_back(&self) -> (u64, u64) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (load(&self.bytes_punched), load(&self.bytes_unlinked))
+    }
+}
+
+/// Which files hold live tables, and which bytes wait to be given back.
+pub struct Reclaimer {
+    directory: PathBuf,
+    vfs: Arc<dyn Vfs>,
+    tables: Arc<dyn OpenTables>,
+    state: Mutex<State>,
+    /// The file system cannot punch: whole files only.
+    no_holes: AtomicBool,
+    /// The last attempt failed.
+    failing: AtomicBool,
+    lease_limits: Mutex<LeaseLimits>,
+    pub counters: ReclaimCounters,
+}
+
+/// Nothing is punched or unlinked while this lives.
+pub struct ReclaimHold<'a>(&'a Reclaimer);
+
+impl Drop for ReclaimHold<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.state).holds -= 1;
+    }
+}
+
+impl Reclaimer {
+    pub fn new(directory: PathBuf, vfs: Arc<dyn Vfs>, tables: Arc<dyn OpenTables>) -> Reclaimer {
+        Reclaimer {
+            directory,
+            vfs,
+            tables,
+            state: Mutex::default(),
+            no_holes: AtomicBool::new(false),
+            failing: AtomicBool::new(false),
+            lease_limits: Mutex::new(LeaseLimits::NONE),
+            counters: ReclaimCounters::default(),
+        }
+    }
+
+    /// Tables that a version names from now on, for the first time.
+    pub fn add<'a>(&self, tables: impl Iterator<Item = &'a Arc<TableMeta>>) {
+        let mut state = lock(&self.state);
+        tables.for_each(|table| state.accounts.add(table));
+    }
+
+    /// Tables that were there when the database was opened, all of them: what else is in their
+    /// files was not given back by who had them before, and is looked for by and by.
+    pub fn found<'a>(&self, tables: impl Iterator<Item = &'a Arc<TableMeta>>) {
+        let mut files: BTreeMap<FileId, Extents> = BTreeMap::new();
+        let mut state = lock(&self.state);
+        for table in tables {
+            state.accounts.add(table);
+            if let Some(range) = Extents::of(table) {
+                files.entry(table.placement.file()).or_default().insert(range);
+            }
+        }
+        state.unseen = files.into_iter().collect();
+    }
+
+    /// Tables that are not in level 0 any more.
+    pub fn left_level0(&self, mut tables: impl Iterator<Item = TableId>) {
+        self.tables.forget_images(&mut tables);
+    }
+
+    /// Tables that no new version names; the edit that says so is durable.
+    pub fn retire(&self, tables: impl Iterator<Item = Arc<TableMeta>>) {
+        let mut state = lock(&self.state);
+        let retired = state.leases.round();
+        state.zombies.extend(tables.map(|table| Zombie { table, retired }));
+    }
+
+    /// Files that share their bytes with a checkpoint. Those of which nothing is left are no
+    /// concern any more: the catalogue remembers a file as shared for longer than there is one.
+    pub fn mark_shared(&self, files: impl Iterator<Item = FileId>, now: Instant) {
+        let mut state = lock(&self.state);
+        let files = files.filter(|_| !planted("hole_under_checkpoint"));
+        files.for_each(|file| state.accounts.mark_shared(file, now));
+    }
+
+    /// The files that hold anything reachable.
+    pub fn live_files(&self) -> Vec<FileId> {
+        lock(&self.state).accounts.files().collect()
+    }
+
+    /// Bytes of tables that no version needs and that are not given back yet.
+    pub fn obsolete_bytes(&self) -> u64 {
+        let state = lock(&self.state);
+        if planted("pins_not_told") {
+            return state.accounts.dead_bytes();
+        }
+        let zombies = state.zombies.iter().map(|zombie| zombie.table.size_bytes).sum::<u64>();
+        let unlink = state.unlink.iter().map(|dead| dead.rest.bytes()).sum::<u64>();
+        zombies + unlink + state.accounts.dead_bytes()
+    }
+
+    /// Bytes that can be given back now or soon.
+    pub fn due_bytes(&self) -> u64 {
+        lock(&self.state).due_bytes()
+    }
+
+    /// What each file holds, that holds anything.
+    pub fn spaces(&self) -> Vec<FileSpace> {
+        lock(&self.state).accounts.spaces(self.can_punch())
+    }
+
+    /// A number that changes whenever what files hold of what is dead does.
+    pub fn changes(&self) -> u64 {
+        lock(&self.state).accounts.changes()
+    }
+
+    /// Whether the file system gives back parts of a file, as far as is known.
+    pub fn can_punch(&self) -> bool {
+        !self.no_holes.load(Ordering::Relaxed)
+    }
+
+    /// Who keeps files as they are, and tables that wait for their last reader.
+    pub fn held(&self) -> (usize, usize) {
+        let state = lock(&self.state);
+        (state.holds as usize, state.zombies.len())
+    }
+
+    /// True while files must stay.
+    pub fn is_held(&self) -> bool {
+        lock(&self.state).holds > 0
+    }
+
+    /// True if there may be something to do.
+    pub fn has_work(&self) -> bool {
+        let state = lock(&self.state);
+        !state.zombies.is_empty()
+            || !state.orphans.is_empty()
+            || state.next().is_some()
+            || !state.unseen.is_empty()
+    }
+
+    /// True if something can be given back now or soon: it is not pinned, and the last attempt did
+    /// not fail.
+    pub fn has_due_work(&self) -> bool {
+        let state = lock(&self.state);
+        let unpinned =
+            |zombie: &Zombie| zombie.is_unpinned() && !state.leases.needs(zombie.retired);
+        let looks = !state.unseen.is_empty() && !state.leases.needs(Round::default());
+        state.holds == 0
+            && !self.failing.load(Ordering::Relaxed)
+            && (state.busy || state.has_more() || looks || state.zombies.iter().any(unpinned))
+    }
+
+    /// Gives back all that nobody pins any more; what fails stays.
+    pub fn reclaim_all(&self, now: Instant) {
+        while self.reclaim(now, None).is_ok() && !self.is_held() && lock(&self.state).has_more() {}
+    }
+
+    /// Stops reclaiming until the hold is dropped.
+    pub fn hold(&self) -> ReclaimHold<'_> {
+        lock(&self.state).holds += 1;
+        ReclaimHold(self)
+    }
+
+    /// The same until as many calls of [`Reclaimer::release`] as of this.
+    pub fn keep(&self) {
+        let mut state = lock(&self.state);
+        state.holds += 1;
+        state.keeps += 1;
+    }
+
+    /// Ends one [`Reclaimer::keep`].
+    pub fn release(&self) {
+        let mut state = lock(&self.state);
+        // One too many must not end the hold of a checkpoint.
+        let ended = state.keeps.min(1);
+        state.keeps -= ended;
+        state.holds -= ended;
+    }
+
+    /// Ends every [`Reclaimer::keep`].
+    pub fn release_all(&self) {
+        let mut state = lock(&self.state);
+        state.holds -= std::mem::take(&mut state.keeps);
+    }
+
+    /// Gives back what nobody pins any more, in steps: small ones and at `rate`, in bytes a second,
+    /// if there is one, else one that is as large as a client who comes meanwhile may find under
+    /// way. Returns when the next step is due. What fails is kept for another call.
+    pub fn reclaim(&self, now: Instant, rate: Option<u64>) -> Result<Option<Instant>> {
+        self.look_at_leases(now);
+        self.remove_orphans();
+        let mut unlink = {
+            let mut state = lock(&self.state);
+            if state.holds > 0 {
+                return Ok(None);
+            }
+            self.bury(&mut state, now);
+            if rate.is_some() && now < state.next_step {
+                return Ok(state.next_round(now));
+            }
+            state.busy = true;
+            std::mem::take(&mut state.unlink)
+        };
+        let started = clock::now();
+        let step = rate.map_or(UNPACED_STEP_BYTES, |rate| {
+            let bytes = (rate / (1_000_000_000 / STEP_NS)).max(STEP_BYTES_MIN);
+            bytes.next_multiple_of(PAGE_BYTES as u64)
+        });
+        let mut left = step;
+        let mut kept = Vec::new();
+        let mut failed = None;
+        while left > 0
+            && let Some(dead) = unlink.pop()
+        {
+            match self.unlink(&dead, rate.map_or(u64::MAX, |_| left)) {
+                Ok((cost, rest)) => {
+                    left = left.saturating_sub(cost);
+                    unlink.extend(rest);
+                }
+                Err(error) => {
+                    kept.push(dead);
+                    failed = failed.or(Some(error));
+                }
+            }
+        }
+        let punched = self.punch_due(now, &mut left, rate.is_some());
+        let result = failed.map_or(punched, Err);
+        let state = &mut *lock(&self.state);
+        state.busy = false;
+        state.unlink.extend(unlink.into_iter().chain(kept));
+        if let Some(rate) = rate {
+            let ns = u128::from(step - left) * 1_000_000_000 / u128::from(rate.max(1));
+            let pause = Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX));
+            let took = clock::since(started);
+            state.next_step = now + took + pause.max(took * STEP_REST);
+        }
+        self.failing.store(result.is_err(), Ordering::Relaxed);
+        result.map(|()| state.next_round(now))
+    }
+
+    /// Gives back what is dead in files that hold more: beside clients what is due of one file, so
+    /// that there is one barrier. What fails is tried again later, after all others.
+    fn punch_due(&self, now: Instant, left: &mut u64, beside_clients: bool) -> Result<()> {
+        let mut failed = BTreeMap::new();
+        while *left > 0 {
+            let Some((file, dead)) =
+                lock(&self.state).accounts.take_dead(now, !beside_clients, *left)
+            else {
+                break;
+            };
+            *left = left.saturating_sub(dead.cost());
+            let punched = self.punch(file, &dead, beside_clients);
+            let mut state = lock(&self.state);
+            match punched {
+                Ok(true) => {
+                    state.accounts.mark_own(file);
+                    state.accounts.add_holes(file, &dead);
+                }
+                Ok(false) => {
+                    // By another name it is needed as it is; or it cannot have holes.
+                    if self.can_punch() {
+                        state.accounts.mark_shared(file, now);
+                    } else {
+                        state.accounts.nothing_is_due();
+                    }
+                    state.accounts.add_dead(file, dead.iter(), now, self.can_punch());
+                }
+                Err(error) => {
+                    state.accounts.postpone(file, &dead, now);
+                    let again = failed.insert(file, error).is_some();
+                    if again {
+                        break;
+                    }
+                }
+            }
+            if beside_clients {
+                break;
+            }
+        }
+        failed.into_values().next().map_or(Ok(()), Err)
+    }
+
+    /// Gives of a dead file back what costs no more than `most`, and the file if that is all.
+    /// Returns the cost, and what is left of the file.
+    fn unlink(&self, dead: &DeadFile, most: u64) -> Result<(u64, Option<DeadFile>)> {
+        self.tables.evict_file(dead.file);
+        let path = table_file_name(&self.directory, dead.file);
+        let cost = dead.rest.cost();
+        // If it cannot be done step by step, then at once.
+        if cost > most
+            && let Ok(Some(rest)) = self.shrink(&path, dead, most)
+        {
+            return Ok((most, Some(rest)));
+        }
+        match self.vfs.remove(&path) {
+            Ok(()) => {
+                self.counters.files_unlinked.fetch_add(1, Ordering::Relaxed);
+                let bytes = if dead.shared { 0 } else { dead.rest.bytes() };
+                self.counters.bytes_unlinked.fetch_add(bytes, Ordering::Relaxed);
+                Ok((cost, None))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok((0, None)),
+            Err(error) => Err(Error::io("remove", &path, error)),
+        }
+    }
+
+    /// Gives `by` bytes of a dead file back; returns what is left of it, or `None` if it has
+    /// another name.
+    fn shrink(&self, path: &Path, dead: &DeadFile, by: u64) -> std::io::Result<Option<DeadFile>> {
+        let handle = self.vfs.open(path, OpenOptions::WRITE)?;
+        if handle.links()? > 1 {
+            return Ok(None);
+        }
+        let mut left = dead.clone();
+        let first = left.rest.take(by, false);
+        if !self.try_punch(handle.as_ref(), first.iter())? {
+            left = dead.clone();
+            let last = left.rest.take(by, true);
+            if let Some(first) = last.iter().next() {
+                handle.truncate(first.start)?;
+            }
+        }
+        handle.sync_data(IoClass::Reclaim)?;
+        let bytes = dead.rest.bytes() - left.rest.bytes();
+        self.counters.bytes_unlinked.fetch_add(bytes, Ordering::Relaxed);
+        Ok(Some(left))
+    }
+
+    /// False if the file system cannot punch.
+    fn try_punch(
+        &self,
+        file: &dyn VfsFile,
+        mut ranges: impl Iterator<Item = Range<u64>>,
+    ) -> std::io::Result<bool> {
+        if !self.can_punch() {
+            return Ok(false);
+        }
+        let punched = ranges.try_for_each(|range| {
+            let too_much = if planted("hole_too_long") { PAGE_BYTES as u64 } else { 0 };
+            file.punch_hole(range.start, range.end - range.start + too_much, IoClass::Reclaim)
+        });
+        match punched {
+            Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
+                self.no_holes.store(true, Ordering::Relaxed);
+                Ok(false)
+            }
+            punched => punched.map(|()| true),
+        }
+    }
+
+    /// Accounts for the zombies that nobody pins.
+    fn bury(&self, state: &mut State, now: Instant) {
+        let zombies = std::mem::take(&mut state.zombies);
+        let (dead, kept): (Vec<_>, Vec<_>) = zombies.into_iter().partition(|zombie| {
+            let unpinned = zombie.is_unpinned() || planted("hole_under_reader");
+            unpinned && state.leases.frees(zombie.retired)
+        });
+        state.zombies = kept;
+        for Zombie { table, .. } in dead {
+            self.tables.evict(table.id);
+            state.unlink.extend(state.accounts.bury(&table, now, self.can_punch()));
+        }
+    }
+
+    /// False if that is not possible: the file system cannot, or the file has another name.
+    fn punch(&self, file: FileId, ranges: &Extents, sync: bool) -> Result<bool> {
+        let path = table_file_name(&self.directory, file);
+        let options = OpenOptions::WRITE;
+        let punched = self.vfs.open(&path, options).and_then(|handle| {
+            let shared = handle.links()? > 1 && !planted("hole_under_checkpoint");
+            if shared || !self.try_punch(handle.as_ref(), ranges.iter())? {
+                return Ok(false);
+            }
+            if sync {
+                handle.sync_data(IoClass::Reclaim)?;
+            }
+            Ok(true)
+        });
+        if let Ok(true) = punched {
+            self.counters.bytes_punched.fetch_add(ranges.bytes(), Ordering::Relaxed);
+            self.counters.holes_punched.fetch_add(ranges.len() as u64, Ordering::Relaxed);
+        }
+        match punched {
+            Err(_) if planted("punch_error_ignored") => Ok(true),
+            // Its last table died meanwhile.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
+            punched => punched.map_err(|error| Error::io("punch", &path, error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

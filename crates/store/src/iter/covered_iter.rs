@@ -1,0 +1,140 @@
+//! Leaves out the entries that are deleted with a range. Only there where ranges are deleted: all
+//! others go without.
+
+use std::sync::Arc;
+
+use sateen_control::SeqNo;
+use sateen_control::version::{Fragment, RangeTombstones};
+
+use crate::base::error::Result;
+use crate::base::iterator::InternalIterator;
+use crate::base::key;
+
+/// So many entries are passed over one by one before the rest of a range is gone past.
+const SEQUENTIAL_SKIP_MAX: u32 = 16;
+
+/// The deletions of ranges that a reader sees.
+#[derive(Clone)]
+pub struct SeenRanges {
+    pub ranges: Arc<RangeTombstones>,
+    pub as_of: SeqNo,
+}
+
+/// The entries of `iter` that are not deleted with a range for a reader at one moment. Those that
+/// the reader is too old to see all stay.
+pub struct CoveredIter<I> {
+    iter: I,
+    seen: SeenRanges,
+    /// The first fragment that ends behind the entry looked at last.
+    at: usize,
+    target: Vec<u8>,
+}
+
+impl<I: InternalIterator> CoveredIter<I> {
+    pub fn new(iter: I, seen: SeenRanges) -> CoveredIter<I> {
+        CoveredIter { iter, seen, at: 0, target: Vec::new() }
+    }
+
+    /// The fragment that deletes the entry under the cursor, and since when.
+    #[inline]
+    fn hiding(&mut self) -> Option<(&Fragment, SeqNo)> {
+        let internal = self.iter.key();
+        let user_key = key::user_key(internal);
+        let fragments = self.seen.ranges.fragments();
+        let ends_behind = |at: usize| fragments.get(at).is_none_or(|f| *user_key < f.end);
+        let is_first = self.at == 0 || !ends_behind(self.at - 1);
+        if !is_first || !ends_behind(self.at) {
+            self.at = self.seen.ranges.first_behind(user_key);
+        }
+        let fragment = fragments.get(self.at).filter(|fragment| fragment.begin <= *user_key)?;
+        let newest = fragment.newest(self.seen.as_of)?;
+        (key::seqno(internal) < newest).then_some((fragment, newest))
+    }
+
+    fn skip_forward(&mut self) -> Result<()> {
+        let mut skipped = 0;
+        while self.iter.valid() {
+            let Some((fragment, newest)) = self.hiding() else { break };
+            skipped += 1;
+            if skipped % SEQUENTIAL_SKIP_MAX == 0 {
+                let end = fragment.end.clone();
+                set_target(&mut self.target, end.bytes());
+                if self.iter.leap(&self.target, newest)? {
+                    continue;
+                }
+            }
+            self.iter.next()?;
+        }
+        Ok(())
+    }
+
+    fn skip_back(&mut self) -> Result<()> {
+        let mut skipped = 0;
+        while self.iter.valid() {
+            let Some((fragment, newest)) = self.hiding() else { break };
+            skipped += 1;
+            if skipped % SEQUENTIAL_SKIP_MAX == 0 {
+                let begin = fragment.begin.clone();
+                set_target(&mut self.target, begin.bytes());
+                if self.iter.leap_back(&self.target, newest)? {
+                    continue;
+                }
+            }
+            self.iter.prev()?;
+        }
+        Ok(())
+    }
+}
+
+/// Before all entries of `user_key`.
+fn set_target(target: &mut Vec<u8>, user_key: &[u8]) {
+    target.clear();
+    key::append(target, user_key, SeqNo::MAX, sateen_control::ValueKind::MAX);
+}
+
+impl<I: InternalIterator> InternalIterator for CoveredIter<I> {
+    #[inline]
+    fn valid(&self) -> bool {
+        self.iter.valid()
+    }
+
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.iter.seek_to_first()?;
+        self.skip_forward()
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        self.iter.seek_to_last()?;
+        self.skip_back()
+    }
+
+    fn seek(&mut self, target: &[u8]) -> Result<()> {
+        self.iter.seek(target)?;
+        self.skip_forward()
+    }
+
+    fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        self.iter.seek_for_prev(target)?;
+        self.skip_back()
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.iter.next()?;
+        self.skip_forward()
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.iter.prev()?;
+        self.skip_back()
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.iter.key()
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.iter.value()
+    }
+}

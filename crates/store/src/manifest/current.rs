@@ -1,0 +1,148 @@
+//! The file CURRENT: which manifest counts. Text, so that a person can read it, with a checksum, so
+//! that a program need not guess.
+//!
+//! What must stay true: CURRENT is replaced by an atomic rename of a synced file, so that there is
+//! always an old one or a new one, whole.
+
+use std::path::{Path, PathBuf};
+
+use super::identity::Identity;
+use crate::base::error::{CorruptionKind, Error, Result};
+use crate::base::names::shown_path;
+use crate::files::replace::replace_file;
+use crate::files::{FileName, checked_text};
+use crate::vfs::Vfs;
+
+/// Its name before it counts.
+pub const TEMPORARY_CURRENT: &str = "CURRENT.tmp";
+const FIRST_LINE: &str = "sateen 1";
+
+/// What CURRENT says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Current {
+    /// The number of the manifest that counts.
+    pub manifest: u64,
+    /// Which database it is.
+    pub identity: Identity,
+    /// The manifest was durable up to here when this was written: the `synced_floor` of its reader.
+    pub synced: u64,
+}
+
+impl Current {
+    fn to_text(self) -> String {
+        let Current { manifest, identity: Identity { uid, copy }, synced } = self;
+        let mut text =
+            format!("{FIRST_LINE}\nmanifest {manifest}\nuid {uid:016x}\nsynced {synced}\n");
+        if copy != 0 {
+            text.push_str(&format!("copy {copy:016x}\n"));
+        }
+        checked_text::seal(&text)
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Current> {
+        let covered = checked_text::unseal(bytes)?;
+        let mut lines = covered.strip_prefix(FIRST_LINE)?.strip_prefix('\n')?.lines();
+        let mut line = |name| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
+        let manifest = line("manifest")?.parse().ok()?;
+        let uid = u64::from_str_radix(line("uid")?, 16).ok()?;
+        let synced = line("synced")?.parse().ok()?;
+        let copy = match line("copy") {
+            Some(copy) => u64::from_str_radix(copy, 16).ok()?,
+            None => 0,
+        };
+        Some(Current { manifest, identity: Identity { uid, copy }, synced })
+    }
+}
+
+/// Makes `current` what counts, durably. The manifest that it names must be durable with its name.
+pub fn write_current(vfs: &dyn Vfs, directory: &Path, current: &Current) -> Result<()> {
+    let text = current.to_text();
+    replace_file(vfs, directory, FileName::Current, TEMPORARY_CURRENT, text.as_bytes())
+}
+
+/// What CURRENT in `directory` says; `None` if there is no such file. An error if it was damaged,
+/// was written by a newer version, or is another program's.
+pub fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Current>> {
+    let path = FileName::Current.path(directory);
+    let bytes = match checked_text::read(vfs, &path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(Error::io("read", &path, e)),
+    };
+    if let Some(current) = Current::parse(&bytes) {
+        return Ok(Some(current));
+    }
+    let listing = vfs.list(directory).map_err(|e| Error::io("list", directory, e))?;
+    if let Some(what) = recognise_foreign(&listing, Some(&bytes)) {
+        let reason = foreign_reason(what, directory);
+        return Err(Error::IncompatibleDirectory { path: directory.to_owned(), reason });
+    }
+    let newer = checked_text::unseal(&bytes).and_then(|text| checked_text::newer(text, FIRST_LINE));
+    if let Some(reason) = newer {
+        return Err(Error::IncompatibleDirectory { path, reason });
+    }
+    // Who knows how a newer version makes its checksum.
+    let first_line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    if let Ok(text) = std::str::from_utf8(first_line)
+        && checked_text::newer(text, FIRST_LINE).is_some()
+    {
+        let reason = format!("written in a newer format, or damaged: it begins with {text:?}");
+        return Err(Error::IncompatibleDirectory { path, reason });
+    }
+    Err(Error::corruption(&path, 0, CorruptionKind::Checksum))
+}
+
+/// Which other program's database a directory is whose CURRENT can be read.
+pub fn foreign(vfs: &dyn Vfs, directory: &Path, listing: &[PathBuf]) -> Option<&'static str> {
+    let bytes = checked_text::read(vfs, &FileName::Current.path(directory)).ok()?;
+    recognise_foreign(listing, Some(&bytes))
+}
+
+/// Why `directory` cannot be opened, which [`recognise_foreign`] says is `what`, and what can be
+/// done about it.
+pub fn foreign_reason(what: &str, directory: &Path) -> String {
+    let peer = match (what.contains("RocksDB"), what.contains("LevelDB")) {
+        (true, false) => "rocksdb",
+        (false, true) => "leveldb",
+        (true, true) => "rocksdb|leveldb",
+        (false, false) => return format!("it is {what}"),
+    };
+    let from = shown_path(directory);
+    format!(
+        "it is {what}; `sateen db import {peer} {from} NEW --library FILE` makes one of ours of it"
+    )
+}
+
+/// Which other program's database a directory is, by its file names and what its CURRENT says.
+pub fn recognise_foreign(listing: &[PathBuf], current: Option<&[u8]>) -> Option<&'static str> {
+    let any = |matches: &dyn Fn(&str) -> bool| {
+        listing.iter().filter_map(|path| path.file_name()?.to_str()).any(matches)
+    };
+    let numbered = |name: &str, prefix: &str| {
+        name.strip_prefix(prefix).is_some_and(|number| {
+            !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    };
+    let names_manifest = current
+        .and_then(|bytes| std::str::from_utf8(bytes).ok())
+        .is_some_and(|text| numbered(text.trim_end_matches('\n'), "MANIFEST-"));
+    let has_manifest = any(&|name| numbered(name, "MANIFEST-"));
+    if any(&|name| name.starts_with("marker.manifest.") || name.starts_with("marker.format-")) {
+        return Some("a Pebble database");
+    }
+    // A CURRENT that names no manifest in the others' way is a damaged one of ours.
+    let theirs = names_manifest || (has_manifest && current.is_none());
+    if !theirs {
+        return None;
+    }
+    if any(&|name| name == "IDENTITY" || numbered(name, "OPTIONS-") || name.ends_with(".blob")) {
+        return Some("a RocksDB database");
+    }
+    if any(&|name| name.ends_with(".ldb")) {
+        return Some("a LevelDB database");
+    }
+    if any(&|name| name.ends_with(".sst")) {
+        return Some("a RocksDB database");
+    }
+    Some("a LevelDB or RocksDB database")
+}

@@ -1,0 +1,58 @@
+//! The identity of a database: it differs from that of all other databases and, if wanted, from
+//! that of its copies.
+
+use crate::base::clock;
+use crate::base::xxh3::xxh3_64_with_seed;
+
+/// Two numbers that no other database has, probably.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Mixed into every checksum of WALs and manifests and into the keys of blocks. Copies share
+    /// it, because they share files.
+    pub uid: u64,
+    /// Drawn when a copy was made that has an identity of its own; 0 if there was none.
+    pub copy: u64,
+}
+
+impl Identity {
+    /// That of a new database.
+    pub fn new() -> Identity {
+        Identity { uid: random_uid(), copy: 0 }
+    }
+
+    /// That of a database of which only the files are left.
+    pub fn of_uid(uid: u64) -> Identity {
+        Identity { uid, copy: 0 }
+    }
+
+    /// That of a copy of this database.
+    #[must_use]
+    pub fn copy(self) -> Identity {
+        Identity { uid: self.uid, copy: random_uid() }
+    }
+
+    /// It as a UUID of version 8 of RFC 9562, whose bits are the application's own.
+    pub fn uuid(self) -> String {
+        let mut bytes = self.uid.to_le_bytes().to_vec();
+        if self.copy != 0 {
+            bytes.extend(self.copy.to_le_bytes());
+        }
+        let half = |seed| u128::from(xxh3_64_with_seed(&bytes, seed));
+        let bits = (half(0x1D) << 64 | half(0x2D)) & !(0xF << 76) & !(0x3 << 62);
+        let text = format!("{:032x}", bits | 0x8 << 76 | 0x2 << 62);
+        let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| text.get(part).unwrap_or(""));
+        parts.join("-")
+    }
+}
+
+/// A number that no other database has, probably.
+pub fn random_uid() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    if let Some(number) = clock::next_random() {
+        return number.max(1);
+    }
+    // The standard library seeds each state from the operating system.
+    let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    hasher.finish().max(1)
+}

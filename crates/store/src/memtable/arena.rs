@@ -1,0 +1,483 @@
+//! The memory of a memtable: chunks that are filled from both ends by one atomic addition, values
+//! from the bottom and nodes from the top, and given back all at once.
+//!
+//! Nodes lie together so that a search touches few pages; values, which only the finder of a key
+//! reads, lie apart from them. What must stay true: two calls never return overlapping memory, the
+//! memory stays where it is until the arena is dropped, and `reserved_bytes` counts every byte that
+//! the arena holds, used or not.
+//!
+//! Chunks of full size come from an [`ArenaPool`] that all memtables of a database share: a page
+//! fault for every 4 KiB costs more than the insert that causes it, so the pages of a flushed
+//! memtable are used again by the next one.
+
+#![expect(unsafe_code, reason = "memory is handed out by address; see the file's first lines")]
+
+use std::alloc::Layout;
+use std::mem;
+use std::ptr::{self, NonNull};
+use std::sync::{Arc, Mutex};
+
+use crate::base::locks::leaf::lock_timed;
+use crate::base::sync::leaf::lock;
+use crate::base::sync::loom_atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+
+/// The size of a chunk of a large memtable, and of everything in an [`ArenaPool`]: that of a huge
+/// page, of which searches need few address translations and a fresh chunk one page fault.
+pub(super) const CHUNK_BYTES: usize = 2 << 20;
+/// The size of the first chunk: a column family that is hardly used costs little.
+const CHUNK_BYTES_MIN: usize = 16 << 10;
+/// A memtable has at least about this many chunks, so that the unused part of the last one is a
+/// small part of the whole.
+const CHUNKS_MIN: usize = 32;
+/// What exceeds this part of a chunk gets memory of its own.
+const OWN_BLOCK_DIVISOR: usize = 16;
+
+/// Alignment of everything that is handed out as a node, and of all blocks.
+const ALIGN: usize = mem::align_of::<Chunk>();
+
+/// All addresses that are handed out are below 2 to the power of this.
+pub(super) const ADDRESS_BITS: u32 = 48;
+
+/// Where memtables write down what memory they take.
+pub trait MemoryLedger: Send + Sync {
+    /// A memtable that takes writes has taken `bytes` more.
+    fn grew(&self, bytes: usize);
+    /// A memtable of `bytes` takes no more writes.
+    fn sealed(&self, bytes: usize);
+    /// A memtable of `bytes` is gone.
+    fn freed(&self, bytes: usize, was_sealed: bool);
+}
+
+/// Free chunks of [`CHUNK_BYTES`], kept for the next memtable.
+pub struct ArenaPool {
+    free: Mutex<Free>,
+    /// Where it is written down what memtables take, if others want to know.
+    ledger: Option<Arc<dyn MemoryLedger>>,
+}
+
+struct Free {
+    chunks: Vec<MappedChunk>,
+    bytes_max: usize,
+}
+
+impl ArenaPool {
+    /// A pool that keeps at most `bytes_max` bytes of free chunks. They count as memory of the
+    /// database: see [`ArenaPool::bytes`].
+    pub fn new(bytes_max: usize) -> ArenaPool {
+        ArenaPool { free: Mutex::new(Free { chunks: Vec::new(), bytes_max }), ledger: None }
+    }
+
+    /// A pool that keeps nothing: what memtables take is written down in `ledger`, and what they
+    /// give back is free for others.
+    pub fn counted(ledger: Arc<dyn MemoryLedger>) -> ArenaPool {
+        ArenaPool { ledger: Some(ledger), ..ArenaPool::new(0) }
+    }
+
+    /// The bytes that lie unused in the pool.
+    pub fn bytes(&self) -> usize {
+        lock(&self.free).chunks.len() * CHUNK_BYTES
+    }
+
+    /// Changes the limit; what exceeds it is given back to the system.
+    pub fn set_bytes_max(&self, bytes_max: usize) {
+        let mut free = lock(&self.free);
+        let bytes_max = if self.ledger.is_some() { 0 } else { bytes_max };
+        free.bytes_max = bytes_max;
+        let keep = (bytes_max / CHUNK_BYTES).min(free.chunks.len());
+        let surplus = free.chunks.split_off(keep);
+        drop(free);
+        drop(surplus);
+    }
+
+    fn take(&self) -> Option<MappedChunk> {
+        lock_timed(&self.free).chunks.pop()
+    }
+
+    /// Keeps `chunk`, or returns it to the caller to drop outside of the lock.
+    fn give(&self, chunk: MappedChunk) -> Option<MappedChunk> {
+        let mut free = lock(&self.free);
+        if (free.chunks.len() + 1) * CHUNK_BYTES <= free.bytes_max {
+            free.chunks.push(chunk);
+            return None;
+        }
+        Some(chunk)
+    }
+}
+
+/// The right to [`CHUNK_BYTES`] of memory from the system, page-aligned.
+struct MappedChunk(NonNull<u8>);
+
+// SAFETY: it owns the memory that it points to, and shares it with nobody.
+unsafe impl Send for MappedChunk {}
+
+impl MappedChunk {
+    #[cfg(not(miri))]
+    fn new() -> MappedChunk {
+        let address =
+            map_aligned().unwrap_or_else(|| std::alloc::handle_alloc_error(chunk_layout()));
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::mm::{Advice, madvise};
+            // SAFETY: the bytes are mapped, and the advice does not change what they contain. It
+            // may be refused: then the pages are small.
+            let _ = unsafe { madvise(address.as_ptr().cast(), CHUNK_BYTES, Advice::LinuxHugepage) };
+        }
+        MappedChunk(address)
+    }
+
+    #[cfg(miri)]
+    fn new() -> MappedChunk {
+        MappedChunk(allocate(chunk_layout()))
+    }
+
+    /// Gives up the ownership; [`MappedChunk::from_raw`] takes it back.
+    fn into_raw(self) -> NonNull<u8> {
+        let address = self.0;
+        mem::forget(self);
+        address
+    }
+
+    /// # Safety
+    /// `address` is from [`MappedChunk::into_raw`] and nothing refers to its memory any more.
+    unsafe fn from_raw(address: NonNull<u8>) -> MappedChunk {
+        MappedChunk(address)
+    }
+}
+
+impl Drop for MappedChunk {
+    fn drop(&mut self) {
+        // SAFETY: `new` mapped exactly these bytes and nobody else has the address.
+        #[cfg(not(miri))]
+        unsafe {
+            unmap(self.0, CHUNK_BYTES);
+        }
+        // SAFETY: `new` allocated it with this layout.
+        #[cfg(miri)]
+        unsafe {
+            std::alloc::dealloc(self.0.as_ptr(), chunk_layout());
+        }
+    }
+}
+
+/// Maps [`CHUNK_BYTES`] at an address that is a multiple of them.
+#[cfg(not(miri))]
+fn map_aligned() -> Option<NonNull<u8>> {
+    let address = map(CHUNK_BYTES)?;
+    if address.addr().get().is_multiple_of(CHUNK_BYTES) {
+        return Some(address);
+    }
+    // SAFETY: just mapped, and of no use.
+    unsafe { unmap(address, CHUNK_BYTES) };
+    // Twice as much has an aligned chunk in it; what is before and behind goes back.
+    let double = map(2 * CHUNK_BYTES)?;
+    let before = double.addr().get().next_multiple_of(CHUNK_BYTES) - double.addr().get();
+    // SAFETY: the three parts make up what was mapped, and only the one in the middle is kept.
+    unsafe {
+        let chunk = double.add(before);
+        if before > 0 {
+            unmap(double, before);
+        }
+        unmap(chunk.add(CHUNK_BYTES), CHUNK_BYTES - before);
+        Some(chunk)
+    }
+}
+
+#[cfg(not(miri))]
+fn map(bytes: usize) -> Option<NonNull<u8>> {
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a private anonymous mapping at an address of the system's choice touches no memory of
+    // ours.
+    let mapped = unsafe { mmap_anonymous(ptr::null_mut(), bytes, protection, MapFlags::PRIVATE) };
+    NonNull::new(mapped.ok()?.cast())
+}
+
+/// # Safety
+/// The bytes were mapped by [`map`], and nothing refers to them any more.
+#[cfg(not(miri))]
+unsafe fn unmap(address: NonNull<u8>, bytes: usize) {
+    // SAFETY: the caller's promise. An error would leave the memory mapped: nothing better could be
+    // done about it.
+    let _ = unsafe { rustix::mm::munmap(address.as_ptr().cast(), bytes) };
+}
+
+fn chunk_layout() -> Layout {
+    layout(CHUNK_BYTES)
+}
+
+fn layout(bytes: usize) -> Layout {
+    Layout::from_size_align(bytes, ALIGN).expect("a memtable's block is far below isize::MAX")
+}
+
+/// Memory from the allocator; `layout` is not empty.
+fn allocate(layout: Layout) -> NonNull<u8> {
+    assert!(layout.size() > 0);
+    // SAFETY: the size is not 0.
+    match NonNull::new(unsafe { std::alloc::alloc(layout) }) {
+        Some(address) => address,
+        None => std::alloc::handle_alloc_error(layout),
+    }
+}
+
+/// Stands at the start of the memory that it describes: a chunk to be filled, or one value or node
+/// that has a block for itself.
+struct Chunk {
+    /// Bytes in use: from the bottom (this header included) in the low half, from the top in the
+    /// high half. Sums above `bytes` mean that the chunk is full.
+    used: AtomicU64,
+    bytes: usize,
+    /// Came from [`MappedChunk::into_raw`].
+    mapped: bool,
+    /// The chunk before this one in its list.
+    before: *mut Chunk,
+}
+
+/// Memory for nodes and values that many threads take from at once, without locks.
+pub(super) struct Arena {
+    /// The chunk that is being filled; those before it hang on it. Null at first.
+    current: AtomicPtr<Chunk>,
+    /// Blocks with one tenant each, the newest first.
+    own_blocks: AtomicPtr<Chunk>,
+    reserved_bytes: AtomicUsize,
+    /// Size of a chunk once the arena has grown.
+    chunk_bytes_max: usize,
+    pool: Option<Arc<ArenaPool>>,
+    /// It was told that nothing more is taken.
+    sealed: AtomicBool,
+}
+
+// SAFETY: the pointers lead to memory that the arena owns; all that is shared is atomic, and memory
+// is handed out once.
+unsafe impl Send for Arena {}
+// SAFETY: as above.
+unsafe impl Sync for Arena {}
+
+/// Where a node and its value go.
+pub(super) struct Space {
+    /// `node_bytes` of memory, aligned to [`ALIGN`].
+    pub(super) node: NonNull<u8>,
+    /// `value_bytes` of memory, not aligned.
+    pub(super) value: NonNull<u8>,
+}
+
+impl Arena {
+    /// An arena for about `capacity_bytes`, which determines the size of its chunks. It takes no
+    /// memory before the first [`Arena::allocate`].
+    pub(super) fn new(capacity_bytes: usize, pool: Option<Arc<ArenaPool>>) -> Arena {
+        let part = (capacity_bytes / CHUNKS_MIN).next_power_of_two();
+        Arena {
+            current: AtomicPtr::new(ptr::null_mut()),
+            own_blocks: AtomicPtr::new(ptr::null_mut()),
+            reserved_bytes: AtomicUsize::new(0),
+            chunk_bytes_max: part.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES),
+            pool,
+            sealed: AtomicBool::new(false),
+        }
+    }
+
+    fn ledger(&self) -> Option<&dyn MemoryLedger> {
+        self.pool.as_ref()?.ledger.as_deref()
+    }
+
+    fn grew(&self, bytes: usize) {
+        self.reserved_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(ledger) = self.ledger() {
+            ledger.grew(bytes);
+        }
+    }
+
+    /// Nothing more will be taken.
+    pub(super) fn seal(&self) {
+        if !self.sealed.swap(true, Ordering::Relaxed)
+            && let Some(ledger) = self.ledger()
+        {
+            ledger.sealed(self.reserved_bytes());
+        }
+    }
+
+    /// Every byte that the arena holds.
+    pub(super) fn reserved_bytes(&self) -> usize {
+        self.reserved_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The bytes held but for those that the newest chunk has left.
+    pub(super) fn used_bytes(&self) -> usize {
+        let chunk = self.current.load(Ordering::Acquire);
+        if chunk.is_null() {
+            return self.reserved_bytes();
+        }
+        // SAFETY: chunks in the list live as long as the arena.
+        let (used, bytes) = unsafe { ((*chunk).used.load(Ordering::Relaxed), (*chunk).bytes) };
+        let used = (used & u64::from(u32::MAX)) as usize + (used >> 32) as usize;
+        self.reserved_bytes().saturating_sub(bytes.saturating_sub(used))
+    }
+
+    /// Memory for a node and for a value (which may be 0). It is the caller's alone, uninitialised,
+    /// and lives as long as the arena.
+    #[inline]
+    pub(super) fn allocate(&self, node_bytes: usize, value_bytes: usize) -> Space {
+        let own_above = self.chunk_bytes_max / OWN_BLOCK_DIVISOR;
+        if node_bytes > own_above || value_bytes > own_above {
+            return self.allocate_large(node_bytes, value_bytes, own_above);
+        }
+        self.allocate_small(node_bytes, value_bytes)
+    }
+
+    #[inline]
+    fn allocate_small(&self, node_bytes: usize, value_bytes: usize) -> Space {
+        let node_bytes = node_bytes.next_multiple_of(ALIGN);
+        loop {
+            let chunk = self.current.load(Ordering::Acquire);
+            if !chunk.is_null() {
+                // SAFETY: chunks in the list live as long as the arena.
+                if let Some(space) = unsafe { fill(chunk, node_bytes, value_bytes) } {
+                    return space;
+                }
+            }
+            self.grow(chunk, node_bytes + value_bytes);
+        }
+    }
+
+    #[cold]
+    fn allocate_large(&self, node_bytes: usize, value_bytes: usize, own_above: usize) -> Space {
+        let (node_inside, node_own) =
+            if node_bytes > own_above { (0, node_bytes) } else { (node_bytes, 0) };
+        let (value_inside, value_own) =
+            if value_bytes > own_above { (0, value_bytes) } else { (value_bytes, 0) };
+        let mut space = self.allocate_small(node_inside, value_inside);
+        if node_own > 0 {
+            space.node = self.own_block(node_own);
+        }
+        if value_own > 0 {
+            space.value = self.own_block(value_own);
+        }
+        space
+    }
+
+    /// Puts an empty chunk in the place of `full`, unless another thread has done so.
+    #[cold]
+    fn grow(&self, full: *mut Chunk, needed_bytes: usize) {
+        // Each chunk as large as all before it, up to the maximum.
+        let doubled = self.reserved_bytes().clamp(CHUNK_BYTES_MIN, self.chunk_bytes_max);
+        let least = (needed_bytes + mem::size_of::<Chunk>()).max(doubled).next_power_of_two();
+        let bytes = least.min(CHUNK_BYTES);
+        let mapped = bytes == CHUNK_BYTES;
+        let address = if mapped {
+            let pooled = self.pool.as_ref().and_then(|pool| pool.take());
+            pooled.unwrap_or_else(MappedChunk::new).into_raw()
+        } else {
+            allocate(layout(bytes))
+        };
+        let chunk = Chunk::place(address, bytes, mapped, full);
+        match self.current.compare_exchange(full, chunk, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => self.grew(bytes),
+            // SAFETY: nobody else has seen it.
+            Err(_) => unsafe { self.free(chunk) },
+        }
+    }
+
+    /// A block with one tenant of `bytes`.
+    fn own_block(&self, bytes: usize) -> NonNull<u8> {
+        let total = bytes + mem::size_of::<Chunk>();
+        let address = allocate(layout(total));
+        let mut before = self.own_blocks.load(Ordering::Relaxed);
+        let block = Chunk::place(address, total, false, before);
+        // Nobody reads the list before the drop, which is ordered after everything: the release is
+        // for the next who pushes, whose block's `before` will be followed then.
+        while let Err(now) =
+            self.own_blocks.compare_exchange(before, block, Ordering::Release, Ordering::Relaxed)
+        {
+            before = now;
+            // SAFETY: the block is ours until it is in the list.
+            unsafe { (*block).before = before };
+        }
+        self.grew(total);
+        // SAFETY: the header's size is within the block.
+        unsafe { address.add(mem::size_of::<Chunk>()) }
+    }
+
+    /// # Safety
+    /// `chunk` is from [`Chunk::place`] and nothing refers to its memory any more.
+    unsafe fn free(&self, chunk: *mut Chunk) {
+        // SAFETY: the caller's promise.
+        let (bytes, mapped) = unsafe { ((*chunk).bytes, (*chunk).mapped) };
+        let Some(address) = NonNull::new(chunk.cast::<u8>()) else { return };
+        if !mapped {
+            // SAFETY: `place` was given memory of this layout.
+            unsafe { std::alloc::dealloc(address.as_ptr(), layout(bytes)) };
+            return;
+        }
+        // SAFETY: `mapped` says that it is from `into_raw`.
+        let chunk = unsafe { MappedChunk::from_raw(address) };
+        if let Some(pool) = &self.pool {
+            drop(pool.give(chunk));
+        }
+    }
+
+    /// # Safety
+    /// Nothing refers to the memory of the list any more.
+    unsafe fn free_list(&self, mut chunk: *mut Chunk) {
+        while !chunk.is_null() {
+            // SAFETY: what is in a list is valid until freed here.
+            let before = unsafe { (*chunk).before };
+            // SAFETY: the caller's promise.
+            unsafe { self.free(chunk) };
+            chunk = before;
+        }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: `&mut self`: whoever was given memory is gone.
+        unsafe {
+            self.free_list(self.current.load(Ordering::Acquire));
+            self.free_list(self.own_blocks.load(Ordering::Acquire));
+        }
+        if let Some(ledger) = self.ledger() {
+            ledger.freed(self.reserved_bytes(), self.sealed.load(Ordering::Relaxed));
+        }
+    }
+}
+
+impl Chunk {
+    /// Writes the header at `address`, the start of `bytes` of memory that the caller owns.
+    fn place(address: NonNull<u8>, bytes: usize, mapped: bool, before: *mut Chunk) -> *mut Chunk {
+        assert!(bytes >= mem::size_of::<Chunk>());
+        // Links have room for 48 bits.
+        assert!((address.addr().get() + bytes) >> ADDRESS_BITS == 0);
+        let used = AtomicU64::new(mem::size_of::<Chunk>() as u64);
+        let chunk = address.cast::<Chunk>().as_ptr();
+        // SAFETY: the memory is large enough, aligned to `ALIGN` and the caller's.
+        unsafe { chunk.write(Chunk { used, bytes, mapped, before }) };
+        chunk
+    }
+}
+
+/// Takes `value_bytes` from the bottom and `node_bytes` from the top; `None` if that is too much.
+///
+/// A call on a full chunk changes nothing that matters: `used` only grows further above `bytes`. It
+/// cannot grow into the high half, since each thread asks a full chunk once, for less than 2^17.
+///
+/// # Safety
+/// `chunk` is from [`Chunk::place`] and not freed.
+#[inline]
+unsafe fn fill(chunk: *mut Chunk, node_bytes: usize, value_bytes: usize) -> Option<Space> {
+    // SAFETY: the caller's promise; only `used` changes after `place`, and that is atomic.
+    let (used, bytes) = unsafe { (&(*chunk).used, (*chunk).bytes) };
+    let taken = value_bytes as u64 | (node_bytes as u64) << 32;
+    // Relaxed: the addition alone makes the ranges disjoint.
+    let before = used.fetch_add(taken, Ordering::Relaxed);
+    let bottom = (before & u64::from(u32::MAX)) as usize;
+    let top = (before >> 32) as usize + node_bytes;
+    if bottom + value_bytes + top > bytes {
+        return None;
+    }
+    // SAFETY: by the comparison both ranges are within the chunk's `bytes`, which are a multiple of
+    // `ALIGN` like all `node_bytes`; `add` keeps the
+    // provenance of the whole chunk, which `chunk` has from `place`.
+    unsafe {
+        let start = NonNull::new_unchecked(chunk.cast::<u8>());
+        Some(Space { node: start.add(bytes - top), value: start.add(bottom) })
+    }
+}

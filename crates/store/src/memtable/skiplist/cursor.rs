@@ -1,0 +1,149 @@
+//! A position in a [`SkipList`] that moves in both directions.
+
+use std::cmp::Ordering as Order;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use super::node::{Entry, Node, Place, Target};
+use super::{Finger, Position, SkipList};
+use crate::base::sync::loom_atomic::Ordering;
+
+/// Holds a list, so that a [`Cursor`] can point into it.
+///
+/// # Safety
+/// `list` returns the same list in every call, which stays where it is while the owner lives.
+pub unsafe trait Owner {
+    fn list(&self) -> &SkipList;
+}
+
+// SAFETY: a memtable's list is one of its fields, which is never replaced; the cursor's pointers go
+// to memory that the list owns, not to the list.
+unsafe impl Owner for Arc<crate::memtable::MemTable> {
+    #[inline]
+    fn list(&self) -> &SkipList {
+        &self.list
+    }
+}
+
+// SAFETY: what is in an `Arc` stays where it is.
+#[cfg(loom)]
+unsafe impl Owner for loom::sync::Arc<SkipList> {
+    fn list(&self) -> &SkipList {
+        self
+    }
+}
+
+/// A position in a list that it keeps alive.
+pub struct Cursor<O> {
+    /// The entry; `None` if the cursor is not valid.
+    node: Option<NonNull<Node>>,
+    /// While it is on the list: on each level a place at or before the entry, near enough for a
+    /// step back that does not start at the top.
+    path: Finger,
+    owner: O,
+}
+
+// SAFETY: the pointers are to nodes of the owner's list, which any thread may read.
+unsafe impl<O: Send> Send for Cursor<O> {}
+// SAFETY: as above.
+unsafe impl<O: Sync> Sync for Cursor<O> {}
+
+impl<O: Owner> Cursor<O> {
+    pub(in crate::memtable) fn new(owner: O) -> Cursor<O> {
+        Cursor { node: None, path: Finger::new(), owner }
+    }
+
+    /// The entry on which it stands.
+    #[inline]
+    pub(in crate::memtable) fn entry(&self) -> Option<Entry<'_>> {
+        // The owner keeps the list, and with it the node, at least as long as `&self`.
+        self.node.map(|node| Entry { node, list: PhantomData })
+    }
+
+    pub(in crate::memtable) fn move_to_first(&mut self) {
+        self.path.list = 0;
+        self.node = self.owner.list().first().map(|entry| entry.node);
+    }
+
+    #[inline]
+    pub(in crate::memtable) fn move_to(&mut self, internal: &[u8]) {
+        self.path.list = 0;
+        let list = self.owner.list();
+        let target = Target::internal(list.comparator(), internal);
+        self.node = list.seek(&target).map(|entry| entry.node);
+    }
+
+    /// Moves on by one; stays invalid if it is.
+    #[inline]
+    pub(in crate::memtable) fn move_on(&mut self) {
+        self.path.list = 0;
+        let list = self.owner.list();
+        self.node = self.entry().and_then(|entry| list.next(entry)).map(|entry| entry.node);
+    }
+
+    pub(in crate::memtable) fn move_to_last(&mut self) {
+        let list = self.owner.list();
+        self.path.start(list);
+        let mut at = list.head();
+        for level in (0..list.height.load(Ordering::Relaxed)).rev() {
+            // SAFETY: the head has all levels; other places are reached on this one or above.
+            while let Some(next) = unsafe { list.next_of(at, level) } {
+                at = next.place();
+            }
+            self.path.places[level] = at.link.as_ptr();
+        }
+        self.node = list.entry_at(at).map(|entry| entry.node);
+    }
+
+    pub(in crate::memtable) fn move_to_last_by(&mut self, internal: &[u8]) {
+        let list = self.owner.list();
+        let target = &Target::internal(list.comparator(), internal);
+        self.path.start(list);
+        let places = &mut self.path.places;
+        let (Position { mut at, .. }, _) =
+            list.before(target, |level, position| places[level] = position.at.link.as_ptr());
+        // SAFETY: every place has level 0.
+        while let Some(next) = unsafe { list.next_of(at, 0) } {
+            if next.compare(target).0 == Order::Greater {
+                break;
+            }
+            at = next.place();
+        }
+        self.node = list.entry_at(at).map(|entry| entry.node);
+    }
+
+    /// Moves back by one; stays invalid if it is.
+    pub(in crate::memtable) fn move_back(&mut self) {
+        let Some(entry) = self.node.map(|node| Entry { node, list: PhantomData }) else { return };
+        let list = self.owner.list();
+        let target = Target::internal(list.comparator(), entry.key());
+        let places = &mut self.path.places;
+        // On the levels below this one the path stands on the entry itself.
+        let level = places.iter().position(|place| !ptr::eq(*place, entry.place().link.as_ptr()));
+        let start = match level {
+            // SAFETY: the path's places are of the owner's list.
+            Some(level) if self.path.list == list.id => unsafe {
+                Place::from_raw(places[level]).map(|place| (place, level))
+            },
+            _ => None,
+        };
+        let (Position { at, .. }, _) = match start {
+            Some((at, level)) => {
+                let position = Position { at, code: list.code_at(at, &target) };
+                let record = |level: usize, position: Position<'_>| {
+                    places[level] = position.at.link.as_ptr()
+                };
+                // SAFETY: the place is before the entry (at or before it, and not on it), and was
+                // reached on this level.
+                unsafe { list.descend(position, level, &target, record) }
+            }
+            None => {
+                self.path.list = list.id;
+                places.fill(list.head().link.as_ptr());
+                list.before(&target, |level, position| places[level] = position.at.link.as_ptr())
+            }
+        };
+        self.node = list.entry_at(at).map(|entry| entry.node);
+    }
+}

@@ -1,0 +1,486 @@
+//! Data blocks. A block keeps its values together and its keys together, keys behind the values: a
+//! search touches a few adjacent lines of memory however large the values are.
+//!
+//! ```text
+//! values ‖ keys ‖ restarts ‖ u32 length of the values ‖ u32 number of restarts
+//! key:     varint shared, varint unshared, varint value length, unshared bytes, 8 bytes trailer
+//! restart: u32 offset in the keys, u32 offset in the values
+//! ```
+//!
+//! `shared` counts the leading bytes of the user key that are those of the key before, all of them;
+//! at a restart it is 0. The first key is a restart without an entry in the list. Entries stand in
+//! the order of [`crate::base::key::compare`].
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use sateen_control::{Comparator, SeqNo};
+
+use crate::base::decoder::{Decoder, push_varint, shared_prefix, to_usize};
+use crate::base::error::CorruptionKind;
+use crate::base::key::{self, TRAILER_BYTES};
+use crate::base::plant::planted;
+
+const TAIL_BYTES: usize = 8;
+const RESTART_BYTES: usize = 8;
+
+const BAD_TAIL: CorruptionKind = CorruptionKind::Malformed("block without its tail");
+const BAD_ENTRY: CorruptionKind = CorruptionKind::Malformed("entry that leaves its block");
+
+/// Makes blocks, one after the other, out of entries that come in order.
+#[derive(Debug)]
+pub(super) struct BlockBuilder {
+    /// The values, and after `finish` the whole block.
+    values: Vec<u8>,
+    keys: Vec<u8>,
+    restarts: Vec<u8>,
+    interval: u32,
+    until_restart: u32,
+    entries: u32,
+}
+
+impl BlockBuilder {
+    /// A builder that restarts prefix compression every `interval` entries.
+    pub(super) fn new(interval: u32, block_bytes: usize) -> BlockBuilder {
+        let interval = interval.max(1);
+        BlockBuilder {
+            values: Vec::with_capacity(block_bytes + block_bytes / 4 + 256),
+            keys: Vec::with_capacity(1024),
+            restarts: Vec::new(),
+            interval,
+            until_restart: interval,
+            entries: 0,
+        }
+    }
+
+    /// Adds an entry whose user key shares `shared` bytes, all that it can, with the one before.
+    #[inline]
+    pub(super) fn add(&mut self, shared: usize, internal_key: &[u8], value: &[u8]) {
+        let mut shared = shared;
+        if self.entries == 0 {
+            shared = 0;
+        } else if self.until_restart == 0 {
+            shared = 0;
+            self.until_restart = self.interval;
+            self.restarts.extend_from_slice(&length(&self.keys).to_le_bytes());
+            self.restarts.extend_from_slice(&length(&self.values).to_le_bytes());
+        }
+        self.until_restart -= 1;
+        self.entries += 1;
+        // To 10 bits where it was 32: the values of tests are smaller.
+        let told = if planted("length_truncated") { value.len() & 0x3ff } else { value.len() };
+        let suffix = &internal_key[shared..];
+        let unshared = suffix.len() - TRAILER_BYTES;
+        if (shared | unshared | told) < 0x80 {
+            let lengths = [shared, unshared, told].map(|n| n.to_le_bytes()[0]);
+            self.keys.extend_from_slice(&lengths);
+        } else {
+            for n in [shared, unshared, told] {
+                push_varint(&mut self.keys, u32::try_from(n).unwrap_or(u32::MAX));
+            }
+        }
+        self.keys.extend_from_slice(suffix);
+        self.values.extend_from_slice(value);
+    }
+
+    /// How long the block is so far.
+    #[inline]
+    pub(super) fn size_bytes(&self) -> usize {
+        self.values.len() + self.keys.len() + self.restarts.len() + TAIL_BYTES
+    }
+
+    /// True if nothing was added since the last block.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
+    /// Completes the block. It stays until `clear`, and may be sealed in place.
+    pub(super) fn finish(&mut self) -> &mut Vec<u8> {
+        let values = length(&self.values);
+        let restarts = u32::try_from(self.restarts.len() / RESTART_BYTES).unwrap_or(u32::MAX);
+        self.values.extend_from_slice(&self.keys);
+        self.values.extend_from_slice(&self.restarts);
+        self.values.extend_from_slice(&values.to_le_bytes());
+        self.values.extend_from_slice(&restarts.to_le_bytes());
+        &mut self.values
+    }
+
+    /// Empties the builder for the next block; memory that one huge value left is given back.
+    pub(super) fn clear(&mut self) {
+        self.values.clear();
+        self.values.shrink_to(1 << 20);
+        self.keys.clear();
+        self.restarts.clear();
+        self.until_restart = self.interval;
+        self.entries = 0;
+    }
+}
+
+/// Blocks are far below 4 GiB: the builder of the table checks every length that enters.
+#[inline]
+fn length(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).unwrap_or(u32::MAX)
+}
+
+/// The parts of a block's payload.
+#[derive(Clone, Copy)]
+struct Parts<'a> {
+    values: &'a [u8],
+    keys: &'a [u8],
+    restarts: &'a [u8],
+}
+
+/// A key as it stands in the block.
+struct RawEntry<'a> {
+    shared: usize,
+    suffix: &'a [u8],
+    trailer: u64,
+    /// Suffix and trailer, as they stand side by side.
+    suffix_and_trailer: &'a [u8],
+    value_length: usize,
+    /// What follows in the keys.
+    rest: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    #[inline]
+    fn of(block: &'a [u8]) -> Option<Parts<'a>> {
+        if planted("zeros_verify") && block.iter().all(|byte| *byte == 0) {
+            return Some(Parts { values: &[], keys: &[], restarts: &[] });
+        }
+        let (body, tail) = block.split_last_chunk::<TAIL_BYTES>()?;
+        let mut tail = Decoder(tail);
+        let (values, restarts) = (to_usize(tail.u32()?), to_usize(tail.u32()?));
+        let restarts_at = body.len().checked_sub(restarts.checked_mul(RESTART_BYTES)?)?;
+        let (rest, restarts) = body.split_at_checked(restarts_at)?;
+        let (values, keys) = rest.split_at_checked(values)?;
+        Some(Parts { values, keys, restarts })
+    }
+
+    /// How many restarts are listed.
+    #[inline]
+    fn listed(&self) -> usize {
+        self.restarts.len() / RESTART_BYTES
+    }
+
+    /// Where restart `i` stands in keys and values; restart 0 is the start, the listed ones follow.
+    #[inline]
+    fn restart(&self, i: usize) -> Option<(usize, usize)> {
+        let Some(listed) = i.checked_sub(1) else { return Some((0, 0)) };
+        let mut entry = Decoder(self.restarts.get(listed * RESTART_BYTES..)?);
+        Some((to_usize(entry.u32()?), to_usize(entry.u32()?)))
+    }
+
+    /// The entry at `at` in the keys.
+    #[inline]
+    fn entry(&self, at: usize) -> Option<RawEntry<'a>> {
+        RawEntry::decode(self.keys.get(at..)?)
+    }
+
+    /// The last restart whose key is before (`user_key`, `trailer`); 0 if none is.
+    #[inline]
+    fn search_restart(
+        &self,
+        comparator: &Comparator,
+        user_key: &[u8],
+        trailer: u64,
+    ) -> Option<usize> {
+        let (mut low, mut high) = (0, self.listed());
+        while low < high {
+            let middle = (low + high).div_ceil(2);
+            let (at, _) = self.restart(middle)?;
+            let entry = self.entry(at)?;
+            let before = match comparator.compare(entry.suffix, user_key) {
+                Ordering::Less => true,
+                Ordering::Equal => entry.trailer > trailer,
+                Ordering::Greater => false,
+            };
+            if before {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        Some(low)
+    }
+}
+
+impl<'a> RawEntry<'a> {
+    #[inline(always)]
+    fn decode(keys: &'a [u8]) -> Option<RawEntry<'a>> {
+        let (shared, unshared, value_length, rest) = match keys.split_first_chunk::<3>() {
+            Some((&[shared, unshared, value], rest)) if (shared | unshared | value) < 0x80 => {
+                (usize::from(shared), usize::from(unshared), usize::from(value), rest)
+            }
+            _ => {
+                let mut decoder = Decoder(keys);
+                let shared = to_usize(decoder.varint()?);
+                let unshared = to_usize(decoder.varint()?);
+                let value = to_usize(decoder.varint()?);
+                (shared, unshared, value, decoder.0)
+            }
+        };
+        let (suffix_and_trailer, rest) = rest.split_at_checked(unshared + TRAILER_BYTES)?;
+        let (suffix, trailer) = suffix_and_trailer.split_last_chunk()?;
+        let trailer = u64::from_le_bytes(*trailer);
+        Some(RawEntry { shared, suffix, trailer, suffix_and_trailer, value_length, rest })
+    }
+}
+
+/// Whether `block` is a data block from its first byte to its last: its entries use up its keys and
+/// its values. What is of another kind is not, but by a strange chance.
+pub(super) fn is_whole(block: &[u8]) -> bool {
+    let Some(Parts { values, keys, .. }) = Parts::of(block) else { return false };
+    let (mut keys, mut bytes, mut before) = (keys, 0_usize, 0);
+    if keys.is_empty() {
+        return false;
+    }
+    while !keys.is_empty() {
+        let Some(entry) = RawEntry::decode(keys) else { return false };
+        let Some(sum) = bytes.checked_add(entry.value_length) else { return false };
+        if entry.shared > before || sum > values.len() {
+            return false;
+        }
+        before = entry.shared + entry.suffix.len();
+        bytes = sum;
+        keys = entry.rest;
+    }
+    bytes == values.len()
+}
+
+/// What a search for one user key came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// The newest visible entry: its trailer, and where the value is in the block.
+    Entry(u64, Range<usize>),
+    /// A greater user key follows: there is none.
+    Absent,
+    /// The block ended first; the next one may begin with it.
+    End,
+}
+
+/// Searches `block` for the first entry of `user_key` whose trailer is at most `trailer`.
+#[inline]
+pub(super) fn get(
+    comparator: &Comparator,
+    block: &[u8],
+    user_key: &[u8],
+    trailer: u64,
+) -> Result<Found, CorruptionKind> {
+    if !comparator.is_bytewise() {
+        return get_by(comparator, block, user_key, trailer);
+    }
+    let parts = Parts::of(block).ok_or(BAD_TAIL)?;
+    get_in(parts, user_key, trailer).ok_or(BAD_ENTRY)
+}
+
+#[inline]
+fn get_in(parts: Parts<'_>, user_key: &[u8], trailer: u64) -> Option<Found> {
+    let restart = parts.search_restart(&Comparator::BYTEWISE, user_key, trailer)?;
+    let (start, mut value_at) = parts.restart(restart)?;
+    // From the next restart on, where `shared` says nothing, entries are at or behind the target.
+    let to_next = match restart < parts.listed() {
+        true => parts.restart(restart + 1)?.0,
+        false => parts.keys.len(),
+    };
+    let mut keys = parts.keys.get(start..)?;
+    let after_restart = parts.keys.len().checked_sub(to_next)?;
+    // How many bytes the key before, which is before the target, shares with the target.
+    let mut common = 0;
+    while !keys.is_empty() {
+        if keys.len() == after_restart {
+            common = 0;
+        }
+        let entry = RawEntry::decode(keys)?;
+        if entry.shared < common {
+            return Some(Found::Absent);
+        }
+        if entry.shared == common {
+            let wanted = user_key.get(common..)?;
+            let same = shared_prefix(entry.suffix, wanted);
+            match (entry.suffix.get(same), wanted.get(same)) {
+                (None, None) if entry.trailer <= trailer => {
+                    let value = value_at..value_at.checked_add(entry.value_length)?;
+                    parts.values.get(value.clone())?;
+                    return Some(Found::Entry(entry.trailer, value));
+                }
+                (Some(_), None) => return Some(Found::Absent),
+                (Some(have), Some(want)) if have > want => return Some(Found::Absent),
+                _ => common += same,
+            }
+        }
+        value_at = value_at.checked_add(entry.value_length)?;
+        keys = entry.rest;
+    }
+    Some(Found::End)
+}
+
+/// [`get`] where what keys share says nothing about their order.
+#[cold]
+fn get_by(
+    comparator: &Comparator,
+    block: &[u8],
+    user_key: &[u8],
+    trailer: u64,
+) -> Result<Found, CorruptionKind> {
+    let mut target = user_key.to_vec();
+    target.extend_from_slice(&trailer.to_le_bytes());
+    let mut cursor = Cursor::default();
+    cursor.seek(comparator, block, &target)?;
+    if !cursor.valid() {
+        return Ok(Found::End);
+    }
+    if key::user_key(cursor.key()) != user_key {
+        return Ok(Found::Absent);
+    }
+    Ok(Found::Entry(key::trailer(cursor.key()), cursor.value()))
+}
+
+/// A position in a block that the caller holds and passes in: the same block each time, until
+/// `reset`. Not valid after an error.
+#[derive(Debug, Default)]
+pub(super) struct Cursor {
+    /// Where the entry stands in the keys, and where the next one does.
+    entry: usize,
+    next: usize,
+    key: Vec<u8>,
+    value: Range<usize>,
+    valid: bool,
+    /// Added to all trailers.
+    number: u64,
+}
+
+impl Cursor {
+    /// A cursor over entries that are stored with sequence number 0 and have this one, if it is not
+    /// 0 itself.
+    pub(super) fn numbered(seqno: SeqNo) -> Cursor {
+        Cursor { number: seqno.0 << 8, ..Cursor::default() }
+    }
+
+    /// Forgets the block.
+    pub(super) fn reset(&mut self) {
+        self.valid = false;
+    }
+
+    #[inline]
+    pub(super) fn valid(&self) -> bool {
+        self.valid
+    }
+
+    /// The internal key.
+    #[inline]
+    pub(super) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Where the value is in the block.
+    #[inline]
+    pub(super) fn value(&self) -> Range<usize> {
+        self.value.clone()
+    }
+
+    pub(super) fn seek_to_first(&mut self, block: &[u8]) -> Result<(), CorruptionKind> {
+        self.at_restart(block, 0)
+    }
+
+    pub(super) fn seek_to_last(&mut self, block: &[u8]) -> Result<(), CorruptionKind> {
+        let keys = Parts::of(block).ok_or(BAD_TAIL)?.keys.len();
+        self.last_before(block, keys)
+    }
+
+    /// Moves to the first entry at or after `target`, an internal key.
+    pub(super) fn seek(
+        &mut self,
+        comparator: &Comparator,
+        block: &[u8],
+        target: &[u8],
+    ) -> Result<(), CorruptionKind> {
+        let parts = Parts::of(block).ok_or(BAD_TAIL)?;
+        let (user_key, trailer) = (key::user_key(target), key::trailer(target));
+        let restart = parts.search_restart(comparator, user_key, trailer).ok_or(BAD_ENTRY)?;
+        self.at_restart(block, restart)?;
+        while self.valid && key::compare(comparator, &self.key, target) == Ordering::Less {
+            self.next(block)?;
+        }
+        Ok(())
+    }
+
+    /// Moves on by one; not valid behind the last.
+    #[inline]
+    pub(super) fn next(&mut self, block: &[u8]) -> Result<(), CorruptionKind> {
+        self.valid = false;
+        let parts = Parts::of(block).ok_or(BAD_TAIL)?;
+        if self.next < parts.keys.len() {
+            self.step(parts).ok_or(BAD_ENTRY)?;
+        }
+        Ok(())
+    }
+
+    /// Moves back by one; not valid before the first.
+    pub(super) fn prev(&mut self, block: &[u8]) -> Result<(), CorruptionKind> {
+        self.last_before(block, self.entry)
+    }
+
+    /// Moves to the restart `i`.
+    fn at_restart(&mut self, block: &[u8], i: usize) -> Result<(), CorruptionKind> {
+        self.valid = false;
+        let parts = Parts::of(block).ok_or(BAD_TAIL)?;
+        let (keys, values) = parts.restart(i).ok_or(BAD_ENTRY)?;
+        self.key.clear();
+        self.key.extend_from_slice(&[0; TRAILER_BYTES]);
+        self.next = keys;
+        self.value = values..values;
+        if keys < parts.keys.len() {
+            self.step(parts).ok_or(BAD_ENTRY)?;
+        }
+        Ok(())
+    }
+
+    /// Moves to the last entry that stands before `end` in the keys.
+    fn last_before(&mut self, block: &[u8], end: usize) -> Result<(), CorruptionKind> {
+        self.valid = false;
+        let parts = Parts::of(block).ok_or(BAD_TAIL)?;
+        let (mut low, mut high) = (0, parts.listed());
+        while low < high {
+            let middle = (low + high).div_ceil(2);
+            match parts.restart(middle).ok_or(BAD_ENTRY)?.0 < end {
+                true => low = middle,
+                false => high = middle - 1,
+            }
+        }
+        if end == 0 {
+            return Ok(());
+        }
+        self.at_restart(block, low)?;
+        while self.valid && self.next < end {
+            self.next(block)?;
+        }
+        Ok(())
+    }
+
+    /// Decodes the entry at `next`, whose value follows the last one.
+    #[inline]
+    fn step(&mut self, parts: Parts<'_>) -> Option<()> {
+        let entry = parts.entry(self.next)?;
+        let before = self.key.len().checked_sub(TRAILER_BYTES)?;
+        if entry.shared > before {
+            return None;
+        }
+        self.key.truncate(entry.shared);
+        self.key.extend_from_slice(entry.suffix_and_trailer);
+        if self.number != 0
+            && let Some(trailer) = self.key.last_chunk_mut::<TRAILER_BYTES>()
+        {
+            *trailer = (entry.trailer | self.number).to_le_bytes();
+        }
+        let end = self.value.end.checked_add(entry.value_length)?;
+        if end > parts.values.len() {
+            return None;
+        }
+        self.value = self.value.end..end;
+        self.entry = self.next;
+        self.next = parts.keys.len().checked_sub(entry.rest.len())?;
+        self.valid = true;
+        Some(())
+    }
+}

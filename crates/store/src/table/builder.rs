@@ -1,0 +1,535 @@
+//! Builds a table from entries in order and hands its bytes to a compaction file as they become
+//! ready: memory holds one block, the index and the hashes of the keys. No allocation per entry.
+//!
+//! The caller keeps all versions of a user key in one table of a run.
+
+use std::cmp::Ordering;
+
+use sateen_control::version::{KeySketch, Placement, TableMeta};
+use sateen_control::{ColumnFamilyId, Comparator, FileId, SeqNo, TableId, UserKey, ValueKind};
+
+use super::block::BlockBuilder;
+use super::compression::Compressor;
+use super::filter;
+use super::format::{
+    BLOCK_TRAILER_BYTES, BlockHandle, CUSTOM_ORDER, Footer, PREFIXES_ONLY, SEPARATED_VALUES,
+};
+use super::index::{self, IndexBuilder};
+use super::properties::Properties;
+use super::separated::Separated;
+use crate::base::decoder::{shared_prefix, to_usize};
+use crate::base::error::{Error, Result};
+use crate::base::key;
+use crate::base::plant::planted;
+use crate::base::prefix::Prefixing;
+use crate::files::seal::Seed;
+use crate::files::{CompactionFileWriter, DirectoryEntry};
+use crate::table::Compression;
+
+/// User keys are shorter than this (format rule F11).
+pub(super) const KEY_BYTES_MAX: usize = (1 << 16) - 1;
+/// Values are at most this long (format rule F11).
+pub(super) const VALUE_BYTES_MAX: usize = 1 << 30;
+const BLOCK_TARGET_MAX: usize = 1 << 24;
+/// What the device or the page cache moves for the smallest read.
+const PAGE_BYTES: usize = 4096;
+/// About what an entry takes besides its key and value: three lengths and its part of a restart.
+const ENTRY_HEAD_BYTES: usize = 8;
+/// No buffer keeps more than this for the next block or table.
+const BUFFER_KEPT_MAX: usize = 1 << 20;
+
+/// How a table is built.
+#[derive(Clone, Debug)]
+pub struct TableBuilderOptions {
+    pub table: TableId,
+    pub column_family: ColumnFamilyId,
+    /// The level for which it is written; only told to the directory and the properties.
+    pub level: u8,
+    /// The length at which a block is full, before compression.
+    pub block_bytes: usize,
+    /// Prefix compression starts anew every so many keys.
+    pub restart_interval: u32,
+    /// The filter's bits per key; 0 for no filter.
+    pub filter_bits_per_key: u32,
+    /// Whether the filter has whole keys.
+    pub whole_keys: bool,
+    /// What its keys are compared by.
+    pub comparator: Comparator,
+    /// The filter has these prefixes, too.
+    pub prefixing: Option<Prefixing>,
+    pub compression: Compression,
+    /// Zstandard's level.
+    pub compression_level: i32,
+    /// Whether a sketch of its keys is made.
+    pub sketch: bool,
+    /// The file that has values which the table has not: then each value that is added is what
+    /// [`Separated`](super::Separated) writes.
+    pub values: Option<FileId>,
+}
+
+impl TableBuilderOptions {
+    /// The defaults for the table `table`.
+    pub fn new(table: TableId, column_family: ColumnFamilyId) -> TableBuilderOptions {
+        TableBuilderOptions {
+            table,
+            column_family,
+            level: 0,
+            block_bytes: 4096,
+            restart_interval: 16,
+            filter_bits_per_key: 10,
+            whole_keys: true,
+            comparator: Comparator::BYTEWISE,
+            prefixing: None,
+            compression: Compression::None,
+            compression_level: 3,
+            sketch: false,
+            values: None,
+        }
+    }
+}
+
+/// What is known of a table that was built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableSummary {
+    pub id: TableId,
+    /// Where it starts in its file.
+    pub offset: u64,
+    /// Its length without padding.
+    pub size_bytes: u64,
+    /// Bytes of its values that are elsewhere.
+    pub separated_bytes: u64,
+    pub smallest: UserKey,
+    pub largest: UserKey,
+    pub seqno_min: SeqNo,
+    pub seqno_max: SeqNo,
+    pub entries: u64,
+    pub tombstones: u64,
+    pub merges: u64,
+    pub raw_bytes: u64,
+    /// Bytes behind the data blocks.
+    pub tail_bytes: u64,
+    pub sketch: Option<KeySketch>,
+    pub values: Option<FileId>,
+}
+
+impl TableSummary {
+    /// The same as the version's record of a table in `file`.
+    pub fn into_meta(self, file: FileId) -> TableMeta {
+        TableMeta {
+            id: self.id,
+            placement: match self.values {
+                None => Placement::Slice { file, offset: self.offset, length: self.size_bytes },
+                Some(values) => {
+                    let (offset, length) = (self.offset, self.size_bytes);
+                    Placement::Log { file, offset, length, values }
+                }
+            },
+            // What is elsewhere is moved by a compaction like all else.
+            size_bytes: self.size_bytes + self.separated_bytes,
+            smallest: self.smallest,
+            largest: self.largest,
+            seqno_min: self.seqno_min,
+            seqno_max: self.seqno_max,
+            entries: self.entries,
+            tombstones: self.tombstones,
+            merges: self.merges,
+            ranges_applied: SeqNo(0),
+            global_seqno: SeqNo(0),
+            raw_bytes: self.raw_bytes,
+            tail_bytes: self.tail_bytes,
+            sketch: self.sketch,
+        }
+    }
+}
+
+/// Builds one table after the other, in the same memory: what comes and goes with each table leaves
+/// holes between indexes and filters that stay. After an error it is given up, together with its
+/// file.
+pub struct TableBuilder {
+    options: TableBuilderOptions,
+    block: BlockBuilder,
+    compressor: Compressor,
+    compressed: Vec<u8>,
+    index: IndexBuilder,
+    hashes: Vec<u64>,
+    /// That of the last prefix.
+    prefix_hash: Option<u64>,
+    sketch: Option<KeySketch>,
+    separator: Vec<u8>,
+    /// The blocks behind the data, one after the other.
+    tail: Vec<u8>,
+    /// The user key and trailer added last.
+    last_key: Vec<u8>,
+    last_trailer: u64,
+    smallest: Vec<u8>,
+    seed: Option<Seed>,
+    /// How long the blocks written so far are.
+    written: u64,
+    entries: u64,
+    tombstones: u64,
+    merges: u64,
+    raw_bytes: u64,
+    separated_bytes: u64,
+    seqno_min: u64,
+    seqno_max: u64,
+}
+
+impl TableBuilder {
+    /// A builder that has written nothing yet. Refuses a compression level that does not exist.
+    pub fn new(options: TableBuilderOptions) -> Result<TableBuilder> {
+        let mut options = options;
+        options.block_bytes = options.block_bytes.clamp(1, BLOCK_TARGET_MAX);
+        Ok(TableBuilder {
+            block: BlockBuilder::new(options.restart_interval, options.block_bytes),
+            compressor: Compressor::new(options.compression, options.compression_level)?,
+            compressed: Vec::new(),
+            index: IndexBuilder::default(),
+            hashes: Vec::new(),
+            prefix_hash: None,
+            sketch: options.sketch.then(KeySketch::default),
+            separator: Vec::new(),
+            tail: Vec::new(),
+            last_key: Vec::new(),
+            last_trailer: 0,
+            smallest: Vec::new(),
+            seed: None,
+            written: 0,
+            entries: 0,
+            tombstones: 0,
+            merges: 0,
+            raw_bytes: 0,
+            separated_bytes: 0,
+            seqno_min: u64::MAX,
+            seqno_max: 0,
+            options,
+        })
+    }
+
+    /// Adds an entry, which must come after the one before in the order of [`key::compare`]. The
+    /// first one begins the table in `file`, the same file in all calls.
+    pub fn add(
+        &mut self,
+        file: &mut CompactionFileWriter,
+        internal_key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        let user_key = key::user_key(internal_key);
+        let trailer = key::trailer(internal_key);
+        if user_key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
+            return Err(too_long(user_key, value));
+        }
+        let mut shared = 0;
+        if self.entries == 0 {
+            file.begin_table(self.options.table)?;
+            self.seed = Some(file.seed(self.options.table));
+            self.smallest.extend_from_slice(user_key);
+            self.new_key(user_key, 0);
+        } else {
+            shared = shared_prefix(&self.last_key, user_key);
+            match self.order(shared, user_key) {
+                Ordering::Less => {
+                    if self.block_is_full(internal_key.len() + value.len()) {
+                        self.separate(user_key);
+                        self.write_block(file)?;
+                    }
+                    self.new_key(user_key, shared);
+                }
+                Ordering::Equal if trailer < self.last_trailer => {
+                    if self.block_is_full(internal_key.len() + value.len()) {
+                        self.separator.clear();
+                        self.separator.extend_from_slice(user_key);
+                        self.write_block(file)?;
+                    }
+                }
+                _ => return Err(self.out_of_order(user_key)),
+            }
+        }
+        self.last_trailer = trailer;
+        self.block.add(shared, internal_key, value);
+        self.entries += 1;
+        self.raw_bytes += (user_key.len() + value.len()) as u64;
+        let kind = trailer.to_le_bytes()[0];
+        if self.options.values.is_some()
+            && kind == ValueKind::Put as u8
+            && let Some(Separated::Elsewhere(place)) = Separated::decode(value)
+        {
+            self.raw_bytes += u64::from(place.length);
+            self.raw_bytes -= value.len() as u64;
+            self.separated_bytes += u64::from(place.length);
+        }
+        let seqno = trailer >> 8;
+        self.seqno_min = self.seqno_min.min(seqno);
+        self.seqno_max = self.seqno_max.max(seqno);
+        let is_merge = kind == ValueKind::Merge as u8;
+        self.merges += u64::from(is_merge);
+        self.tombstones += u64::from(kind != ValueKind::Put as u8 && !is_merge);
+        Ok(())
+    }
+
+    /// The order of the last user key and `user_key`, which share `shared` bytes.
+    #[inline]
+    fn order(&self, shared: usize, user_key: &[u8]) -> Ordering {
+        let comparator = &self.options.comparator;
+        if comparator.is_bytewise() {
+            self.last_key.get(shared).cmp(&user_key.get(shared))
+        } else {
+            comparator.compare(&self.last_key, user_key)
+        }
+    }
+
+    /// Finds the separator of a block that ends before `user_key`.
+    fn separate(&mut self, user_key: &[u8]) {
+        if self.options.comparator.is_bytewise() {
+            index::separator(&self.last_key, user_key, &mut self.separator);
+        } else {
+            self.separator.clone_from(&self.last_key);
+        }
+    }
+
+    /// How long the table would be if it were finished now; within a few percent without
+    /// compression.
+    #[inline]
+    pub fn estimated_size(&self) -> u64 {
+        let block = self.block.size_bytes() + self.index.size_bytes();
+        // As `filter::size_bytes`, without its rounding: this is asked for every entry.
+        let filter = self.hashes.len() * to_usize(self.options.filter_bits_per_key) / 8;
+        self.written + (block + filter) as u64
+    }
+
+    /// How many entries were added.
+    #[cfg(test)]
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// What is added next is in the table `table`. The one before is finished.
+    pub fn begin(&mut self, table: TableId) {
+        debug_assert_eq!(self.entries, 0, "a table that is not finished");
+        self.options.table = table;
+    }
+
+    /// Writes what is left of the table and ends it in `file`. A table has at least one entry.
+    pub fn finish(&mut self, file: &mut CompactionFileWriter) -> Result<TableSummary> {
+        let Some(seed) = self.seed else {
+            return Err(Error::InvalidArgument("a table without entries".to_owned()));
+        };
+        self.separator.clone_from(&self.last_key);
+        self.write_block(file)?;
+        let data_end = self.written;
+        let mut block = std::mem::take(&mut self.tail);
+        block.clear();
+        let mut filter = BlockHandle::default();
+        if self.options.filter_bits_per_key > 0 {
+            if planted("last_key_not_in_filter") {
+                self.hashes.pop();
+            }
+            filter::build(&self.hashes, self.options.filter_bits_per_key, &mut block);
+            filter = self.write(file, seed, &mut block, Compression::None)?;
+        }
+        block.clear();
+        self.index.encode(&self.options.comparator, &mut block);
+        let method = self.compressor.compress(&block, &mut self.compressed);
+        if method.is_some() {
+            std::mem::swap(&mut block, &mut self.compressed);
+        }
+        let index = self.write(file, seed, &mut block, method.unwrap_or(Compression::None))?;
+        block.clear();
+        self.properties().encode(&mut block);
+        let properties = self.write(file, seed, &mut block, Compression::None)?;
+        let table = self.options.table;
+        let mut features = if self.options.values.is_some() { SEPARATED_VALUES } else { 0 };
+        if !self.options.whole_keys && !filter.is_absent() {
+            features |= PREFIXES_ONLY;
+        }
+        if !self.options.comparator.is_bytewise() {
+            features |= CUSTOM_ORDER;
+        }
+        let footer = Footer { table, data_end, index, filter, properties, features };
+        file.append(&footer.encode(seed, self.written))?;
+        block.shrink_to(BUFFER_KEPT_MAX);
+        self.tail = block;
+        self.end(file, data_end)
+    }
+
+    fn end(&mut self, file: &mut CompactionFileWriter, data_end: u64) -> Result<TableSummary> {
+        let entry = DirectoryEntry {
+            table: self.options.table,
+            offset: 0,
+            length: 0,
+            column_family: self.options.column_family,
+            level: self.options.level,
+            smallest: std::mem::take(&mut self.smallest),
+            largest: std::mem::take(&mut self.last_key),
+            seqno_min: SeqNo(self.seqno_min),
+            seqno_max: SeqNo(self.seqno_max),
+            entries: self.entries,
+            tombstones: self.tombstones,
+            raw_bytes: self.raw_bytes,
+        };
+        let (offset, size_bytes) = file.finish_table(&entry)?;
+        self.index.clear();
+        self.hashes.clear();
+        self.prefix_hash = None;
+        self.hashes.shrink_to(BUFFER_KEPT_MAX / size_of::<u64>());
+        self.seed = None;
+        (self.written, self.entries, self.tombstones, self.raw_bytes) = (0, 0, 0, 0);
+        (self.seqno_min, self.seqno_max) = (u64::MAX, 0);
+        Ok(TableSummary {
+            id: entry.table,
+            offset,
+            size_bytes,
+            separated_bytes: std::mem::take(&mut self.separated_bytes),
+            smallest: UserKey::new(entry.smallest, &self.options.comparator),
+            largest: UserKey::new(entry.largest, &self.options.comparator),
+            seqno_min: entry.seqno_min,
+            seqno_max: entry.seqno_max,
+            entries: entry.entries,
+            tombstones: entry.tombstones,
+            merges: std::mem::take(&mut self.merges),
+            raw_bytes: entry.raw_bytes,
+            tail_bytes: size_bytes - data_end,
+            sketch: self.sketch.as_mut().map(std::mem::take),
+            values: self.options.values,
+        })
+    }
+
+    fn properties(&self) -> Properties {
+        Properties {
+            table: self.options.table,
+            column_family: self.options.column_family,
+            level: self.options.level,
+            entries: self.entries,
+            tombstones: self.tombstones,
+            merges: self.merges,
+            raw_bytes: self.raw_bytes,
+            seqno_min: SeqNo(self.seqno_min),
+            seqno_max: SeqNo(self.seqno_max),
+            data_blocks: self.index.blocks(),
+            compression: self.options.compression as u8,
+            filter_bits_per_key: self.options.filter_bits_per_key,
+            block_bytes: u32::try_from(self.options.block_bytes).unwrap_or(u32::MAX),
+            smallest: self.smallest.clone(),
+            largest: self.last_key.clone(),
+            values: self.options.values,
+            comparator: match &self.options.comparator {
+                bytewise if bytewise.is_bytewise() => String::new(),
+                custom => custom.name().to_owned(),
+            },
+            prefixes: self.options.prefixing.as_ref().map_or(String::new(), Prefixing::to_string),
+        }
+    }
+
+    /// Takes note of a user key that was not there before and shares `shared` bytes with the last.
+    #[inline]
+    fn new_key(&mut self, user_key: &[u8], shared: usize) {
+        self.last_key.truncate(shared);
+        self.last_key.extend_from_slice(&user_key[shared..]);
+        let has_filter = self.options.filter_bits_per_key > 0;
+        if !has_filter && self.sketch.is_none() {
+            return;
+        }
+        let hash = filter::hash_key(user_key);
+        if has_filter {
+            if self.options.whole_keys {
+                self.hashes.push(hash);
+            }
+            if let Some(prefixing) = &self.options.prefixing
+                && let Some(prefix) = prefixing.of(user_key)
+            {
+                let hash = filter::hash_key(prefix);
+                if self.prefix_hash.replace(hash) != Some(hash) {
+                    self.hashes.push(hash);
+                }
+            }
+        }
+        if let Some(sketch) = &mut self.sketch {
+            sketch.add(hash);
+        }
+    }
+
+    /// True if the block is to end before an entry of `more` bytes: it is long enough, or within a
+    /// tenth of it and would be too long, or it is a quarter of it and lies in two pages, or would.
+    #[inline]
+    fn block_is_full(&self, more: usize) -> bool {
+        let size = self.block.size_bytes();
+        let target = self.options.block_bytes;
+        size >= target
+            || (size >= target - target / 10 && size + more > target)
+            || (size >= target / 4 && self.minds_pages() && self.leaves_page(size, more))
+    }
+
+    /// Whether blocks are cut by pages: where they are as long as one, and have a length that is
+    /// known while they grow.
+    #[inline]
+    fn minds_pages(&self) -> bool {
+        let target = self.options.block_bytes;
+        self.options.compression == Compression::None
+            && target <= PAGE_BYTES
+            && target > PAGE_BYTES / 2
+    }
+
+    /// True if the block in hand, of `size` bytes, goes beyond the page that it begins in, or would
+    /// with an entry of `more` bytes. Tables begin with a page.
+    #[inline]
+    fn leaves_page(&self, size: usize, more: usize) -> bool {
+        let begin = (self.written % PAGE_BYTES as u64) as usize;
+        begin + size + more + ENTRY_HEAD_BYTES + BLOCK_TRAILER_BYTES > PAGE_BYTES
+    }
+
+    /// Writes the block in hand with the separator in hand.
+    fn write_block(&mut self, file: &mut CompactionFileWriter) -> Result<()> {
+        let Some(seed) = self.seed else { return Ok(()) };
+        if self.block.is_empty() {
+            return Ok(());
+        }
+        let raw = self.block.finish();
+        let (block, method) = match self.compressor.compress(raw, &mut self.compressed) {
+            Some(method) => (&mut self.compressed, method),
+            None => (raw, Compression::None),
+        };
+        let payload = u32::try_from(block.len()).map_err(|_| too_long(&self.last_key, &[]))?;
+        seed.seal(block, method as u8, self.written);
+        file.append(block)?;
+        self.written += block.len() as u64;
+        self.index.add(&self.separator, payload);
+        self.block.clear();
+        self.compressed.shrink_to(BUFFER_KEPT_MAX);
+        Ok(())
+    }
+
+    /// Writes one of the blocks behind the data.
+    fn write(
+        &mut self,
+        file: &mut CompactionFileWriter,
+        seed: Seed,
+        block: &mut Vec<u8>,
+        method: Compression,
+    ) -> Result<BlockHandle> {
+        let handle = BlockHandle { offset: self.written, size: block.len() as u64 };
+        seed.seal(block, method as u8, self.written);
+        file.append(block)?;
+        self.written = handle.end();
+        debug_assert_eq!(block.len() as u64, handle.size + BLOCK_TRAILER_BYTES as u64);
+        Ok(handle)
+    }
+
+    #[cold]
+    fn out_of_order(&self, user_key: &[u8]) -> Error {
+        Error::InvalidArgument(format!(
+            "table {}: entry {} of {} bytes is not behind the one before",
+            self.options.table,
+            self.entries,
+            user_key.len()
+        ))
+    }
+}
+
+#[cold]
+fn too_long(user_key: &[u8], value: &[u8]) -> Error {
+    Error::InvalidArgument(format!(
+        "entry too long for a table: key of {} bytes (at most {KEY_BYTES_MAX}), value of {} bytes \
+         (at most {VALUE_BYTES_MAX})",
+        user_key.len(),
+        value.len()
+    ))
+}

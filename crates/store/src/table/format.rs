@@ -1,0 +1,168 @@
+//! The bytes that all parts of a table share: how a block is sealed and verified, the footer, and
+//! the little decoder that every reader of untrusted bytes goes through. Described in
+//! `docs/format/table.md`; what must stay true is format rule F1: nothing is believed before the
+//! checksum, which belongs to one place in one table in one file of one database.
+
+use sateen_control::TableId;
+
+use crate::base::decoder::Decoder;
+use crate::base::error::CorruptionKind;
+use crate::files::seal::Seed;
+
+/// Behind each block's payload: one byte of compression type, eight of checksum.
+pub const BLOCK_TRAILER_BYTES: usize = 9;
+/// The length of a table's footer.
+pub const FOOTER_BYTES: usize = 128;
+/// The last eight bytes of a table.
+pub const TABLE_MAGIC: u64 = u64::from_le_bytes(*b"SATtable");
+/// The version of the table format that is written, and the newest that is read.
+pub const FORMAT_VERSION: u32 = 1;
+/// A feature without whose understanding a table cannot be read: values may be in another file.
+pub const SEPARATED_VALUES: u32 = 1;
+/// Another: the filter has no whole keys, but only prefixes.
+pub const PREFIXES_ONLY: u32 = 4;
+/// Another: keys are in the order of a comparator that the properties name, not in that of bytes.
+pub const CUSTOM_ORDER: u32 = 16;
+/// All of these.
+pub const KNOWN_FEATURES: u32 = SEPARATED_VALUES | PREFIXES_ONLY | CUSTOM_ORDER;
+/// No block's payload is longer, compressed or not: one value of 1 GiB, one key, and change.
+pub const BLOCK_BYTES_MAX: usize = (1 << 30) + (1 << 27);
+
+/// Where a block is in its table: `size` bytes of payload from `offset`, then the trailer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockHandle {
+    pub offset: u64,
+    pub size: u64,
+}
+
+impl BlockHandle {
+    /// The offset behind the trailer.
+    pub fn end(self) -> u64 {
+        self.offset.saturating_add(self.size).saturating_add(BLOCK_TRAILER_BYTES as u64)
+    }
+
+    /// True if there is no such block.
+    pub fn is_absent(self) -> bool {
+        self == BlockHandle::default()
+    }
+}
+
+/// The last bytes of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footer {
+    pub table: TableId,
+    /// Where the data blocks end and the other blocks begin.
+    pub data_end: u64,
+    pub index: BlockHandle,
+    /// Absent if the table has no filter.
+    pub filter: BlockHandle,
+    pub properties: BlockHandle,
+    /// What a reader must know of.
+    pub features: u32,
+}
+
+/// Why a footer was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FooterError {
+    Corrupt(CorruptionKind),
+    /// The table needs a newer engine: its format version and its features.
+    Newer {
+        version: u32,
+        features: u32,
+    },
+}
+
+impl Footer {
+    pub fn encode(&self, seed: Seed, offset: u64) -> [u8; FOOTER_BYTES] {
+        let mut bytes = Vec::with_capacity(FOOTER_BYTES);
+        let none = BlockHandle::default();
+        // The two absent handles are room for range deletions and for a directory of blocks that
+        // are not thought of yet; a table that needs either sets a feature bit.
+        for handle in [self.index, self.filter, self.properties, none, none] {
+            bytes.extend_from_slice(&handle.offset.to_le_bytes());
+            bytes.extend_from_slice(&handle.size.to_le_bytes());
+        }
+        bytes.extend_from_slice(&self.table.0.to_le_bytes());
+        bytes.extend_from_slice(&self.data_end.to_le_bytes());
+        bytes.extend_from_slice(&0u64.to_le_bytes());
+        bytes.extend_from_slice(&self.features.to_le_bytes());
+        bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        let checksum = seed.checksum(&bytes, offset);
+        bytes.extend_from_slice(&checksum.to_le_bytes());
+        bytes.extend_from_slice(&TABLE_MAGIC.to_le_bytes());
+        let mut footer = [0; FOOTER_BYTES];
+        footer.copy_from_slice(&bytes);
+        footer
+    }
+
+    /// Reads the footer that stands at `offset` of its table.
+    pub fn decode(bytes: &[u8], seed: Seed, offset: u64) -> Result<Footer, FooterError> {
+        Footer::decode_parts(bytes, seed, offset)
+            .unwrap_or(Err(FooterError::Corrupt(CorruptionKind::Truncated)))
+    }
+
+    fn decode_parts(bytes: &[u8], seed: Seed, offset: u64) -> Option<Result<Footer, FooterError>> {
+        let corrupt = |kind| Some(Err(FooterError::Corrupt(kind)));
+        let (rest, magic) = bytes.split_last_chunk()?;
+        let (body, checksum) = rest.split_last_chunk()?;
+        if u64::from_le_bytes(*magic) != TABLE_MAGIC {
+            return corrupt(CorruptionKind::Malformed("not the end of a table"));
+        }
+        if !seed.verify(body, offset, u64::from_le_bytes(*checksum)) {
+            return corrupt(CorruptionKind::Checksum);
+        }
+        let mut decoder = Decoder(body);
+        let mut handle = || Some(BlockHandle { offset: decoder.u64()?, size: decoder.u64()? });
+        let (index, filter, properties) = (handle()?, handle()?, handle()?);
+        let _reserved = (handle()?, handle()?);
+        let table = TableId(decoder.u64()?);
+        let data_end = decoder.u64()?;
+        let _reserved = decoder.u64()?;
+        let (features, version) = (decoder.u32()?, decoder.u32()?);
+        if version > FORMAT_VERSION || features & !KNOWN_FEATURES != 0 {
+            return Some(Err(FooterError::Newer { version, features }));
+        }
+        let footer = Footer { table, data_end, index, filter, properties, features };
+        for block in [index, filter, properties] {
+            let elsewhere = block.offset < data_end || block.end() > offset;
+            if !block.is_absent() && elsewhere {
+                return corrupt(CorruptionKind::Malformed("block outside of its table"));
+            }
+        }
+        if index.is_absent() || properties.is_absent() {
+            return corrupt(CorruptionKind::Malformed("table without index or properties"));
+        }
+        Some(Ok(footer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sateen_control::FileId;
+
+    use super::*;
+
+    const SEED: fn() -> Seed = || Seed::of_table(7, FileId(2), TableId(9));
+
+    #[test]
+    fn footer_round_trip_and_refusals() {
+        let footer = Footer {
+            table: TableId(9),
+            data_end: 100,
+            index: BlockHandle { offset: 100, size: 50 },
+            filter: BlockHandle::default(),
+            properties: BlockHandle { offset: 159, size: 10 },
+            features: SEPARATED_VALUES,
+        };
+        let bytes = footer.encode(SEED(), 178);
+        assert_eq!(Footer::decode(&bytes, SEED(), 178), Ok(footer));
+        assert!(Footer::decode(&bytes, SEED(), 179).is_err());
+        for i in 0..bytes.len() {
+            let mut bad = bytes;
+            bad[i] ^= 1;
+            assert!(Footer::decode(&bad, SEED(), 178).is_err(), "byte {i}");
+        }
+        let outside = Footer { index: BlockHandle { offset: 150, size: 50 }, ..footer };
+        assert!(Footer::decode(&outside.encode(SEED(), 178), SEED(), 178).is_err());
+    }
+}

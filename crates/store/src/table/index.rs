@@ -1,0 +1,361 @@
+//! The index of a table: for each data block a separator, a user key at or after the block's last
+//! and, where the next block begins with another user key, before that one. Blocks follow each
+//! other without gaps, so that a length each says where they are.
+//!
+//! In memory the bytes that all separators share are set aside, the next eight of each stand as one
+//! number in an array for binary search, and the whole remainders in another for the ties. Where a
+//! comparator decides, separators are last keys of blocks, compared whole.
+
+use std::cmp::Ordering;
+
+use sateen_control::Comparator;
+
+use super::format::{BLOCK_BYTES_MAX, BLOCK_TRAILER_BYTES, BlockHandle};
+use crate::base::decoder::{Decoder, push_varint, shared_prefix, to_usize};
+use crate::base::error::CorruptionKind;
+
+const TOO_LARGE: CorruptionKind = CorruptionKind::Malformed("index that leaves its table");
+
+/// Collects separators and lengths.
+#[derive(Debug, Default)]
+pub(super) struct IndexBuilder {
+    separators: Vec<u8>,
+    /// Per block: where its separator ends, and the length of its payload.
+    blocks: Vec<(usize, u32)>,
+}
+
+impl IndexBuilder {
+    /// Adds a block.
+    pub(super) fn add(&mut self, separator: &[u8], payload_bytes: u32) {
+        self.separators.extend_from_slice(separator);
+        self.blocks.push((self.separators.len(), payload_bytes));
+    }
+
+    /// Forgets all of them.
+    pub(super) fn clear(&mut self) {
+        self.separators.clear();
+        self.blocks.clear();
+    }
+
+    /// How many blocks were added.
+    pub(super) fn blocks(&self) -> u64 {
+        self.blocks.len() as u64
+    }
+
+    /// About how long the encoded index is.
+    pub(super) fn size_bytes(&self) -> usize {
+        self.separators.len() + self.blocks.len() * 4 + 16
+    }
+
+    /// Appends the encoded index of a table whose keys are compared by `comparator` to `out`.
+    pub(super) fn encode(&self, comparator: &Comparator, out: &mut Vec<u8>) {
+        let mut start = 0;
+        let mut separators = self.blocks.iter().map(|&(end, payload)| {
+            let separator = &self.separators[start..end];
+            start = end;
+            (separator, payload)
+        });
+        let first = separators.next();
+        let last_start = self.blocks.len().checked_sub(2).map_or(0, |i| self.blocks[i].0);
+        let last = &self.separators[last_start..];
+        // What the first and the last share all do, if they are in the order of bytes.
+        let ends = first.filter(|_| comparator.is_bytewise());
+        let shared = ends.map_or(0, |(separator, _)| shared_prefix(separator, last));
+        out.extend_from_slice(&u32::try_from(self.blocks.len()).unwrap_or(0).to_le_bytes());
+        push_varint(out, u32::try_from(shared).unwrap_or(0));
+        out.extend_from_slice(&last[..shared]);
+        for (separator, payload) in first.into_iter().chain(separators) {
+            let rest = &separator[shared..];
+            push_varint(out, u32::try_from(rest.len()).unwrap_or(0));
+            out.extend_from_slice(rest);
+            push_varint(out, payload);
+        }
+    }
+}
+
+/// Where blocks end: small tables, which is nearly all, need four bytes for each.
+#[derive(Debug)]
+enum Ends {
+    Narrow(Box<[u32]>),
+    Wide(Box<[u64]>),
+}
+
+impl Default for Ends {
+    fn default() -> Ends {
+        Ends::Narrow(Box::default())
+    }
+}
+
+/// An index held in memory.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    common: Box<[u8]>,
+    /// Eight bytes of each separator behind `common`, as a number that compares like them.
+    heads: Box<[u64]>,
+    /// Where each separator's remainder ends in `tails`.
+    tail_ends: Box<[u32]>,
+    /// All that is behind `common`.
+    tails: Box<[u8]>,
+    ends: Ends,
+}
+
+impl Index {
+    /// Reads an index's block; the blocks that it names must fill the table up to `data_end`. Where
+    /// keys are not `bytewise`, their order is not looked at.
+    pub(super) fn decode(
+        payload: &[u8],
+        data_end: u64,
+        bytewise: bool,
+    ) -> Result<Index, CorruptionKind> {
+        let mut decoder = Decoder(payload);
+        let blocks = decoder.u32().ok_or(CorruptionKind::Truncated)?;
+        let common = decoder.slice().ok_or(CorruptionKind::Truncated)?;
+        // Each block takes at least two bytes here: a greater number is a lie.
+        let blocks = to_usize(blocks);
+        if blocks > decoder.0.len() / 2 {
+            return Err(TOO_LARGE);
+        }
+        let mut heads = Vec::with_capacity(blocks);
+        let mut tail_ends = Vec::with_capacity(blocks);
+        let mut tails = Vec::with_capacity(decoder.0.len() - blocks);
+        let mut ends = Vec::with_capacity(blocks);
+        let mut end = 0u64;
+        let mut last: &[u8] = &[];
+        for i in 0..blocks {
+            let tail = decoder.slice().ok_or(CorruptionKind::Truncated)?;
+            let bytes = decoder.varint().ok_or(CorruptionKind::Truncated)?;
+            if i > 0 && bytewise && tail < last {
+                return Err(CorruptionKind::Order);
+            }
+            last = tail;
+            heads.push(head(tail));
+            tails.extend_from_slice(tail);
+            tail_ends.push(u32::try_from(tails.len()).map_err(|_| TOO_LARGE)?);
+            end += u64::from(bytes) + BLOCK_TRAILER_BYTES as u64;
+            if end > data_end || to_usize(bytes) > BLOCK_BYTES_MAX {
+                return Err(TOO_LARGE);
+            }
+            ends.push(end);
+        }
+        if end != data_end || !decoder.is_empty() {
+            return Err(CorruptionKind::Malformed("index that does not fill its table"));
+        }
+        let narrow: Result<Box<[u32]>, _> = ends.iter().map(|&end| u32::try_from(end)).collect();
+        Ok(Index {
+            common: common.into(),
+            heads: heads.into(),
+            tail_ends: tail_ends.into(),
+            tails: tails.into(),
+            ends: narrow.map_or_else(|_| Ends::Wide(ends.into()), Ends::Narrow),
+        })
+    }
+
+    /// How many data blocks there are.
+    #[inline]
+    pub(super) fn blocks(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// Where block `i` is. `None` behind the last.
+    #[inline]
+    pub(super) fn handle(&self, i: usize) -> Option<BlockHandle> {
+        let offset = i.checked_sub(1).map_or(Some(0), |before| self.end(before))?;
+        let size = self.end(i)?.checked_sub(offset)?.checked_sub(BLOCK_TRAILER_BYTES as u64)?;
+        Some(BlockHandle { offset, size })
+    }
+
+    /// The first block whose separator is at or after `user_key`: the only one that can begin its
+    /// entries. As many as there are blocks if the key is behind all.
+    #[inline]
+    pub(super) fn find(&self, comparator: &Comparator, user_key: &[u8]) -> usize {
+        if !comparator.is_bytewise() {
+            return self.find_by(comparator, user_key);
+        }
+        let Some(rest) = user_key.strip_prefix(&*self.common) else {
+            return if user_key < &*self.common { 0 } else { self.blocks() };
+        };
+        let wanted = head(rest);
+        let first = self.heads.partition_point(|&head| head < wanted);
+        match self.heads.get(first) {
+            Some(&head) if head == wanted => self.find_among_equals(first, wanted, rest),
+            _ => first,
+        }
+    }
+
+    /// True if `user_key` is the separator of block `i`: the next block may hold more of it.
+    #[inline]
+    pub(super) fn is_separator(&self, i: usize, user_key: &[u8]) -> bool {
+        user_key.strip_prefix(&*self.common).is_some_and(|rest| self.tail(i) == Some(rest))
+    }
+
+    /// Bytes of memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let ends = match &self.ends {
+            Ends::Narrow(ends) => size_of_val(&**ends),
+            Ends::Wide(ends) => size_of_val(&**ends),
+        };
+        self.common.len()
+            + size_of_val(&*self.heads)
+            + size_of_val(&*self.tail_ends)
+            + self.tails.len()
+            + ends
+    }
+
+    #[cold]
+    fn find_by(&self, comparator: &Comparator, user_key: &[u8]) -> usize {
+        let (mut low, mut high) = (0, self.blocks());
+        while low < high {
+            let middle = low.midpoint(high);
+            let separator = [&*self.common, self.tail(middle).unwrap_or_default()].concat();
+            match comparator.compare(&separator, user_key) {
+                Ordering::Less => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        low
+    }
+
+    fn find_among_equals(&self, first: usize, wanted: u64, rest: &[u8]) -> usize {
+        let heads = self.heads.get(first..).unwrap_or_default();
+        let (mut low, mut high) = (first, first + heads.partition_point(|&head| head <= wanted));
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.tail(middle).unwrap_or_default().cmp(rest) {
+                Ordering::Less => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        low
+    }
+
+    #[inline]
+    fn tail(&self, i: usize) -> Option<&[u8]> {
+        let start = i.checked_sub(1).map_or(Some(&0), |before| self.tail_ends.get(before))?;
+        self.tails.get(to_usize(*start)..to_usize(*self.tail_ends.get(i)?))
+    }
+
+    #[inline]
+    fn end(&self, i: usize) -> Option<u64> {
+        match &self.ends {
+            Ends::Narrow(ends) => ends.get(i).copied().map(u64::from),
+            Ends::Wide(ends) => ends.get(i).copied(),
+        }
+    }
+}
+
+/// The first eight bytes as a number that compares like them; zeros stand for what is missing.
+#[inline]
+fn head(bytes: &[u8]) -> u64 {
+    if let Some(first) = bytes.first_chunk() {
+        return u64::from_be_bytes(*first);
+    }
+    bytes.iter().zip([56, 48, 40, 32, 24, 16, 8]).fold(0, |n, (&b, at)| n | u64::from(b) << at)
+}
+
+/// Appends to `out` a short user key at or after `last` and before `next`, which is greater. If
+/// both are the same key, that key.
+pub(super) fn separator(last: &[u8], next: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    let shared = shared_prefix(last, next);
+    // `next` cut behind the byte in which it is greater is behind `last`; it must not be all of it.
+    match next.get(..=shared) {
+        Some(short) if short.len() < next.len() && short.len() <= last.len() => {
+            out.extend_from_slice(short);
+        }
+        _ => out.extend_from_slice(last),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(separators: &[&[u8]]) -> Index {
+        let mut builder = IndexBuilder::default();
+        for (i, separator) in separators.iter().enumerate() {
+            builder.add(separator, u32::try_from(i).unwrap() + 1);
+        }
+        let mut payload = Vec::new();
+        builder.encode(&Comparator::BYTEWISE, &mut payload);
+        assert!(payload.len() <= builder.size_bytes() + separators.len() * 8);
+        let n = separators.len() as u64;
+        Index::decode(&payload, n * (n + 1) / 2 + n * 9, true).unwrap()
+    }
+
+    #[test]
+    fn finds_what_a_linear_search_finds() {
+        let sets: &[&[&[u8]]] = &[
+            &[b""],
+            &[b"a"],
+            &[b"", b"\0", b"\0\0", b"a"],
+            &[b"a", b"a", b"a"],
+            &[b"prefix/aaaaaaaaaa", b"prefix/aaaaaaaaab", b"prefix/aaaaaaaab", b"prefix/b"],
+            &[b"aaaaaaaa", b"aaaaaaaa\0", b"aaaaaaaa\0\0", b"aaaaaaaab"],
+        ];
+        for separators in sets {
+            let index = index(separators);
+            let mut asked: Vec<Vec<u8>> = vec![vec![], b"z".to_vec(), b"prefix".to_vec()];
+            for separator in *separators {
+                asked.push(separator.to_vec());
+                asked.push([separator, b"\0".as_slice()].concat());
+                asked.push(separator[..separator.len().saturating_sub(1)].to_vec());
+            }
+            for key in asked {
+                let expected = separators.partition_point(|s| **s < *key);
+                assert_eq!(
+                    index.find(&Comparator::BYTEWISE, &key),
+                    expected,
+                    "{key:?} in {separators:?}"
+                );
+                for (i, separator) in separators.iter().enumerate() {
+                    assert_eq!(index.is_separator(i, &key), **separator == *key);
+                }
+            }
+            assert_eq!(index.handle(0), Some(BlockHandle { offset: 0, size: 1 }));
+            assert_eq!(index.handle(separators.len()), None);
+        }
+    }
+
+    #[test]
+    fn an_index_of_another_length_is_refused() {
+        let mut builder = IndexBuilder::default();
+        builder.add(b"abc", 10);
+        builder.add(b"abd", 20);
+        let mut payload = Vec::new();
+        builder.encode(&Comparator::BYTEWISE, &mut payload);
+        assert!(Index::decode(&payload, 48, true).is_ok());
+        assert!(Index::decode(&payload, 47, true).is_err());
+        assert!(Index::decode(&payload, 49, true).is_err());
+        for length in 0..payload.len() {
+            assert!(Index::decode(&payload[..length], 48, true).is_err());
+        }
+        let lie = [u32::MAX.to_le_bytes().as_slice(), &payload[4..]].concat();
+        assert!(Index::decode(&lie, 48, true).is_err());
+    }
+
+    #[test]
+    fn separators_separate() {
+        let keys: &[&[u8]] = &[
+            b"",
+            b"\0",
+            b"a",
+            b"a\0",
+            b"a\0b",
+            b"ab",
+            b"abc",
+            b"abzzz",
+            b"b",
+            b"\xff",
+            b"\xff\xff",
+        ];
+        let mut out = Vec::new();
+        for pair in keys.windows(2) {
+            separator(pair[0], pair[1], &mut out);
+            assert!(pair[0] <= &*out && &*out < pair[1], "{pair:?} {out:?}");
+        }
+        separator(b"same", b"same", &mut out);
+        assert_eq!(out, b"same");
+        separator(b"user0001-long-tail", b"user0002-long-tail", &mut out);
+        assert_eq!(out, b"user0002");
+    }
+}

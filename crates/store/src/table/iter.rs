@@ -1,0 +1,458 @@
+//! A cursor over a table, in both directions. Blocks come from the cache, or one by one from the
+//! file, or, when a scan goes on, many at a time: after two blocks read in sequence the cursor
+//! reads ahead, a little at first and doubling. In compaction mode (`chunk_bytes`) it reads the
+//! whole table in large chunks from the start and leaves the cache alone.
+
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
+
+use sateen_control::{IoClass, ValueKind};
+
+use super::block::Cursor;
+use super::compression::Decompressor;
+use super::format::BlockHandle;
+use super::reader::{Payload, Table, unpack};
+use crate::base::error::{CorruptionKind, Result};
+use crate::base::iterator::InternalIterator;
+use crate::base::sync::atomic::AtomicUsize;
+use crate::base::sync::atomic::Ordering::Relaxed;
+use crate::base::{key, waited};
+use crate::block_cache::BlockCache;
+use crate::vfs::AlignedBuffer;
+
+/// What a scan reads ahead first and at most.
+const READAHEAD_BYTES_MIN: u64 = 16 << 10;
+const READAHEAD_BYTES_MAX: u64 = 256 << 10;
+/// So many blocks read in sequence make a scan.
+const SEQUENTIAL_READS_MIN: u32 = 2;
+
+/// How a cursor gets its blocks.
+#[derive(Clone, Debug)]
+pub struct TableIterOptions {
+    /// Where blocks are looked for first.
+    pub cache: Option<Arc<BlockCache>>,
+    /// Whether blocks that had to be read enter the cache.
+    pub fill_cache: bool,
+    /// For whom is read.
+    pub class: IoClass,
+    /// Compaction mode: read in chunks of at most so many bytes; 0 to read as clients do.
+    pub chunk_bytes: usize,
+    /// And of at most so many just now, a job that clients wait behind says.
+    pub chunk_bytes_now: Option<Arc<AtomicUsize>>,
+    /// What to read ahead from the first miss on: a scan that goes from table to table hands over
+    /// [`TableIter::readahead_bytes`]. 0 to find out.
+    pub readahead_bytes: u64,
+}
+
+impl TableIterOptions {
+    /// A client's cursor.
+    pub fn client(cache: Option<Arc<BlockCache>>, fill_cache: bool) -> TableIterOptions {
+        TableIterOptions {
+            cache,
+            fill_cache,
+            class: IoClass::Client,
+            chunk_bytes: 0,
+            chunk_bytes_now: None,
+            readahead_bytes: 0,
+        }
+    }
+
+    /// A job's cursor, which reads all of the table once.
+    pub fn compaction(class: IoClass, chunk_bytes: usize) -> TableIterOptions {
+        TableIterOptions {
+            cache: None,
+            fill_cache: false,
+            class,
+            chunk_bytes,
+            chunk_bytes_now: None,
+            readahead_bytes: 0,
+        }
+    }
+
+    fn chunk_bytes(&self) -> usize {
+        let now = self.chunk_bytes_now.as_ref().map(|now| now.load(Relaxed));
+        now.map_or(self.chunk_bytes, |now| now.min(self.chunk_bytes))
+    }
+}
+
+/// Where the current block's payload is.
+#[derive(Debug)]
+enum Data {
+    None,
+    Shared(Arc<[u8]>),
+    /// In the chunk.
+    Chunk(Range<usize>),
+    /// In the buffer for decompression.
+    Decompressed(usize),
+}
+
+/// What a cursor that reads in chunks works with. A job goes through many small tables, one cursor
+/// each: the buffers are handed on within the thread, so that they are not zeroed for every table.
+#[derive(Default)]
+struct Buffers {
+    chunk: AlignedBuffer,
+    decompressed: Vec<u8>,
+    decompressor: Decompressor,
+}
+
+/// How many cursors' buffers a thread keeps, and of what size at most.
+const SPARE_BUFFERS_MAX: usize = 4;
+const SPARE_BYTES_MAX: usize = 2 << 20;
+
+thread_local! {
+    static SPARE: RefCell<Vec<Buffers>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Buffers {
+    fn take() -> Buffers {
+        SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()
+    }
+
+    fn give_back(self) {
+        let worth = self.chunk.capacity() > 0
+            && self.chunk.capacity() <= SPARE_BYTES_MAX
+            && self.decompressed.capacity() <= SPARE_BYTES_MAX;
+        if worth {
+            // A thread that is ending has no place to keep them; they are freed.
+            let _ = SPARE.try_with(|spare| {
+                let mut spare = spare.borrow_mut();
+                if spare.len() < SPARE_BUFFERS_MAX {
+                    spare.push(self);
+                }
+            });
+        }
+    }
+}
+
+impl Drop for TableIter {
+    fn drop(&mut self) {
+        std::mem::take(&mut self.buffers).give_back();
+    }
+}
+
+/// A cursor over a table.
+pub struct TableIter {
+    table: Arc<Table>,
+    options: TableIterOptions,
+    cursor: Cursor,
+    data: Data,
+    /// The block under the cursor.
+    block: usize,
+    /// Whether values may be elsewhere, and then the one under the cursor.
+    separates: bool,
+    separated: Vec<u8>,
+    buffers: Buffers,
+    /// What of the table the chunk holds, and where in it that starts.
+    chunk_from: u64,
+    chunk_end: u64,
+    chunk_start: usize,
+    /// The block that was read last, and how many before it in sequence.
+    last_read: usize,
+    sequential: u32,
+    readahead: u64,
+}
+
+impl Table {
+    /// A cursor, not valid until the first seek.
+    pub fn iter(self: &Arc<Self>, options: TableIterOptions) -> TableIter {
+        let readahead = options.readahead_bytes.min(READAHEAD_BYTES_MAX);
+        TableIter {
+            table: self.clone(),
+            cursor: Cursor::numbered(self.source().global_seqno),
+            data: Data::None,
+            block: 0,
+            separates: self.separates_values(),
+            separated: Vec::new(),
+            buffers: Buffers::default(),
+            chunk_from: 0,
+            chunk_end: 0,
+            chunk_start: 0,
+            last_read: usize::MAX,
+            sequential: if readahead > 0 { SEQUENTIAL_READS_MIN } else { 0 },
+            readahead,
+            options,
+        }
+    }
+}
+
+/// The payload of the current block.
+#[inline]
+fn payload<'a>(data: &'a Data, buffers: &'a Buffers) -> &'a [u8] {
+    match data {
+        Data::None => &[],
+        Data::Shared(block) => block,
+        Data::Chunk(range) => buffers.chunk.whole().get(range.clone()).unwrap_or_default(),
+        Data::Decompressed(length) => buffers.decompressed.get(..*length).unwrap_or_default(),
+    }
+}
+
+impl TableIter {
+    /// How much the cursor reads ahead by now: what a scan that continues in another table starts
+    /// with there.
+    #[cfg(test)]
+    pub fn readahead_bytes(&self) -> u64 {
+        self.readahead
+    }
+
+    /// Runs `step` of the cursor on the current block; what it finds wrong is told with the place.
+    #[inline]
+    fn on_block(
+        &mut self,
+        step: impl FnOnce(&mut Cursor, &[u8]) -> Result<(), CorruptionKind>,
+    ) -> Result<()> {
+        let block = payload(&self.data, &self.buffers);
+        match step(&mut self.cursor, block) {
+            Ok(()) => Ok(()),
+            Err(kind) => Err(self.corruption(kind)),
+        }
+    }
+
+    #[cold]
+    fn corruption(&self, kind: CorruptionKind) -> crate::base::error::Error {
+        let offset = self.table.index.handle(self.block).map_or(0, |handle| handle.offset);
+        self.table.source().corruption(offset, kind)
+    }
+
+    /// Makes `block` the current one, the cursor not on it yet. False behind the last.
+    fn load(&mut self, block: usize) -> Result<bool> {
+        self.cursor.reset();
+        let Some(handle) = self.table.index.handle(block) else {
+            return Ok(false);
+        };
+        if block == self.block && !matches!(self.data, Data::None) {
+            return Ok(true);
+        }
+        self.data = Data::None;
+        self.block = block;
+        if self.options.chunk_bytes > 0 {
+            let bytes = self.options.chunk_bytes() as u64;
+            self.data = self.take_from_chunk(handle, bytes, true)?;
+            return Ok(true);
+        }
+        let table = self.table.id();
+        let cache = self.options.cache.as_deref();
+        if let Some(block) = cache.and_then(|cache| cache.get(table, handle.offset)) {
+            self.data = Data::Shared(block);
+            return Ok(true);
+        }
+        let _loads = waited::load();
+        let forward = block == self.last_read.wrapping_add(1);
+        let backward = block.wrapping_add(1) == self.last_read;
+        // The first read of a cursor that was told to read ahead counts as going on.
+        let going_on = forward || backward || (self.readahead > 0 && self.last_read == usize::MAX);
+        if !going_on {
+            self.sequential = 0;
+            self.readahead = 0;
+        }
+        self.last_read = block;
+        if self.sequential < SEQUENTIAL_READS_MIN {
+            self.sequential += 1;
+            self.data = Data::Shared(self.table.block(handle, None, false)?);
+        } else {
+            self.readahead = self.readahead.max(READAHEAD_BYTES_MIN);
+            self.data = self.take_from_chunk(handle, self.readahead, !backward)?;
+        }
+        self.fill_cache(handle);
+        Ok(true)
+    }
+
+    /// Gives a block that was read to the cache, if it shall have it.
+    fn fill_cache(&mut self, handle: BlockHandle) {
+        let Some(cache) = self.options.cache.as_deref().filter(|_| self.options.fill_cache) else {
+            return;
+        };
+        let block = match &self.data {
+            Data::Shared(block) => block.clone(),
+            other => Arc::from(payload(other, &self.buffers)),
+        };
+        cache.insert(self.table.id(), handle.offset, block);
+    }
+
+    /// The block from the chunk; if it is not there, reads a chunk of about `bytes` that begins
+    /// with it, or going backward ends with it.
+    fn take_from_chunk(&mut self, handle: BlockHandle, bytes: u64, forward: bool) -> Result<Data> {
+        if (self.chunk_from..=self.chunk_end).contains(&handle.offset)
+            && handle.end() <= self.chunk_end
+            && let Ok(data) = self.unpack_from_chunk(handle)
+        {
+            return Ok(data);
+        }
+        // What was read ahead may have been read wrong a long time ago: it is read again.
+        self.read_chunk(handle, bytes, forward)?;
+        let mut data = self.unpack_from_chunk(handle);
+        if data.is_err() && self.table.source().gives_up_image() {
+            self.read_chunk(handle, bytes, forward)?;
+            data = self.unpack_from_chunk(handle);
+        }
+        data.map_err(|kind| self.table.source().corruption(handle.offset, kind))
+    }
+
+    fn unpack_from_chunk(&mut self, handle: BlockHandle) -> Result<Data, CorruptionKind> {
+        let distance = |to: u64| usize::try_from(to - self.chunk_from).unwrap_or(usize::MAX);
+        let start = self.chunk_start.saturating_add(distance(handle.offset));
+        let end = self.chunk_start.saturating_add(distance(handle.end()));
+        let Buffers { chunk, decompressed, decompressor } = &mut self.buffers;
+        let stored = chunk.whole().get(start..end).unwrap_or_default();
+        match unpack(self.table.seed, stored, handle.offset, decompressor, decompressed)? {
+            Payload::Decompressed(length) => Ok(Data::Decompressed(length)),
+            payload => Ok(Data::Chunk(start..start + payload.of(stored, &[]).len())),
+        }
+    }
+
+    fn read_chunk(&mut self, handle: BlockHandle, bytes: u64, forward: bool) -> Result<()> {
+        let blocks = self.table.index.blocks();
+        let last = self.table.index.handle(blocks.wrapping_sub(1));
+        let data_end = last.map_or(0, BlockHandle::end);
+        let (from, end) = if forward {
+            let end = handle.offset.saturating_add(bytes).max(handle.end()).min(data_end);
+            (handle.offset, end)
+        } else {
+            (handle.end().saturating_sub(bytes).min(handle.offset), handle.end())
+        };
+        // Nothing is in the chunk while it is being read: an error must not leave old bounds on it.
+        (self.chunk_from, self.chunk_end) = (0, 0);
+        if self.buffers.chunk.capacity() == 0 {
+            self.buffers = Buffers::take();
+        }
+        let source = self.table.source();
+        let range =
+            source.read_range(from, end - from, &mut self.buffers.chunk, self.options.class)?;
+        self.chunk_start = range.start;
+        (self.chunk_from, self.chunk_end) = (from, end);
+        if self.options.chunk_bytes == 0 {
+            self.readahead = (self.readahead * 2).min(READAHEAD_BYTES_MAX);
+        }
+        Ok(())
+    }
+
+    /// Moves to the first entry behind the block under the cursor, which may be one that cannot be
+    /// read; after an error again behind the next. False behind the last block.
+    pub fn skip_block(&mut self) -> Result<bool> {
+        if !self.load(self.block + 1)? {
+            return Ok(false);
+        }
+        self.on_block(Cursor::seek_to_first)?;
+        self.skip_forward()?;
+        Ok(true)
+    }
+
+    /// Reads the value under the cursor if it is not in the block.
+    #[inline]
+    fn join_value(&mut self) -> Result<()> {
+        if self.separates && self.cursor.valid() { self.join() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn join(&mut self) -> Result<()> {
+        let block = payload(&self.data, &self.buffers);
+        let stored = block.get(self.cursor.value()).unwrap_or_default();
+        if key::kind(self.cursor.key()) == Some(ValueKind::Put) {
+            let at = self.table.index.handle(self.block).map_or(0, |handle| handle.offset);
+            self.separated = self.table.separated(stored, at, self.options.class)?;
+        } else {
+            self.separated.clear();
+            self.separated.extend_from_slice(stored);
+        }
+        Ok(())
+    }
+
+    /// Moves to the first entry of the next block that has one, if the cursor fell off its block.
+    fn skip_forward(&mut self) -> Result<()> {
+        while !self.cursor.valid() && self.load(self.block + 1)? {
+            self.on_block(Cursor::seek_to_first)?;
+        }
+        self.join_value()
+    }
+
+    /// Moves to the last entry of the block before that has one, if the cursor fell off its block.
+    fn skip_backward(&mut self) -> Result<()> {
+        while !self.cursor.valid() {
+            let Some(before) = self.block.checked_sub(1) else { return Ok(()) };
+            if !self.load(before)? {
+                return Ok(());
+            }
+            self.on_block(Cursor::seek_to_last)?;
+        }
+        self.join_value()
+    }
+}
+
+impl InternalIterator for TableIter {
+    #[inline]
+    fn valid(&self) -> bool {
+        self.cursor.valid()
+    }
+
+    fn seek_to_first(&mut self) -> Result<()> {
+        if self.load(0)? {
+            self.on_block(Cursor::seek_to_first)?;
+            self.skip_forward()?;
+        }
+        Ok(())
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        let last = self.table.index.blocks().wrapping_sub(1);
+        if self.load(last)? {
+            self.on_block(Cursor::seek_to_last)?;
+            self.skip_backward()?;
+        }
+        Ok(())
+    }
+
+    fn seek(&mut self, target: &[u8]) -> Result<()> {
+        let user_key = key::user_key(target);
+        let mut block = self.table.index.find(self.table.comparator(), user_key);
+        while self.load(block)? {
+            let table = self.table.clone();
+            self.on_block(|cursor, block| cursor.seek(table.comparator(), block, target))?;
+            // Only where versions of the key go on does the next block have some before the target.
+            if self.cursor.valid() || !self.table.index.is_separator(block, user_key) {
+                return self.skip_forward();
+            }
+            block += 1;
+        }
+        Ok(())
+    }
+
+    fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        self.seek(target)?;
+        if !self.valid() {
+            return self.seek_to_last();
+        }
+        if key::compare(self.table.comparator(), self.key(), target) == Ordering::Greater {
+            return self.prev();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        self.on_block(Cursor::next)?;
+        if self.cursor.valid() {
+            return self.join_value();
+        }
+        self.skip_forward()
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.on_block(Cursor::prev)?;
+        self.skip_backward()
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.cursor.key()
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        if self.separates {
+            return &self.separated;
+        }
+        let block = payload(&self.data, &self.buffers);
+        block.get(self.cursor.value()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,556 @@
+//! An open table: index, filter and properties in memory, data blocks read as they are needed. A
+//! point read asks the filter, searches the index, takes the block from the cache or the file, and
+//! gives out a value that keeps the block alive: nothing is copied, nothing locked.
+
+use std::cell::RefCell;
+use std::ops::{Deref, Range};
+use std::path::Path;
+use std::sync::{Arc, Weak};
+
+use sateen_control::{Comparator, FileId, IoClass, SeqNo, TableId, ValueKind};
+
+use super::block::{self, Found};
+use super::compression::Decompressor;
+use super::filter::Filter;
+use super::format::{
+    BLOCK_TRAILER_BYTES, BlockHandle, CUSTOM_ORDER, FOOTER_BYTES, FORMAT_VERSION, Footer,
+    FooterError, PREFIXES_ONLY, SEPARATED_VALUES,
+};
+use super::index::Index;
+use super::properties::Properties;
+use super::separated::{Separated, ValuesFile};
+use crate::base::error::{CorruptionKind, Error, Result};
+use crate::base::names::shown_path;
+use crate::base::perf::{self, PerfMetric};
+use crate::base::prefix::Prefixing;
+use crate::base::{key, tier, waited};
+use crate::block_cache::BlockCache;
+use crate::files::TableImage;
+use crate::files::seal::Seed;
+use crate::vfs::{AlignedBuffer, Vfs, VfsFile};
+
+/// What a thread keeps of its buffers between reads of single blocks.
+const SCRATCH_BYTES_MAX: usize = 1 << 18;
+
+/// Where a table is.
+#[derive(Clone, Debug)]
+pub struct TableSource {
+    pub file: Arc<dyn VfsFile>,
+    pub path: Arc<Path>,
+    pub table: TableId,
+    pub file_id: FileId,
+    pub db_uid: u64,
+    /// Where the table starts in the file.
+    pub offset: u64,
+    /// Its length without padding.
+    pub length: u64,
+    /// How much of it is behind the data blocks; 0: to be guessed.
+    pub tail_bytes: u64,
+    /// The sequence number of all its entries, which are stored with 0; 0: their own.
+    pub global_seqno: SeqNo,
+    /// What its keys are compared by; None: whatever it is, for who only goes from end to end.
+    pub comparator: Option<Comparator>,
+    /// Its bytes in memory, as long as they are kept.
+    pub image: Weak<TableImage>,
+}
+
+/// A value and the block that it lies in.
+#[derive(Clone, Debug)]
+pub struct PinnedValue {
+    block: Arc<[u8]>,
+    range: Range<usize>,
+}
+
+impl PinnedValue {
+    /// Without its last bytes, so many.
+    pub fn without_end(mut self, bytes: usize) -> PinnedValue {
+        self.range.end = self.range.end.saturating_sub(bytes).max(self.range.start);
+        self
+    }
+}
+
+impl Deref for PinnedValue {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        self.block.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl AsRef<[u8]> for PinnedValue {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+/// An open table.
+#[derive(Debug)]
+pub struct Table {
+    source: TableSource,
+    comparator: Comparator,
+    pub(super) seed: Seed,
+    pub(super) index: Index,
+    filter: Option<Filter>,
+    /// A filter that has prefixes and no whole keys.
+    prefixes: Option<Filter>,
+    properties: Properties,
+    /// Where values are that it has not itself.
+    values: Option<ValuesFile>,
+}
+
+impl Table {
+    /// Opens a table: one read of its end in most cases, two otherwise.
+    pub fn open(source: TableSource, class: IoClass) -> Result<Table> {
+        let seed = Seed::of_table(source.db_uid, source.file_id, source.table);
+        let corrupt = |at, kind| Err(source.corruption(at, kind));
+        let file_bytes = source.file.len().map_err(|e| Error::io("stat", &source.path, e))?;
+        let end = source.offset.checked_add(source.length);
+        let Some(footer_at) = source.length.checked_sub(FOOTER_BYTES as u64) else {
+            return corrupt(0, CorruptionKind::Truncated);
+        };
+        if end.is_none_or(|end| end > file_bytes) {
+            return corrupt(file_bytes.saturating_sub(source.offset), CorruptionKind::Truncated);
+        }
+        let mut buffer = AlignedBuffer::default();
+        let guess = match source.tail_bytes {
+            0 => (source.length / 64).clamp(8 << 10, 1 << 20),
+            bytes => bytes.max(FOOTER_BYTES as u64),
+        };
+        let guess = guess.min(source.length);
+        let mut tail_at = source.length - guess;
+        let mut tail = source.read(tail_at, guess, &mut buffer, class)?;
+        let footer = slice(tail, footer_at - tail_at, FOOTER_BYTES as u64);
+        let footer = Footer::decode(footer, seed, footer_at)
+            .map_err(|error| source.footer_error(error, footer_at))?;
+        if footer.table != source.table {
+            return corrupt(footer_at, CorruptionKind::Inconsistent("another table's footer"));
+        }
+        if footer.data_end < tail_at {
+            tail_at = footer.data_end;
+            tail = source.read(tail_at, footer_at - tail_at, &mut buffer, class)?;
+        }
+        let mut decompressed = Vec::new();
+        let mut decompressor = Decompressor::default();
+        let mut block = |handle: BlockHandle, decode: &mut dyn FnMut(&[u8]) -> Result<(), _>| {
+            let stored = slice(tail, handle.offset - tail_at, handle.end() - handle.offset);
+            unpack(seed, stored, handle.offset, &mut decompressor, &mut decompressed)
+                .and_then(|payload| decode(payload.of(stored, &decompressed)))
+                .map_err(|kind| source.corruption(handle.offset, kind))
+        };
+        let bytewise = footer.features & CUSTOM_ORDER == 0;
+        let mut index = Index::default();
+        block(footer.index, &mut |payload| {
+            index = Index::decode(payload, footer.data_end, bytewise)?;
+            Ok(())
+        })?;
+        let mut filter = None;
+        if !footer.filter.is_absent() {
+            block(footer.filter, &mut |payload| {
+                filter = Some(Filter::decode(payload)?);
+                Ok(())
+            })?;
+        }
+        let mut properties = Properties::default();
+        block(footer.properties, &mut |payload| {
+            properties = Properties::decode(payload)?;
+            Ok(())
+        })?;
+        if (footer.features & SEPARATED_VALUES != 0) != properties.values.is_some() {
+            let kind = CorruptionKind::Inconsistent("footer and properties, of separated values");
+            return corrupt(footer_at, kind);
+        }
+        if bytewise != properties.comparator.is_empty() {
+            let kind = CorruptionKind::Inconsistent("footer and properties, of the order of keys");
+            return corrupt(footer_at, kind);
+        }
+        let comparator = comparator_of(&source, &properties)?;
+        let mut prefixes = None;
+        if footer.features & PREFIXES_ONLY != 0 {
+            prefixes = filter.take();
+        }
+        Ok(Table { seed, index, filter, prefixes, properties, source, comparator, values: None })
+    }
+
+    /// What its keys are compared by.
+    #[inline]
+    pub(super) fn comparator(&self) -> &Comparator {
+        &self.comparator
+    }
+
+    /// From here on it is read in `image`, as long as that is kept.
+    pub fn with_image(mut self, image: Weak<TableImage>) -> Table {
+        self.source.image = image;
+        self
+    }
+
+    /// Opens what the table needs besides, in the directory of its file.
+    pub fn with_values(mut self, vfs: &dyn Vfs, directory: &Path) -> Result<Table> {
+        if let Some(values) = self.properties.values {
+            self.values = Some(ValuesFile::open(vfs, directory, values)?);
+        }
+        Ok(self)
+    }
+
+    /// The same, for a file that is open.
+    pub fn with_values_in(mut self, values: ValuesFile) -> Table {
+        self.values = Some(values);
+        self
+    }
+
+    /// Whether its values are separated: each says whether it is here or elsewhere.
+    #[inline]
+    pub(super) fn separates_values(&self) -> bool {
+        self.properties.values.is_some()
+    }
+
+    /// The value that `stored` stands for in a table that separates them, read into a block of its
+    /// own if it is elsewhere. `at`: where the block is that `stored` is in.
+    #[cold]
+    pub(super) fn separated(&self, stored: &[u8], at: u64, class: IoClass) -> Result<Vec<u8>> {
+        match (Separated::decode(stored), &self.values) {
+            (Some(Separated::Here(value)), _) => Ok(value.to_vec()),
+            (Some(Separated::Elsewhere(place)), Some(values)) => values.read(place, class),
+            (Some(Separated::Elsewhere(_)), None) => {
+                Err(self.source.corruption(at, CorruptionKind::MissingFile))
+            }
+            (None, _) => {
+                Err(self.source.corruption(at, CorruptionKind::Malformed("a separated value")))
+            }
+        }
+    }
+
+    /// The newest entry of `user_key` at or below `snapshot`, tombstones included. `hash` is
+    /// [`super::hash_key`] of the key. A block that had to be read enters `cache` if `fill_cache`.
+    #[inline]
+    pub fn get(
+        &self,
+        user_key: &[u8],
+        snapshot: SeqNo,
+        hash: u64,
+        cache: Option<&BlockCache>,
+        fill_cache: bool,
+    ) -> Result<Option<(SeqNo, ValueKind, PinnedValue)>> {
+        if !self.may_contain(hash) {
+            return Ok(None);
+        }
+        self.get_unfiltered(user_key, snapshot, cache, fill_cache)
+    }
+
+    /// False if no entry has a user key of this hash.
+    #[inline]
+    pub fn may_contain(&self, hash: u64) -> bool {
+        self.filter_says(hash).unwrap_or(true)
+    }
+
+    /// What [`Table::may_contain`] says; `None` if there is no filter to ask.
+    #[inline]
+    pub fn filter_says(&self, hash: u64) -> Option<bool> {
+        Some(self.filter.as_ref()?.may_contain(hash))
+    }
+
+    /// What the filter says of a prefix of this hash, by `prefixing`; `None` if it has no prefixes
+    /// of that kind.
+    pub fn prefix_filter_says(&self, prefixing: &Prefixing, hash: u64) -> Option<bool> {
+        let known = &self.properties.prefixes;
+        if known.is_empty() || *known != prefixing.to_string() {
+            return None;
+        }
+        Some(self.prefixes.as_ref().or(self.filter.as_ref())?.may_contain(hash))
+    }
+
+    /// Whether its filter has prefixes alone.
+    #[inline]
+    pub fn filters_prefixes_only(&self) -> bool {
+        self.prefixes.is_some()
+    }
+
+    /// As [`Table::get`], for a caller who has asked the filter.
+    #[inline]
+    pub fn get_unfiltered(
+        &self,
+        user_key: &[u8],
+        snapshot: SeqNo,
+        cache: Option<&BlockCache>,
+        fill_cache: bool,
+    ) -> Result<Option<(SeqNo, ValueKind, PinnedValue)>> {
+        let global = self.source.global_seqno;
+        if snapshot < global {
+            return Ok(None);
+        }
+        let trailer = key::pack(snapshot, ValueKind::MAX);
+        let comparator = &self.comparator;
+        let mut at = self.index.find(comparator, user_key);
+        while let Some(handle) = self.index.handle(at) {
+            let block = self.block(handle, cache, fill_cache)?;
+            let corrupt = |kind| self.source.corruption(handle.offset, kind);
+            match block::get(comparator, &block, user_key, trailer).map_err(corrupt)? {
+                Found::Entry(trailer, range) => {
+                    let kind = ValueKind::from_byte(trailer.to_le_bytes()[0])
+                        .ok_or_else(|| corrupt(CorruptionKind::Malformed("kind of an entry")))?;
+                    let mut value = PinnedValue { block, range };
+                    if self.separates_values() && kind == ValueKind::Put {
+                        let read = self.separated(&value, handle.offset, IoClass::Client)?;
+                        value = PinnedValue { range: 0..read.len(), block: read.into() };
+                    }
+                    // One of the two is 0.
+                    return Ok(Some((SeqNo(trailer >> 8 | global.0), kind, value)));
+                }
+                Found::Absent => return Ok(None),
+                // Versions of one key may continue in the next block.
+                Found::End if self.index.is_separator(at, user_key) => at += 1,
+                Found::End => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where the table is.
+    pub fn source(&self) -> &TableSource {
+        &self.source
+    }
+
+    /// The table's number.
+    #[inline]
+    pub fn id(&self) -> TableId {
+        self.source.table
+    }
+
+    /// What the table says of itself.
+    pub fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    /// How many data blocks it has.
+    pub fn blocks(&self) -> usize {
+        self.index.blocks()
+    }
+
+    /// Where one of its data blocks is. `None` behind the last.
+    pub(super) fn handle(&self, nth: usize) -> Option<BlockHandle> {
+        self.index.handle(nth)
+    }
+
+    /// Bytes of memory that the open table takes.
+    pub fn memory_bytes(&self) -> usize {
+        let filters = self.filter.iter().chain(&self.prefixes);
+        let filter: usize = filters.map(Filter::memory_bytes).sum();
+        size_of::<Table>() + self.index.memory_bytes() + filter + self.properties.memory_bytes()
+    }
+
+    /// The payload of a data block, from the cache or the file.
+    #[inline]
+    pub(super) fn block(
+        &self,
+        handle: BlockHandle,
+        cache: Option<&BlockCache>,
+        fill_cache: bool,
+    ) -> Result<Arc<[u8]>> {
+        if let Some(block) = cache.and_then(|cache| cache.get(self.source.table, handle.offset)) {
+            return Ok(block);
+        }
+        self.load_block(handle, cache.filter(|_| fill_cache))
+    }
+
+    /// Apart, so that a block that is cached is not paid for by what it takes to load one.
+    #[cold]
+    #[inline(never)]
+    fn load_block(&self, handle: BlockHandle, cache: Option<&BlockCache>) -> Result<Arc<[u8]>> {
+        let _loads = waited::load();
+        let block = self.read_block(handle)?;
+        if let Some(cache) = cache {
+            cache.insert(self.source.table, handle.offset, block.clone());
+        }
+        Ok(block)
+    }
+
+    /// Reads a block from the file into memory of its own, by way of a buffer that the thread
+    /// keeps: one allocation of the right size, never zeroed, and direct I/O gets its aligned
+    /// address.
+    fn read_block(&self, handle: BlockHandle) -> Result<Arc<[u8]>> {
+        match self.try_read_block(handle) {
+            Err(Error::Corruption { .. }) if self.source.gives_up_image() => {
+                self.try_read_block(handle)
+            }
+            read => read,
+        }
+    }
+
+    fn try_read_block(&self, handle: BlockHandle) -> Result<Arc<[u8]>> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let length = handle.end() - handle.offset;
+            let read = &mut scratch.read;
+            let stored = self.source.read(handle.offset, length, read, IoClass::Client)?;
+            let block = unpack(
+                self.seed,
+                stored,
+                handle.offset,
+                &mut scratch.decompressor,
+                &mut scratch.decompressed,
+            )
+            .map(|payload| Arc::from(payload.of(stored, &scratch.decompressed)))
+            .map_err(|kind| self.source.corruption(handle.offset, kind));
+            scratch.read.shrink_to(SCRATCH_BYTES_MAX);
+            if scratch.decompressed.len() > SCRATCH_BYTES_MAX {
+                scratch.decompressed = Vec::new();
+            }
+            block
+        })
+    }
+}
+
+impl TableSource {
+    /// Reads `length` bytes at `offset` of the table; whole pages if the file wants them.
+    pub(super) fn read<'a>(
+        &self,
+        offset: u64,
+        length: u64,
+        buffer: &'a mut AlignedBuffer,
+        class: IoClass,
+    ) -> Result<&'a [u8]> {
+        let range = self.read_range(offset, length, buffer, class)?;
+        Ok(buffer.whole().get(range).unwrap_or_default())
+    }
+
+    /// The same, but says where in the buffer the bytes are.
+    pub(super) fn read_range(
+        &self,
+        offset: u64,
+        length: u64,
+        buffer: &mut AlignedBuffer,
+        class: IoClass,
+    ) -> Result<Range<usize>> {
+        let too_large = |_| self.corruption(offset, CorruptionKind::Malformed("block too large"));
+        if let Some(image) = self.image.upgrade() {
+            let length = usize::try_from(length).map_err(too_large)?;
+            buffer.reserve(length);
+            let target = buffer.whole_mut().get_mut(..length).unwrap_or_default();
+            if image.read(offset, target) {
+                return Ok(0..length);
+            }
+        }
+        let align = self.file.alignment().max(1) as u64;
+        let start = self.offset + offset;
+        let from = start - start % align;
+        let wanted = usize::try_from((start + length).next_multiple_of(align) - from);
+        let wanted = wanted.map_err(too_large)?;
+        buffer.reserve(wanted);
+        let target = buffer.whole_mut().get_mut(..wanted).unwrap_or_default();
+        let got = self.read_at(target, from, class)?;
+        let first = usize::try_from(start - from).map_err(too_large)?;
+        let range = first..first + usize::try_from(length).map_err(too_large)?;
+        if got < range.end {
+            return Err(self.corruption(offset, CorruptionKind::Truncated));
+        }
+        Ok(range)
+    }
+
+    /// What was read is damaged: if it was in memory, the table is read in its file from now on.
+    pub(super) fn gives_up_image(&self) -> bool {
+        let image = self.image.upgrade();
+        image.is_some_and(|image| image.give_up())
+    }
+
+    fn read_at(&self, target: &mut [u8], from: u64, class: IoClass) -> Result<usize> {
+        tier::check()?;
+        let _timed = perf::time(PerfMetric::BlockReadTime);
+        perf::add(PerfMetric::BlockReadCount, 1);
+        perf::add(PerfMetric::BlockReadByte, target.len() as u64);
+        let read = self.file.read_at(target, from, class);
+        read.map_err(|error| Error::of_pooled("read", &self.path, error))
+    }
+
+    /// Corruption at `offset` of the table, told with the offset in the file.
+    pub(super) fn corruption(&self, offset: u64, kind: CorruptionKind) -> Error {
+        Error::corruption(&self.path, self.offset.saturating_add(offset), kind)
+    }
+
+    fn footer_error(&self, error: FooterError, offset: u64) -> Error {
+        match error {
+            FooterError::Corrupt(kind) => self.corruption(offset, kind),
+            FooterError::Newer { version, features } => Error::IncompatibleDirectory {
+                path: self.path.to_path_buf(),
+                reason: format!(
+                    "written in a newer format: table {} of format {version} with features \
+                     {features:#x}; this engine reads format {FORMAT_VERSION}",
+                    self.table
+                ),
+            },
+        }
+    }
+}
+
+/// What the keys of a table are compared by, which is what it was written with.
+fn comparator_of(source: &TableSource, properties: &Properties) -> Result<Comparator> {
+    let written = match properties.comparator.as_str() {
+        "" => Comparator::BYTEWISE_NAME,
+        name => name,
+    };
+    match &source.comparator {
+        Some(comparator) if comparator.name() == written => Ok(comparator.clone()),
+        Some(other) => Err(Error::InvalidArgument(format!(
+            "comparator {}: {} was written with {written}",
+            other.name(),
+            shown_path(&source.path)
+        ))),
+        None if properties.comparator.is_empty() => Ok(Comparator::BYTEWISE),
+        // Nobody will ask it.
+        None => Ok(Comparator::custom(written, |a, b| a.cmp(b))),
+    }
+}
+
+/// A verified block's payload: as it was stored, or in the buffer it was decompressed into.
+pub(super) enum Payload {
+    Stored,
+    Decompressed(usize),
+}
+
+impl Payload {
+    /// The bytes.
+    #[inline]
+    pub(super) fn of<'a>(&self, stored: &'a [u8], decompressed: &'a [u8]) -> &'a [u8] {
+        match *self {
+            Payload::Stored => {
+                let length = stored.len().saturating_sub(BLOCK_TRAILER_BYTES);
+                stored.get(..length).unwrap_or_default()
+            }
+            Payload::Decompressed(length) => decompressed.get(..length).unwrap_or_default(),
+        }
+    }
+}
+
+/// Verifies the block `stored` and decompresses it if it must.
+#[inline]
+pub(super) fn unpack(
+    seed: Seed,
+    stored: &[u8],
+    offset: u64,
+    decompressor: &mut Decompressor,
+    decompressed: &mut Vec<u8>,
+) -> Result<Payload, CorruptionKind> {
+    match seed.open(stored, offset)? {
+        (_, 0) => Ok(Payload::Stored),
+        (payload, compression) => {
+            let length = decompressor.decompress(compression, payload, decompressed)?;
+            Ok(Payload::Decompressed(length))
+        }
+    }
+}
+
+#[derive(Default)]
+struct Scratch {
+    read: AlignedBuffer,
+    decompressed: Vec<u8>,
+    decompressor: Decompressor,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// `length` bytes at `offset`, or nothing if they are not all there.
+fn slice(bytes: &[u8], offset: u64, length: u64) -> &[u8] {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    bytes.get(start..).and_then(|rest| rest.get(..length)).unwrap_or_default()
+}

@@ -1,0 +1,280 @@
+//! Tables of level 0 that are kept in memory from when they are written until they leave the level:
+//! compactions out of it need not read them from the device, nor need clients. They take a part of
+//! the block cache, and what finds no room there is not kept. Nothing that has room makes way for
+//! another: tables leave level 0 in about the order in which they came, so what would make way is
+//! what is needed next.
+//!
+//! What must stay true: the cache is charged with no less than they take, and with nothing when
+//! there is none.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+
+use sateen_control::{FileId, TableId};
+
+use crate::base::sync::{Mutex, lock};
+use crate::block_cache::BlockCache;
+use crate::files::TableImage;
+
+#[derive(Debug)]
+struct Kept {
+    file: FileId,
+    image: Arc<TableImage>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    kept: BTreeMap<TableId, Kept>,
+    /// What they take of memory.
+    bytes: u64,
+    /// What the cache is charged with.
+    charged: u64,
+    /// What of that there is room for, whether or not they take it.
+    expected: u64,
+    /// How often was looked since one was kept.
+    looks: u32,
+}
+
+/// After so many looks none is expected any more: about a minute.
+const LOOKS_MAX: u32 = 600;
+
+/// A database's tables that are in memory.
+#[derive(Debug)]
+pub struct TableImages {
+    blocks: Arc<BlockCache>,
+    state: Mutex<State>,
+}
+
+/// How much of the block cache they may take.
+#[derive(Clone, Copy, Debug)]
+pub struct ImagesShare {
+    /// In percent.
+    pub percent: u32,
+    /// So many bytes are taken at once with the first, if the share has them: level 0 will have as
+    /// much soon. Blocks that made way for tables one by one would leave their memory with the
+    /// allocator, and the process would grow by what the tables take.
+    pub expected_bytes: u64,
+    /// How large a table becomes, about.
+    pub table_bytes: u64,
+}
+
+/// Where an output keeps its tables.
+#[derive(Clone)]
+pub struct OutputImages {
+    pub images: Arc<TableImages>,
+    pub share: ImagesShare,
+}
+
+impl OutputImages {
+    /// How large a table may become to be kept; None if none has a chance.
+    pub fn room(&self) -> Option<u64> {
+        let room = self.images.room(self.share);
+        (room >= self.share.table_bytes).then_some(room)
+    }
+
+    /// Keeps `image`, if there is room.
+    pub fn keep(&self, table: TableId, file: FileId, image: TableImage) {
+        self.images.keep(table, file, image, self.share);
+    }
+}
+
+impl TableImages {
+    /// None yet; they will take room in `blocks`.
+    pub fn new(blocks: Arc<BlockCache>) -> TableImages {
+        TableImages { blocks, state: Mutex::default() }
+    }
+
+    fn room(&self, share: ImagesShare) -> u64 {
+        let state = lock(&self.state);
+        state.charged - state.bytes + self.blocks.table_images_room(share.percent)
+    }
+
+    fn keep(&self, table: TableId, file: FileId, image: TableImage, share: ImagesShare) {
+        let mut state = lock(&self.state);
+        let bytes = state.bytes + image.memory_bytes();
+        if bytes > state.charged + self.blocks.table_images_room(share.percent) {
+            return;
+        }
+        if !self.blocks.is_of_others() {
+            state.expected = state.expected.max(share.expected_bytes);
+        }
+        let wanted = bytes.max(state.expected).saturating_sub(state.charged);
+        state.charged += self.blocks.charge_table_images(wanted, share.percent);
+        if bytes <= state.charged {
+            state.looks = 0;
+            state.bytes = bytes;
+            // Tables' numbers are never used twice: there is none of that number.
+            state.kept.insert(table, Kept { file, image: Arc::new(image) });
+        }
+        self.give_back(&mut state);
+    }
+
+    /// That of `table`, as long as it is kept.
+    pub fn of(&self, table: TableId) -> Weak<TableImage> {
+        let state = lock(&self.state);
+        state.kept.get(&table).map_or_else(Weak::new, |kept| Arc::downgrade(&kept.image))
+    }
+
+    /// Forgets `tables`.
+    pub fn forget(&self, tables: impl Iterator<Item = TableId>) {
+        let mut state = lock(&self.state);
+        let gone: Vec<_> = tables.filter_map(|table| state.kept.remove(&table)).collect();
+        state.bytes -= gone.iter().map(|kept| kept.image.memory_bytes()).sum::<u64>();
+        self.give_back(&mut state);
+        drop(state);
+        drop(gone);
+    }
+
+    /// Forgets the tables of `file`.
+    pub fn forget_file(&self, file: FileId) {
+        let state = lock(&self.state);
+        let of_file = state.kept.iter().filter(|(_, kept)| kept.file == file);
+        let tables: Vec<_> = of_file.map(|(table, _)| *table).collect();
+        drop(state);
+        self.forget(tables.into_iter());
+    }
+
+    /// Forgets all.
+    pub fn clear(&self) {
+        let mut state = lock(&self.state);
+        state.kept.clear();
+        state.bytes = 0;
+        self.give_back(&mut state);
+    }
+
+    /// A look now and then. Forgets the newest until all take no more than `percent` of the cache,
+    /// which may have become smaller, and gives back what was expected for long.
+    pub fn look(&self, percent: u32) {
+        let mut state = lock(&self.state);
+        if state.charged == 0 {
+            return;
+        }
+        state.looks = state.looks.saturating_add(1);
+        let excess = self.blocks.table_images_excess(percent);
+        let most = state.charged.saturating_sub(excess);
+        while state.bytes > most
+            && let Some((_, newest)) = state.kept.pop_last()
+        {
+            state.bytes -= newest.image.memory_bytes();
+        }
+        if excess > 0 || state.looks > LOOKS_MAX {
+            state.expected = 0;
+        }
+        self.give_back(&mut state);
+    }
+
+    /// What is expected keeps its room only while there is any.
+    fn give_back(&self, state: &mut State) {
+        if state.kept.is_empty() {
+            state.expected = 0;
+        }
+        let less = state.charged.saturating_sub(state.bytes.max(state.expected));
+        if less > 0 {
+            state.charged -= less;
+            self.blocks.discharge_table_images(less);
+        }
+    }
+
+    #[cfg(any(test, feature = "test-support"))]
+    pub fn count(&self) -> usize {
+        lock(&self.state).kept.len()
+    }
+}
+
+impl Drop for TableImages {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block_cache::SharedBlockCache;
+
+    fn image(bytes: usize) -> TableImage {
+        let mut image = TableImage::default();
+        image.append(&vec![7; bytes]);
+        image
+    }
+
+    fn share(percent: u32, expected_bytes: u64) -> ImagesShare {
+        ImagesShare { percent, expected_bytes, table_bytes: 100 }
+    }
+
+    #[test]
+    fn what_has_room_is_kept_and_the_cache_is_charged_with_it() {
+        let cache = SharedBlockCache::new(4 << 20);
+        let images = || TableImages::new(Arc::new(BlockCache::part_of(cache.clone())));
+        let (one, two) = (images(), images());
+        let quarter = share(25, 0);
+        for n in 0..10 {
+            one.keep(TableId(n), FileId(n / 2), image(300 << 10), quarter);
+        }
+        assert_eq!(one.count(), 3, "of 300 KiB in 1 MiB");
+        assert!(two.room(share(21, 0)) == 0 && two.room(quarter) > 0);
+        two.keep(TableId(1), FileId(1), image(300 << 10), quarter);
+        assert_eq!(two.count(), 0, "the part is that of all databases together");
+        let each = image(300 << 10).memory_bytes();
+        assert_eq!(cache.usage_bytes(), 3 * each);
+
+        assert!(one.of(TableId(2)).upgrade().is_some_and(|image| image.read(5, &mut [0; 9])));
+        assert!(one.of(TableId(3)).upgrade().is_none());
+        one.look(25);
+        assert_eq!(one.count(), 3);
+        cache.set_capacity(3 << 20);
+        one.look(25);
+        assert!(one.of(TableId(2)).upgrade().is_none(), "the newest goes");
+        one.forget([TableId(1), TableId(9)].into_iter());
+        assert_eq!((one.count(), cache.usage_bytes()), (1, each));
+        two.keep(TableId(1), FileId(1), image(10), quarter);
+        two.keep(TableId(2), FileId(2), image(10), quarter);
+        two.forget_file(FileId(1));
+        assert!(two.of(TableId(1)).upgrade().is_none() && two.of(TableId(2)).upgrade().is_some());
+        drop((one, two));
+        assert_eq!(cache.usage_bytes(), 0);
+    }
+
+    #[test]
+    fn what_is_expected_has_its_room_while_there_is_any() {
+        let cache = SharedBlockCache::new(4 << 20);
+        let images = TableImages::new(Arc::new(BlockCache::new(4 << 20)));
+        let used = || images.blocks.usage_bytes();
+        let expecting = share(50, 1 << 20);
+        for n in 0..7 {
+            images.keep(TableId(n), FileId(n), image(300 << 10), expecting);
+            let each = image(300 << 10).memory_bytes();
+            assert_eq!(used(), (1 << 20).max(each * (n + 1)).min(each * 6));
+        }
+        assert_eq!(images.count(), 6);
+        images.keep(TableId(7), FileId(7), image(10), share(50, 1));
+        images.forget((1..8).map(TableId));
+        assert_eq!(used(), 1 << 20, "the most that was expected");
+        for _ in 0..=LOOKS_MAX {
+            images.look(50);
+        }
+        assert_eq!(used(), image(300 << 10).memory_bytes(), "nothing came for long");
+        images.forget([TableId(0)].into_iter());
+        assert_eq!(used(), 0);
+
+        images.keep(TableId(9), FileId(9), image(10), share(10, 1 << 20));
+        assert_eq!(used(), (4 << 20) / 100 * 10, "no more than the share");
+        images.clear();
+        assert_eq!((images.count(), used()), (0, 0));
+
+        // In a cache that others have, too, each takes what it has.
+        let one = TableImages::new(Arc::new(BlockCache::part_of(cache.clone())));
+        one.keep(TableId(1), FileId(1), image(10), expecting);
+        assert_eq!(cache.usage_bytes(), image(10).memory_bytes());
+    }
+
+    #[test]
+    fn none_is_kept_where_none_may_be() {
+        let cache = SharedBlockCache::new(1 << 20);
+        let images = TableImages::new(Arc::new(BlockCache::part_of(cache.clone())));
+        assert_eq!(images.room(share(0, 1 << 20)), 0);
+        images.keep(TableId(1), FileId(1), image(10), share(0, 1 << 20));
+        images.keep(TableId(1), FileId(1), image(600 << 10), share(50, 1 << 20));
+        assert_eq!((images.count(), cache.usage_bytes()), (0, 0));
+    }
+}

@@ -1,0 +1,204 @@
+//! The entries of a table that cannot be opened: the blocks stand one behind the other, and each
+//! says by its checksum where it ends. Without an index that is tried out.
+//!
+//! What must stay true: an entry is given out only of a block that verifies as one of this table at
+//! this place; memory is bounded by the largest block that is looked for.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sateen_control::{FileId, IoClass, SeqNo, ValueKind};
+
+use super::block::{self, Cursor};
+use super::compression::Decompressor;
+use super::format::{
+    BLOCK_TRAILER_BYTES, FOOTER_BYTES, Footer, FooterError, SEPARATED_VALUES, TABLE_MAGIC,
+};
+use super::properties::Properties;
+use super::reader::{Table, TableSource, unpack};
+use super::separated::{Separated, ValuesFile};
+use crate::base::error::Result;
+use crate::base::key;
+use crate::files::seal::Seed;
+use crate::files::{DirectoryEntry, PAGE_BYTES};
+use crate::vfs::{AlignedBuffer, Vfs};
+
+/// No larger block is looked for; an index entry tells of those that are.
+const BLOCK_BYTES_MAX: u64 = 16 << 20;
+/// No larger compressed block is: how long it is shows in nothing but its checksum.
+const COMPRESSED_BYTES_MAX: usize = 128 << 10;
+/// So much of a file is searched for footers at once.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// What becomes of the values of a table that is walked through.
+pub enum Values {
+    /// They stand in the table.
+    Here,
+    /// Each says where it is; those elsewhere are in this file, if it can be opened.
+    Separated(Option<ValuesFile>),
+}
+
+impl Values {
+    /// Of a table whose values may be in the file `values`.
+    pub fn of(vfs: &dyn Vfs, directory: &Path, values: Option<FileId>) -> Values {
+        match values {
+            None => Values::Here,
+            Some(file) => Values::Separated(ValuesFile::open(vfs, directory, file).ok()),
+        }
+    }
+
+    /// The value that is stored so; `None` if it cannot be had.
+    fn get(&self, kind: Option<ValueKind>, stored: &[u8]) -> Option<Vec<u8>> {
+        let Values::Separated(file) = self else { return Some(stored.to_vec()) };
+        if kind != Some(ValueKind::Put) {
+            return Some(stored.to_vec());
+        }
+        match Separated::decode(stored)? {
+            Separated::Here(value) => Some(value.to_vec()),
+            Separated::Elsewhere(place) => file.as_ref()?.read(place, IoClass::Client).ok(),
+        }
+    }
+}
+
+/// Gives out the entries of the table's blocks as far as they go, from the first on. Returns up to
+/// where in the table. `None` for a value: it cannot be had.
+pub fn walk(
+    source: &TableSource,
+    values: &Values,
+    mut each: impl FnMut(&[u8], Option<&[u8]>) -> Result<()>,
+) -> Result<u64> {
+    let seed = Seed::of_table(source.db_uid, source.file_id, source.table);
+    let mut buffer = AlignedBuffer::default();
+    let (mut decompressor, mut decompressed) = (Decompressor::default(), Vec::new());
+    let mut last: Vec<u8> = Vec::new();
+    let mut at = 0;
+    while at < source.length {
+        let mut window = 64 << 10;
+        let (stored, length) = loop {
+            let wanted = window.min(source.length - at);
+            let bytes = source.read(at, wanted, &mut buffer, IoClass::Client);
+            let Ok(bytes) = bytes else { return Ok(at) };
+            if let Some(length) = block_length(seed, bytes, at) {
+                break (bytes.get(..length).unwrap_or_default(), length);
+            }
+            if wanted < window || window >= BLOCK_BYTES_MAX {
+                return Ok(at);
+            }
+            window *= 8;
+        };
+        let unpacked = unpack(seed, stored, at, &mut decompressor, &mut decompressed);
+        let Ok(payload) = unpacked else { return Ok(at) };
+        let payload = payload.of(stored, &decompressed);
+        // What is behind the data blocks is no such block.
+        if !block::is_whole(payload) {
+            return Ok(at);
+        }
+        let mut cursor = Cursor::numbered(source.global_seqno);
+        let mut moved = cursor.seek_to_first(payload);
+        while moved.is_ok() && cursor.valid() {
+            let internal = cursor.key();
+            let ascends = match &source.comparator {
+                Some(comparator) => {
+                    last.is_empty() || key::compare(comparator, &last, internal).is_lt()
+                }
+                None => true,
+            };
+            if !ascends {
+                return Ok(at);
+            }
+            last.clear();
+            last.extend_from_slice(internal);
+            let stored = payload.get(cursor.value()).unwrap_or_default();
+            let value = values.get(key::kind(internal), stored);
+            each(internal, value.as_deref())?;
+            moved = cursor.next(payload);
+        }
+        at += length as u64;
+    }
+    Ok(at)
+}
+
+/// The length of the block that `bytes` begin with, which stand at `at` of a table.
+fn block_length(seed: Seed, bytes: &[u8], at: u64) -> Option<usize> {
+    (BLOCK_TRAILER_BYTES + 8..=bytes.len()).find(|&end| {
+        let payload = bytes.get(..end - BLOCK_TRAILER_BYTES).unwrap_or_default();
+        // A cheap look first: nearly every place is none.
+        let possible = match bytes.get(payload.len()) {
+            Some(0) => block::is_whole(payload),
+            Some(1 | 2) => end <= COMPRESSED_BYTES_MAX,
+            _ => false,
+        };
+        possible && seed.open(bytes.get(..end).unwrap_or_default(), at).is_ok()
+    })
+}
+
+/// What the footer of a table says of its values, if it can be read: whether they are separated.
+pub fn separates(source: &TableSource) -> Option<bool> {
+    let seed = Seed::of_table(source.db_uid, source.file_id, source.table);
+    let at = source.length.checked_sub(FOOTER_BYTES as u64)?;
+    let mut buffer = AlignedBuffer::default();
+    let bytes = source.read(at, FOOTER_BYTES as u64, &mut buffer, IoClass::Client).ok()?;
+    match Footer::decode(bytes, seed, at) {
+        Ok(footer) => Some(footer.features & SEPARATED_VALUES != 0),
+        Err(FooterError::Corrupt(_) | FooterError::Newer { .. }) => None,
+    }
+}
+
+/// Looks for tables in a file whose directory cannot be read: each ends with a footer, which says
+/// where it begins. `source` is of the whole file.
+pub fn find_tables(source: &TableSource) -> Vec<DirectoryEntry> {
+    let magic = TABLE_MAGIC.to_le_bytes();
+    let mut buffer = AlignedBuffer::default();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < source.length {
+        let wanted = (CHUNK_BYTES as u64).min(source.length - at);
+        let Ok(bytes) = source.read(at, wanted, &mut buffer, IoClass::Client) else { break };
+        let hits = bytes.windows(magic.len()).enumerate();
+        let ends: Vec<u64> = hits
+            .filter(|(_, window)| *window == magic)
+            .map(|(hit, _)| at + (hit + magic.len()) as u64)
+            .collect();
+        found.extend(ends.into_iter().filter_map(|end| table_that_ends(source, end)));
+        // One may lie over the end of what was looked at.
+        if wanted <= magic.len() as u64 || at + wanted == source.length {
+            break;
+        }
+        at += wanted - (magic.len() as u64 - 1);
+    }
+    found.dedup_by_key(|entry| entry.offset);
+    found
+}
+
+fn table_that_ends(source: &TableSource, end: u64) -> Option<DirectoryEntry> {
+    let mut buffer = AlignedBuffer::default();
+    let footer_at = end.checked_sub(FOOTER_BYTES as u64)?;
+    let bytes = source.read(footer_at, FOOTER_BYTES as u64, &mut buffer, IoClass::Client).ok()?;
+    let number = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+    // The properties are right before it; only with its place does the checksum tell.
+    let (properties, size, table) = (number(32)?, number(40)?, number(80)?);
+    let length = properties.checked_add(size)?.checked_add(BLOCK_TRAILER_BYTES as u64)?;
+    let length = length.checked_add(FOOTER_BYTES as u64)?;
+    let offset = end.checked_sub(length)?;
+    if !offset.is_multiple_of(PAGE_BYTES as u64) {
+        return None;
+    }
+    let table = sateen_control::TableId(table);
+    let source = TableSource { table, offset, length, ..source.clone() };
+    let table = Arc::new(Table::open(source, IoClass::Client).ok()?);
+    let properties: &Properties = table.properties();
+    Some(DirectoryEntry {
+        table: table.id(),
+        offset,
+        length,
+        column_family: properties.column_family,
+        level: properties.level,
+        smallest: properties.smallest.clone(),
+        largest: properties.largest.clone(),
+        seqno_min: properties.seqno_min,
+        seqno_max: properties.seqno_max.max(SeqNo(0)),
+        entries: properties.entries,
+        tombstones: properties.tombstones,
+        raw_bytes: properties.raw_bytes,
+    })
+}

@@ -1,0 +1,73 @@
+//! A file system in which few files are open at a time: what is open for reading shares the
+//! descriptors of one [`DescriptorPool`]. Checks and repairs read many files at once, and run where
+//! the limit of open files may be low.
+//!
+//! What must stay true: a name is never used twice for different tables, logs or manifests (format
+//! rule F2), so that opening again gives the same file.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::descriptors::DescriptorPool;
+use super::{OpenOptions, Vfs, VfsFile};
+
+/// A file system in which few files are open at a time.
+#[derive(Debug)]
+pub struct BoundedVfs {
+    inner: Arc<dyn Vfs>,
+    pool: Arc<DescriptorPool>,
+}
+
+impl BoundedVfs {
+    /// At most `open_max` files of `inner`, at least one, are open for reading at a time.
+    pub fn new(inner: Arc<dyn Vfs>, open_max: usize) -> BoundedVfs {
+        BoundedVfs { pool: DescriptorPool::new(inner.clone(), open_max), inner }
+    }
+}
+
+impl Vfs for BoundedVfs {
+    fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Arc<dyn VfsFile>> {
+        // What is written is open as long as it is written: there is one such file, or two.
+        if options.write || options.create_new {
+            return self.inner.open(path, options);
+        }
+        Ok(self.pool.file(&Arc::from(path), options)?)
+    }
+
+    crate::pass_on! {
+        inner: rename remove hard_link clone_file list create_dir_all remove_dir sync_dir exists
+            lock lock_holder mark free_space total_space open_files_limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::vfs::{IoClass, MemVfs};
+
+    #[test]
+    fn a_file_that_gave_its_descriptor_back_is_read_all_the_same() {
+        let mem: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+        let names: Vec<PathBuf> = (0..5).map(|n| PathBuf::from(format!("{n}"))).collect();
+        for (n, name) in names.iter().enumerate() {
+            let file = mem.open(name, OpenOptions::CREATE).unwrap();
+            file.write_at(&[n as u8; 8], 0, IoClass::Client).unwrap();
+        }
+        let bounded = BoundedVfs::new(mem, 2);
+        let open = |name: &PathBuf| bounded.open(name, OpenOptions::READ).unwrap();
+        let files: Vec<_> = names.iter().map(open).collect();
+        assert_eq!(bounded.pool.in_use(), 2);
+        for (n, file) in files.iter().enumerate().chain(files.iter().enumerate()) {
+            let mut bytes = [0xFF; 8];
+            assert_eq!(file.read_at(&mut bytes, 0, IoClass::Client).unwrap(), 8);
+            assert_eq!(bytes, [n as u8; 8]);
+            assert_eq!(file.len().unwrap(), 8);
+            assert!(bounded.pool.in_use() <= 2);
+        }
+        drop(files);
+        assert_eq!(bounded.pool.in_use(), 0, "closed with the last handle");
+    }
+}

@@ -1,0 +1,354 @@
+//! Bounds the descriptors of files that are read again and again: those of tables.
+//!
+//! 1. A [`PooledFile`] is read for as long as anybody holds it, whether its descriptor is open or
+//!    not. `read_at` borrows the descriptor: one load of an atomic pointer, no lock.
+//! 2. If the descriptor was closed, `reopen` opens the file again by its name.
+//! 3. [`DescriptorPool::evict`] closes descriptors beyond the pool's limit, those that were not
+//!    used lately first (CLOCK). A read that borrowed one keeps it open until it returns.
+//! 4. A process has one limit for all its databases, and for what else it opens. Pools of the
+//!    operating system's files take at most half of it together. Where an open fails all the same
+//!    (EMFILE, ENFILE), [`patiently`] lets every pool close some, waits, and tries again.
+//!
+//! What must stay true: a file keeps its name while a version that names one of its tables is
+//! pinned (`files/reclaim.rs`), so that it can be opened again; files are opened and closed outside
+//! of every lock.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+
+use super::{IoClass, OpenOptions, Vfs, VfsFile};
+use crate::base::clock;
+use crate::base::sync::leaf::lock;
+use crate::base::system::is_out_of_descriptors;
+
+#[cfg(test)]
+mod tests;
+
+/// The part of the process's limit that pools may take: the rest is for the application, and for
+/// logs, manifests and files that are being written.
+const PART_OF_LIMIT: u64 = 2;
+/// When the system has no descriptor left, a pool closes this part of its own.
+const PART_GIVEN_BACK: usize = 4;
+/// How often an open is tried again, and how long before the first time. The wait doubles, so that
+/// all of them take half a second.
+const TRIES: u32 = 9;
+const FIRST_WAIT: Duration = Duration::from_millis(1);
+/// Entries of files that are gone stay in the order of eviction until they are half of it.
+const FEW: usize = 64;
+
+/// All pools whose descriptors the operating system counts.
+struct Process {
+    pools: Mutex<Vec<Weak<DescriptorPool>>>,
+    open: AtomicUsize,
+    max: AtomicUsize,
+}
+
+static PROCESS: Process = Process {
+    pools: Mutex::new(Vec::new()),
+    open: AtomicUsize::new(0),
+    max: AtomicUsize::new(usize::MAX),
+};
+
+impl Process {
+    fn pools(&self) -> Vec<Arc<DescriptorPool>> {
+        lock(&self.pools).iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Closes descriptors of the largest pools until all pools keep to their part of the limit.
+    fn keep_to_limit(&self) {
+        let pools = self.pools();
+        // Each step closes one; another thread may open one meanwhile.
+        for _ in 0..pools.len().saturating_add(FEW) {
+            if self.open.load(Ordering::Relaxed) <= self.max.load(Ordering::Relaxed) {
+                return;
+            }
+            let Some(largest) = pools.iter().max_by_key(|pool| pool.in_use()) else { return };
+            largest.evict(largest.in_use().saturating_sub(1), None);
+        }
+    }
+}
+
+/// How many descriptors a pool may have open: `wanted`, or what the process's limit leaves.
+fn descriptors_max(wanted: usize, vfs: &dyn Vfs) -> usize {
+    let part = vfs.open_files_limit().map_or(usize::MAX, part_of);
+    wanted.min(part).max(1)
+}
+
+/// The part of `limit` that pools may take.
+fn part_of(limit: u64) -> usize {
+    usize::try_from(limit / PART_OF_LIMIT).unwrap_or(usize::MAX).max(1)
+}
+
+/// Calls `open`. While there is no descriptor left for it, pools close some, it waits and calls
+/// again, for half a second at most.
+pub(super) fn patiently<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    match open() {
+        Err(error) if is_out_of_descriptors(&error) => try_again(open, error),
+        opened => opened,
+    }
+}
+
+#[cold]
+fn try_again<T>(mut open: impl FnMut() -> io::Result<T>, mut error: io::Error) -> io::Result<T> {
+    let mut wait = FIRST_WAIT;
+    for tried in 0..TRIES {
+        let closed: usize = PROCESS.pools().iter().map(|pool| pool.give_back()).sum();
+        // What was closed may be taken by others at once: then they are waited for, too.
+        if closed == 0 || tried > 0 {
+            clock::sleep(wait);
+            wait *= 2;
+        }
+        match open() {
+            Err(again) if is_out_of_descriptors(&again) => error = again,
+            opened => return opened,
+        }
+    }
+    Err(error)
+}
+
+/// Descriptors of the files of one cache, and their limit.
+#[derive(Debug)]
+pub struct DescriptorPool {
+    vfs: Arc<dyn Vfs>,
+    max: AtomicUsize,
+    open: AtomicUsize,
+    /// The files whose descriptors are open, in the order in which they are looked at for eviction.
+    /// Some may be gone.
+    clock: Mutex<VecDeque<Weak<PooledFile>>>,
+    /// The operating system counts its descriptors.
+    counted: bool,
+}
+
+impl DescriptorPool {
+    /// A pool of at most `wanted` descriptors of files in `vfs`, or what the process's limit
+    /// leaves.
+    pub fn new(vfs: Arc<dyn Vfs>, wanted: usize) -> Arc<DescriptorPool> {
+        let limit = vfs.open_files_limit();
+        let max = descriptors_max(wanted, vfs.as_ref());
+        let pool = Arc::new(DescriptorPool {
+            vfs,
+            max: AtomicUsize::new(max),
+            open: AtomicUsize::new(0),
+            clock: Mutex::default(),
+            counted: limit.is_some(),
+        });
+        if let Some(limit) = limit {
+            PROCESS.max.store(part_of(limit), Ordering::Relaxed);
+            lock(&PROCESS.pools).push(Arc::downgrade(&pool));
+        }
+        pool
+    }
+
+    /// How many descriptors are open.
+    pub fn in_use(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// How many descriptors may be open.
+    pub fn max(&self) -> usize {
+        self.max.load(Ordering::Relaxed)
+    }
+
+    /// Changes the limit, as [`DescriptorPool::new`] sets it; closes what is beyond it.
+    pub fn set_max(&self, wanted: usize) {
+        self.max.store(descriptors_max(wanted, self.vfs.as_ref()), Ordering::Relaxed);
+        self.evict(self.max(), None);
+    }
+
+    /// Opens a file that is read through this pool.
+    pub fn file(
+        self: &Arc<Self>,
+        path: &Arc<Path>,
+        options: OpenOptions,
+    ) -> io::Result<Arc<PooledFile>> {
+        let opened = self.vfs.open(path, options)?;
+        let file = Arc::new_cyclic(|own| PooledFile {
+            pool: self.clone(),
+            own: own.clone(),
+            path: path.clone(),
+            options,
+            alignment: opened.alignment(),
+            descriptor: ArcSwapOption::empty(),
+            used: AtomicBool::new(false),
+        });
+        self.enter(&file, Arc::new(Descriptor(opened)));
+        Ok(file)
+    }
+
+    /// Makes `opened` the descriptor of `file`, unless another thread was faster. Returns the one
+    /// that counts.
+    fn enter(&self, file: &PooledFile, opened: Arc<Descriptor>) -> Arc<Descriptor> {
+        {
+            let mut clock = lock(&self.clock);
+            if let Some(other) = file.descriptor.load_full() {
+                return other;
+            }
+            file.descriptor.store(Some(opened.clone()));
+            clock.push_back(file.own.clone());
+            self.count(true);
+        }
+        self.evict(self.max(), Some(file));
+        if self.counted
+            && PROCESS.open.load(Ordering::Relaxed) > PROCESS.max.load(Ordering::Relaxed)
+        {
+            PROCESS.keep_to_limit();
+        }
+        opened
+    }
+
+    /// Closes descriptors, but not that of `keep`, until `left` are open. Returns how many it
+    /// closed.
+    fn evict(&self, left: usize, keep: Option<&PooledFile>) -> usize {
+        // Dropped when the lock is not held any more: the last reference to a file may be here.
+        let (mut looked_at, mut closed) = (Vec::new(), Vec::new());
+        let mut clock = lock(&self.clock);
+        // Each is passed over at most once for having been used.
+        let mut looks = clock.len() * 2;
+        while looks > 0 && self.in_use() > left {
+            looks -= 1;
+            let Some(entry) = clock.pop_front() else { break };
+            let Some(file) = entry.upgrade() else { continue };
+            let keeps = keep.is_some_and(|keep| std::ptr::eq(keep, &*file));
+            if keeps || file.used.swap(false, Ordering::Relaxed) {
+                clock.push_back(entry);
+            } else if let Some(descriptor) = file.descriptor.swap(None) {
+                self.count(false);
+                closed.push(descriptor);
+            }
+            looked_at.push(file);
+        }
+        if clock.len() > 2 * self.in_use() + FEW {
+            clock.retain(|entry| entry.strong_count() > 0);
+        }
+        drop(clock);
+        drop(looked_at);
+        closed.len()
+    }
+
+    /// Closes a part of the descriptors, at least one. Returns how many.
+    fn give_back(&self) -> usize {
+        let open = self.in_use();
+        self.evict(open - open.div_ceil(PART_GIVEN_BACK).min(open), None)
+    }
+
+    fn count(&self, opened: bool) {
+        let counters = [Some(&self.open), self.counted.then_some(&PROCESS.open)];
+        for counter in counters.into_iter().flatten() {
+            if opened {
+                counter.fetch_add(1, Ordering::Relaxed);
+            } else {
+                counter.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Drop for DescriptorPool {
+    fn drop(&mut self) {
+        if self.counted {
+            lock(&PROCESS.pools).retain(|pool| pool.strong_count() > 0);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Descriptor(Arc<dyn VfsFile>);
+
+/// A file that is read; its descriptor is opened again when the pool has closed it.
+#[derive(Debug)]
+pub struct PooledFile {
+    pool: Arc<DescriptorPool>,
+    own: Weak<PooledFile>,
+    path: Arc<Path>,
+    options: OpenOptions,
+    alignment: usize,
+    /// Changes under the lock of the pool's clock, which has an entry for it while it is there.
+    descriptor: ArcSwapOption<Descriptor>,
+    /// Set by reads, cleared by the search for something to evict.
+    used: AtomicBool,
+}
+
+impl PooledFile {
+    /// Whether its descriptor is open.
+    pub fn is_open(&self) -> bool {
+        self.descriptor.load().is_some()
+    }
+
+    #[inline]
+    fn with<T>(&self, call: impl FnOnce(&dyn VfsFile) -> io::Result<T>) -> io::Result<T> {
+        let borrowed = self.descriptor.load();
+        // Used is what is used again: a scan that opens each file once evicts its own.
+        let Some(descriptor) = &*borrowed else { return call(&*self.reopen()?.0) };
+        // Looked at before it is set: a line that all readers write would travel between them.
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+        call(&*descriptor.0)
+    }
+
+    /// What was read so far was read to open it.
+    pub fn opened(&self) {
+        self.used.store(false, Ordering::Relaxed);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reopen(&self) -> io::Result<Arc<Descriptor>> {
+        let opened = self.pool.vfs.open(&self.path, self.options)?;
+        Ok(self.pool.enter(self, Arc::new(Descriptor(opened))))
+    }
+}
+
+impl Drop for PooledFile {
+    fn drop(&mut self) {
+        if self.is_open() {
+            self.pool.count(false);
+        }
+    }
+}
+
+impl VfsFile for PooledFile {
+    #[inline]
+    fn read_at(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize> {
+        self.with(|file| file.read_at(buffer, offset, class))
+    }
+    fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<()> {
+        self.with(|file| file.write_at(bytes, offset, class))
+    }
+    fn sync_data(&self, class: IoClass) -> io::Result<()> {
+        self.with(|file| file.sync_data(class))
+    }
+    fn start_writeback(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.with(|file| file.start_writeback(offset, length))
+    }
+    fn punch_hole(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
+        self.with(|file| file.punch_hole(offset, length, class))
+    }
+    fn preallocate(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.with(|file| file.preallocate(offset, length))
+    }
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        self.with(|file| file.truncate(length))
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.with(|file| file.len())
+    }
+    fn allocated(&self) -> io::Result<u64> {
+        self.with(|file| file.allocated())
+    }
+    fn links(&self) -> io::Result<u64> {
+        self.with(|file| file.links())
+    }
+    fn modified(&self) -> io::Result<Option<u64>> {
+        self.with(|file| file.modified())
+    }
+    fn alignment(&self) -> usize {
+        self.alignment
+    }
+}

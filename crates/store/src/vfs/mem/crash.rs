@@ -1,0 +1,425 @@
+//! What a power loss can leave, and the recording from which it is made for every moment of a run.
+//!
+//! The changes that were pending when the power failed survive or not, each for itself:
+//! - a write of data survives whole, not at all, up to a sector (torn), in any set of its sectors,
+//!   or as a longer file that reads zero there; sectors are 512 bytes of the file's own offsets, so
+//!   a write into the middle of a sector tears at the sector's end and not 512 bytes further on;
+//! - a punched hole survives whole, not at all, or in one of its halves;
+//! - a truncation, a clone and a change of names survive whole or not at all; a rename is one
+//!   change;
+//! - names and data are independent: a name without its data is an empty or shorter file, data
+//!   without a name is gone.
+//!
+//! That is more than real disks do (file systems with a journal keep changes of names in order). An
+//! engine that survives it relies on nothing but what it synced.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use super::contents::Contents;
+use super::state::{DataChange, Inode, Kind, NameChange, Names, Node, Operation, ROOT, State, set};
+use crate::base::sync::leaf::lock;
+
+const SECTOR_BYTES: u64 = 512;
+
+/// Which of the pending operations a power loss leaves. Indexes count the pending operations in the
+/// order in which they were made, from 0; one that is out of range selects nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrashChoice {
+    /// None.
+    SyncedOnly,
+    /// All.
+    Everything,
+    /// All but this one.
+    DropOne(usize),
+    /// This one alone.
+    KeepOne(usize),
+    /// The first so many, as a file system with one ordered journal would.
+    Prefix(usize),
+    /// Those whose bit is set; the ones from the 64th on are lost.
+    Mask(u64),
+    /// Each with probability one half, by this seed.
+    Subset(u64),
+    /// All changes of names, none of data: files are there, but empty or old.
+    NamesOnly,
+    /// All changes of data, none of names.
+    DataOnly,
+    /// All, but of the last write only the sectors before `bytes` (a multiple of 512).
+    TornLast {
+        /// Counted from the start of the sector in which the write begins.
+        bytes: u64,
+    },
+    /// All, but of the last write only the sectors from `bytes` (a multiple of 512) on: a disk may
+    /// write the end first.
+    TornLastTail {
+        /// Counted from the start of the sector in which the write begins.
+        bytes: u64,
+    },
+    /// All names; of every write each sector with probability one half, by this seed.
+    Sectors(u64),
+    /// All, but this one, a write, left only its length: the bytes it was to add are zero.
+    SizeExtendedZero(usize),
+    /// All, but of this one, a punch, only the first half was done.
+    HalfPunch(usize),
+    /// The same with the second half.
+    HalfPunchTail(usize),
+}
+
+/// One operation that a power loss could undo.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingOperation {
+    /// Its number, as [`super::MemVfs::operations`] counts.
+    pub sequence: u64,
+    /// What it changes.
+    pub kind: PendingKind,
+    /// For reading in a failure's report.
+    pub description: String,
+}
+
+/// What a pending operation changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PendingKind {
+    /// The names of a directory.
+    Name,
+    /// Bytes of a file.
+    Write {
+        /// Where.
+        offset: u64,
+        /// How many.
+        length: u64,
+    },
+    /// A hole in a file.
+    Punch {
+        /// Where.
+        offset: u64,
+        /// How long.
+        length: u64,
+    },
+    /// The length, or all of the contents, of a file.
+    Whole,
+}
+
+/// What becomes of one pending change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Keep,
+    Drop,
+    /// A write keeps what lies before this file offset.
+    Before(u64),
+    /// A write keeps what lies from this file offset on.
+    From(u64),
+    /// A write keeps each sector with probability one half.
+    Sectors(u64),
+    SizeOnly,
+    HalfPunch,
+    HalfPunchTail,
+}
+
+enum Change<'a> {
+    Name(&'a NameChange),
+    Data(Inode, &'a DataChange),
+}
+
+/// The changes that are pending in `state`, in the order in which they were made.
+fn pending(state: &State) -> Vec<(u64, Change<'_>)> {
+    let names = state.pending_names().iter();
+    let mut all: Vec<_> = names.map(|p| (p.sequence, Change::Name(&p.change))).collect();
+    for inode in state.dirty().filter(|&inode| state.is_reachable(inode)) {
+        if let Some(Kind::File { pending, .. }) = state.node(inode).map(|node| &node.kind) {
+            all.extend(pending.iter().map(|p| (p.sequence, Change::Data(inode, &p.change))));
+        }
+    }
+    all.sort_unstable_by_key(|(sequence, _)| *sequence);
+    all
+}
+
+pub(super) fn describe_pending(state: &State) -> Vec<PendingOperation> {
+    let describe = |(sequence, change): (u64, Change<'_>)| {
+        let (kind, description) = match change {
+            Change::Name(change) => (PendingKind::Name, change.to_string()),
+            Change::Data(inode, change) => (kind_of(change), format!("{change} of file {inode}")),
+        };
+        PendingOperation { sequence, kind, description }
+    };
+    pending(state).into_iter().map(describe).collect()
+}
+
+fn kind_of(change: &DataChange) -> PendingKind {
+    match change {
+        DataChange::Write { offset, bytes } => {
+            PendingKind::Write { offset: *offset, length: bytes.len() as u64 }
+        }
+        DataChange::Punch { offset, length } => {
+            PendingKind::Punch { offset: *offset, length: *length }
+        }
+        DataChange::Truncate { .. } | DataChange::Clone(_) => PendingKind::Whole,
+    }
+}
+
+/// The choices worth making in `state`: none, all, every subset of up to ten pending operations or
+/// else each one alone, each one missing, every prefix and `seeds` seeded subsets; the last write
+/// torn at every sector; every write as mere length; every punch half done; sectors by `seeds`.
+pub(super) fn choices(state: &State, seeds: u64) -> Vec<CrashChoice> {
+    let pending = pending(state);
+    let count = pending.len();
+    let mut choices = vec![CrashChoice::SyncedOnly];
+    if count == 0 {
+        return choices;
+    }
+    choices.push(CrashChoice::Everything);
+    if count <= 10 {
+        choices.extend((1..(1 << count) - 1).map(CrashChoice::Mask));
+    } else {
+        choices.extend((0..count).map(CrashChoice::DropOne));
+        choices.extend((0..count).map(CrashChoice::KeepOne));
+        choices.extend((2..count - 1).map(CrashChoice::Prefix));
+        choices.extend([CrashChoice::NamesOnly, CrashChoice::DataOnly]);
+        choices.extend((0..seeds).map(CrashChoice::Subset));
+    }
+    let mut last_write = None;
+    for (index, (_, change)) in pending.iter().enumerate() {
+        match change {
+            Change::Data(_, DataChange::Write { offset, bytes }) => {
+                last_write = Some((*offset, bytes.len() as u64));
+                choices.push(CrashChoice::SizeExtendedZero(index));
+            }
+            Change::Data(_, DataChange::Punch { .. }) => {
+                choices.push(CrashChoice::HalfPunch(index));
+                choices.push(CrashChoice::HalfPunchTail(index));
+            }
+            _ => {}
+        }
+    }
+    if let Some((offset, length)) = last_write {
+        let cuts = (1..).map(|n| n * SECTOR_BYTES);
+        let length = offset % SECTOR_BYTES + length;
+        for bytes in cuts.take_while(|&bytes| bytes < length) {
+            choices.push(CrashChoice::TornLast { bytes });
+        }
+        choices.push(CrashChoice::TornLastTail { bytes: SECTOR_BYTES });
+        choices.extend((0..seeds).map(CrashChoice::Sectors));
+    }
+    choices
+}
+
+/// The file system that a power loss leaves of `state`: everything in it is durable.
+pub(super) fn image(state: &State, choice: CrashChoice) -> State {
+    let pending = pending(state);
+    let fates = fates(&pending, choice);
+    let mut data: HashMap<Inode, Vec<(&DataChange, Fate)>> = HashMap::new();
+    let mut directories: HashMap<Inode, Arc<Names>> = HashMap::new();
+    for ((_, change), fate) in pending.iter().zip(fates) {
+        match change {
+            Change::Data(inode, change) => data.entry(*inode).or_default().push((change, fate)),
+            Change::Name(_) if fate != Fate::Keep => {}
+            Change::Name(change) => change.apply(|directory, name, inode| {
+                let names = directories
+                    .entry(directory)
+                    .or_insert_with(|| durable_names(state, directory).unwrap_or_default());
+                set(names, name, inode);
+            }),
+        }
+    }
+    let mut nodes: HashMap<Inode, Node> = HashMap::new();
+    let mut to_visit = vec![ROOT];
+    while let Some(inode) = to_visit.pop() {
+        if let Some(node) = nodes.get_mut(&inode) {
+            node.links += 1;
+            node.durable_links += 1;
+            continue;
+        }
+        let changes = data.get(&inode).map_or(&[][..], Vec::as_slice);
+        let kind = match state.node(inode).map(|node| &node.kind) {
+            Some(Kind::File { durable, .. }) => Kind::file(surviving(durable, changes)),
+            _ => {
+                let names = directories.remove(&inode).or_else(|| durable_names(state, inode));
+                let names = names.unwrap_or_default();
+                to_visit.extend(names.values());
+                Kind::Directory { current: names.clone(), durable: names }
+            }
+        };
+        nodes.insert(inode, Node { links: 1, durable_links: 1, kind });
+    }
+    State::durable(nodes, state.next_inode())
+}
+
+fn durable_names(state: &State, directory: Inode) -> Option<Arc<Names>> {
+    match &state.node(directory)?.kind {
+        Kind::Directory { durable, .. } => Some(durable.clone()),
+        Kind::File { .. } => None,
+    }
+}
+
+fn fates(pending: &[(u64, Change<'_>)], choice: CrashChoice) -> Vec<Fate> {
+    let is_write =
+        |change: &Change<'_>| matches!(change, Change::Data(_, DataChange::Write { .. }));
+    let last_write = pending.iter().rposition(|(_, change)| is_write(change));
+    let keep_if = |keep: bool| if keep { Fate::Keep } else { Fate::Drop };
+    let fate = |(index, (sequence, change)): (usize, &(u64, Change<'_>))| match choice {
+        CrashChoice::SyncedOnly => Fate::Drop,
+        CrashChoice::Everything => Fate::Keep,
+        CrashChoice::DropOne(one) => keep_if(index != one),
+        CrashChoice::KeepOne(one) => keep_if(index == one),
+        CrashChoice::Prefix(count) => keep_if(index < count),
+        CrashChoice::Mask(mask) => keep_if(index < 64 && mask >> index & 1 == 1),
+        CrashChoice::Subset(seed) => keep_if(random(seed, index as u64) & 1 == 1),
+        CrashChoice::NamesOnly => keep_if(matches!(change, Change::Name(_))),
+        CrashChoice::DataOnly => keep_if(matches!(change, Change::Data(..))),
+        CrashChoice::TornLast { bytes } if last_write == Some(index) => {
+            Fate::Before(cut(change, bytes))
+        }
+        CrashChoice::TornLastTail { bytes } if last_write == Some(index) => {
+            Fate::From(cut(change, bytes))
+        }
+        CrashChoice::Sectors(seed) if is_write(change) => Fate::Sectors(random(seed, *sequence)),
+        CrashChoice::SizeExtendedZero(one) if one == index && is_write(change) => Fate::SizeOnly,
+        CrashChoice::HalfPunch(one) if one == index => Fate::HalfPunch,
+        CrashChoice::HalfPunchTail(one) if one == index => Fate::HalfPunchTail,
+        CrashChoice::TornLast { .. }
+        | CrashChoice::TornLastTail { .. }
+        | CrashChoice::Sectors(_)
+        | CrashChoice::SizeExtendedZero(_)
+        | CrashChoice::HalfPunch(_)
+        | CrashChoice::HalfPunchTail(_) => Fate::Keep,
+    };
+    pending.iter().enumerate().map(fate).collect()
+}
+
+/// The file offset that lies `bytes` behind the start of the sector in which a write begins.
+fn cut(change: &Change<'_>, bytes: u64) -> u64 {
+    debug_assert_eq!(bytes % SECTOR_BYTES, 0, "a disk tears between sectors");
+    match change {
+        Change::Data(_, DataChange::Write { offset, .. }) => {
+            (offset - offset % SECTOR_BYTES).saturating_add(bytes)
+        }
+        _ => 0,
+    }
+}
+
+fn surviving(durable: &Contents, changes: &[(&DataChange, Fate)]) -> Contents {
+    let mut contents = durable.clone();
+    for (change, fate) in changes {
+        match (fate, change) {
+            (Fate::Drop, _) => {}
+            (Fate::HalfPunch, DataChange::Punch { offset, length }) => {
+                contents.punch(*offset, length / 2);
+            }
+            (Fate::HalfPunchTail, DataChange::Punch { offset, length }) => {
+                contents.punch(offset + length / 2, length - length / 2);
+            }
+            (Fate::Keep | Fate::HalfPunch | Fate::HalfPunchTail, change) => {
+                change.apply(&mut contents);
+            }
+            (fate, DataChange::Write { offset, bytes }) => {
+                write_partly(&mut contents, bytes, *offset, *fate);
+            }
+            (_, change) => change.apply(&mut contents),
+        }
+    }
+    contents
+}
+
+fn write_partly(contents: &mut Contents, bytes: &[u8], offset: u64, fate: Fate) {
+    let end = offset + bytes.len() as u64;
+    let mut keep = |from: u64, to: u64| {
+        let (from, to) = (from.clamp(offset, end), to.clamp(offset, end));
+        if from < to {
+            contents.write(&bytes[(from - offset) as usize..(to - offset) as usize], from);
+        }
+    };
+    match fate {
+        Fate::Before(cut) => keep(0, cut),
+        Fate::From(cut) => keep(cut, u64::MAX),
+        Fate::Sectors(seed) => {
+            for sector in offset / SECTOR_BYTES..end.div_ceil(SECTOR_BYTES) {
+                if random(seed, sector) & 1 == 1 {
+                    keep(sector * SECTOR_BYTES, (sector + 1) * SECTOR_BYTES);
+                }
+            }
+        }
+        Fate::SizeOnly => contents.truncate(contents.len().max(end)),
+        Fate::Keep | Fate::Drop | Fate::HalfPunch | Fate::HalfPunchTail => {}
+    }
+}
+
+/// A number that depends on both in no visible way (the finaliser of splitmix64).
+fn random(seed: u64, index: u64) -> u64 {
+    let mut x = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(index << 17);
+    x = (x ^ index ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// Every operation made since it began, from which the file system of any moment between is made
+/// again. Cheap to keep and to ask in order: moments are replayed from the last one asked for.
+#[derive(Clone)]
+pub struct Recording {
+    initial: Arc<State>,
+    log: Arc<Mutex<Vec<Operation>>>,
+    /// The state after so many operations.
+    cursor: Arc<Mutex<(usize, State)>>,
+    pub(super) capacity: Option<u64>,
+}
+
+impl Recording {
+    pub(super) fn new(initial: State, capacity: Option<u64>) -> Recording {
+        let cursor = Arc::new(Mutex::new((0, initial.clone())));
+        Recording { initial: Arc::new(initial), log: Arc::default(), cursor, capacity }
+    }
+
+    pub(super) fn push(&self, operation: &Operation) {
+        lock(&self.log).push(operation.clone());
+    }
+
+    /// How many operations were recorded.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        lock(&self.log).len()
+    }
+
+    /// True if none was.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The `n`-th operation (from 0) as text, for the report of a failure.
+    #[must_use]
+    pub fn describe(&self, n: usize) -> Option<String> {
+        lock(&self.log).get(n).map(Operation::to_string)
+    }
+
+    /// Calls `look` with the state after the first `n` operations (all, if there are fewer).
+    pub(super) fn with_state_at<T>(&self, n: usize, look: impl FnOnce(&State) -> T) -> T {
+        let mut cursor = lock(&self.cursor);
+        if cursor.0 > n {
+            *cursor = (0, self.initial.as_ref().clone());
+        }
+        let log = lock(&self.log);
+        for operation in log.iter().take(n).skip(cursor.0) {
+            cursor.1.apply(operation);
+            cursor.0 += 1;
+        }
+        drop(log);
+        look(&cursor.1)
+    }
+
+    /// What was pending after the first `n` operations.
+    #[must_use]
+    pub fn pending_at(&self, n: usize) -> Vec<PendingOperation> {
+        self.with_state_at(n, describe_pending)
+    }
+
+    /// The choices worth making after the first `n` operations; see [`super::MemVfs::choices`].
+    #[must_use]
+    pub fn choices_at(&self, n: usize, seeds: u64) -> Vec<CrashChoice> {
+        self.with_state_at(n, |state| choices(state, seeds))
+    }
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording").field("operations", &self.len()).finish_non_exhaustive()
+    }
+}

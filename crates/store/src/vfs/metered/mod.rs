@@ -1,0 +1,365 @@
+//! Counts the calls that pass to another file system: operations, bytes and time by [`IoClass`]. A
+//! call that needs a descriptor waits for a while if the process has none left.
+//!
+//! Invariant: a data call costs two clock readings and a few uncontended additions, no lock and no
+//! allocation. A slow call also costs a look at how long its thread waited for a processor.
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use sateen_control::IO_CLASSES;
+
+use super::descriptors::patiently;
+use super::posix::processor;
+use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};
+use crate::base::clock;
+use crate::base::histogram::{Histogram, HistogramSnapshot};
+use crate::base::waited::{IoCall, NOTED_NS, io_done};
+
+/// A file system that counts the calls made to another.
+#[derive(Clone, Debug)]
+pub struct MeteredVfs {
+    inner: Arc<dyn Vfs>,
+    meter: Arc<Meter>,
+}
+
+impl MeteredVfs {
+    /// Counts the calls made to `inner` through this and its clones.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Vfs>) -> MeteredVfs {
+        MeteredVfs { inner, meter: Arc::default() }
+    }
+
+    /// Counters and latency histograms since it was made. Copies about 100 KiB: once a second.
+    #[must_use]
+    pub fn snapshot(&self) -> IoSnapshot {
+        IoSnapshot { classes: self.meter.classes.each_ref().map(ClassMeter::snapshot) }
+    }
+
+    /// The counters alone, by [`IoClass::index`]: cheap enough for every control tick.
+    #[must_use]
+    pub fn totals(&self) -> [ClassTotals; IO_CLASSES] {
+        self.meter.classes.each_ref().map(ClassMeter::totals)
+    }
+}
+
+/// The plain counters of one class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassTotals {
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Reads done.
+    pub reads: u64,
+    /// Time spent in reads, nanoseconds.
+    pub read_ns: u64,
+    /// Bytes of those reads that took so long that the page cache cannot have answered them.
+    pub device_read_bytes: u64,
+    /// Those reads.
+    pub device_reads: u64,
+    /// Time spent in them, nanoseconds, without what their threads waited for a processor.
+    pub device_read_ns: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Writes done.
+    pub writes: u64,
+    /// Time spent in writes, nanoseconds.
+    pub write_ns: u64,
+    /// Of it, what their threads waited for a processor.
+    pub write_waited_ns: u64,
+    /// Syncs done.
+    pub syncs: u64,
+    /// Time spent in syncs, nanoseconds.
+    pub sync_ns: u64,
+    /// Of it, what their threads waited for a processor.
+    pub sync_waited_ns: u64,
+    /// Bytes given back by punching holes.
+    pub punch_bytes: u64,
+    /// Holes punched.
+    pub punches: u64,
+    /// Calls that failed, of any of these kinds.
+    pub errors: u64,
+}
+
+impl ClassTotals {
+    /// What came after `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &ClassTotals) -> ClassTotals {
+        ClassTotals {
+            read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
+            reads: self.reads.saturating_sub(earlier.reads),
+            read_ns: self.read_ns.saturating_sub(earlier.read_ns),
+            device_read_bytes: self.device_read_bytes.saturating_sub(earlier.device_read_bytes),
+            device_reads: self.device_reads.saturating_sub(earlier.device_reads),
+            device_read_ns: self.device_read_ns.saturating_sub(earlier.device_read_ns),
+            write_bytes: self.write_bytes.saturating_sub(earlier.write_bytes),
+            writes: self.writes.saturating_sub(earlier.writes),
+            write_ns: self.write_ns.saturating_sub(earlier.write_ns),
+            write_waited_ns: self.write_waited_ns.saturating_sub(earlier.write_waited_ns),
+            syncs: self.syncs.saturating_sub(earlier.syncs),
+            sync_ns: self.sync_ns.saturating_sub(earlier.sync_ns),
+            sync_waited_ns: self.sync_waited_ns.saturating_sub(earlier.sync_waited_ns),
+            punch_bytes: self.punch_bytes.saturating_sub(earlier.punch_bytes),
+            punches: self.punches.saturating_sub(earlier.punches),
+            errors: self.errors.saturating_sub(earlier.errors),
+        }
+    }
+}
+
+/// One class's counters with its latencies in nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub struct ClassSnapshot {
+    /// The counters.
+    pub totals: ClassTotals,
+    /// Latencies of reads.
+    pub read_ns: HistogramSnapshot,
+    /// Latencies of writes.
+    pub write_ns: HistogramSnapshot,
+    /// Latencies of syncs.
+    pub sync_ns: HistogramSnapshot,
+}
+
+/// Everything counted at one moment, or between two.
+#[derive(Clone, Debug)]
+pub struct IoSnapshot {
+    /// By [`IoClass::index`].
+    pub classes: [ClassSnapshot; IO_CLASSES],
+}
+
+impl IoSnapshot {
+    /// The counts of one class.
+    #[must_use]
+    pub fn class(&self, class: IoClass) -> &ClassSnapshot {
+        &self.classes[class.index()]
+    }
+
+    /// What came after `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &IoSnapshot) -> IoSnapshot {
+        IoSnapshot {
+            classes: std::array::from_fn(|class| {
+                let (now, then) = (&self.classes[class], &earlier.classes[class]);
+                ClassSnapshot {
+                    totals: now.totals.since(&then.totals),
+                    read_ns: now.read_ns.since(&then.read_ns),
+                    write_ns: now.write_ns.since(&then.write_ns),
+                    sync_ns: now.sync_ns.since(&then.sync_ns),
+                }
+            }),
+        }
+    }
+}
+
+/// The page cache copies at least so many bytes in a nanosecond.
+const CACHED_BYTES_PER_NS: u64 = 4;
+
+#[derive(Debug, Default)]
+struct Meter {
+    classes: [ClassMeter; IO_CLASSES],
+}
+
+/// Aligned so that two classes never share a cache line (or the pair that is fetched together).
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct ClassMeter {
+    read: OpMeter,
+    device_read: SlowMeter,
+    write: OpMeter,
+    sync: OpMeter,
+    punch_bytes: AtomicU64,
+    punches: AtomicU64,
+    errors: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct OpMeter {
+    operations: AtomicU64,
+    bytes: AtomicU64,
+    latency_ns: Histogram,
+    /// Of the latencies together, what threads waited for a processor.
+    waited_ns: AtomicU64,
+}
+
+impl OpMeter {
+    /// Returns the nanoseconds since `started`.
+    #[inline]
+    fn record(&self, bytes: u64, started: Instant) -> u64 {
+        let ns = u64::try_from(clock::since(started).as_nanos()).unwrap_or(u64::MAX);
+        self.operations.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.latency_ns.record(ns);
+        ns
+    }
+
+    /// As [`OpMeter::record`], of what only a device answers.
+    fn record_device(&self, bytes: u64, started: Instant) -> u64 {
+        let ns = self.record(bytes, started);
+        self.waited_ns.fetch_add(processor::waited_ns(started, ns), Ordering::Relaxed);
+        ns
+    }
+
+    fn operations(&self) -> u64 {
+        self.operations.load(Ordering::Relaxed)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// Of some operations their number, bytes and time.
+#[derive(Debug, Default)]
+struct SlowMeter {
+    operations: AtomicU64,
+    bytes: AtomicU64,
+    ns: AtomicU64,
+}
+
+impl SlowMeter {
+    fn record(&self, bytes: u64, ns: u64) {
+        self.operations.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.ns.fetch_add(ns, Ordering::Relaxed);
+    }
+}
+
+impl ClassMeter {
+    fn totals(&self) -> ClassTotals {
+        ClassTotals {
+            read_bytes: self.read.bytes(),
+            reads: self.read.operations(),
+            read_ns: self.read.latency_ns.sum(),
+            device_read_bytes: self.device_read.bytes.load(Ordering::Relaxed),
+            device_reads: self.device_read.operations.load(Ordering::Relaxed),
+            device_read_ns: self.device_read.ns.load(Ordering::Relaxed),
+            write_bytes: self.write.bytes(),
+            writes: self.write.operations(),
+            write_ns: self.write.latency_ns.sum(),
+            write_waited_ns: self.write.waited_ns.load(Ordering::Relaxed),
+            syncs: self.sync.operations(),
+            sync_ns: self.sync.latency_ns.sum(),
+            sync_waited_ns: self.sync.waited_ns.load(Ordering::Relaxed),
+            punch_bytes: self.punch_bytes.load(Ordering::Relaxed),
+            punches: self.punches.load(Ordering::Relaxed),
+            errors: self.errors.load(Ordering::Relaxed),
+        }
+    }
+
+    fn snapshot(&self) -> ClassSnapshot {
+        ClassSnapshot {
+            totals: self.totals(),
+            read_ns: self.read.latency_ns.snapshot(),
+            write_ns: self.write.latency_ns.snapshot(),
+            sync_ns: self.sync.latency_ns.snapshot(),
+        }
+    }
+
+    /// Counts a failure of `result`; failed calls are in no other counter.
+    #[inline]
+    fn note<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        if result.is_err() {
+            self.errors.fetch_add(1, Ordering::Relaxed);
+        }
+        result
+    }
+}
+
+#[derive(Debug)]
+struct MeteredFile {
+    inner: Arc<dyn VfsFile>,
+    meter: Arc<Meter>,
+}
+
+impl MeteredFile {
+    #[inline]
+    fn class(&self, class: IoClass) -> &ClassMeter {
+        &self.meter.classes[class.index()]
+    }
+}
+
+impl VfsFile for MeteredFile {
+    #[inline]
+    fn read_at(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize> {
+        let meter = self.class(class);
+        let started = clock::now();
+        let read = meter.note(self.inner.read_at(buffer, offset, class))?;
+        let ns = meter.read.record(read as u64, started);
+        let cached_ns = NOTED_NS + read as u64 / CACHED_BYTES_PER_NS;
+        if ns >= cached_ns {
+            let device_ns = ns - processor::waited_ns(started, ns);
+            if device_ns >= cached_ns {
+                meter.device_read.record(read as u64, device_ns);
+            }
+        }
+        io_done(class, IoCall::Read, started, ns, read as u64);
+        Ok(read)
+    }
+
+    #[inline]
+    fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<()> {
+        let meter = self.class(class);
+        let started = clock::now();
+        meter.note(self.inner.write_at(bytes, offset, class))?;
+        let ns = meter.write.record_device(bytes.len() as u64, started);
+        io_done(class, IoCall::Write, started, ns, bytes.len() as u64);
+        Ok(())
+    }
+
+    fn sync_data(&self, class: IoClass) -> io::Result<()> {
+        let meter = self.class(class);
+        let started = clock::now();
+        meter.note(self.inner.sync_data(class))?;
+        io_done(class, IoCall::Sync, started, meter.sync.record_device(0, started), 0);
+        Ok(())
+    }
+
+    fn punch_hole(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
+        let meter = self.class(class);
+        meter.note(self.inner.punch_hole(offset, length, class))?;
+        meter.punch_bytes.fetch_add(length, Ordering::Relaxed);
+        meter.punches.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    crate::pass_on! {
+        inner: start_writeback preallocate truncate len allocated links modified alignment poison
+    }
+}
+
+impl Vfs for MeteredVfs {
+    fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Arc<dyn VfsFile>> {
+        let inner = patiently(|| self.inner.open(path, options))?;
+        Ok(Arc::new(MeteredFile { inner, meter: self.meter.clone() }))
+    }
+
+    /// A barrier like any other: counted with the manifest's syncs, whose order it serves.
+    fn sync_dir(&self, directory: &Path) -> io::Result<()> {
+        let meter = &self.meter.classes[IoClass::Manifest.index()];
+        let started = clock::now();
+        meter.note(patiently(|| self.inner.sync_dir(directory)))?;
+        io_done(IoClass::Manifest, IoCall::Sync, started, meter.sync.record_device(0, started), 0);
+        Ok(())
+    }
+
+    fn clone_file(&self, from: &Path, to: &Path) -> io::Result<()> {
+        patiently(|| self.inner.clone_file(from, to))
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        patiently(|| self.inner.list(directory))
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn VfsLock>> {
+        patiently(|| self.inner.lock(path))
+    }
+
+    crate::pass_on! {
+        inner: rename remove hard_link create_dir_all remove_dir exists lock_holder mark free_space
+            total_space open_files_limit
+    }
+}

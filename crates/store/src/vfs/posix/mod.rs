@@ -1,0 +1,549 @@
+//! The operating system's files: positioned reads and writes, buffered or direct, and the Linux
+//! calls that the engine's files need (punch, preallocate, reflink, paced write-back). No other
+//! module performs file I/O.
+//!
+//! What must stay true: a buffered read, or a direct read into an aligned buffer, is one system
+//! call and no allocation; a handle whose sync failed refuses further writes and syncs, because the
+//! kernel may have dropped the dirty pages and would report success the second time.
+#![expect(unsafe_code, reason = "sync_file_range has no safe binding")]
+
+pub(super) mod fork;
+pub(super) mod heap;
+mod marks;
+pub(super) mod processor;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::{fs, io};
+
+use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, Mode, OFlags, StatxFlags};
+use rustix::io::Errno;
+
+use super::buffer::{AlignedBuffer, DIRECT_IO_ALIGNMENT};
+use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};
+use crate::base::plant::planted;
+use crate::base::sync::leaf::lock;
+use crate::base::system;
+
+/// How much an unaligned direct read moves at a time; one such buffer a thread that does them.
+const BOUNCE_BYTES: usize = 64 << 10;
+
+/// `statfs` type of tmpfs, which has no device below it to be direct about.
+const TMPFS_MAGIC: u64 = 0x0102_1994;
+
+/// The file system of the operating system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PosixVfs;
+
+impl PosixVfs {
+    /// The file system of the operating system.
+    #[must_use]
+    pub fn new() -> PosixVfs {
+        PosixVfs
+    }
+}
+
+impl Vfs for PosixVfs {
+    fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Arc<dyn VfsFile>> {
+        let mut flags = OFlags::CLOEXEC;
+        flags |= if options.write || options.create_new { OFlags::RDWR } else { OFlags::RDONLY };
+        if options.create_new {
+            flags |= OFlags::CREATE | OFlags::EXCL;
+        }
+        let fd = retry(|| rustix::fs::open(path, flags, Mode::from_raw_mode(0o644)))?;
+        // Switched on afterwards and not at open: a file system that cannot do it refuses an open
+        // with O_DIRECT only after it has created the file.
+        let unit = if options.direct { direct_read_unit(&fd) } else { None };
+        let direct = unit.is_some() && switch_to_direct(&fd)?;
+        let read_unit = unit.filter(|_| direct).unwrap_or(1);
+        Ok(Arc::new(PosixFile { fd, direct, read_unit, poisoned: AtomicBool::new(false) }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Ok(rustix::fs::rename(from, to)?)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        Ok(rustix::fs::unlink(path)?)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Ok(rustix::fs::link(from, to)?)
+    }
+
+    fn clone_file(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mode = Mode::from_raw_mode(0o644);
+        let source = retry(|| rustix::fs::open(from, OFlags::RDONLY | OFlags::CLOEXEC, mode))?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let target = retry(|| rustix::fs::open(to, flags, mode))?;
+        rustix::fs::ioctl_ficlone(&target, &source).map_err(|errno| {
+            // Best effort: the caller learns why there is no clone, not that an empty file is left.
+            let _ = rustix::fs::unlink(to);
+            match errno {
+                // What the system says when the file system has no reflinks, or two are involved.
+                Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS | Errno::XDEV | Errno::INVAL => {
+                    unsupported("the file system has no reflinks here")
+                }
+                other => other.into(),
+            }
+        })
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut names = fs::read_dir(directory)?
+            .map(|entry| entry.map(|entry| PathBuf::from(entry.file_name())))
+            .collect::<io::Result<Vec<_>>>()?;
+        names.sort_unstable_by(|a, b| a.as_os_str().as_bytes().cmp(b.as_os_str().as_bytes()));
+        Ok(names)
+    }
+
+    fn create_dir_all(&self, directory: &Path) -> io::Result<()> {
+        fs::create_dir_all(directory)
+    }
+
+    fn remove_dir(&self, directory: &Path) -> io::Result<()> {
+        Ok(rustix::fs::rmdir(directory)?)
+    }
+
+    fn sync_dir(&self, directory: &Path) -> io::Result<()> {
+        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = retry(|| rustix::fs::open(directory, flags, Mode::empty()))?;
+        match retry(|| rustix::fs::fsync(&fd)) {
+            // A file system that has no such call makes names durable in its own way, or not at
+            // all.
+            Err(errno) if lacks_call(errno) || errno == Errno::BADF => Ok(()),
+            synced => Ok(synced?),
+        }
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        match retry(|| rustix::fs::stat(path)) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn VfsLock>> {
+        Ok(Box::new(PosixLock::take(path)?))
+    }
+
+    fn lock_holder(&self, path: &Path) -> Option<String> {
+        let stat = retry(|| rustix::fs::stat(path)).ok()?;
+        if Claim::is_taken((stat.st_dev, stat.st_ino)) {
+            return Some("this process".to_owned());
+        }
+        marks::holder(path)
+    }
+
+    fn mark(&self, path: &Path, at: u64) -> io::Result<Box<dyn VfsLock>> {
+        Ok(Box::new(marks::Mark::make(path, at)?))
+    }
+
+    fn free_space(&self, path: &Path) -> io::Result<u64> {
+        match retry(|| rustix::fs::statvfs(path)) {
+            Ok(stat) => Ok(stat.f_bavail.saturating_mul(stat.f_frsize)),
+            // Not known: whoever asks has to try.
+            Err(errno) if lacks_call(errno) => Ok(u64::MAX),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn total_space(&self, path: &Path) -> io::Result<u64> {
+        match retry(|| rustix::fs::statvfs(path)) {
+            Ok(stat) => Ok(stat.f_blocks.saturating_mul(stat.f_frsize)),
+            Err(errno) if lacks_call(errno) => Ok(u64::MAX),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn open_files_limit(&self) -> Option<u64> {
+        system::open_files_limit()
+    }
+}
+
+#[derive(Debug)]
+struct PosixFile {
+    fd: OwnedFd,
+    direct: bool,
+    /// Direct reads start at and are as long as a multiple of this: a power of two.
+    read_unit: usize,
+    /// Set by a failed sync, never cleared. Relaxed: it guards no other memory, and a racing write
+    /// is as good as one that came before the sync failed.
+    poisoned: AtomicBool,
+}
+
+impl VfsFile for PosixFile {
+    #[inline]
+    fn read_at(&self, buffer: &mut [u8], offset: u64, _: IoClass) -> io::Result<usize> {
+        if !self.direct {
+            self.read_buffered(buffer, offset)
+        } else if is_aligned(buffer, offset, self.read_unit) {
+            self.read_aligned(buffer, offset)
+        } else {
+            self.read_bounced(buffer, offset)
+        }
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64, _: IoClass) -> io::Result<()> {
+        self.refuse_if_poisoned()?;
+        if self.direct && !is_aligned(bytes, offset, DIRECT_IO_ALIGNMENT) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "direct write of {} bytes at offset {offset} from address {:#x}: each must be \
+                     a multiple of {DIRECT_IO_ALIGNMENT}",
+                    bytes.len(),
+                    bytes.as_ptr().addr(),
+                ),
+            ));
+        }
+        let mut done = 0;
+        while done < bytes.len() {
+            match rustix::io::pwrite(&self.fd, &bytes[done..], offset + done as u64) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(_) if planted("short_write_taken_for_whole") => break,
+                Ok(n) => done += n,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn sync_data(&self, _: IoClass) -> io::Result<()> {
+        self.refuse_if_poisoned()?;
+        retry(|| rustix::fs::fdatasync(&self.fd)).map_err(|errno| {
+            self.poison();
+            errno.into()
+        })
+    }
+
+    fn start_writeback(&self, offset: u64, length: u64) -> io::Result<()> {
+        if self.direct || length == 0 {
+            return Ok(());
+        }
+        let (offset, length) = (to_off64(offset)?, to_off64(length)?);
+        // SAFETY: the descriptor is open as long as `self.fd` lives; the call takes no pointers.
+        let result = unsafe {
+            libc::sync_file_range(self.fd.as_raw_fd(), offset, length, libc::SYNC_FILE_RANGE_WRITE)
+        };
+        if result == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            // Bytes that cannot be stored. All else says that a hint was not taken: the sync does
+            // all of it.
+            Some(libc::EIO | libc::ENOSPC | libc::EDQUOT) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn punch_hole(&self, offset: u64, length: u64, _: IoClass) -> io::Result<()> {
+        if length == 0 {
+            return Ok(());
+        }
+        let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match retry(|| rustix::fs::fallocate(&self.fd, mode, offset, length)) {
+            Ok(()) => Ok(()),
+            Err(errno) if lacks_call(errno) => {
+                Err(unsupported("the file system cannot punch holes"))
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn preallocate(&self, offset: u64, length: u64) -> io::Result<()> {
+        if length == 0 {
+            return Ok(());
+        }
+        let mode = FallocateFlags::KEEP_SIZE;
+        match retry(|| rustix::fs::fallocate(&self.fd, mode, offset, length)) {
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        self.refuse_if_poisoned()?;
+        Ok(retry(|| rustix::fs::ftruncate(&self.fd, length))?)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        let stat = rustix::fs::fstat(&self.fd)?;
+        u64::try_from(stat.st_size).map_err(io::Error::other)
+    }
+
+    fn allocated(&self) -> io::Result<u64> {
+        /// What `st_blocks` counts, whatever the file system's own unit is (stat(2)).
+        const BLOCK_BYTES: u64 = 512;
+        let stat = rustix::fs::fstat(&self.fd)?;
+        let blocks = u64::try_from(stat.st_blocks).map_err(io::Error::other)?;
+        Ok(blocks * BLOCK_BYTES)
+    }
+
+    fn links(&self) -> io::Result<u64> {
+        Ok(widen(rustix::fs::fstat(&self.fd)?.st_nlink))
+    }
+
+    fn modified(&self) -> io::Result<Option<u64>> {
+        Ok(u64::try_from(rustix::fs::fstat(&self.fd)?.st_mtime).ok())
+    }
+
+    fn alignment(&self) -> usize {
+        self.read_unit
+    }
+
+    fn poison(&self) {
+        self.poisoned.store(true, Ordering::Relaxed);
+    }
+}
+
+impl PosixFile {
+    fn read_buffered(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match rustix::io::pread(&self.fd, &mut buffer[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(done)
+    }
+
+    /// A direct read with everything aligned. A count that is not a multiple of the alignment can
+    /// only be the end of the file, and going on from there would be refused as unaligned.
+    fn read_aligned(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match rustix::io::pread(&self.fd, &mut buffer[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(n) => {
+                    done += n;
+                    if n % self.read_unit != 0 {
+                        break;
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(done)
+    }
+
+    /// A direct read of any range into any buffer: the aligned range around it is read into this
+    /// thread's bounce buffer, in as many steps as that is small, and copied.
+    #[inline(never)]
+    fn read_bounced(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        thread_local! {
+            static BOUNCE: RefCell<Option<AlignedBuffer>> = const { RefCell::new(None) };
+        }
+        BOUNCE.with_borrow_mut(|bounce| {
+            let bounce = bounce.get_or_insert_with(|| AlignedBuffer::with_capacity(BOUNCE_BYTES));
+            let mut done = 0;
+            while done < buffer.len() {
+                let position = offset + done as u64;
+                let skip = (position % self.read_unit as u64) as usize;
+                let wanted = (skip + buffer.len() - done).next_multiple_of(self.read_unit);
+                bounce.set_len(wanted.min(bounce.capacity()));
+                let got = self.read_aligned(bounce.as_mut_slice(), position - skip as u64)?;
+                let n = got.saturating_sub(skip).min(buffer.len() - done);
+                buffer[done..done + n].copy_from_slice(&bounce[skip..skip + n]);
+                done += n;
+                if got < bounce.len() {
+                    break;
+                }
+            }
+            Ok(done)
+        })
+    }
+
+    fn refuse_if_poisoned(&self) -> io::Result<()> {
+        if self.poisoned.load(Ordering::Relaxed) {
+            return Err(io::Error::other("an earlier sync of this handle failed"));
+        }
+        Ok(())
+    }
+}
+
+/// The lock file, locked for other processes by `flock` and for this one by its claim: where
+/// `flock` is made of per-process locks (network file systems) it would not see a second open here.
+#[derive(Debug)]
+struct PosixLock {
+    fd: OwnedFd,
+    forks: u64,
+    // Dropped last: nobody here may try while the system still holds the lock.
+    _claim: Claim,
+}
+
+impl VfsLock for PosixLock {
+    fn marks(&self) -> io::Result<Vec<u64>> {
+        marks::marks(&self.fd)
+    }
+}
+
+impl PosixLock {
+    fn take(path: &Path) -> io::Result<PosixLock> {
+        loop {
+            if let Some(lock) = PosixLock::try_take(path)? {
+                return Ok(lock);
+            }
+        }
+    }
+
+    /// `None` if the file was removed before it was locked, as by whoever destroys the database: a
+    /// lock on a file without a name keeps nobody out.
+    fn try_take(path: &Path) -> io::Result<Option<PosixLock>> {
+        // Another handle that is closed would take the name from the lock.
+        if let Ok(stat) = retry(|| rustix::fs::stat(path))
+            && Claim::is_taken((stat.st_dev, stat.st_ino))
+        {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+        let fd = retry(|| rustix::fs::open(path, flags, Mode::from_raw_mode(0o644)))?;
+        let stat = rustix::fs::fstat(&fd)?;
+        let claim = Claim::take((stat.st_dev, stat.st_ino))?;
+        match retry(|| rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)) {
+            Ok(()) => {
+                let lock = PosixLock { fd, forks: fork::forks(), _claim: claim };
+                match retry(|| rustix::fs::stat(path)) {
+                    Ok(named) if (named.st_dev, named.st_ino) == (stat.st_dev, stat.st_ino) => {
+                        marks::name_holder(&lock.fd);
+                        Ok(Some(lock))
+                    }
+                    Ok(_) | Err(Errno::NOENT) => Ok(None),
+                    Err(errno) => Err(errno.into()),
+                }
+            }
+            Err(Errno::WOULDBLOCK) => Err(io::ErrorKind::WouldBlock.into()),
+            // To go on without it would let two processes write the same files.
+            Err(errno) if lacks_call(errno) || errno == Errno::NOLCK => {
+                let text = "the file system has no file locks, which a database needs";
+                Err(io::Error::new(io::ErrorKind::Unsupported, format!("{text}: {errno}")))
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+impl Drop for PosixLock {
+    fn drop(&mut self) {
+        // That child has the lock with its parent, and must not take it from it.
+        if self.forks != fork::forks() {
+            return;
+        }
+        // Closing alone would leave the lock to a child that was forked meanwhile and has not got
+        // to its exec yet. If this fails the close that follows is as good as it gets.
+        let _closed_next = retry(|| rustix::fs::flock(&self.fd, FlockOperation::Unlock));
+    }
+}
+
+type FileIdentity = (u64, u64);
+
+static CLAIMED: Mutex<BTreeSet<FileIdentity>> = Mutex::new(BTreeSet::new());
+
+/// This process's right to a lock file; given back on drop.
+#[derive(Debug)]
+struct Claim(FileIdentity);
+
+impl Claim {
+    fn is_taken(identity: FileIdentity) -> bool {
+        lock(&CLAIMED).contains(&identity)
+    }
+
+    fn take(identity: FileIdentity) -> io::Result<Claim> {
+        if lock(&CLAIMED).insert(identity) {
+            Ok(Claim(identity))
+        } else {
+            Err(io::ErrorKind::WouldBlock.into())
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        lock(&CLAIMED).remove(&self.0);
+    }
+}
+
+/// Turns direct I/O on; false if the file system has none.
+fn switch_to_direct(fd: &OwnedFd) -> io::Result<bool> {
+    // A file system that does not tell its kind is not tmpfs.
+    let kind = rustix::fs::fstatfs(fd).ok().and_then(|stat| u64::try_from(stat.f_type).ok());
+    if kind == Some(TMPFS_MAGIC) {
+        return Ok(false);
+    }
+    match rustix::fs::fcntl_setfl(fd, OFlags::DIRECT) {
+        Ok(()) => Ok(true),
+        Err(errno) if lacks_call(errno) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+#[inline]
+fn is_aligned(buffer: &[u8], offset: u64, unit: usize) -> bool {
+    let mask = unit - 1;
+    (buffer.as_ptr().addr() | buffer.len()) & mask == 0 && offset & mask as u64 == 0
+}
+
+/// What direct reads of a file must be multiples of. A device with sectors of 512 bytes moves far
+/// less for a block of 4 KiB that is not on a page boundary than one that is read by pages. `None`
+/// if the file has no direct I/O, or only in larger units than writes are made of.
+fn direct_read_unit(fd: &OwnedFd) -> Option<usize> {
+    let asked = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
+    let units = asked.ok().filter(|stat| stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
+    // Older kernels do not say: what every device takes.
+    let Some(stat) = units else { return Some(DIRECT_IO_ALIGNMENT) };
+    if stat.stx_dio_offset_align == 0 || stat.stx_dio_mem_align == 0 {
+        return None;
+    }
+    match usize::try_from(stat.stx_dio_offset_align.max(stat.stx_dio_mem_align)) {
+        Ok(unit) if unit > DIRECT_IO_ALIGNMENT => None,
+        Ok(unit) if unit.is_power_of_two() && unit >= 512 => Some(unit),
+        _ => Some(DIRECT_IO_ALIGNMENT),
+    }
+}
+
+/// Calls again as long as a signal interrupted the call.
+fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            other => return other,
+        }
+    }
+}
+
+/// The width of a field of `stat` differs by architecture: `st_nlink` has 64 bits on x86-64 and 32
+/// on aarch64.
+fn widen(value: impl Into<u64>) -> u64 {
+    value.into()
+}
+
+/// Whether an error says that the file system, or a filter of system calls, does not have the call:
+/// a caller that can do without it does.
+fn lacks_call(errno: Errno) -> bool {
+    let lacking =
+        [Errno::OPNOTSUPP, Errno::NOSYS, Errno::NOTTY, Errno::INVAL, Errno::PERM, Errno::NODEV];
+    lacking.contains(&errno)
+}
+
+fn to_off64(value: u64) -> io::Result<libc::off64_t> {
+    value.try_into().map_err(|_| io::ErrorKind::InvalidInput.into())
+}
+
+fn unsupported(reason: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, reason)
+}

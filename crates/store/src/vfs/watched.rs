@@ -1,0 +1,350 @@
+//! A file system for checks and repairs. It notes every error of the environment, so that a caller
+//! that ignores the error cannot mistake it for damage. It also remembers the files that were
+//! created, so that a failed repair can remove them.
+//!
+//! Invariant: each error that [`refused_by_system`] recognises is noted, whatever call returns it.
+//! Only files that were created here are removed, and none after the rename that publishes the
+//! result.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use super::{IoClass, OpenOptions, Vfs, VfsFile};
+use crate::base::error::{Error, failed_in_device, refused_by_system};
+use crate::base::sync::leaf::lock;
+
+/// Errors that are noted at most; each is of another file or another kind.
+const ERRORS_MAX: usize = 10_000;
+/// The unit in which a damaged part of a file is read.
+const PAGE_BYTES: usize = 4096;
+
+/// A file system that notes what cannot be read.
+#[derive(Clone, Debug)]
+pub struct WatchedVfs {
+    inner: Arc<dyn Vfs>,
+    watch: Arc<Watch>,
+}
+
+#[derive(Debug, Default)]
+struct Watch {
+    state: Mutex<State>,
+    /// Pages that the device cannot read are taken for zeros, which never verify.
+    give_up_unreadable: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    errors: Vec<Error>,
+    /// Pages that were taken for zeros: the file and the offset.
+    given_up: Vec<(PathBuf, u64)>,
+    made: Vec<Made>,
+    counts: bool,
+}
+
+#[derive(Debug)]
+enum Made {
+    File(PathBuf),
+    Directory(PathBuf),
+}
+
+impl WatchedVfs {
+    /// Notes what `inner` refuses.
+    pub fn new(inner: Arc<dyn Vfs>) -> WatchedVfs {
+        WatchedVfs { inner, watch: Arc::default() }
+    }
+
+    /// The same, but a page that the device cannot read is taken for zeros instead.
+    pub fn giving_up_unreadable(inner: Arc<dyn Vfs>) -> WatchedVfs {
+        let watch = Watch { give_up_unreadable: true, ..Watch::default() };
+        WatchedVfs { inner, watch: Arc::new(watch) }
+    }
+
+    /// The first error of the environment, if there was one.
+    pub fn first_error(&self) -> Option<Error> {
+        lock(&self.watch.state).errors.first().cloned()
+    }
+
+    /// Every error of the environment so far, one for each file and kind.
+    pub fn errors(&self) -> Vec<Error> {
+        lock(&self.watch.state).errors.clone()
+    }
+
+    /// The files with pages that were taken for zeros, each with how many and the first offset.
+    pub fn given_up(&self) -> Vec<(PathBuf, u64, u64)> {
+        let mut pages = lock(&self.watch.state).given_up.clone();
+        pages.sort_unstable();
+        pages.dedup();
+        let mut files: Vec<(PathBuf, u64, u64)> = Vec::new();
+        for (path, offset) in pages {
+            match files.last_mut() {
+                Some((of, count, _)) if *of == path => *count += 1,
+                _ => files.push((path, 1, offset)),
+            }
+        }
+        files
+    }
+
+    /// Removes the files and directories that were made, unless a rename made them count. What
+    /// cannot be removed stays: nothing names it.
+    pub fn take_back(&self) {
+        let made = {
+            let mut state = lock(&self.watch.state);
+            if state.counts { Vec::new() } else { std::mem::take(&mut state.made) }
+        };
+        for made in made.into_iter().rev() {
+            let _stays = match made {
+                Made::File(path) => self.inner.remove(&path),
+                Made::Directory(path) => self.inner.remove_dir(&path),
+            };
+        }
+    }
+
+    fn made(&self, made: Made) {
+        lock(&self.watch.state).made.push(made);
+    }
+
+    fn note<T>(
+        &self,
+        operation: &'static str,
+        path: &Path,
+        result: io::Result<T>,
+    ) -> io::Result<T> {
+        self.watch.note(operation, path, result)
+    }
+}
+
+impl Watch {
+    fn note<T>(
+        &self,
+        operation: &'static str,
+        path: &Path,
+        result: io::Result<T>,
+    ) -> io::Result<T> {
+        let error = match result {
+            Err(error) if refused_by_system(&error) => error,
+            other => return other,
+        };
+        let mut state = lock(&self.state);
+        let same = |noted: &Error| match noted {
+            Error::Io { path: of, source, .. } => {
+                of == path
+                    && source.kind() == error.kind()
+                    && source.raw_os_error() == error.raw_os_error()
+            }
+            _ => false,
+        };
+        if state.errors.len() < ERRORS_MAX && !state.errors.iter().any(same) {
+            let copy = match error.raw_os_error() {
+                Some(errno) => io::Error::from_raw_os_error(errno),
+                None => io::Error::new(error.kind(), error.to_string()),
+            };
+            state.errors.push(Error::io(operation, path, copy));
+        }
+        Err(error)
+    }
+}
+
+/// A file whose errors are noted.
+#[derive(Debug)]
+struct WatchedFile {
+    inner: Arc<dyn VfsFile>,
+    watch: Arc<Watch>,
+    path: PathBuf,
+}
+
+impl WatchedFile {
+    fn note<T>(&self, operation: &'static str, result: io::Result<T>) -> io::Result<T> {
+        self.watch.note(operation, &self.path, result)
+    }
+
+    /// Reads page by page. Pages that the device cannot read are zeros.
+    fn read_pages(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize> {
+        let length = self.inner.len()?;
+        let mut done = 0;
+        while done < buffer.len() {
+            let at = offset + done as u64;
+            let in_page = PAGE_BYTES - (at % PAGE_BYTES as u64) as usize;
+            let in_file = usize::try_from(length.saturating_sub(at)).unwrap_or(usize::MAX);
+            let wanted = in_page.min(buffer.len() - done).min(in_file);
+            let Some(part) = buffer.get_mut(done..done + wanted).filter(|part| !part.is_empty())
+            else {
+                break;
+            };
+            match self.inner.read_at(part, at, class) {
+                Ok(got) => {
+                    done += got;
+                    if got < wanted {
+                        break;
+                    }
+                }
+                Err(error) if failed_in_device(&error) => {
+                    part.fill(0);
+                    let page = at - at % PAGE_BYTES as u64;
+                    lock(&self.watch.state).given_up.push((self.path.clone(), page));
+                    done += wanted;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+}
+
+impl VfsFile for WatchedFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize> {
+        let mut read = self.inner.read_at(buffer, offset, class);
+        if self.watch.give_up_unreadable && read.as_ref().is_err_and(failed_in_device) {
+            read = self.read_pages(buffer, offset, class);
+        }
+        self.note("read", read)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.note("read the length of", self.inner.len())
+    }
+
+    fn allocated(&self) -> io::Result<u64> {
+        self.note("read the size of", self.inner.allocated())
+    }
+
+    fn links(&self) -> io::Result<u64> {
+        self.note("count the names of", self.inner.links())
+    }
+
+    crate::pass_on! {
+        inner: sync_data start_writeback punch_hole preallocate truncate modified alignment poison
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<()> {
+        self.inner.write_at(bytes, offset, class)
+    }
+}
+
+impl Vfs for WatchedVfs {
+    fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Arc<dyn VfsFile>> {
+        let operation = if options.create_new { "create" } else { "open" };
+        let inner = self.note(operation, path, self.inner.open(path, options))?;
+        if options.create_new {
+            self.made(Made::File(path.to_owned()));
+        }
+        Ok(Arc::new(WatchedFile { inner, watch: self.watch.clone(), path: path.to_owned() }))
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        self.note("list", directory, self.inner.list(directory))
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        self.note("look for", path, self.inner.exists(path))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.inner.rename(from, to)?;
+        lock(&self.watch.state).counts = true;
+        Ok(())
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.inner.hard_link(from, to)?;
+        self.made(Made::File(to.to_owned()));
+        Ok(())
+    }
+
+    fn clone_file(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.inner.clone_file(from, to)?;
+        self.made(Made::File(to.to_owned()));
+        Ok(())
+    }
+
+    fn create_dir_all(&self, directory: &Path) -> io::Result<()> {
+        let known = self.note("look for", directory, self.inner.exists(directory))?;
+        self.inner.create_dir_all(directory)?;
+        if !known {
+            self.made(Made::Directory(directory.to_owned()));
+        }
+        Ok(())
+    }
+
+    crate::pass_on! {
+        inner: remove remove_dir sync_dir lock lock_holder mark free_space total_space
+            open_files_limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vfs::{Fault, FaultRule, FaultVfs, MemVfs, VfsOperation};
+
+    fn faulty() -> (FaultVfs, Arc<dyn Vfs>) {
+        let mem: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+        (FaultVfs::new(mem.clone()), mem)
+    }
+
+    #[test]
+    fn what_the_system_refuses_is_noted_and_a_missing_file_is_not() {
+        let (faults, mem) = faulty();
+        let path = Path::new("000001.sat");
+        mem.open(path, OpenOptions::CREATE).unwrap();
+        let watched = WatchedVfs::new(Arc::new(faults.clone()));
+        assert!(watched.open(Path::new("000002.sat"), OpenOptions::READ).is_err());
+        let file = watched.open(path, OpenOptions::READ).unwrap();
+        assert!(watched.first_error().is_none());
+        faults.add(FaultRule::new(Fault::Errno(libc::EMFILE)).on(VfsOperation::Open));
+        faults.add(FaultRule::new(Fault::Io).on(VfsOperation::Read));
+        for _ in 0..3 {
+            assert!(watched.open(path, OpenOptions::READ).is_err());
+            assert!(file.read_at(&mut [0; 8], 0, IoClass::Client).is_err());
+        }
+        let errors = watched.errors();
+        assert_eq!(errors.len(), 2, "{errors:?}");
+        assert!(errors.iter().all(Error::is_environment), "{errors:?}");
+    }
+
+    #[test]
+    fn what_was_made_is_taken_back_until_a_rename_makes_it_count() {
+        for rename in [false, true] {
+            let (_, mem) = faulty();
+            let [old, new, link] = ["old", "new", "lost/old"].map(Path::new);
+            mem.open(old, OpenOptions::CREATE).unwrap();
+            let watched = WatchedVfs::new(mem.clone());
+            watched.create_dir_all(Path::new("lost")).unwrap();
+            watched.open(new, OpenOptions::CREATE).unwrap();
+            watched.hard_link(old, link).unwrap();
+            if rename {
+                watched.rename(new, Path::new("newer")).unwrap();
+            }
+            watched.take_back();
+            assert!(mem.exists(old).unwrap() && !mem.exists(new).unwrap());
+            assert_eq!(mem.exists(link).unwrap(), rename);
+            assert_eq!(mem.exists(Path::new("lost")).unwrap(), rename);
+        }
+    }
+
+    #[test]
+    fn a_page_that_the_device_cannot_read_is_zeros_where_that_was_asked_for() {
+        let (faults, mem) = faulty();
+        let path = Path::new("000001.sat");
+        let written = mem.open(path, OpenOptions::CREATE).unwrap();
+        written.write_at(&[7; 3 * PAGE_BYTES - 100], 0, IoClass::Client).unwrap();
+        let watched = WatchedVfs::giving_up_unreadable(Arc::new(faults.clone()));
+        let file = watched.open(path, OpenOptions::READ).unwrap();
+        // The read of everything, and of the pages the second.
+        faults.add(FaultRule::new(Fault::Io).on(VfsOperation::Read).nth(1));
+        faults.add(FaultRule::new(Fault::Io).on(VfsOperation::Read).nth(2));
+        let mut bytes = vec![0xFF; 4 * PAGE_BYTES];
+        let got = file.read_at(&mut bytes, 0, IoClass::Client).unwrap();
+        assert_eq!(got, 3 * PAGE_BYTES - 100);
+        assert!(bytes[..PAGE_BYTES].iter().all(|byte| *byte == 7));
+        assert!(bytes[PAGE_BYTES..2 * PAGE_BYTES].iter().all(|byte| *byte == 0));
+        assert!(bytes[2 * PAGE_BYTES..got].iter().all(|byte| *byte == 7));
+        assert_eq!(watched.given_up(), [(path.to_owned(), 1, PAGE_BYTES as u64)]);
+        assert!(watched.first_error().is_none());
+        // Too many open files are no matter of the device.
+        faults.clear();
+        faults.add(FaultRule::new(Fault::Errno(libc::EMFILE)).on(VfsOperation::Read));
+        assert!(file.read_at(&mut bytes, 0, IoClass::Client).is_err());
+        assert!(watched.first_error().is_some());
+    }
+}

@@ -1,0 +1,171 @@
+//! Following the logs of a database that somebody else writes: what there is, and later what has
+//! come since.
+//!
+//! What must stay true: a log that ends within a record is not damaged, the rest may come; what is
+//! read is a prefix of the commit order; a log is followed by the one whose link says so, and by no
+//! other.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sateen_control::{LogNumber, SeqNo};
+
+use super::reader::{WalReader, WalRecord};
+use super::{WalLink, WalPosition};
+use crate::base::error::{CorruptionKind, Error, Result};
+use crate::files::FileName;
+use crate::vfs::Vfs;
+
+/// What following the logs comes across.
+pub enum Followed<'a> {
+    /// A commit group.
+    Group(WalRecord<'a>),
+    /// A log that begins anew: what was read from this sequence number on was never committed.
+    Anew(SeqNo),
+}
+
+/// A reader that goes from log to log as they are written.
+#[derive(Debug)]
+pub struct LogFollower {
+    vfs: Arc<dyn Vfs>,
+    directory: PathBuf,
+    db_uid: u64,
+    reader: Option<WalReader>,
+}
+
+/// What comes behind the end of a log.
+enum Next {
+    Nothing,
+    /// The log itself goes on: another one says so.
+    More,
+    Log(LogNumber),
+}
+
+impl LogFollower {
+    pub fn new(vfs: Arc<dyn Vfs>, directory: &Path, db_uid: u64) -> LogFollower {
+        LogFollower { vfs, directory: directory.to_owned(), db_uid, reader: None }
+    }
+
+    /// Begins again with the oldest log that is needed.
+    pub fn restart(&mut self) {
+        self.reader = None;
+    }
+
+    /// Hands `take` what has come since, or all there is from the log `oldest` on, which is the
+    /// oldest that is needed.
+    pub fn read(
+        &mut self,
+        oldest: LogNumber,
+        mut take: impl FnMut(Followed<'_>) -> Result<()>,
+    ) -> Result<()> {
+        if self.reader.as_ref().is_some_and(|reader| reader.position().number < oldest) {
+            self.reader = None;
+        }
+        if self.reader.is_none() {
+            let Some((first, link, begins)) = self.first(oldest)? else { return Ok(()) };
+            if link.is_start() {
+                take(Followed::Anew(begins))?;
+            }
+            self.reader = Some(self.open(first)?);
+        }
+        let mut more_at = None;
+        while let Some(reader) = &mut self.reader {
+            drain(reader, &mut take)?;
+            let position = reader.position();
+            match self.next(position)? {
+                Next::Log(number) => self.reader = Some(self.open(number)?),
+                // What was written before that link was is there when it is looked for again. If
+                // not, a power failure took it, and with it all that follows.
+                Next::More if more_at != Some(position.end) => more_at = Some(position.end),
+                Next::More | Next::Nothing => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn path(&self, number: LogNumber) -> PathBuf {
+        super::file_path(&self.directory, number)
+    }
+
+    fn open(&self, number: LogNumber) -> Result<WalReader> {
+        WalReader::open(&*self.vfs, &self.path(number), number, Some(self.db_uid), 0)
+    }
+
+    /// The logs from `first` on, ascending.
+    fn logs(&self, first: LogNumber) -> Result<Vec<LogNumber>> {
+        let listing = self.vfs.list(&self.directory);
+        let listing = listing.map_err(|e| Error::io("list", &self.directory, e))?;
+        let names = listing.iter().filter_map(|path| path.file_name()?.to_str());
+        let logs = names.filter_map(|name| match FileName::parse(name) {
+            Some(FileName::Wal(log)) if log >= first => Some(log),
+            _ => None,
+        });
+        let mut logs: Vec<_> = logs.collect();
+        logs.sort_unstable();
+        Ok(logs)
+    }
+
+    fn look(&self, number: LogNumber) -> Result<Option<(WalLink, SeqNo)>> {
+        WalReader::look(&*self.vfs, &self.path(number), number, self.db_uid)
+    }
+
+    /// The first log on the way that leads from `oldest` on to the newest.
+    fn first(&self, oldest: LogNumber) -> Result<Option<(LogNumber, WalLink, SeqNo)>> {
+        let logs = self.logs(oldest)?;
+        let mut found: Option<(LogNumber, WalLink, SeqNo)> = None;
+        for number in logs.iter().rev() {
+            let wanted = found.is_none_or(|(_, link, _)| link.number == *number);
+            if let Some((link, begins)) = if wanted { self.look(*number)? } else { None } {
+                found = Some((*number, link, begins));
+            }
+        }
+        match found {
+            Some((_, link, _)) if !link.is_start() && link.number >= oldest => {
+                let kind = CorruptionKind::MissingFile;
+                Err(Error::corruption(&self.path(link.number), 0, kind))
+            }
+            found => Ok(found),
+        }
+    }
+
+    fn next(&self, position: WalPosition) -> Result<Next> {
+        for number in self.logs(LogNumber(position.number.0 + 1))? {
+            let Some((link, _)) = self.look(number)? else { continue };
+            if link.number != position.number {
+                continue;
+            }
+            if (link.end, link.chain) == (position.end, position.chain) {
+                return Ok(Next::Log(number));
+            }
+            if link.end > position.end && link.synced <= position.end {
+                return Ok(Next::More);
+            }
+            let kind = CorruptionKind::Inconsistent("not what the next log continues");
+            return Err(Error::corruption(&self.path(position.number), position.end, kind));
+        }
+        Ok(Next::Nothing)
+    }
+}
+
+/// Reads the log to its end, as it is now.
+fn drain(reader: &mut WalReader, take: &mut impl FnMut(Followed<'_>) -> Result<()>) -> Result<()> {
+    reader.grow()?;
+    let mut again = None;
+    loop {
+        match reader.advance() {
+            Ok(true) => {
+                if let Some(record) = reader.record() {
+                    take(Followed::Group(record))?;
+                }
+            }
+            Ok(false) => return Ok(()),
+            // A record may have been read while it was written, and what proves that it was
+            // durable right after: then it is whole now.
+            Err(error) if error.is_corruption() && again != Some(reader.position().end) => {
+                again = Some(reader.position().end);
+                reader.grow()?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Logs that recovery does not need any more, but readers of the log may: which there are, which of
+//! them readers hold, and how long the others stay.
+//!
+//! What must stay true: the kept logs, oldest first, and those in use behind them follow one
+//! another without a gap; a log that a reader holds stays, and so do all behind it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use sateen_control::{Instant, LogNumber, SeqNo};
+
+use super::frame::FILE_HEADER_BYTES;
+use crate::base::sync::{Mutex, MutexGuard, lock};
+
+/// A log that is complete and that recovery does not need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptLog {
+    pub readable: ReadableLog,
+    /// How long it had not been needed at `at`.
+    pub age: Duration,
+    pub at: Instant,
+}
+
+/// What a reader has to know of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadableLog {
+    pub number: LogNumber,
+    /// Up to here it is written whole.
+    pub end: u64,
+    /// All writes from this sequence number on that went to a log are in this one or later ones.
+    pub begins: SeqNo,
+}
+
+impl ReadableLog {
+    /// True if it has no record, not even a link.
+    pub fn is_empty(&self) -> bool {
+        self.end <= FILE_HEADER_BYTES as u64
+    }
+}
+
+/// How much of what only readers need is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepLimits {
+    pub age: Option<Duration>,
+    pub bytes: Option<u64>,
+}
+
+impl KeepLimits {
+    /// Whether the oldest of the kept logs goes.
+    fn exceeded(&self, age: Duration, bytes_in_all: u64) -> bool {
+        match (self.age, self.bytes) {
+            (None, None) => true,
+            (most, limit) => {
+                most.is_some_and(|most| age > most) || limit.is_some_and(|most| bytes_in_all > most)
+            }
+        }
+    }
+}
+
+/// The logs that are kept for readers.
+#[derive(Debug, Default)]
+pub struct KeptLogs(Mutex<Kept>);
+
+/// See [`KeptLogs`].
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// Oldest first.
+    logs: VecDeque<KeptLog>,
+    /// Logs that readers are at, with how many are.
+    held: BTreeMap<LogNumber, usize>,
+}
+
+impl KeptLogs {
+    pub fn new(logs: Vec<KeptLog>) -> KeptLogs {
+        KeptLogs(Mutex::new(Kept { logs: logs.into(), held: BTreeMap::new() }))
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Kept> {
+        lock(&self.0)
+    }
+}
+
+impl Kept {
+    /// The kept logs, oldest first.
+    pub fn logs(&self) -> impl Iterator<Item = ReadableLog> {
+        self.logs.iter().map(|log| log.readable)
+    }
+
+    /// Keeps a log that is not needed any more from `now` on. Returns false if nobody will ever
+    /// look into it.
+    pub fn add(&mut self, readable: ReadableLog, now: Instant) -> bool {
+        if readable.is_empty() {
+            return false;
+        }
+        self.logs.push_back(KeptLog { readable, age: Duration::ZERO, at: now });
+        true
+    }
+
+    /// A reader is at `log`.
+    pub fn hold(&mut self, log: LogNumber) {
+        *self.held.entry(log).or_default() += 1;
+    }
+
+    /// A reader is not at `log` any more.
+    pub fn let_go(&mut self, log: LogNumber) {
+        if let Some(readers) = self.held.get_mut(&log) {
+            *readers -= 1;
+            if *readers == 0 {
+                self.held.remove(&log);
+            }
+        }
+    }
+
+    /// Takes out what is to go by `limits` and is not held.
+    pub fn expire(&mut self, limits: KeepLimits, now: Instant) -> Vec<LogNumber> {
+        let held = self.held.keys().next().copied();
+        let mut bytes: u64 = self.logs().map(|log| log.end).sum();
+        let mut gone = Vec::new();
+        while let Some(oldest) = self.logs.front() {
+            let KeptLog { readable, age, at } = *oldest;
+            let is_held = held.is_some_and(|held| readable.number >= held);
+            if is_held || !limits.exceeded(age.saturating_add(now.since(at)), bytes) {
+                break;
+            }
+            bytes -= readable.end;
+            gone.push(readable.number);
+            self.logs.pop_front();
+        }
+        gone
+    }
+
+    /// Takes out all: what is written from now on does not follow them.
+    pub fn clear(&mut self) -> Vec<LogNumber> {
+        self.logs.drain(..).map(|log| log.readable.number).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn kept(numbers: std::ops::RangeInclusive<u64>) -> Kept {
+        let mut kept = Kept::default();
+        for number in numbers {
+            let readable =
+                ReadableLog { number: LogNumber(number), end: 100, begins: SeqNo(number * 10) };
+            assert!(kept.add(readable, Instant(number * SECOND)));
+        }
+        kept
+    }
+
+    fn limits(age: Option<u64>, bytes: Option<u64>) -> KeepLimits {
+        KeepLimits { age: age.map(Duration::from_secs), bytes }
+    }
+
+    fn numbers(gone: &[LogNumber]) -> Vec<u64> {
+        gone.iter().map(|log| log.0).collect()
+    }
+
+    #[test]
+    fn without_limits_nothing_is_kept_that_no_reader_holds() {
+        let mut logs = kept(1..=4);
+        logs.hold(LogNumber(3));
+        logs.hold(LogNumber(3));
+        let now = Instant(4 * SECOND);
+        assert_eq!(numbers(&logs.expire(limits(None, None), now)), [1, 2]);
+        logs.let_go(LogNumber(3));
+        assert!(logs.expire(limits(None, None), now).is_empty(), "another reader is there");
+        logs.let_go(LogNumber(3));
+        assert_eq!(numbers(&logs.expire(limits(None, None), now)), [3, 4]);
+    }
+
+    #[test]
+    fn what_is_too_old_goes_and_what_was_there_at_open_is_as_old_as_it_was() {
+        let mut logs = kept(1..=3);
+        logs.logs.push_front(KeptLog {
+            readable: ReadableLog { number: LogNumber(0), end: 100, begins: SeqNo(0) },
+            age: Duration::from_secs(50),
+            at: Instant(0),
+        });
+        let limits = limits(Some(10), None);
+        assert_eq!(numbers(&logs.expire(limits, Instant(3 * SECOND))), [0]);
+        assert!(logs.expire(limits, Instant(11 * SECOND)).is_empty(), "ten seconds are allowed");
+        assert_eq!(numbers(&logs.expire(limits, Instant(12 * SECOND + 1))), [1, 2]);
+    }
+
+    #[test]
+    fn the_oldest_go_when_all_take_too_much() {
+        let mut logs = kept(1..=5);
+        assert_eq!(numbers(&logs.expire(limits(None, Some(250)), Instant(0))), [1, 2, 3]);
+        assert_eq!(numbers(&logs.expire(limits(Some(1), Some(200)), Instant(0))), [0; 0]);
+        assert_eq!(numbers(&logs.clear()), [4, 5]);
+    }
+
+    #[test]
+    fn a_log_without_a_record_is_not_kept() {
+        let end = FILE_HEADER_BYTES as u64;
+        let empty = ReadableLog { number: LogNumber(1), end, begins: SeqNo(1) };
+        assert!(!Kept::default().add(empty, Instant(0)));
+    }
+}

@@ -1,0 +1,123 @@
+//! Reading what can be read of a damaged log.
+//!
+//! What must stay true: a record is given out only if it verifies behind what stands before it: the
+//! record before it, or, where that is damaged, the checksum that it has left.
+
+use std::path::Path;
+
+use sateen_control::{LogNumber, SeqNo};
+
+use super::{CHUNK_BYTES, FILE_HEADER_END, RecordReader, WalReader};
+use crate::base::error::{Error, Result};
+use crate::vfs::{IoClass, OpenOptions, Vfs};
+use crate::wal::frame::{FORMAT_VERSION, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader};
+
+impl RecordReader {
+    /// Opens a file whose header may be damaged: what it must say is known.
+    pub fn open_damaged(
+        vfs: &dyn Vfs,
+        path: &Path,
+        kind: FileKind,
+        number: u64,
+        db_uid: u64,
+    ) -> Result<RecordReader> {
+        let file = vfs.open(path, OpenOptions::READ).map_err(|e| Error::io("open", path, e))?;
+        let file_bytes = file.len().map_err(|e| Error::io("read the length of", path, e))?;
+        let header = FileHeader { version: FORMAT_VERSION, db_uid, number };
+        let seed = header.seed(kind);
+        Ok(RecordReader {
+            path: path.to_owned(),
+            file: Some(file),
+            class: IoClass::Wal,
+            file_bytes,
+            header: Some(header),
+            seed,
+            chain: seed,
+            position: FILE_HEADER_END.min(file_bytes),
+            payload_bytes: 0,
+            buffer: Vec::new(),
+            buffer_at: FILE_HEADER_END.min(file_bytes),
+            chunk_bytes: CHUNK_BYTES,
+            synced_floor: 0,
+            tail: None,
+        })
+    }
+
+    /// Goes on behind damage, which [`RecordReader::next`] has just told: with the first record
+    /// that can be found, or, if what stands before it is not known well enough to verify it, with
+    /// the one behind it. False if there is none.
+    pub fn skip_damage(&mut self) -> Result<bool> {
+        self.tail = None;
+        self.fill(RECORD_HEADER_BYTES)?;
+        let chain = self.unread().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        while self.fill(RECORD_HEADER_BYTES)? {
+            let (seed, start) = (self.seed, self.position);
+            let found = (start..).zip(self.unread().windows(RECORD_HEADER_BYTES)).find_map(
+                |(offset, bytes)| {
+                    let header = RecordHeader::open(bytes, seed, offset).ok()?;
+                    let end = offset + RECORD_HEADER_BYTES as u64 + u64::from(header.length);
+                    (end <= self.file_bytes).then_some((offset, end))
+                },
+            );
+            let Some((offset, end)) = found else {
+                self.position += (self.unread().len() - RECORD_HEADER_BYTES + 1) as u64;
+                continue;
+            };
+            self.position = offset;
+            let needed = usize::try_from(end - offset).unwrap_or(usize::MAX);
+            self.fill(needed)?;
+            let record = self.unread().get(..needed).unwrap_or_default();
+            if offset > start && RecordHeader::verify(record, chain).is_some() {
+                self.chain = chain;
+                return Ok(true);
+            }
+            // It cannot be verified. The one behind it can, if its checksum is not what is damaged;
+            // or if nothing else of it is.
+            let stored = record.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            let computed = RecordHeader::chain_behind(record, self.chain);
+            self.position = end;
+            self.chain = if self.verifies_behind(computed)? { computed } else { stored };
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Whether the record at `position` verifies behind `chain`.
+    fn verifies_behind(&mut self, chain: u64) -> Result<bool> {
+        if !self.fill(RECORD_HEADER_BYTES)? {
+            return Ok(false);
+        }
+        let Ok(header) = RecordHeader::open(self.unread(), self.seed, self.position) else {
+            return Ok(false);
+        };
+        let bytes = RECORD_HEADER_BYTES as u64 + u64::from(header.length);
+        let Some(needed) = usize::try_from(bytes)
+            .ok()
+            .filter(|_| bytes <= self.file_bytes.saturating_sub(self.position))
+        else {
+            return Ok(false);
+        };
+        self.fill(needed)?;
+        let record = self.unread().get(..needed).unwrap_or_default();
+        Ok(RecordHeader::verify(record, chain).is_some())
+    }
+}
+
+impl WalReader {
+    /// Opens log `number`, which may be damaged anywhere, to read what of it can be.
+    pub fn open_damaged(
+        vfs: &dyn Vfs,
+        path: &Path,
+        number: LogNumber,
+        db_uid: u64,
+    ) -> Result<WalReader> {
+        let kind = FileKind::Wal;
+        let records = RecordReader::open_damaged(vfs, path, kind, number.0, db_uid)?;
+        Ok(WalReader { records, number, link: None, current: None, next_seqno: SeqNo(0) })
+    }
+
+    /// Goes on behind damage: see [`RecordReader::skip_damage`].
+    pub fn skip_damage(&mut self) -> Result<bool> {
+        self.records.skip_damage()
+    }
+}
