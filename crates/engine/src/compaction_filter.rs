@@ -39,7 +39,7 @@ pub enum Decision {
 /// the filter's decision.
 ///
 /// A panic of it is an error of the background
-/// ([`Error::FilterFailed`](sateen_store::base::error::Error::FilterFailed)): the compaction is given up, and writes
+/// ([`Error::FilterFailed`](crate::Error::FilterFailed)): the compaction is given up, and writes
 /// are refused until [`Db::resume`](crate::Db::resume). RocksDB: `CompactionFilter`, which ignores
 /// snapshots.
 pub trait CompactionFilter: Send {

@@ -12,7 +12,7 @@ use sateen_store::base::perf::{self, PerfMetric};
 use sateen_store::base::tier::MemoryOnly;
 use sateen_store::iter::bounds::IterBounds;
 use sateen_store::iter::covered_iter::{CoveredIter, SeenRanges};
-use sateen_store::iter::level_iter::{LevelIter, Look, OpenTable, SortedRun};
+use sateen_store::iter::level_iter::{LevelIter, Look, OpenTable};
 use sateen_store::iter::merging_iter::MergingIter;
 use sateen_store::memtable::MemTableIter;
 use sateen_store::table::{TableIter, TableIterOptions};

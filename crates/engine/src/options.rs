@@ -154,7 +154,7 @@ option_struct! {
 
         /// Seconds for which files are kept for a reader in another handle or process that opened
         /// the database for reading. After that its reads may fail with
-        /// [`Error::Behind`](sateen_store::base::error::Error::Behind). 0: files are not kept for readers.
+        /// [`Error::Behind`](crate::Error::Behind). 0: files are not kept for readers.
         reader_lease_seconds: u64 = 3600, Count, mutable, none;
         /// Bytes of obsolete tables kept for such readers, at most as many as are free in the file
         /// system. 0: files are not kept for readers.

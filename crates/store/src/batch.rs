@@ -1,7 +1,8 @@
 //! The encoding of a batch: the entries that a write-ahead log stores, one behind the other.
 //!
-//! An entry is: kind (one byte), column family (varint), key length (varint), key and, for the kinds
-//! that have one, value length (varint) and value. Log data stands between entries and is none.
+//! An entry is: kind (one byte), column family (varint), key length (varint), key and, for the
+//! kinds that have one, value length (varint) and value. Log data stands between entries and is
+//! none.
 //!
 //! What must stay true: an encoded entry keeps the limits (format rule F11); decoding hostile bytes
 //! never panics.

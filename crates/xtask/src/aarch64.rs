@@ -47,7 +47,7 @@ pub(crate) fn run(root: &Path) -> Outcome {
     if !answers(EMULATOR) {
         return skipped("aarch64", &format!("no {EMULATOR}"));
     }
-    let test = format!("test --package sateen --lib --quiet --target {TRIPLE} --");
+    let test = format!("test --package sateen-store --lib --quiet --target {TRIPLE} --");
     let words = test.split(' ').chain(TESTS.iter().copied());
     let words: Vec<_> = words.chain(["--skip", NOT_UNDER_QEMU]).collect();
     cargo(root, &words, &environment)

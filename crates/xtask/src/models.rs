@@ -10,6 +10,6 @@ pub(crate) fn run(root: &Path) -> Outcome {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
     let target = root.join(target).join("loom").to_string_lossy().into_owned();
     let environment = [("RUSTFLAGS", "--cfg loom"), ("CARGO_TARGET_DIR", &*target)];
-    let words = "test --package sateen --lib --no-default-features --quiet loom";
+    let words = "test --package sateen-store --lib --no-default-features --quiet loom";
     cargo(root, &words.split(' ').collect::<Vec<_>>(), &environment)
 }

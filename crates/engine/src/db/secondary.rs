@@ -18,7 +18,7 @@ impl Db {
     /// no lock, changes nothing, and starts no thread.
     ///
     /// The primary knows nothing of it and gives up tables that it needs no more: a read that comes
-    /// to one fails with [`Error::Behind`](sateen_store::base::error::Error::Behind) and is possible again after
+    /// to one fails with [`Error::Behind`](crate::Error::Behind) and is possible again after
     /// catching up. Writes that the primary made without the log are seen once it has flushed
     /// them. Snapshots hold until the next catching up that took in something. Column families
     /// that the primary makes later are not seen; of one that it drops handles fail from the next
@@ -64,7 +64,7 @@ impl Db {
     /// the newest writes, may be a moment old when it returns.
     ///
     /// # Errors
-    /// [`Error::NotSecondary`](sateen_store::base::error::Error::NotSecondary) if it is no secondary; `Behind` if the
+    /// [`Error::NotSecondary`](crate::Error::NotSecondary) if it is no secondary; `Behind` if the
     /// primary goes on too fast to be followed; `Io` and `Corruption` if its files cannot be read.
     /// What was seen before is seen still.
     pub fn try_catch_up_with_primary(&self) -> Result<bool> {

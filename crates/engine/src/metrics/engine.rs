@@ -1,7 +1,6 @@
 //! The counters and histograms that the engine writes as it works, one set per open database.
 //!
-//! What must stay true: every method but `snapshot` and `rotate` is lock-free and allocates
-//! nothing.
+//! What must stay true: all methods but `snapshot` and `rotate` are lock-free and do not allocate.
 
 use std::cell::Cell;
 use std::sync::Arc;

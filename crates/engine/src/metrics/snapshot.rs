@@ -335,7 +335,7 @@ pub struct Metrics {
     pub compactions: Vec<CompactionTotals>,
     /// Failures of flushes, compactions and other work in the background.
     pub background_errors: u64,
-    /// Bytes, operations and latencies of I/O by [`IoClass::index`](sateen_store::vfs::IoClass::index).
+    /// Bytes, operations and latencies of I/O by [`IoClass::index`](crate::vfs::IoClass::index).
     pub io: Vec<ClassSnapshot>,
     /// The column families.
     pub column_families: Vec<ColumnFamilyMetrics>,

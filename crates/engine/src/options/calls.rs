@@ -31,7 +31,7 @@ pub struct ReadOptions {
     /// RocksDB: `ignore_range_deletions`.
     pub ignore_range_deletions: bool,
     /// What is in neither memtables nor the block cache is not read from the disk: the read fails
-    /// with [`Error::NotInMemory`](sateen_store::base::error::Error::NotInMemory) where it would have to be. Default:
+    /// with [`Error::NotInMemory`](crate::Error::NotInMemory) where it would have to be. Default:
     /// false. RocksDB: `read_tier`.
     pub memory_only: bool,
     /// An iterator passes by the tables that this does not want. Default: none, it shows all.
@@ -39,7 +39,7 @@ pub struct ReadOptions {
     pub table_filter: Option<TableFilter>,
     /// Entries that one move of an iterator may pass over (deletions and hidden versions). A move
     /// that comes to another entry after more than this fails with
-    /// [`Error::TooManySkipped`](sateen_store::base::error::Error::TooManySkipped). 0: no limit. Default: 0. RocksDB:
+    /// [`Error::TooManySkipped`](crate::Error::TooManySkipped). 0: no limit. Default: 0. RocksDB:
     /// `max_skippable_internal_keys`.
     pub skipped_max: u64,
     /// Read as of this snapshot. Default: none, the newest. RocksDB: `snapshot`.

@@ -66,7 +66,7 @@ pub(super) fn new_catalogue(
         counters.file_seen(name.and_then(|name| name.number()).unwrap_or(0));
     }
     Ok(Catalogue {
-        identity: Identity::new(),
+        identity: Identity::random(),
         counters,
         families,
         shared_files: BTreeSet::new(),

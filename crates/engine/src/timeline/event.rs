@@ -106,7 +106,7 @@ pub enum EventKind {
     /// Job slots, or the size of a column family's memtables from the next one on, are adjusted.
     Adjusted(Adjustment),
     /// What passed the file system in the period that ends here, by
-    /// [`IoClass::index`](sateen_store::vfs::IoClass::index).
+    /// [`IoClass::index`](crate::vfs::IoClass::index).
     Traffic {
         /// The length of the period.
         period_ms: u32,

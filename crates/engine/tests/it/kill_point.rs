@@ -9,8 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sateen::vfs::{
-    DIRECT_IO_ALIGNMENT, IoClass, OpenOptions, PosixVfs, Vfs, VfsFile, VfsOperation,
-    path_class,
+    DIRECT_IO_ALIGNMENT, IoClass, OpenOptions, PosixVfs, Vfs, VfsFile, VfsOperation, path_class,
 };
 
 use crate::common::Random;

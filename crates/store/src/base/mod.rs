@@ -1,4 +1,5 @@
-//! What every other part of the store stands on. Nothing here opens a file or knows a format of one.
+//! What every other part of the store stands on. Nothing here opens a file or knows a format of
+//! one.
 
 pub mod clock;
 pub mod coding;

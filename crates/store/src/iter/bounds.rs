@@ -87,7 +87,6 @@ impl IterBounds {
 
 #[cfg(test)]
 mod tests {
-    
 
     use super::*;
     use crate::base::key::key_prefix;

@@ -16,7 +16,7 @@ pub struct Identity {
 
 impl Identity {
     /// That of a new database.
-    pub fn new() -> Identity {
+    pub fn random() -> Identity {
         Identity { uid: random_uid(), copy: 0 }
     }
 

@@ -12,37 +12,85 @@ macro_rules! pass_on {
         }
     };
 
-    (@rename $f:tt) => { $crate::pass_on!(@fn $f rename(from: &std::path::Path, to: &std::path::Path) -> std::io::Result<()>); };
-    (@remove $f:tt) => { $crate::pass_on!(@fn $f remove(path: &std::path::Path) -> std::io::Result<()>); };
-    (@hard_link $f:tt) => { $crate::pass_on!(@fn $f hard_link(from: &std::path::Path, to: &std::path::Path) -> std::io::Result<()>); };
-    (@clone_file $f:tt) => {
-        $crate::pass_on!(@fn $f clone_file(from: &std::path::Path, to: &std::path::Path) -> std::io::Result<()>);
+    (@rename $f:tt) => {
+        $crate::pass_on!(
+            @fn $f rename(from: &std::path::Path, to: &std::path::Path)
+                -> std::io::Result<()>
+        );
     };
-    (@list $f:tt) => { $crate::pass_on!(@fn $f list(directory: &std::path::Path) -> std::io::Result<Vec<std::path::PathBuf>>); };
+    (@remove $f:tt) => {
+        $crate::pass_on!(@fn $f remove(path: &std::path::Path) -> std::io::Result<()>);
+    };
+    (@hard_link $f:tt) => {
+        $crate::pass_on!(
+            @fn $f hard_link(from: &std::path::Path, to: &std::path::Path)
+                -> std::io::Result<()>
+        );
+    };
+    (@clone_file $f:tt) => {
+        $crate::pass_on!(
+            @fn $f clone_file(from: &std::path::Path, to: &std::path::Path)
+                -> std::io::Result<()>
+        );
+    };
+    (@list $f:tt) => {
+        $crate::pass_on!(
+            @fn $f list(directory: &std::path::Path)
+                -> std::io::Result<Vec<std::path::PathBuf>>
+        );
+    };
     (@create_dir_all $f:tt) => {
         $crate::pass_on!(@fn $f create_dir_all(directory: &std::path::Path) -> std::io::Result<()>);
     };
-    (@remove_dir $f:tt) => { $crate::pass_on!(@fn $f remove_dir(directory: &std::path::Path) -> std::io::Result<()>); };
-    (@sync_dir $f:tt) => { $crate::pass_on!(@fn $f sync_dir(directory: &std::path::Path) -> std::io::Result<()>); };
-    (@exists $f:tt) => { $crate::pass_on!(@fn $f exists(path: &std::path::Path) -> std::io::Result<bool>); };
-    (@lock $f:tt) => { $crate::pass_on!(@fn $f lock(path: &std::path::Path) -> std::io::Result<Box<dyn $crate::vfs::VfsLock>>); };
-    (@lock_holder $f:tt) => { $crate::pass_on!(@fn $f lock_holder(path: &std::path::Path) -> Option<String>); };
-    (@mark $f:tt) => {
-        $crate::pass_on!(@fn $f mark(path: &std::path::Path, at: u64) -> std::io::Result<Box<dyn $crate::vfs::VfsLock>>);
+    (@remove_dir $f:tt) => {
+        $crate::pass_on!(@fn $f remove_dir(directory: &std::path::Path) -> std::io::Result<()>);
     };
-    (@free_space $f:tt) => { $crate::pass_on!(@fn $f free_space(path: &std::path::Path) -> std::io::Result<u64>); };
-    (@total_space $f:tt) => { $crate::pass_on!(@fn $f total_space(path: &std::path::Path) -> std::io::Result<u64>); };
+    (@sync_dir $f:tt) => {
+        $crate::pass_on!(@fn $f sync_dir(directory: &std::path::Path) -> std::io::Result<()>);
+    };
+    (@exists $f:tt) => {
+        $crate::pass_on!(@fn $f exists(path: &std::path::Path) -> std::io::Result<bool>);
+    };
+    (@lock $f:tt) => {
+        $crate::pass_on!(
+            @fn $f lock(path: &std::path::Path)
+                -> std::io::Result<Box<dyn $crate::vfs::VfsLock>>
+        );
+    };
+    (@lock_holder $f:tt) => {
+        $crate::pass_on!(@fn $f lock_holder(path: &std::path::Path) -> Option<String>);
+    };
+    (@mark $f:tt) => {
+        $crate::pass_on!(
+            @fn $f mark(path: &std::path::Path, at: u64)
+                -> std::io::Result<Box<dyn $crate::vfs::VfsLock>>
+        );
+    };
+    (@free_space $f:tt) => {
+        $crate::pass_on!(@fn $f free_space(path: &std::path::Path) -> std::io::Result<u64>);
+    };
+    (@total_space $f:tt) => {
+        $crate::pass_on!(@fn $f total_space(path: &std::path::Path) -> std::io::Result<u64>);
+    };
     (@open_files_limit $f:tt) => { $crate::pass_on!(@fn $f open_files_limit() -> Option<u64>); };
 
     (@read_at $f:tt) => {
-        $crate::pass_on!(@fn $f read_at(to: &mut [u8], offset: u64, class: $crate::vfs::IoClass) -> std::io::Result<usize>);
+        $crate::pass_on!(
+            @fn $f read_at(to: &mut [u8], offset: u64, class: $crate::vfs::IoClass)
+                -> std::io::Result<usize>
+        );
     };
-    (@sync_data $f:tt) => { $crate::pass_on!(@fn $f sync_data(class: $crate::vfs::IoClass) -> std::io::Result<()>); };
+    (@sync_data $f:tt) => {
+        $crate::pass_on!(@fn $f sync_data(class: $crate::vfs::IoClass) -> std::io::Result<()>);
+    };
     (@start_writeback $f:tt) => {
         $crate::pass_on!(@fn $f start_writeback(offset: u64, length: u64) -> std::io::Result<()>);
     };
     (@punch_hole $f:tt) => {
-        $crate::pass_on!(@fn $f punch_hole(offset: u64, length: u64, class: $crate::vfs::IoClass) -> std::io::Result<()>);
+        $crate::pass_on!(
+            @fn $f punch_hole(offset: u64, length: u64, class: $crate::vfs::IoClass)
+                -> std::io::Result<()>
+        );
     };
     (@preallocate $f:tt) => {
         $crate::pass_on!(@fn $f preallocate(offset: u64, length: u64) -> std::io::Result<()>);

@@ -18,8 +18,8 @@ mod kept;
 pub mod reader;
 pub mod space;
 mod sync;
-#[cfg(any(test, feature = "test-support"))]
-pub mod test_vfs;
+#[cfg(test)]
+pub(crate) mod test_vfs;
 #[cfg(test)]
 mod tests;
 pub mod writer;
@@ -112,8 +112,8 @@ impl WalLink {
     }
 }
 
-/// Fuzz entry: reads `data` as a log, and gives every record to `payload`. Must neither panic nor allocate
-/// much more than `data` has.
+/// Fuzz entry: reads `data` as a log, and gives every record to `payload`. Must neither panic nor
+/// allocate much more than `data` has.
 pub fn fuzz(data: &[u8], payload: impl Fn(&[u8])) {
     let vfs = MemVfs::new();
     let path = Path::new("fuzz.wal");

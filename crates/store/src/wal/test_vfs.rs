@@ -10,22 +10,22 @@ use crate::vfs::{IoClass, MemVfs, OpenOptions, Vfs, VfsFile};
 
 /// What the files of a [`TestVfs`] do.
 #[derive(Debug, Default)]
-pub struct Switches {
-    pub fail_writes: AtomicBool,
-    pub fail_syncs: AtomicBool,
+pub(crate) struct Switches {
+    pub(crate) fail_writes: AtomicBool,
+    pub(crate) fail_syncs: AtomicBool,
     /// Calls that reached the files.
-    pub writes: AtomicUsize,
-    pub syncs: AtomicUsize,
+    pub(crate) writes: AtomicUsize,
+    pub(crate) syncs: AtomicUsize,
     /// While locked by a test, syncs wait.
-    pub gate: Mutex<()>,
+    pub(crate) gate: Mutex<()>,
     /// The ranges given to write-back.
-    pub written_back: Mutex<Vec<(u64, u64)>>,
+    pub(crate) written_back: Mutex<Vec<(u64, u64)>>,
 }
 
 #[derive(Clone, Debug)]
-pub struct TestVfs {
-    pub inner: MemVfs,
-    pub switches: Arc<Switches>,
+pub(crate) struct TestVfs {
+    pub(crate) inner: MemVfs,
+    pub(crate) switches: Arc<Switches>,
 }
 
 impl Default for TestVfs {
@@ -42,7 +42,7 @@ struct TestFile(Arc<dyn VfsFile>, Arc<Switches>);
 
 impl TestVfs {
     /// All bytes of a file.
-    pub fn bytes(&self, path: &Path) -> Vec<u8> {
+    pub(crate) fn bytes(&self, path: &Path) -> Vec<u8> {
         let file = self.inner.open(path, OpenOptions::READ).unwrap();
         let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
         file.read_exact_at(&mut bytes, 0, IoClass::Wal).unwrap();
@@ -50,12 +50,12 @@ impl TestVfs {
     }
 
     /// Removes a file.
-    pub fn inner_remove(&self, path: &Path) {
+    pub(crate) fn inner_remove(&self, path: &Path) {
         self.inner.remove(path).unwrap();
     }
 
     /// Makes a file hold exactly `bytes`.
-    pub fn replace(&self, path: &Path, bytes: &[u8]) {
+    pub(crate) fn replace(&self, path: &Path, bytes: &[u8]) {
         if self.inner.exists(path).unwrap() {
             self.inner.remove(path).unwrap();
         }

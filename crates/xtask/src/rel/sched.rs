@@ -57,7 +57,7 @@ fn miri(bench: &Bench, suite: &Suite) -> Outcome {
     }
     step("miri", || {
         let mut command = cargo_miri();
-        let words = "test --package sateen --no-default-features --lib --quiet --";
+        let words = "test --package sateen-store --no-default-features --lib --quiet --";
         command.args(words.split(' ')).arg(MIRI).current_dir(&bench.root);
         MIRI_NOT.iter().for_each(|name| {
             command.args(["--skip", name]);

@@ -37,7 +37,7 @@ fn files_open_with_their_purpose() {
 fn file_access_is_in_posix_only() {
     let text = "//! A.\nuse std::fs;\n";
     one("crates/engine/src/db.rs", text, "invariant 3");
-    assert!(problems("crates/engine/src/vfs/posix.rs", text).is_empty());
+    assert!(problems("crates/store/src/vfs/posix/mod.rs", text).is_empty());
     assert!(problems("crates/engine/src/db/tests.rs", text).is_empty());
     let in_test = "//! A.\n#[cfg(test)]\nmod tests {\n    use std::fs;\n}\n";
     assert!(problems("crates/engine/src/db.rs", in_test).is_empty());
@@ -67,7 +67,7 @@ fn control_is_pure() {
 fn unsafe_is_where_it_may_be() {
     let text = "//! A.\nfn a() { unsafe { b() } }\n";
     one("crates/engine/src/db.rs", text, "unsafe outside");
-    assert!(problems("crates/engine/src/memtable/skiplist.rs", text).is_empty());
+    assert!(problems("crates/store/src/memtable/skiplist/mod.rs", text).is_empty());
     assert!(
         problems("crates/engine/src/db.rs", "//! A.\n// unsafe\nlet unsafe_code = 1;\n").is_empty()
     );
@@ -102,17 +102,17 @@ fn unsafe_code_is_counted_with_what_it_says() {
     let text =
         "//! A.\nfn a() {\n    // SAFETY: it is.\n    unsafe { b() }\n\n    unsafe { c() }\n}\n";
     let mut found = unsafe_code::Found::default();
-    found.look_at("crates/engine/src/vfs/posix.rs", text);
+    found.look_at("crates/store/src/vfs/posix/mod.rs", text);
     assert_eq!((found.blocks, found.outside.len()), (2, 0));
-    assert_eq!(found.undocumented, ["crates/engine/src/vfs/posix.rs:6"]);
+    assert_eq!(found.undocumented, ["crates/store/src/vfs/posix/mod.rs:6"]);
     let mut found = unsafe_code::Found::default();
-    found.look_at("crates/engine/src/key.rs", text);
-    assert_eq!(found.outside, ["crates/engine/src/key.rs:4", "crates/engine/src/key.rs:6"]);
+    found.look_at("crates/store/src/base/key.rs", text);
+    assert_eq!(found.outside, ["crates/store/src/base/key.rs:4", "crates/store/src/base/key.rs:6"]);
 }
 
 #[test]
 fn primitives_come_from_where_they_can_be_replaced() {
     let text = "//! A.\nuse std::sync::atomic::AtomicBool;\n";
-    one("crates/engine/src/write/queue.rs", text, "crate::sync");
-    assert_eq!(problems("crates/engine/src/vfs/mem.rs", text), Vec::<String>::new());
+    one("crates/engine/src/write/queue.rs", text, "base::sync");
+    assert_eq!(problems("crates/store/src/vfs/mem/mod.rs", text), Vec::<String>::new());
 }

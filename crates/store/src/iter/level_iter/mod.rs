@@ -18,6 +18,7 @@ use crate::base::key;
 mod tests;
 
 /// A sequence of tables in key order of which no two share a user key.
+#[expect(clippy::len_without_is_empty, reason = "nobody asks")]
 pub trait SortedRun {
     /// How many tables there are.
     fn len(&self) -> usize;

@@ -189,7 +189,7 @@ fn tail(text: &str) -> String {
 fn names_agree(root: &Path) -> Outcome {
     const ASKED: &str = "planted(\"";
     let mut asked = BTreeSet::new();
-    let mut folders = vec![root.join("crates/engine/src")];
+    let mut folders = vec![root.join("crates/engine/src"), root.join("crates/store/src")];
     while let Some(folder) = folders.pop() {
         let entries = fs::read_dir(&folder);
         let entries = entries.map_err(|error| vec![format!("{}: {error}", folder.display())])?;
