@@ -12,10 +12,11 @@ use sateen_workload::{
 use serde::{Deserialize, Serialize};
 
 use crate::args::{BenchArgs, LoadOrder, Plan};
+use crate::engine::Engine;
 use crate::result::{Loaded, Measured, RunResult};
 use crate::runner::{self, Phase};
 use crate::sampler::{Live, Told};
-use crate::store::{Engine, NoStore, Store, StoreConfig};
+use crate::store::{NoStore, Store, StoreConfig};
 use crate::system::{self, DiskBytes};
 use crate::{Error, Result, units};
 

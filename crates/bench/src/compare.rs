@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use crate::args::BenchArgs;
 use crate::child::{self, ChildTask};
+use crate::engine::Engine;
 use crate::result::{Report, RunResult};
 use crate::sampler::Told;
-use crate::store::Engine;
 use crate::system::Machine;
 use crate::{Error, Result, csv, html, terminal};
 

@@ -6,9 +6,8 @@
 
 use serde::Serialize;
 
-pub use crate::comparison::Comparison;
 use crate::result::{KINDS, Report};
-pub use crate::summary::{Row, Section, Spread, Unit};
+pub use crate::summary::{Comparison, Row, Section, Spread, Unit};
 use crate::summary::{Sweep, sections, sweeps};
 use crate::{Error, Result};
 

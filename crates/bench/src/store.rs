@@ -4,8 +4,6 @@
 //! keep whatever an engine lets a thread keep (options, an iterator, a batch). The hot calls are
 //! one virtual call each and allocate nothing themselves.
 
-use std::path::{Path, PathBuf};
-
 use sateen::timeline::Timeline;
 use serde::{Deserialize, Serialize};
 
@@ -145,41 +143,6 @@ impl StoreConfig {
             direct: Some(shared.direct),
             jobs: Some(shared.jobs),
             ..self.clone()
-        }
-    }
-}
-
-/// Opens one configuration of one engine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "engine")]
-pub enum Engine {
-    /// This project's engine, linked in.
-    Sateen,
-    /// RocksDB (or a library with its C functions), loaded at run time.
-    RocksDb {
-        /// The shared library.
-        library: PathBuf,
-    },
-}
-
-impl Engine {
-    /// The name for tables and directories.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Engine::Sateen => "sateen",
-            Engine::RocksDb { .. } => "rocksdb",
-        }
-    }
-
-    /// Opens (or creates) the database in `directory`.
-    ///
-    /// # Errors
-    /// If the engine refuses; the text is the engine's.
-    pub fn open(&self, directory: &Path, config: &StoreConfig) -> Result<Box<dyn Store>> {
-        match self {
-            Engine::Sateen => crate::sateen_store::open(directory, config),
-            Engine::RocksDb { library } => crate::rocksdb::open(library, directory, config),
         }
     }
 }

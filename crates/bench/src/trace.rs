@@ -124,7 +124,7 @@ impl Watch {
 mod tests {
     use super::*;
     use crate::args::tests::parse;
-    use crate::store::Engine;
+    use crate::engine::Engine;
 
     #[test]
     fn what_the_tuner_adjusts_is_told_with_its_cause() {

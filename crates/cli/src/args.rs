@@ -3,14 +3,13 @@
 //! Each line of help begins with a verb, and each help ends with examples. Tests check both.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use sateen_bench::{BenchArgs, DemoArgs};
 
 use crate::import::Import;
+use crate::place::{Family, Place};
 use crate::sim::SimArgs;
 use crate::text::{Encoding, Format};
 
@@ -96,35 +95,6 @@ Examples:
   sateen demo
   sateen demo --seconds 20 --html /tmp/latency.html")]
     Demo(DemoArgs),
-}
-
-/// A database and the options to open it with.
-#[derive(Debug, Args)]
-pub(crate) struct Place {
-    /// Use the database in this directory
-    pub(crate) db: PathBuf,
-    /// Start from the options of a profile: sateen, rocksdb, leveldb, …
-    #[arg(long, value_name = "NAME")]
-    pub(crate) profile: Option<String>,
-    /// Set an option, such as block_cache_bytes=256MiB; may be repeated
-    #[arg(long = "set", value_name = "OPTION=VALUE", value_parser = bytes())]
-    pub(crate) settings: Vec<String>,
-}
-
-/// A column family of a database.
-#[derive(Debug, Args)]
-pub(crate) struct Family {
-    #[command(flatten)]
-    pub(crate) place: Place,
-    /// Use this column family
-    #[arg(long, value_name = "NAME", default_value = "default", value_parser = bytes())]
-    pub(crate) cf: String,
-}
-
-/// Accepts an argument of any bytes, and returns the engine's text for them.
-pub(crate) fn bytes() -> impl TypedValueParser<Value = String> {
-    OsStringValueParser::new()
-        .map(|argument| sateen::text_of_bytes(argument.as_bytes()).into_owned())
 }
 
 #[derive(Debug, Subcommand)]

@@ -17,16 +17,18 @@ use sateen::{
 };
 use serde_json::json;
 
-use crate::args::{DbVerb, Family, Load, Place};
+use crate::args::{DbVerb, Load};
 use crate::failure::{Failure, Result};
 use crate::import;
 use crate::interrupt::{self, Interruptible};
+use crate::key::{argument_bytes, bound, decoded};
 use crate::load::{LoadError, Loaded, Sink, load};
 use crate::options;
+use crate::place::{Family, Place};
 use crate::progress::Progress;
 use crate::scan;
 use crate::store::{self, Access};
-use crate::text::bytes::{from_base64, from_hex, json_path, to_base64, to_hex};
+use crate::text::bytes::{json_path, to_base64, to_hex};
 use crate::text::{Encoding, Format, RecordReader, RecordWriter};
 use crate::upkeep;
 
@@ -102,27 +104,6 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
         }
         DbVerb::Options { profile, path: None } => options::all(profile.as_deref(), json, output),
     }
-}
-
-/// A key or value of the command line as bytes.
-pub(crate) fn argument_bytes(text: &OsStr, encoding: Encoding) -> Result<Vec<u8>> {
-    decoded(text.as_bytes(), encoding)
-        .map_err(|what| Failure::usage(format!("{}: {what}", shown_path(text))))
-}
-
-/// A bound of the command line as bytes.
-pub(crate) fn bound(text: Option<&OsStr>, encoding: Encoding) -> Result<Option<Vec<u8>>> {
-    text.map(|text| argument_bytes(text, encoding)).transpose()
-}
-
-fn decoded(text: &[u8], encoding: Encoding) -> std::result::Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    match encoding {
-        Encoding::Text => bytes.extend_from_slice(text),
-        Encoding::Hex => from_hex(text, &mut bytes)?,
-        Encoding::Base64 => from_base64(text, &mut bytes)?,
-    }
-    Ok(bytes)
 }
 
 /// All of standard input. White space at the end of hexadecimal or base64 is dropped.

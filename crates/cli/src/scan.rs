@@ -9,8 +9,8 @@ use sateen::{ColumnFamily, Db, ReadOptions};
 use serde_json::json;
 
 use crate::args::Scan;
-use crate::db::bound;
 use crate::failure::{Failure, Result};
+use crate::key::bound;
 use crate::progress::Progress;
 use crate::store::{self, Access, BEHIND_MAX};
 use crate::text::{Format, RecordWriter};

@@ -11,9 +11,9 @@ use sateen::{
 };
 use serde_json::json;
 
-use crate::args::{Family, Place};
 use crate::failure::{Failure, Result};
 use crate::load::Sink;
+use crate::place::{Family, Place};
 use crate::text::bytes::json_path;
 
 /// How often in a row a reader opens the database again because a writer replaced its files.

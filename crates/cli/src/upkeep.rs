@@ -6,8 +6,8 @@ use std::path::Path;
 use sateen::{CheckReport, ScrubReport, shown_path};
 use serde_json::json;
 
-use crate::args::Place;
 use crate::failure::{Failure, Result};
+use crate::place::Place;
 use crate::progress::Progress;
 use crate::store::{self, Access, finding};
 use crate::text::bytes::json_path;

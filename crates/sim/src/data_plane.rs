@@ -3,9 +3,10 @@
 
 use std::collections::VecDeque;
 
-use sateen_control::{ClassSample, IO_CLASSES, IoClass};
+use sateen_control::IoClass;
 
 use crate::admission::Gates;
+use crate::classes::Classes;
 use crate::config::{Costs, SimConfig, Wal};
 use crate::device::{Device, Direction};
 use crate::recorder::Recorder;
@@ -16,21 +17,6 @@ const MEMTABLE_ENTRY_BYTES: u64 = 32;
 const TABLE_ENTRY_BYTES: u64 = 12;
 /// The log is written back in pieces of this size.
 const WAL_WRITE_BYTES: u64 = 256 << 10;
-
-/// What the device did, by class.
-pub(crate) type Classes = [ClassSample; IO_CLASSES];
-
-/// Adds one class's figures to another's.
-pub(crate) fn add(to: &mut ClassSample, from: &ClassSample) {
-    to.read_bytes += from.read_bytes;
-    to.reads += from.reads;
-    to.read_ns += from.read_ns;
-    to.write_bytes += from.write_bytes;
-    to.writes += from.writes;
-    to.write_ns += from.write_ns;
-    to.syncs += from.syncs;
-    to.sync_ns += from.sync_ns;
-}
 
 /// A memtable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

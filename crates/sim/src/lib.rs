@@ -24,6 +24,7 @@
 #![deny(missing_docs)]
 
 mod admission;
+mod classes;
 mod clients;
 mod config;
 mod data_plane;

@@ -4,7 +4,7 @@ use sateen_control::IO_CLASSES;
 use sateen_workload::Histogram;
 use serde::Serialize;
 
-use crate::data_plane::Classes;
+use crate::classes::Classes;
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 

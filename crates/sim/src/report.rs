@@ -8,8 +8,8 @@ use sateen_workload::Histogram;
 use serde::Serialize;
 
 use crate::admission::Stalls;
+use crate::classes::Classes;
 use crate::config::SimConfig;
-use crate::data_plane::Classes;
 use crate::recorder::{Recorder, Second};
 
 /// A second is bad if more than one in a hundred of its operations took longer.

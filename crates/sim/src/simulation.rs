@@ -15,9 +15,10 @@ use sateen_control::{
     SAMPLE_PERIOD, Sample, SeqNo, VersionEdit,
 };
 
+use crate::classes::{Classes, add};
 use crate::clients::Clients;
 use crate::config::SimConfig;
-use crate::data_plane::{Classes, DataPlane, add};
+use crate::data_plane::DataPlane;
 use crate::error::{Error, Result};
 use crate::job::{Job, Most, Moved, Next, Work};
 use crate::merge::{distinct, input_tables, key, number, outputs, spread};

@@ -7,9 +7,9 @@ use super::opponent::Opponent;
 use super::place::{Place, SPACE_BYTES};
 use super::{DemoArgs, DeviceKind};
 use crate::args::BenchArgs;
+use crate::engine::Engine;
 use crate::result::Measured;
 use crate::sampler::Told;
-use crate::store::Engine;
 use crate::units;
 
 /// Operations and p99 of a second.

@@ -28,8 +28,8 @@ use self::verdict::Verdict;
 use crate::args::BenchArgs;
 use crate::child::ChildTask;
 use crate::compare::{self, Reexec};
+use crate::engine::Engine;
 use crate::result::{Report, RunResult};
-use crate::store::Engine;
 use crate::{Error, Result, html};
 
 /// The speed of the limited device, reads and writes each, as in docs/benchmarks.md.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::DemoArgs;
-use crate::store::Engine;
+use crate::engine::Engine;
 use crate::{Error, Result};
 
 /// The variable that names RocksDB's library.

@@ -2,8 +2,8 @@
 //! tell.
 
 use super::opponent::Opponent;
-use crate::result::{Measured, RunResult, Second};
-use crate::units;
+use crate::result::{Measured, RunResult};
+use crate::{seconds, units};
 
 /// A second counts if the p99 of the operations that ended in it is above this.
 pub(super) const WAIT_NS: u64 = 100_000_000;
@@ -15,37 +15,25 @@ const BUSY_SHARE: f64 = 0.15;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Waits {
     pub(super) name: String,
-    /// The p99 of each second; `None` where nothing was due.
+    /// The p99 of each second; `None` where too little was due.
     pub(super) p99_ns: Vec<Option<u64>>,
 }
 
 impl Waits {
-    fn of(name: String, measured: &Measured, seconds: usize) -> Waits {
-        let timeline = &measured.timeline;
-        let p99_ns = (0..seconds.min(timeline.len())).map(|at| p99(timeline, at)).collect();
-        Waits { name, p99_ns }
+    /// `whole` cuts off the part of a second with which a run ends.
+    fn of(name: String, measured: &Measured, whole: usize) -> Waits {
+        Waits { name, p99_ns: seconds::p99s(measured).take(whole).collect() }
     }
 
     /// Seconds in which clients waited.
     pub(super) fn bad(&self) -> usize {
-        self.p99_ns.iter().flatten().filter(|p99| **p99 > WAIT_NS).count()
+        seconds::above(self.p99_ns.iter().copied(), WAIT_NS)
     }
 
     /// The worst second's p99.
     pub(super) fn worst_ns(&self) -> u64 {
-        self.p99_ns.iter().flatten().copied().max().unwrap_or(0)
+        seconds::worst(self.p99_ns.iter().copied()).unwrap_or(0)
     }
-}
-
-/// The p99 of a second. If nothing ended in it, its clients waited until something did: theirs are
-/// the latencies of that later second.
-fn p99(timeline: &[Second], at: usize) -> Option<u64> {
-    if timeline[at].all.is_none() && timeline[at].offered == 0 {
-        return None;
-    }
-    let later = timeline[at..].iter().find_map(|second| second.all);
-    let to_the_end = (timeline.len() - at) as u64 * 1_000_000_000;
-    Some(later.map_or(to_the_end, |all| all.p99))
 }
 
 /// The outcome of a demo.
@@ -133,7 +121,7 @@ fn others_cpus(measured: &Measured) -> f64 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::result::Quantiles;
+    use crate::result::{Quantiles, Second};
 
     const MS: u64 = 1_000_000;
 
@@ -192,27 +180,19 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_second_in_which_nothing_ends_counts_as_waiting() {
-        let second = |offered, p99: Option<u64>| Second {
-            offered,
-            all: p99.map(|ms| Quantiles { p99: ms * MS, ..Quantiles::default() }),
+    fn the_part_of_a_second_at_the_end_is_cut() {
+        let second = |p99: u64| Second {
+            offered: 100,
+            all: Some(Quantiles { count: 100, p99: p99 * MS, ..Quantiles::default() }),
             others_ms: 300,
             stolen_ms: 100,
             ..Second::default()
         };
-        let timeline = vec![
-            second(10, Some(1)),
-            second(10, None),
-            second(10, Some(1500)),
-            second(0, None),
-            second(10, None),
-        ];
-        let measured = Measured { timeline, seconds: 5.0, ..Measured::default() };
-        let waits = Waits::of("X".to_owned(), &measured, 5);
-        let expected = [Some(1), Some(1500), Some(1500), None, Some(1000)];
-        assert_eq!(waits.p99_ns, expected.map(|ms| ms.map(|ms: u64| ms * MS)));
-        assert_eq!((waits.bad(), waits.worst_ns()), (3, 1500 * MS));
-        assert_eq!(Waits::of("X".to_owned(), &measured, 2).p99_ns.len(), 2, "the last part is cut");
+        let timeline = [1, 200, 300].map(second).to_vec();
+        let measured = Measured { timeline, seconds: 3.0, ..Measured::default() };
+        let waits = Waits::of("X".to_owned(), &measured, 2);
+        assert_eq!(waits.p99_ns, [Some(MS), Some(200 * MS)]);
+        assert_eq!((waits.bad(), waits.worst_ns()), (1, 200 * MS));
         assert!((others_cpus(&measured) - 0.4).abs() < 1e-9);
     }
 }

@@ -434,9 +434,10 @@ const sateen = (() => {
     }));
     const lanesOf = (label, part) => curves.map((curve, n) =>
       ({ name: curve.name, label, color: engineColors[n % 8], parts: curve.seconds.map(part) }));
-    // Where nothing ended although something was due, clients waited for what ended later.
+    // The rule of seconds.rs: where nothing ended although operations were due, clients waited for
+    // what ended later. Fewer than 100 operations have no p99.
     const waits = (second, n, all) => {
-      if (second.p99 === null && !(second.offered > 0)) return 0;
+      if (Math.max(second.done, second.offered) < 100) return 0;
       const later = all.slice(n).find((one) => one.p99 !== null);
       return !later || later.p99 > limit ? 1 : 0;
     };

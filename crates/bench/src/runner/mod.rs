@@ -425,5 +425,4 @@ fn summarize(phase: &Phase<'_>, parts: &[Part<'_>], sampler: Sampler<'_>, cpu_ns
 }
 
 #[cfg(test)]
-#[path = "runner_tests.rs"]
 mod tests;

@@ -18,9 +18,9 @@ use sateen::{
 use sateen_peers::{LevelDb, RocksDb, Source};
 use serde_json::json;
 
-use crate::args::Place;
 use crate::failure::{Failure, Result};
 use crate::interrupt;
+use crate::place::Place;
 use crate::progress::Progress;
 use crate::store::{self, Access, Limits};
 use workplace::{SourceLock, Workplace};
@@ -68,7 +68,7 @@ pub(crate) struct Import {
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
     /// Set an option of the new database, such as block_bytes=16KiB; may be repeated
-    #[arg(long = "set", value_name = "OPTION=VALUE", value_parser = crate::args::bytes())]
+    #[arg(long = "set", value_name = "OPTION=VALUE", value_parser = crate::place::bytes())]
     settings: Vec<String>,
 }
 
