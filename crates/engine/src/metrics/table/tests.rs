@@ -234,22 +234,44 @@ fn names_follow_the_conventions() {
     }
 }
 
-/// docs/metrics.md as it must be.
+/// The headings of docs/metrics.md, one for each list in [`FAMILIES`].
+const HEADINGS: [&str; 6] = [
+    "Operations of clients",
+    "Latency and stalls",
+    "Caches, filters and tables",
+    "Flushes, compactions and I/O",
+    "Scheduling",
+    "State",
+];
+
+/// Returns docs/metrics.md as it must be.
 fn documentation() -> String {
+    assert_eq!(HEADINGS.len(), FAMILIES.len());
     let mut out = String::from(
         "# Metrics\n\n\
-         `Db::metrics().to_prometheus_text()` and `sateen db stats PATH --prometheus` print these\n\
-         metrics. Counters begin at 0 when the database is opened. The table is generated from\n\
-         `crates/engine/src/metrics/table.rs`; after a change there run\n\
-         `SATEEN_BLESS=1 cargo test -p sateen --lib metrics`.\n\n\
-         Histograms have buckets from 256 ns to 17 s in powers of two. I/O classes are client,\n\
-         wal, manifest, flush, l0 (compaction out of level 0), deep (other compaction) and\n\
-         reclaim. [The timeline](timeline.md) records when things happened, and the slowest\n\
-         operations.\n\n\
-         | metric | type | unit | meaning |\n| --- | --- | --- | --- |\n",
+         Sateen counts operations, waits, I/O, background work and memory. This page lists every\n\
+         metric with its type and unit. `Db::metrics().to_prometheus_text()` returns them in the\n\
+         text format of Prometheus, and `sateen db stats PATH --prometheus` prints that text:\n\n\
+         ```text\n\
+         # HELP sateen_gets_total Point reads, each key of a multi_get included.\n\
+         # TYPE sateen_gets_total counter\n\
+         sateen_gets_total 0\n\
+         ```\n\n\
+         - Counters begin at 0 when the database is opened. The command opens the database\n\
+         \x20 itself, so its counters are those of the command.\n\
+         - Histograms have buckets from 256 ns to 17 s in powers of two.\n\
+         - I/O classes are client, wal, manifest, flush, l0 (compaction out of level 0), deep\n\
+         \x20 (other compaction) and reclaim (freeing the space of dead tables).\n\
+         - [The timeline](timeline.md) says when things happened and why an operation was slow.\n\n\
+         The tables are generated from the engine's list of metrics. After a change there run\n\
+         `SATEEN_BLESS=1 cargo test -p sateen --lib metrics`.\n",
     );
-    for Family { name, kind, unit, help, .. } in FAMILIES.iter().copied().flatten() {
-        push(&mut out, format_args!("| `{name}` | {} | {unit} | {help} |\n", kind.name()));
+    for (heading, families) in HEADINGS.into_iter().zip(FAMILIES) {
+        push(&mut out, format_args!("\n## {heading}\n\n"));
+        out.push_str("| metric | type | unit | meaning |\n| --- | --- | --- | --- |\n");
+        for Family { name, kind, unit, help, .. } in *families {
+            push(&mut out, format_args!("| `{name}` | {} | {unit} | {help} |\n", kind.name()));
+        }
     }
     out
 }
