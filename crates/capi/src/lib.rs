@@ -1,6 +1,6 @@
 //! Sateen behind the names of RocksDB's C header: a program that links `librocksdb` can be linked
 //! with `libsateen_rocksdb` instead. `include/rocksdb/c.h` declares what there is; what each option
-//! becomes is in `docs/c_abi.md`. What is declared and not there yet is in `stubs`.
+//! becomes is in `docs/c_abi/options.md`. What is declared and not there yet is in `stubs`.
 //!
 //! What must stay true, in every function here:
 //! - no panic reaches C: [`abi::guard`] is around everything that can fail;

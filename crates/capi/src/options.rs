@@ -1,5 +1,5 @@
 //! Options of a database and its column families. A setter with a counterpart sets it; one without
-//! is accepted and changes nothing: `docs/c_abi.md` says which are which.
+//! is accepted and changes nothing: `docs/c_abi/options.md` and `refused.md` say which are which.
 
 use std::ffi::c_char;
 

@@ -1,8 +1,8 @@
 //! Options that promise something about data, durability, order or errors, and that have no
 //! counterpart here. A value whose promise is not kept is refused by its name when a database is
 //! opened, a column family made, an option of a running database set, or the call made that it is
-//! for. `docs/c_abi.md` has the table. Options of speed and space have no counterpart either: any
-//! value of them is taken.
+//! for. `docs/c_abi/refused.md` has the table. Options of speed and space have no counterpart
+//! either: any value of them is taken.
 
 use std::ffi::{c_char, c_uchar};
 use std::path::Path;

@@ -1,6 +1,6 @@
 /* RocksDB's C interface, as Sateen has it: all functions of RocksDB 7.8 to 11.12. Those that are
  * not there yet link, too: they say `Not implemented` through errptr, or stop the program where
- * they have none. What each option becomes is in docs/c_abi.md.
+ * they have none. What each option becomes is in docs/c_abi/options.md.
  *
  * Errors: a function that takes errptr leaves there a text to be freed with rocksdb_free if it
  * fails; what was there is freed. Booleans are unsigned char. Where a signature has changed, it is
