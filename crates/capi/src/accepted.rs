@@ -2,10 +2,8 @@
 //! for files, loggers, reasons to compact, timestamps of keys; and options that are texts.
 
 use std::ffi::{c_char, c_double, c_int, c_uint, c_void};
-use std::ptr::null;
 
-use crate::abi::{Slice, free, give, text};
-use crate::iter::{rocksdb_iter_valid, rocksdb_iterator_t};
+use crate::abi::{free, give, text};
 use crate::options::rocksdb_options_t;
 
 /// A directory for tables.
@@ -95,30 +93,6 @@ pub extern "C" fn rocksdb_options_add_compact_on_deletion_collector_factory_min_
     _ratio: c_double,
     _file_bytes_min: u64,
 ) {
-}
-
-/// The timestamp of the key that an iterator stands on: no key has one, so that it is empty.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_iter_timestamp(
-    iter: *const rocksdb_iterator_t,
-    length: *mut usize,
-) -> *const c_char {
-    // SAFETY: the contract of the crate.
-    unsafe {
-        if let Some(length) = length.as_mut() {
-            *length = 0;
-        }
-        if rocksdb_iter_valid(iter) == 0 { null() } else { c"".as_ptr() }
-    }
-}
-
-/// The same as a slice.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_iter_timestamp_slice(iter: *const rocksdb_iterator_t) -> Slice {
-    let mut size = 0;
-    // SAFETY: the contract of the crate.
-    let data = unsafe { rocksdb_iter_timestamp(iter, &raw mut size) };
-    Slice { data, size }
 }
 
 macro_rules! texts {

@@ -6,7 +6,7 @@ use sateen::WriteBatch;
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, lend, missing, quiet};
 use crate::batch_bytes::{decode, encode};
-use crate::families::rocksdb_column_family_handle_t;
+use crate::database::rocksdb_column_family_handle_t;
 
 /// A batch, and the first thing that it could not take: told when it is written.
 #[derive(Default)]

@@ -6,7 +6,7 @@ use sateen::{BatchEntry, BatchItem, ValueKind};
 
 use crate::abi::{ErrPtr, byte_strings, bytes, count_of, guard, missing};
 use crate::batch::{add, rocksdb_writebatch_t};
-use crate::families::rocksdb_column_family_handle_t;
+use crate::database::rocksdb_column_family_handle_t;
 
 type Batch = rocksdb_writebatch_t;
 type Family = rocksdb_column_family_handle_t;

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_uchar};
 use sateen::{CompactRangeOptions, FlushOptions, ReadOptions, Snapshot, WriteOptions};
 
 use crate::abi::{free, give, optional_bytes, quiet};
-use crate::db::rocksdb_t;
+use crate::database::rocksdb_t;
 use crate::settings::{Setting, Settings, keeps, made};
 
 macro_rules! handles {

@@ -6,7 +6,7 @@ use sateen::Error;
 
 use crate::abi::{ErrPtr, free, give, guard, missing};
 use crate::calls::rocksdb_readoptions_t;
-use crate::db::rocksdb_t;
+use crate::database::{FILE_CHECKSUMS, rocksdb_t};
 use crate::options::{change, rocksdb_options_t};
 use crate::upkeep::rocksdb_verify_checksum;
 
@@ -33,9 +33,6 @@ pub unsafe extern "C" fn rocksdb_file_checksum_gen_factory_destroy(
     // SAFETY: the contract of the crate.
     unsafe { free(factory) };
 }
-
-/// The name under which options keep that they were given one.
-pub(crate) const FILE_CHECKSUMS: &str = "file_checksum_gen_factory";
 
 /// `rocksdb_verify_file_checksums` is possible; null: it is not.
 #[unsafe(no_mangle)]

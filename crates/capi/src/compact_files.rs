@@ -9,10 +9,8 @@ use std::sync::atomic::AtomicBool;
 use sateen::{CompactFilesOptions, Error};
 
 use crate::abi::{ErrPtr, guard, malloc_copy, missing, path, quiet};
-use crate::db::{of, rocksdb_t, the};
-use crate::families::{
-    list_of, rocksdb_column_family_handle_t, rocksdb_list_column_families_destroy,
-};
+use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::families::{list_of, rocksdb_list_column_families_destroy};
 use crate::job_info::rocksdb_compactionjobinfo_t;
 use crate::odd_options::CancelFlag;
 use crate::settings::{Setting, Settings, keeps, made};

@@ -3,67 +3,21 @@
 use std::ffi::{c_char, c_uchar};
 use std::ptr::null_mut;
 
-use sateen::{Db, Options, PinnedSlice, WriteOptions, shown};
+use sateen::{PinnedSlice, WriteOptions, shown};
 
 use crate::abi::{
     ErrPtr, byte_strings, bytes, free, give, guard, lend, malloc_copy, missing, quiet, status, take,
 };
 use crate::batch::rocksdb_writebatch_t;
 use crate::calls::{rocksdb_readoptions_t, rocksdb_writeoptions_t};
-use crate::checksums::FILE_CHECKSUMS;
+use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::environment::Place;
-use crate::families::{Wanted, rocksdb_column_family_handle_t};
+use crate::families::Wanted;
 use crate::handles::{Graveyard, closed_database};
-use crate::options::rocksdb_options_t;
+use crate::options::{checked, rocksdb_options_t};
 use crate::promises::{check_log, check_write, many_options, promised, read_options};
-use crate::statistics::Statistics;
 
 type Family = rocksdb_column_family_handle_t;
-
-/// An open database. Iterators, snapshots and handles keep alive what they need of it.
-#[expect(non_camel_case_types, reason = "RocksDB's name")]
-pub struct rocksdb_t {
-    pub(crate) db: Db,
-    statistics: Option<Statistics>,
-    /// Its options make checksums of files.
-    pub(crate) file_checksums: bool,
-}
-
-impl rocksdb_t {
-    /// A database that was opened with `options`, whose statistics it counts in.
-    pub(crate) unsafe fn opened(db: Db, options: *const rocksdb_options_t) -> *mut rocksdb_t {
-        // SAFETY: the contract of the module.
-        let options = unsafe { options.as_ref() };
-        let statistics = options.and_then(|options| options.statistics().cloned());
-        if let Some(statistics) = &statistics {
-            statistics.opened(&db);
-        }
-        let made = options.and_then(|options| options.kept::<u8>(FILE_CHECKSUMS));
-        give(rocksdb_t { db, statistics, file_checksums: made.unwrap_or(0) != 0 })
-    }
-
-    /// A handle for the time of a call back.
-    pub(crate) fn borrowed(db: Db) -> rocksdb_t {
-        rocksdb_t { db, statistics: None, file_checksums: false }
-    }
-}
-
-/// The options at `options`, ready to open something with.
-pub(crate) unsafe fn checked(options: *const rocksdb_options_t) -> sateen::Result<Options> {
-    // SAFETY: the contract of the module.
-    unsafe { options.as_ref() }.ok_or_else(|| missing("the options"))?.checked()
-}
-
-pub(crate) unsafe fn the<'a>(db: *mut rocksdb_t) -> sateen::Result<&'a Db> {
-    // SAFETY: the contract of the module.
-    Ok(&unsafe { db.as_ref() }.ok_or_else(|| missing("the database"))?.db)
-}
-
-/// The column family of a handle; the default one if there is none.
-pub(crate) unsafe fn of(db: &Db, family: *mut Family) -> sateen::ColumnFamily {
-    // SAFETY: the contract of the module.
-    unsafe { family.as_ref() }.map_or_else(|| db.default_column_family(), |family| family.0.clone())
-}
 
 unsafe fn write_options(options: *const rocksdb_writeoptions_t) -> sateen::Result<WriteOptions> {
     // SAFETY: the contract of the module.
@@ -121,13 +75,13 @@ pub unsafe extern "C" fn rocksdb_close(db: *mut rocksdb_t) {
         std::mem::forget(db);
         return;
     }
-    if let Some(statistics) = &db.statistics {
-        quiet((), || statistics.closes(&db.db));
+    if let Some(counters) = &db.counters {
+        quiet((), || counters.closes(&db.db));
     }
     let _nobody_to_tell = quiet(Ok(()), || db.db.close());
     quiet((), || {
         if let Some(closed) = closed_database() {
-            (db.db, db.statistics) = (closed, None);
+            (db.db, db.counters) = (closed, None);
             CLOSED.keep(db);
         }
     });

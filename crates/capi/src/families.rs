@@ -2,17 +2,14 @@
 
 use std::ffi::{c_char, c_int, c_uchar};
 
-use sateen::{ColumnFamily, Db, Error};
+use sateen::{Db, Error};
 
 use crate::abi::{ErrPtr, count_of, free, give, guard, malloc_name, missing, text};
-use crate::db::{checked, rocksdb_t};
+use crate::database::{rocksdb_column_family_handle_t, rocksdb_t};
 use crate::environment::Place;
+use crate::options::checked;
 use crate::options::rocksdb_options_t;
 use crate::promises::{check_log, promised};
-
-/// A handle of a column family.
-#[expect(non_camel_case_types, reason = "RocksDB's name")]
-pub struct rocksdb_column_family_handle_t(pub(crate) ColumnFamily);
 
 /// What a function that opens column families is told of them.
 pub(crate) struct Wanted {

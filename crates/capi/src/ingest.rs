@@ -6,9 +6,8 @@ use std::ffi::{c_char, c_void};
 use sateen::{Error, IngestOptions, Options, SstFileWriter};
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, missing, path};
-use crate::db::{of, rocksdb_t, the};
+use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::environment::Place;
-use crate::families::rocksdb_column_family_handle_t;
 use crate::options::rocksdb_options_t;
 use crate::settings::{Setting, Settings};
 

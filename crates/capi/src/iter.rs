@@ -9,8 +9,7 @@ use crate::abi::{
     ErrPtr, Slice, bytes, free, give, guard, lend, missing, quiet, set_error, status,
 };
 use crate::calls::rocksdb_readoptions_t;
-use crate::db::rocksdb_t;
-use crate::families::rocksdb_column_family_handle_t;
+use crate::database::{rocksdb_column_family_handle_t, rocksdb_t};
 use crate::promises::read_options;
 use crate::settings::Setting;
 
@@ -262,4 +261,28 @@ pub unsafe extern "C" fn rocksdb_iter_refresh(iter: *const rocksdb_iterator_t, e
             Ok(())
         });
     }
+}
+
+/// The timestamp of the key that an iterator stands on: no key has one, so that it is empty.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_iter_timestamp(
+    iter: *const rocksdb_iterator_t,
+    length: *mut usize,
+) -> *const c_char {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        if let Some(length) = length.as_mut() {
+            *length = 0;
+        }
+        if rocksdb_iter_valid(iter) == 0 { null() } else { c"".as_ptr() }
+    }
+}
+
+/// The same as a slice.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_iter_timestamp_slice(iter: *const rocksdb_iterator_t) -> Slice {
+    let mut size = 0;
+    // SAFETY: the contract of the crate.
+    let data = unsafe { rocksdb_iter_timestamp(iter, &raw mut size) };
+    Slice { data, size }
 }

@@ -10,7 +10,7 @@ use sateen::{
 
 use crate::abi::{ErrPtr, free, give, quiet, set_error, status, take};
 use crate::callbacks::State;
-use crate::db::rocksdb_t;
+use crate::database::rocksdb_t;
 use crate::job_info::{
     rocksdb_compactionjobinfo_t, rocksdb_externalfileingestioninfo_t, rocksdb_flushjobinfo_t,
     rocksdb_memtableinfo_t, rocksdb_subcompactionjobinfo_t, rocksdb_writestallinfo_t,

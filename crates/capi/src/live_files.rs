@@ -8,8 +8,7 @@ use std::sync::Arc;
 use sateen::{Db, LiveTable, bytes_of_text};
 
 use crate::abi::{free, give, lend, malloc_copy, malloc_name, quiet};
-use crate::db::{of, rocksdb_t, the};
-use crate::families::rocksdb_column_family_handle_t;
+use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::odd_options::rocksdb_column_family_metadata_options_t;
 
 /// A table with its texts as C reads them.

@@ -7,7 +7,7 @@ use sateen::Updates;
 
 use crate::abi::{ErrPtr, free, give, guard, missing, quiet};
 use crate::batch::rocksdb_writebatch_t;
-use crate::db::{rocksdb_t, the};
+use crate::database::{rocksdb_t, the};
 use crate::options::rocksdb_options_t;
 
 const MIB: u64 = 1 << 20;

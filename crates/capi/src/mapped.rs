@@ -6,6 +6,7 @@ use sateen::{CompactionPriority, Compression, StatisticsLevel, WalRecovery};
 
 use crate::options::{change, rocksdb_options_t};
 use crate::settings::Setting;
+use crate::value_codes::compression;
 
 /// A value of ours as C has it.
 trait Field<C>: Copy {
@@ -306,7 +307,7 @@ pub unsafe extern "C" fn rocksdb_options_set_statistics_level(
     // SAFETY: the contract of the module.
     unsafe {
         change(options, |options| {
-            if options.statistics().is_some() {
+            if options.counters().is_some() {
                 options.keep("statistics_level", level.clamp(0, 5));
                 options.0.statistics = match level {
                     ..=1 => StatisticsLevel::Counters,
@@ -324,18 +325,8 @@ pub unsafe extern "C" fn rocksdb_options_get_statistics_level(
     options: *mut rocksdb_options_t,
 ) -> c_int {
     // SAFETY: the contract of the module.
-    let options = unsafe { options.as_ref() }.filter(|options| options.statistics().is_some());
+    let options = unsafe { options.as_ref() }.filter(|options| options.counters().is_some());
     options.map_or(0, |options| options.kept("statistics_level").unwrap_or(STATISTICS_LEVEL))
-}
-
-/// How blocks of a RocksDB compression type are compressed here: the fast ones by LZ4, the strong
-/// ones by zstd.
-pub(crate) fn compression(code: c_int) -> Compression {
-    match code {
-        1 | 4 | 6 => Compression::Lz4,
-        2 | 3 | 5 | 7 | 0x40 => Compression::Zstd,
-        _ => Compression::None,
-    }
 }
 
 /// The compression of each level.

@@ -8,7 +8,7 @@
 use std::ffi::{c_char, c_double, c_int, c_uchar, c_void};
 
 use crate::abi::ErrPtr;
-use crate::db::rocksdb_t;
+use crate::database::rocksdb_t;
 use crate::options::rocksdb_options_t;
 use crate::prefix::{InDomain, Transform, rocksdb_slicetransform_create, rocksdb_slicetransform_t};
 use crate::work::rocksdb_enable_file_deletions;

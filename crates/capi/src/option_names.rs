@@ -4,13 +4,12 @@ use std::ffi::{c_char, c_int};
 
 use sateen::{Error, OptionInfo, Options};
 
-use crate::abi::{ErrPtr, count_of, guard, text};
-use crate::db::{of, rocksdb_t, the};
-use crate::families::rocksdb_column_family_handle_t;
-use crate::mapped::compression;
+use crate::abi::{ErrPtr, count_of, guard, missing, text};
+use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::options::rocksdb_options_t;
 use crate::promises::{check_change, check_text};
-use crate::settings::{Setting, Settings, number};
+use crate::settings::number;
+use crate::value_codes::{compression, compression_code, keep_text};
 
 include!(concat!(env!("OUT_DIR"), "/known.rs"));
 
@@ -72,42 +71,25 @@ impl rocksdb_options_t {
     }
 }
 
-/// Keeps what an option was set to for the getter: text as it is, names of values as their codes.
-pub(crate) fn keep_text(kept: &mut Settings, name: &'static str, value: &str) {
-    match (code(value), value.starts_with('k') || value.starts_with('{')) {
-        (Some(code), _) => code.put(kept, name),
-        // Its getter has another form.
-        (None, true) => {}
-        (None, false) => kept.put_text(name, value),
+/// Stores in `new` the options `base` with the changes of `list` (`name=value;…`).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_get_options_from_string(
+    base: *const rocksdb_options_t,
+    list: *const c_char,
+    new: *mut rocksdb_options_t,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, (), || {
+            let base = base.as_ref().ok_or_else(|| missing("the base options"))?;
+            let new = new.as_mut().ok_or_else(|| missing("the new options"))?;
+            let mut options = base.clone();
+            options.apply(&text(list))?;
+            *new = options;
+            Ok(())
+        });
     }
-}
-
-/// RocksDB's code of a value that has a name.
-fn code(name: &str) -> Option<c_int> {
-    Some(match name {
-        "kByCompensatedSize" | "kTolerateCorruptedTailRecords" | "kCompactionStyleLevel" => 0,
-        "kOldestLargestSeqFirst" | "kAbsoluteConsistency" | "kCompactionStyleUniversal" => 1,
-        "kOldestSmallestSeqFirst" | "kPointInTimeRecovery" | "kCompactionStyleFIFO" => 2,
-        "kMinOverlappingRatio" | "kSkipAnyCorruptedRecords" | "kCompactionStyleNone" => 3,
-        "kRoundRobin" => 4,
-        "kDisableCompressionOption" => 255,
-        _ => return compression_code(name),
-    })
-}
-
-/// RocksDB's code of a compression.
-fn compression_code(name: &str) -> Option<c_int> {
-    Some(match name {
-        "kNoCompression" => 0,
-        "kSnappyCompression" => 1,
-        "kZlibCompression" => 2,
-        "kBZip2Compression" => 3,
-        "kLZ4Compression" => 4,
-        "kLZ4HCCompression" => 5,
-        "kXpressCompression" => 6,
-        "kZSTD" | "kZSTDNotFinalCompression" => 7,
-        _ => return None,
-    })
 }
 
 /// The entries of `name=value;name={...}`, also one a line as ours are printed.

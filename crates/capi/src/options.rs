@@ -6,12 +6,12 @@ use std::ffi::c_char;
 use sateen::vfs::MemVfs;
 use sateen::{Error, Options};
 
-use crate::abi::{ErrPtr, free, give, guard, missing, path, text};
-use crate::mapped::compression;
+use crate::abi::{free, give, missing, path};
+use crate::counters::Counters;
 use crate::merge::rocksdb_mergeoperator_t;
 use crate::settings::{Settings, keeps};
-use crate::statistics::Statistics;
 use crate::table_options::rocksdb_block_based_table_options_t;
+use crate::value_codes::compression;
 
 /// Options, all of a column family's among them, the first value that was refused,
 /// what has no counterpart, where it is counted, and the memory that the files are in, if they are.
@@ -21,15 +21,15 @@ pub struct rocksdb_options_t(
     pub(crate) Options,
     pub(crate) Option<Error>,
     pub(crate) Settings,
-    pub(crate) Option<Statistics>,
+    pub(crate) Option<Counters>,
     pub(crate) Option<MemVfs>,
 );
 
 keeps!(rocksdb_options_t: 2);
 
 impl rocksdb_options_t {
-    /// What databases count that are opened with these, if they do.
-    pub(crate) fn statistics(&self) -> Option<&Statistics> {
+    /// The counts of the databases that are opened with these options, if statistics are on.
+    pub(crate) fn counters(&self) -> Option<&Counters> {
         self.3.as_ref()
     }
 
@@ -93,27 +93,6 @@ pub unsafe extern "C" fn rocksdb_options_create_copy(
     }
 }
 
-/// Options `base`, changed as `list` (`name=value;…`) says, in `new`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_get_options_from_string(
-    base: *const rocksdb_options_t,
-    list: *const c_char,
-    new: *mut rocksdb_options_t,
-    errptr: ErrPtr,
-) {
-    // SAFETY: the contract of the module.
-    unsafe {
-        guard(errptr, (), || {
-            let base = base.as_ref().ok_or_else(|| missing("the base options"))?;
-            let new = new.as_mut().ok_or_else(|| missing("the new options"))?;
-            let mut options = base.clone();
-            options.apply(&text(list))?;
-            *new = options;
-            Ok(())
-        });
-    }
-}
-
 /// The directory of the logs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_wal_dir(
@@ -156,4 +135,10 @@ pub unsafe extern "C" fn rocksdb_options_set_block_based_table_factory(
             change(options, |options| table.apply(&mut options.0));
         }
     }
+}
+
+/// Returns the options at `options`, ready to open a database with.
+pub(crate) unsafe fn checked(options: *const rocksdb_options_t) -> sateen::Result<Options> {
+    // SAFETY: the contract of the module.
+    unsafe { options.as_ref() }.ok_or_else(|| missing("the options"))?.checked()
 }

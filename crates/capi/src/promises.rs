@@ -12,9 +12,9 @@ use sateen::{Db, Error, Options, ReadOptions};
 use crate::abi::{missing, text};
 use crate::accepted::rocksdb_dbpath_t;
 use crate::calls::{rocksdb_readoptions_t, rocksdb_writeoptions_t};
-use crate::option_names::keep_text;
 use crate::options::{change, rocksdb_options_t};
 use crate::settings::{Setting, Settings};
+use crate::value_codes::keep_text;
 
 /// An option whose value is a number: the values that are taken, and why no others are.
 struct Promise {

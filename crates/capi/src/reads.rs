@@ -10,8 +10,8 @@ use crate::abi::{
     status,
 };
 use crate::calls::rocksdb_readoptions_t;
-use crate::db::{of, rocksdb_pinnableslice_t, rocksdb_t, the};
-use crate::families::rocksdb_column_family_handle_t;
+use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::db::rocksdb_pinnableslice_t;
 use crate::promises::{many_options, read_options};
 
 type Family = rocksdb_column_family_handle_t;

@@ -6,9 +6,10 @@ use std::ptr::null_mut;
 use sateen::Db;
 
 use crate::abi::{ErrPtr, guard};
-use crate::db::{checked, rocksdb_t, the};
+use crate::database::{rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::environment::Place;
-use crate::families::{give_handles, rocksdb_column_family_handle_t, wanted};
+use crate::families::{give_handles, wanted};
+use crate::options::checked;
 use crate::options::rocksdb_options_t;
 
 /// Opens a database for reading beside its primary. Nothing is written, so no `secondary_path` is

@@ -6,8 +6,7 @@ use std::ptr::null_mut;
 use sateen::Error;
 
 use crate::abi::{ErrPtr, byte_strings, count_of, guard};
-use crate::db::{of, rocksdb_t, the};
-use crate::families::rocksdb_column_family_handle_t;
+use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::odd_options::rocksdb_size_approximation_options_t;
 use crate::settings::Setting;
 

@@ -3,45 +3,11 @@
 //! it has counted stays.
 
 use std::ffi::c_char;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use sateen::Db;
 use sateen::metrics::{HistogramSnapshot, Metrics, Operation};
 
 use crate::abi::{free, give, malloc_copy, quiet};
 use crate::options::rocksdb_options_t;
-
-/// What the databases that were opened with some options have counted. Clones are the same.
-#[derive(Clone, Default)]
-pub(crate) struct Statistics(Arc<Mutex<Of>>);
-
-#[derive(Default)]
-struct Of {
-    open: Vec<Db>,
-    closed: Vec<Metrics>,
-}
-
-impl Statistics {
-    /// Counts `db` until [`Statistics::closes`].
-    pub(crate) fn opened(&self, db: &Db) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).open.push(db.clone());
-    }
-
-    /// Keeps what `db` has counted, and no longer the database.
-    pub(crate) fn closes(&self, db: &Db) {
-        let mut of = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = db.path();
-        if let Some(at) = of.open.iter().position(|open| open.path() == path) {
-            let metrics = of.open.swap_remove(at).metrics();
-            of.closed.push(metrics);
-        }
-    }
-
-    fn all(&self) -> Vec<Metrics> {
-        let of = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        of.open.iter().map(Db::metrics).chain(of.closed.iter().cloned()).collect()
-    }
-}
 
 type Count = fn(&Metrics) -> u64;
 
@@ -122,7 +88,7 @@ fn histogram(all: &[Metrics], source: Source) -> HistogramSnapshot {
 /// The metrics of all that was opened with the options.
 unsafe fn metrics(options: *mut rocksdb_options_t) -> Option<Vec<Metrics>> {
     // SAFETY: the contract of the module.
-    quiet(None, || Some(unsafe { options.as_ref() }?.statistics()?.all()))
+    quiet(None, || Some(unsafe { options.as_ref() }?.counters()?.all()))
 }
 
 /// How often something was; 0 if statistics are off, or the engine does not count it.

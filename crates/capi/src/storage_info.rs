@@ -7,7 +7,7 @@ use std::ptr::{null, null_mut};
 use sateen::{LiveFile, LiveFileKind, LiveFilesOptions};
 
 use crate::abi::{ErrPtr, free, give, guard, lend};
-use crate::db::{rocksdb_t, the};
+use crate::database::{rocksdb_t, the};
 use crate::odd_options::rocksdb_livefiles_storage_info_options_t;
 use crate::settings::Setting;
 

@@ -6,8 +6,8 @@ use std::mem::size_of;
 use sateen::{Error, Options};
 
 use crate::abi::{ErrPtr, free, give, guard, malloc_name, path as path_of};
+use crate::cache::rocksdb_cache_t;
 use crate::environment::{rocksdb_env_t, rocksdb_options_set_env};
-use crate::memory::rocksdb_cache_t;
 use crate::options::rocksdb_options_t;
 use crate::settings::Settings;
 

@@ -5,7 +5,7 @@ use std::ffi::{c_double, c_int, c_uchar};
 use sateen::Options;
 
 use crate::abi::{free, give};
-use crate::memory::rocksdb_cache_t;
+use crate::cache::rocksdb_cache_t;
 use crate::settings::{Settings, keeps};
 
 /// Filters of so many bits for each key.

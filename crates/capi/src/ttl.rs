@@ -6,9 +6,9 @@ use std::time::Duration;
 use sateen::Options;
 
 use crate::abi::{ErrPtr, give, guard, missing, text};
-use crate::db::rocksdb_t;
+use crate::database::{rocksdb_column_family_handle_t, rocksdb_t};
 use crate::environment::Place;
-use crate::families::{Wanted, open, rocksdb_column_family_handle_t, wanted};
+use crate::families::{Wanted, open, wanted};
 use crate::options::rocksdb_options_t;
 use crate::promises::promised;
 

@@ -10,8 +10,7 @@ use crate::abi::{
     status, text,
 };
 use crate::calls::{rocksdb_compactoptions_t, rocksdb_flushoptions_t};
-use crate::db::{of, rocksdb_t, the};
-use crate::families::rocksdb_column_family_handle_t;
+use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::odd_options::rocksdb_flushwaloptions_t;
 use crate::settings::{Setting, Settings};
 

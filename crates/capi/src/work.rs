@@ -8,8 +8,7 @@ use sateen::WaitForCompactOptions;
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, malloc_copy, optional_bytes, quiet};
 use crate::calls::rocksdb_readoptions_t;
-use crate::db::{of, rocksdb_t, the};
-use crate::families::rocksdb_column_family_handle_t;
+use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::promises::read_options;
 
 type Family = rocksdb_column_family_handle_t;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use sateen::WriteBufferManager;
 
 use crate::abi::{free, give, quiet};
-use crate::memory::rocksdb_cache_t;
+use crate::cache::rocksdb_cache_t;
 use crate::options::{change, rocksdb_options_t};
 
 /// Of all databases the largest memtable goes first, whatever is asked for.

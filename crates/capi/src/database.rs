@@ -1,0 +1,57 @@
+//! The handles of databases and column families.
+
+use sateen::{ColumnFamily, Db};
+
+use crate::abi::{give, missing};
+use crate::counters::Counters;
+use crate::options::rocksdb_options_t;
+
+/// The name under which options keep whether they make checksums of files.
+pub(crate) const FILE_CHECKSUMS: &str = "file_checksum_gen_factory";
+
+/// An open database. Iterators, snapshots and handles keep alive what they need of it.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_t {
+    pub(crate) db: Db,
+    pub(crate) counters: Option<Counters>,
+    /// True if its options make checksums of files.
+    pub(crate) file_checksums: bool,
+}
+
+impl rocksdb_t {
+    /// Makes the handle of a database that was opened with `options` and counts there.
+    pub(crate) unsafe fn opened(db: Db, options: *const rocksdb_options_t) -> *mut rocksdb_t {
+        // SAFETY: the contract of the module.
+        let options = unsafe { options.as_ref() };
+        let counters = options.and_then(|options| options.counters().cloned());
+        if let Some(counters) = &counters {
+            counters.opened(&db);
+        }
+        let made = options.and_then(|options| options.kept::<u8>(FILE_CHECKSUMS));
+        give(rocksdb_t { db, counters, file_checksums: made.unwrap_or(0) != 0 })
+    }
+
+    /// Makes a handle for the time of a callback.
+    pub(crate) fn borrowed(db: Db) -> rocksdb_t {
+        rocksdb_t { db, counters: None, file_checksums: false }
+    }
+}
+
+/// A handle of a column family.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_column_family_handle_t(pub(crate) ColumnFamily);
+
+/// Returns the database of a handle.
+pub(crate) unsafe fn the<'a>(db: *mut rocksdb_t) -> sateen::Result<&'a Db> {
+    // SAFETY: the contract of the module.
+    Ok(&unsafe { db.as_ref() }.ok_or_else(|| missing("the database"))?.db)
+}
+
+/// Returns the column family of a handle, or the default one for a null handle.
+pub(crate) unsafe fn of(
+    db: &Db,
+    family: *mut rocksdb_column_family_handle_t,
+) -> sateen::ColumnFamily {
+    // SAFETY: the contract of the module.
+    unsafe { family.as_ref() }.map_or_else(|| db.default_column_family(), |family| family.0.clone())
+}
