@@ -99,7 +99,7 @@ fn in_book(root: &Path, file: &str) -> Option<String> {
     if let Some((_, path, _)) = PROJECT.iter().find(|(name, ..)| *name == file) {
         return Some((*path).to_owned());
     }
-    let path = file.strip_prefix("docs/")?;
+    let path = file.strip_prefix("docs/").filter(|path| *path != "SUMMARY.md")?;
     if !root.join(file).is_dir() {
         return Some(path.to_owned());
     }
