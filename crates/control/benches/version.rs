@@ -6,10 +6,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use sateen_control::compaction::{
-    CompactionPicker, InFlight, LevelTargets, LeveledPicker, PickContext, pending_compaction_bytes,
-    scores,
-};
+use sateen_control::compaction::{InFlight, LevelTargets, PickContext, TreeView};
 use sateen_control::version::{AddedTable, Placement, RemovedTable};
 use sateen_control::{
     CfOptions, ColumnFamilyId, ControlOptions, ControlPlane, Epoch, Event, FileId, Instant, JobId,
@@ -116,13 +113,14 @@ fn picks(c: &mut Criterion, version: &Version) {
         let in_flight = InFlight::default();
         b.iter(|| {
             let targets = LevelTargets::new(version, &options);
-            let scores = scores(version, &options, &targets, &in_flight);
-            (scores, pending_compaction_bytes(version, &options, &targets))
+            let view = TreeView { version, options: &options, targets: &targets };
+            (options.policy().scores(&view, &in_flight), options.policy().debt(&view))
         });
     });
     let targets = LevelTargets::new(version, &options);
     let mut in_flight = InFlight::default();
-    let scores = scores(version, &options, &targets, &in_flight);
+    let view = TreeView { version, options: &options, targets: &targets };
+    let scores = options.policy().scores(&view, &in_flight);
     let pick = |in_flight: &InFlight| {
         let context = PickContext {
             version,
@@ -137,7 +135,7 @@ fn picks(c: &mut Criterion, version: &Version) {
             more_comes: false,
             level0_first: false,
         };
-        LeveledPicker.pick(&context).unwrap()
+        options.policy().pick(&context).unwrap()
     };
     group.bench_function("pick", |b| b.iter(|| pick(&in_flight)));
     let plan = pick(&in_flight);

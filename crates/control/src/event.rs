@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::compaction::{ChosenFiles, CompactionPlan, Stripes};
-use crate::options::{BottommostLevelCompaction, CfOptions, ControlOptions};
+use crate::compaction::ChosenFiles;
+use crate::geometry::Stripes;
+use crate::options::{BottommostLevelCompaction, ControlOptions};
+use crate::plan::CompactionPlan;
+use crate::policy::CfOptions;
 use crate::tuner::Adjustment;
 use crate::types::{ColumnFamilyId, FileId, IO_CLASSES, JobId, RequestId, SeqNo, UserKey};
 use crate::version::Version;
@@ -169,7 +172,7 @@ pub struct ClassSample {
 /// is the time between two samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// The device's work by [`IoClass::index`](crate::IoClass::index).
+    /// The device's work by [`IoClass::index`](crate::types::IoClass::index).
     pub classes: [ClassSample; IO_CLASSES],
     /// Bytes of keys and values that clients committed.
     pub user_bytes: u64,

@@ -16,7 +16,10 @@ mod column_family;
 pub mod compaction;
 pub mod control_plane;
 pub mod event;
+pub mod geometry;
 pub mod options;
+mod plan;
+pub mod policy;
 mod scheduler;
 mod tuner;
 pub mod types;
@@ -29,8 +32,8 @@ pub use control_plane::{ControlPlane, standing};
 pub use event::{
     Action, ClassSample, Event, FlushMember, JobResult, Note, PauseReason, SAMPLE_PERIOD, Sample,
 };
-pub use options::{CfOptions, ControlOptions, JobSlots};
-pub use scheduler::{DeviceProfile, ScrubStep};
+pub use options::{CfOptions, ControlOptions, DeviceProfile, JobSlots};
+pub use scheduler::ScrubStep;
 pub use tuner::{Adjustment, Limit, Overflow};
 pub use types::*;
 pub use version::{TableMeta, Version, VersionEdit};

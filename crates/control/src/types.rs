@@ -127,6 +127,10 @@ impl ValueKind {
     }
 }
 
+/// How a level is compressed: a number that means something to the engine only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CompressionCode(pub u8);
+
 /// For whom an I/O operation is done: every data call of the Vfs names it, schedulers and metrics
 /// go by it. The order is the order of importance (SILK §5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

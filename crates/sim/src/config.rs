@@ -120,15 +120,15 @@ impl Policy {
     #[must_use]
     pub fn standard_sizes(mut self) -> Policy {
         self.control = self.control.with_max_background_jobs(4);
-        if self.family.level0_fifo {
+        if self.family.leveled.level0_fifo {
             return self;
         }
         self.family.write_buffer_size = 16 << 20;
         self.family.max_bytes_for_level_base = 64 << 20;
-        if self.family.level0_stripe_bytes > 0 {
+        if self.family.leveled.level0_stripe_bytes > 0 {
             self.family = self.family.with_base_for_level0();
         }
-        if self.family.group_compaction_bytes == 0 {
+        if self.family.leveled.group_compaction_bytes == 0 {
             self.family.target_file_size_base = 16 << 20;
         }
         self

@@ -221,7 +221,7 @@ impl Policy {
             }
             "max_compaction_bytes" => family.max_compaction_bytes = bytes(name, value)?,
             "compaction_pri" => {
-                family.compaction_pri = match value {
+                family.leveled.compaction_pri = match value {
                     "min-overlapping-ratio" => CompactionPri::MinOverlappingRatio,
                     "round-robin" => CompactionPri::RoundRobin,
                     "oldest-largest-seq-first" => CompactionPri::OldestLargestSeqFirst,
@@ -229,17 +229,19 @@ impl Policy {
                     _ => return wrong(name, value, "such as min-overlapping-ratio, round-robin"),
                 };
             }
-            "intra_level0_compaction" => family.intra_level0_compaction = flag(name, value)?,
+            "intra_level0_compaction" => {
+                family.leveled.intra_level0_compaction = flag(name, value)?
+            }
             "level0_file_size" => family.level0_file_size = bytes(name, value)?,
-            "base_level_multiplier" => family.base_level_multiplier = number(name, value)?,
-            "level0_stripe_bytes" => family.level0_stripe_bytes = bytes(name, value)?,
-            "level0_fifo" => family.level0_fifo = flag(name, value)?,
-            "overlap_aware" => family.overlap_aware = flag(name, value)?,
-            "group_compaction_bytes" => family.group_compaction_bytes = bytes(name, value)?,
+            "base_level_multiplier" => family.leveled.base_level_multiplier = number(name, value)?,
+            "level0_stripe_bytes" => family.leveled.level0_stripe_bytes = bytes(name, value)?,
+            "level0_fifo" => family.leveled.level0_fifo = flag(name, value)?,
+            "overlap_aware" => family.leveled.overlap_aware = flag(name, value)?,
+            "group_compaction_bytes" => family.leveled.group_compaction_bytes = bytes(name, value)?,
             "settled_compaction" => family.settled_compaction = flag(name, value)?,
             "cut_at_gaps" => family.cut_at_gaps = flag(name, value)?,
             "level_compaction_dynamic_file_size" => {
-                family.level_compaction_dynamic_file_size = flag(name, value)?;
+                family.leveled.level_compaction_dynamic_file_size = flag(name, value)?;
             }
             "disable_auto_compactions" => family.disable_auto_compactions = flag(name, value)?,
             _ => return Ok(false),

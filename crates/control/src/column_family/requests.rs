@@ -1,9 +1,10 @@
 //! Clients' requests to compact a range: one after the other.
 
 use super::ColumnFamily;
-use crate::compaction::{ChosenFiles, CompactionPlan, ManualCompaction};
+use crate::compaction::{ChosenFiles, ManualCompaction};
 use crate::event::Action;
 use crate::options::BottommostLevelCompaction;
+use crate::plan::CompactionPlan;
 use crate::types::{JobId, RequestId, UserKey};
 
 /// A client's request, and the job that runs for it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::ColumnFamily;
-use crate::options::CfOptions;
+use crate::policy::CfOptions;
 use crate::tuner::Overflows;
 
 impl ColumnFamily {

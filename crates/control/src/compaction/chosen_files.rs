@@ -1,35 +1,40 @@
-//! A client's wish to compact files that it names into a level, by one compaction.
+//! A client's request to compact files that it names into a level, by one compaction.
+//!
+//! 1. [`ChosenFiles::step`] finds the tables in the files, their key range and uppermost level.
+//! 2. It takes all tables in that range from that level down to the output level: nothing older than
+//!    an output may stay above it.
+//! 3. The request is done when the plan is installed, or when the files are gone or have moved below
+//!    the output level meanwhile.
 
 use std::collections::BTreeSet;
 
 use super::manual::ManualStep;
-use super::plan::{CompactionReason, OutputSplit};
-use super::{Bounds, PickContext, closure, union};
+use crate::geometry::{Bounds, OutputSplit, closure, union};
+use crate::plan::CompactionReason;
+use crate::policy::PickContext;
 use crate::types::{Epoch, FileId, RequestId};
 
-/// The files, and what becomes of them.
+/// The files, and where their tables go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChosenFiles {
     /// The files.
     pub files: BTreeSet<FileId>,
-    /// The level of the outputs: below level 0, and not above any of the tables.
+    /// The level of the outputs: below level 0, and below or at the level of each table.
     pub output_level: u8,
-    /// The size of the output tables; `None`: that of the level.
+    /// The size of the output tables; `None`: the size that the level has.
     pub table_bytes: Option<u64>,
-    /// The compaction was installed.
+    /// True if the compaction was installed.
     pub(super) is_done: bool,
 }
 
 impl ChosenFiles {
-    /// A choice of `files`.
+    /// Returns a request to compact `files`.
     #[must_use]
     pub fn new(files: BTreeSet<FileId>, output_level: u8, table_bytes: Option<u64>) -> ChosenFiles {
         ChosenFiles { files, output_level, table_bytes, is_done: false }
     }
 
-    /// What to do next. The compaction takes all tables in the range of the chosen ones, from the
-    /// highest level of these down to the output level: what is older than a table must not stay
-    /// above it.
+    /// Returns what to do next for the request.
     pub(super) fn step(&self, request: RequestId, context: &PickContext<'_>) -> ManualStep {
         let version = context.version;
         let chosen = || {
@@ -43,7 +48,7 @@ impl ChosenFiles {
         let (Some(bounds), Some(top), false) = (bounds, top, self.is_done) else {
             return ManualStep::Done;
         };
-        // Something moved them below the level meanwhile.
+        // Another compaction moved them below the level meanwhile.
         if chosen().any(|(level, ..)| level > self.output_level) {
             return ManualStep::Done;
         }

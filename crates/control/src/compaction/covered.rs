@@ -1,20 +1,27 @@
-//! Tables that go, unread: deletions of ranges leave nothing of them, or a client gives them up.
+//! Tables that are dropped unread, because range tombstones hide all of them, or because a client
+//! drops a range.
+//!
+//! 1. [`CoveredTables::of`] finds the tables of a version that range tombstones hide from all readers.
+//!    [`CoveredTables::within`] finds those that lie in a client's range.
+//! 2. [`CoveredTables::pick`] makes a plan of those of one run that no other job holds. It forgets
+//!    the others: the job that holds them drops their entries.
 
-use super::plan::{CompactionPlan, CompactionReason};
-use super::{PickContext, Span};
+use crate::geometry::Span;
+use crate::plan::{CompactionPlan, CompactionReason};
+use crate::policy::PickContext;
 use crate::types::{Epoch, SeqNo, TableId, UserKey};
 use crate::version::{Run, Version};
 
-/// One plan drops no more tables: its edit is one record.
+/// The most tables that one plan drops: its edit is one record of the manifest.
 const PLAN_TABLES_MAX: usize = 1000;
 
-/// Tables to drop: level, run, smallest key and number of each.
+/// Tables to drop: level, run, smallest key and id of each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CoveredTables(Vec<(u8, Epoch, UserKey, TableId)>);
 
 impl CoveredTables {
-    /// Those of `version` of which the range tombstones up to `seen`, which all readers see, leave
-    /// nothing.
+    /// Returns the tables of `version` that are hidden by range tombstones up to `seen`, which all
+    /// readers see.
     pub(crate) fn of(version: &Version, seen: SeqNo) -> CoveredTables {
         let ranges = version.range_tombstones();
         let mut covered = Vec::new();
@@ -35,7 +42,7 @@ impl CoveredTables {
         CoveredTables(covered)
     }
 
-    /// Those below level 0 that have no keys but from `begin` to `end`, both inclusive.
+    /// Returns the tables below level 0 whose keys all lie from `begin` to `end`, both inclusive.
     pub(crate) fn within(
         version: &Version,
         begin: Option<&UserKey>,
@@ -55,8 +62,8 @@ impl CoveredTables {
         self.0.is_empty()
     }
 
-    /// The next of them that nobody holds, all of one run; those that are held are forgotten: who
-    /// holds them drops what is in them.
+    /// Returns a plan for the next of them that no other job holds, all of one run, and forgets those
+    /// that are held.
     pub(crate) fn pick(&mut self, context: &PickContext<'_>) -> Option<CompactionPlan> {
         while let Some((level, epoch, ..)) = self.0.first() {
             let (level, epoch) = (*level, *epoch);
@@ -85,7 +92,7 @@ impl CoveredTables {
                 continue;
             }
             match spans.last_mut().filter(|last| last.ranks.end == rank) {
-                // Of a run the gap between neighbours is nobody's, unless somebody writes there.
+                // It joins its neighbour only if no other job writes into the gap between them.
                 Some(last) => {
                     let wider = Span { ranks: last.ranks.start..rank + 1, ..last.clone() };
                     if context.may_take([&wider], level) {

@@ -1,21 +1,33 @@
-//! A client's wish to compact a range: level by level down to the lowest that has any of it, a few
-//! tables at a time, so that it shares the machine with other work; then, if wished, that level is
-//! rewritten in place. What the request itself has written is not rewritten again.
+//! A client's request to compact a range. It is done a few tables at a time, so that it shares the
+//! machine with other work. Tables that the request itself has written are not rewritten again.
+//!
+//! 1. The control plane asks [`ManualCompaction::step`] for the next plan, and reports it with
+//!    [`ManualCompaction::done`].
+//! 2. A request to drop tables, or to compact named files, goes its own way.
+//! 3. The policy says which way a range takes ([`ManualPath`]). Level by level: level 0 goes down at
+//!    once ([`ManualCompaction::step_level0`]), each level below goes into the next
+//!    ([`ManualCompaction::step_level`]) until no deeper level has any of the range. That level is
+//!    rewritten in place, if the client wants it ([`ManualCompaction::step_bottommost`]).
+//! 4. At once: tables that share keys go from all levels into the deepest one, one group after the
+//!    other in key order ([`ManualCompaction::step_groups`]). If the disk has no space for a group,
+//!    the policy chooses a part of it.
+
+use std::sync::Arc;
 
 use super::chosen_files::ChosenFiles;
 use super::covered::CoveredTables;
-use super::guards::{deepest, part_of_group, whole_group};
-use super::level0::level0_closure;
-use super::plan::{CompactionPlan, CompactionReason};
-use super::{Bounds, PickContext, Span, hull, union};
-use crate::options::{BottommostLevelCompaction, CompactionStyle};
+use crate::geometry::{Bounds, Span, closure, hull, union};
+use crate::options::BottommostLevelCompaction;
+use crate::plan::{CompactionPlan, CompactionReason};
+use crate::policy::leveled::level0_closure;
+use crate::policy::{ManualPath, PickContext};
 use crate::types::{Epoch, RequestId, TableId, UserKey};
-use crate::version::{TableMeta, Version};
+use crate::version::{Level, Run, TableMeta, Version};
 
 /// How far a request has come.
 #[derive(Clone, Debug)]
 pub struct ManualCompaction {
-    /// The client's name for it.
+    /// The number that the client chose for it.
     pub request: RequestId,
     begin: Option<UserKey>,
     end: Option<UserKey>,
@@ -23,23 +35,23 @@ pub struct ManualCompaction {
     /// Tables with larger ids were written after the request.
     table_id_max: TableId,
     level: u8,
-    /// The largest key of the level that has been dealt with; of all levels if they go down at
+    /// The largest key that has been dealt with: of this level, or of all levels if they go down at
     /// once.
     cursor: Option<UserKey>,
-    /// All levels go down at once.
+    /// True if all levels go down at once.
     at_once: bool,
-    /// The disk had no space for all of it: the plan leaves something of what it should have taken.
+    /// True if the disk had no space for all of it: the plan leaves a part of its inputs out.
     is_partial: bool,
-    /// Not compacted, but dropped.
+    /// The tables to drop, if the request drops tables.
     dropped: Option<CoveredTables>,
-    /// Not a range, but these files.
+    /// The files to compact, if the request names files.
     files: Option<ChosenFiles>,
 }
 
 /// What to do next for a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ManualStep {
-    /// This; report it with [`ManualCompaction::done`] and ask again.
+    /// This plan. Report it with [`ManualCompaction::done`] and ask again.
     Plan(Box<CompactionPlan>),
     /// Nothing until a running compaction ends.
     Blocked,
@@ -48,7 +60,7 @@ pub enum ManualStep {
 }
 
 impl ManualCompaction {
-    /// A request about `begin..=end` as of `version`.
+    /// Returns a request about `begin..=end` as of `version`.
     #[must_use]
     pub fn new(
         request: RequestId,
@@ -73,7 +85,7 @@ impl ManualCompaction {
         }
     }
 
-    /// A request to compact `files`, by one compaction.
+    /// Returns a request to compact `files`, by one compaction.
     #[must_use]
     pub fn of_files(request: RequestId, files: ChosenFiles, version: &Version) -> ManualCompaction {
         let bottommost = BottommostLevelCompaction::Skip;
@@ -81,7 +93,7 @@ impl ManualCompaction {
         ManualCompaction { files: Some(files), ..compaction }
     }
 
-    /// A request to drop the tables below level 0 that have nothing but what is in `begin..=end`.
+    /// Returns a request to drop the tables below level 0 whose keys all lie in `begin..=end`.
     #[must_use]
     pub fn dropping(
         request: RequestId,
@@ -95,13 +107,13 @@ impl ManualCompaction {
         ManualCompaction { dropped: Some(dropped), ..compaction }
     }
 
-    /// The plan is part of the current version: go on behind it.
+    /// Goes on behind `plan`, which is part of the current version.
     pub fn done(&mut self, plan: &CompactionPlan) {
         if let Some(files) = &mut self.files {
             files.is_done = true;
             return;
         }
-        // Of a part of a group the rest is where it was.
+        // The rest of a group is where it was.
         if self.dropped.is_some() || self.at_once && self.is_partial {
             return;
         }
@@ -110,7 +122,7 @@ impl ManualCompaction {
             self.cursor = last.cloned().max(self.cursor.take());
         } else if self.level == 0 {
             // The plan took all of the range that was in level 0 at some time since the request, or
-            // the oldest of it.
+            // its oldest runs.
             self.level = u8::from(!self.is_partial);
         } else if plan.start_level() == self.level {
             let inputs = plan.inputs().filter(|input| input.level == self.level);
@@ -119,10 +131,10 @@ impl ManualCompaction {
         }
     }
 
-    /// What to do next.
+    /// Returns what to do next.
     pub fn step(&mut self, context: &PickContext<'_>) -> ManualStep {
         if let Some(dropped) = &mut self.dropped {
-            // What somebody else holds stays.
+            // Tables that another job holds stay.
             let plan = dropped.pick(context);
             return plan.map_or(ManualStep::Done, |plan| {
                 let plan = CompactionPlan { reason: CompactionReason::Manual, ..plan };
@@ -132,9 +144,10 @@ impl ManualCompaction {
         if let Some(files) = &self.files {
             return files.step(self.request, context);
         }
-        self.at_once = context.options.compaction_style == CompactionStyle::Guards;
-        if self.at_once {
-            return self.step_groups(context).unwrap_or(ManualStep::Done);
+        let path = context.options.policy().manual_path(context.version);
+        self.at_once = path != ManualPath::LevelByLevel;
+        if let ManualPath::AtOnce { into } = path {
+            return self.step_groups(context, into).unwrap_or(ManualStep::Done);
         }
         loop {
             let plan = if self.level == 0 {
@@ -155,7 +168,7 @@ impl ManualCompaction {
         }
     }
 
-    /// Whether no deeper level has any of the range.
+    /// Returns true if no deeper level has any of the range.
     fn is_lowest(&self, version: &Version) -> bool {
         let deeper = version.levels().get(usize::from(self.level) + 1..).unwrap_or_default();
         !deeper.iter().flat_map(|level| level.runs()).any(|run| {
@@ -168,8 +181,8 @@ impl ManualCompaction {
         self.end.as_ref().is_none_or(|end| table.smallest <= *end)
     }
 
-    /// All tables of level 0 in the range, and what hangs together with them, into the base level.
-    /// Once only: what is flushed afterwards is younger than the request.
+    /// Returns a plan for all tables of level 0 in the range, and those that they hang together with,
+    /// into the base level. This is done once: later flushes are younger than the request.
     fn step_level0(&mut self, context: &PickContext<'_>) -> Option<ManualStep> {
         let base = context.targets.base_level;
         let wanted: Vec<Bounds<'_>> = context
@@ -205,10 +218,9 @@ impl ManualCompaction {
         Some(ManualStep::Plan(Box::new(plan)))
     }
 
-    /// What hangs together through all levels into the deepest one, as its oldest run: a level with
-    /// several runs cannot go down a few tables at a time.
-    fn step_groups(&mut self, context: &PickContext<'_>) -> Option<ManualStep> {
-        let target = deepest(context.version).max(1);
+    /// Returns a plan for the next tables of all levels that share keys, into the level `target` as
+    /// its oldest run: a level with several runs cannot go down a few tables at a time.
+    fn step_groups(&mut self, context: &PickContext<'_>, target: u8) -> Option<ManualStep> {
         loop {
             let group = whole_group(context.version, |run| self.first_rank(run))?;
             let (smallest, largest) = hull(&group)?;
@@ -219,7 +231,8 @@ impl ManualCompaction {
                 return Some(ManualStep::Blocked);
             }
             let fits = context.fits(&group);
-            let part = if fits { None } else { part_of_group(context, &group) };
+            let policy = context.options.policy();
+            let part = if fits { None } else { policy.part_of(context, &group) };
             self.is_partial = part.is_some();
             if let Some(plan) = part {
                 let plan = CompactionPlan { reason: CompactionReason::Manual, ..plan };
@@ -231,7 +244,7 @@ impl ManualCompaction {
                 self.cursor = Some(largest.clone());
                 continue;
             }
-            // A part of a group, written by the request itself, kept them for what was below.
+            // A part of a group that the request itself has written kept them for what was below.
             let tombstones = self.bottommost != BottommostLevelCompaction::Skip
                 && group.iter().flat_map(Span::tables).any(|table| table.tombstones > 0);
             let same = |span: &Span<'_>| context.same_compression(span.level, target);
@@ -247,7 +260,8 @@ impl ManualCompaction {
         span.tables().any(|table| self.is_rewritten(table))
     }
 
-    /// The next tables of this level, as many as one compaction takes, into the level below.
+    /// Returns a plan for the next tables of this level, as many as one compaction takes, into the
+    /// level below.
     fn step_level(&self, context: &PickContext<'_>) -> Option<ManualStep> {
         let bytes_max = context.bytes_max();
         let run = context.version.level(self.level).sorted()?;
@@ -275,7 +289,7 @@ impl ManualCompaction {
         Some(ManualStep::Plan(Box::new(plan)))
     }
 
-    /// The next tables of the lowest level that are to be rewritten.
+    /// Returns a plan for the next tables of the lowest level that are to be rewritten.
     fn step_bottommost(&self, context: &PickContext<'_>) -> Option<ManualStep> {
         let run = context.version.level(self.level).sorted()?;
         let mut ranks = None;
@@ -312,8 +326,8 @@ impl ManualCompaction {
         }
     }
 
-    /// The rank of the first table of the range behind the cursor.
-    fn first_rank(&self, run: &crate::version::Run) -> usize {
+    /// Returns the rank of the first table of the range behind the cursor.
+    fn first_rank(&self, run: &Run) -> usize {
         let begin = self.begin.as_ref().map_or(0, |begin| run.lower_bound(begin.bytes()));
         let behind = self.cursor.as_ref().map_or(0, |cursor| {
             let at = run.lower_bound(cursor.bytes());
@@ -322,4 +336,16 @@ impl ManualCompaction {
         });
         begin.max(behind)
     }
+}
+
+/// Returns the tables of all levels that hang together with the first table, when each run begins at
+/// the rank that `first` returns for it; newest first.
+fn whole_group<'a>(version: &'a Version, first: impl Fn(&Run) -> usize) -> Option<Vec<Span<'a>>> {
+    let levels = || (0u8..).zip(version.levels());
+    let of_level =
+        |(number, level): (u8, &'a Arc<Level>)| level.runs().iter().map(move |run| (number, run));
+    let runs = || levels().flat_map(of_level);
+    let seeds = runs().filter_map(|(_, run)| run.get(first(run)));
+    let seed = seeds.min_by(|a, b| a.smallest.cmp(&b.smallest))?;
+    Some(closure(runs, (&seed.smallest, &seed.largest)))
 }

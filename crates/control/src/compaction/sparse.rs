@@ -1,39 +1,44 @@
-//! Compaction files that hold too little for what they take: their tables are written anew, into
-//! the level they are in, and the file goes (BoLT §3.1 leaves it with its holes for good).
+//! Files that hold too little for the space they take: their tables are rewritten into the level they
+//! are in, and the file goes (BoLT §3.1 leaves it with its holes for good).
+//!
+//! 1. The driver measures all compaction files. [`sparse_files`] chooses those with very many holes
+//!    or very little left, and then the worst until little space is kept back.
+//! 2. [`SparseTables::of`] finds their tables in a version.
+//! 3. [`SparseTables::pick`] makes a plan of those of one run, when nothing else is to be compacted.
 
 use std::collections::BTreeSet;
 
-use super::plan::{CompactionPlan, CompactionReason};
-use super::{PickContext, Span};
+use crate::geometry::Span;
+use crate::plan::{CompactionPlan, CompactionReason};
+use crate::policy::PickContext;
 use crate::types::{FileId, TableId, UserKey};
 use crate::version::{Run, Version};
 
-/// Of all that is live so much may be kept back by files that do not give back what is dead: one
-/// part in so many.
+/// Files that do not give back dead bytes may keep back one part in this many of all live bytes.
 const KEPT_BACK_PART: u64 = 10;
-/// With so many holes a file costs its file system more than its tables are worth.
+/// The most holes that a file may have. With more it costs its file system more than it is worth.
 const HOLES_MAX: u32 = 64;
-/// A file of this size or more goes when it has no more left than one part in so many.
+/// A file of this size goes when at most one part in `LITTLE_LEFT_PART` of it is left.
 const LITTLE_LEFT_OF: u64 = 16 << 20;
 const LITTLE_LEFT_PART: u64 = 16;
-/// One such compaction takes so much, or a table: it cannot end early, and level 0 may come to wait
-/// for it.
+/// The most that one such compaction takes, if it has more than one table. It cannot end early, and
+/// level 0 may have to wait for it.
 const PLAN_BYTES_MAX: u64 = 32 << 20;
 
-/// What a compaction file holds, and what it does not hold any more.
+/// The live and dead bytes of a compaction file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSpace {
-    /// Which.
+    /// The file.
     pub file: FileId,
-    /// Bytes of tables that are needed.
+    /// Bytes of live tables.
     pub live_bytes: u64,
-    /// Bytes of others that it takes all the same.
+    /// Bytes of dead tables that still take space.
     pub dead_bytes: u64,
-    /// Whether those are given back before the file goes.
+    /// True if dead bytes are given back before the file goes.
     pub gives_back: bool,
     /// Bytes given back.
     pub punched_bytes: u64,
-    /// The holes that those are.
+    /// The holes that these bytes are.
     pub holes: u32,
 }
 
@@ -43,13 +48,13 @@ impl FileSpace {
         bytes >= LITTLE_LEFT_OF && self.live_bytes <= bytes / LITTLE_LEFT_PART
     }
 
-    /// What it keeps back for each byte that would have to be written.
+    /// Returns the dead bytes for each byte that would have to be rewritten.
     fn gain(&self) -> u64 {
         self.dead_bytes.saturating_mul(1 << 10) / self.live_bytes.max(1)
     }
 }
 
-/// The files whose tables should be written anew.
+/// Returns the files whose tables should be rewritten.
 #[must_use]
 pub fn sparse_files(files: &[FileSpace]) -> BTreeSet<FileId> {
     let sparse = files.iter().filter(|file| file.holes > HOLES_MAX || file.has_little_left());
@@ -68,12 +73,12 @@ pub fn sparse_files(files: &[FileSpace]) -> BTreeSet<FileId> {
     sparse
 }
 
-/// Tables that should be written anew where they are: level, smallest key and number of each.
+/// Tables that should be rewritten where they are: level, smallest key and id of each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SparseTables(Vec<(u8, UserKey, TableId)>);
 
 impl SparseTables {
-    /// Those of `version` in `files`. What is in level 0 leaves it soon enough.
+    /// Returns the tables of `version` in `files`. Tables in level 0 leave it soon enough.
     pub(crate) fn of(version: &Version, files: &BTreeSet<FileId>) -> SparseTables {
         if files.is_empty() {
             return SparseTables::default();
@@ -90,7 +95,7 @@ impl SparseTables {
         self.0.is_empty()
     }
 
-    /// Forgets those that are gone.
+    /// Forgets tables that are gone.
     fn keep_those_of(&mut self, version: &Version) {
         self.0.retain(|(level, smallest, id)| {
             let runs = version.level(*level).runs();
@@ -98,7 +103,7 @@ impl SparseTables {
         });
     }
 
-    /// The next of them, all of one run.
+    /// Returns a plan for the next of them, all of one run.
     pub(crate) fn pick(&mut self, context: &PickContext<'_>) -> Option<CompactionPlan> {
         self.keep_those_of(context.version);
         let levels: BTreeSet<_> = self.0.iter().map(|table| table.0).collect();
@@ -112,7 +117,7 @@ impl SparseTables {
         let bytes_max = context.options.compaction_bytes_max().min(PLAN_BYTES_MAX);
         let mut bytes = 0;
         let mut spans: Vec<Span<'_>> = Vec::new();
-        // In the order of their keys, as the version gave them.
+        // They are in key order, as the version gave them.
         for (_, smallest, id) in self.0.iter().filter(|table| table.0 == level) {
             let Some((rank, table)) = run.locate(smallest.bytes(), *id) else { continue };
             let span = Span { level, run, ranks: rank..rank + 1 };
@@ -123,7 +128,7 @@ impl SparseTables {
             if bytes > bytes_max && !spans.is_empty() {
                 break;
             }
-            // With its neighbour only if the gap between them is nobody's either.
+            // It joins its neighbour only if no other job writes into the gap between them.
             match spans.last_mut() {
                 Some(last) if last.ranks.end == rank => {
                     let wider = Span { ranks: last.ranks.start..rank + 1, ..last.clone() };

@@ -3,9 +3,9 @@
 use super::ControlPlane;
 use crate::arithmetic::scale;
 use crate::column_family::ColumnFamily;
-use crate::compaction::Input;
 use crate::event::Action;
 use crate::options::AdmissionPolicy;
+use crate::plan::Input;
 use crate::scheduler::Demand;
 use crate::types::{ColumnFamilyId, IoClass};
 use crate::write_controller::{

@@ -2,7 +2,38 @@
 
 use std::time::Duration;
 
-use crate::scheduler::DeviceProfile;
+/// What is believed of a device. It is kept across restarts as a hint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceProfile {
+    /// Bytes a second that the device reads.
+    pub read_bytes_per_second: u64,
+    /// Bytes a second that the device writes.
+    pub write_bytes_per_second: u64,
+    /// The time of a barrier, in nanoseconds.
+    pub barrier_ns: u64,
+}
+
+impl DeviceProfile {
+    /// Returns the bytes a second of the slower direction: work that reads and writes goes no
+    /// faster.
+    pub(crate) fn slowest(&self) -> u64 {
+        self.read_bytes_per_second.min(self.write_bytes_per_second)
+    }
+}
+
+impl Default for DeviceProfile {
+    fn default() -> DeviceProfile {
+        DeviceProfile {
+            read_bytes_per_second: BANDWIDTH_START,
+            write_bytes_per_second: BANDWIDTH_START,
+            barrier_ns: 1_000_000,
+        }
+    }
+}
+
+/// The bandwidth that a device is taken for before it has shown any, that of a slow SSD. If it is
+/// too high, that shows while little more than the device has is asked for.
+const BANDWIDTH_START: u64 = 192 << 20;
 
 /// When what is stored is verified, and how fast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,10 +4,9 @@
 //! debt that is gone in seconds harms nobody.
 
 use super::BARRIERS;
-use super::device::DeviceProfile;
 use super::monitor::Monitor;
 use crate::arithmetic::{NS_PER_SECOND, nanoseconds, per_second, scale};
-use crate::options::SchedulerOptions;
+use crate::options::{DeviceProfile, SchedulerOptions};
 
 /// Bytes a second for background work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! How fast flushes and compactions carry off what clients write, as it was measured.
 
-use super::device::DeviceProfile;
 use crate::arithmetic::{follow, per_second, scale};
 use crate::event::Sample;
+use crate::options::DeviceProfile;
 use crate::types::{Instant, IoClass};
 use crate::write_controller::Drains;
 

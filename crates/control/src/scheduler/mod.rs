@@ -21,12 +21,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::arithmetic::{NS_PER_SECOND, scale, to_i64};
 use crate::event::{Note, Sample};
-use crate::options::{ControlOptions, SchedulerOptions};
+use crate::options::{ControlOptions, DeviceProfile, SchedulerOptions};
 use crate::types::{Instant, IoClass, JobId};
 use allocator::Allocation;
 pub(crate) use allocator::Demand;
 use bucket::Bucket;
-pub use device::DeviceProfile;
 use device::{DeviceModel, without};
 pub(crate) use drains::MeasuredDrains;
 use monitor::Monitor;

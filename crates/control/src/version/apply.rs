@@ -1,15 +1,18 @@
 //! From a version and an edit to the next version, and the check of a whole version. An edit that
-//! contradicts the version it is applied to is an error that names both; nothing is half applied.
+//! contradicts its version is an error that names both. Nothing is half applied.
+//!
+//! 1. [`Version::apply_where`] clones the version, removes tables, then adds tables run by run.
+//! 2. It asks its caller whether a level may have a run: that is up to the compaction policy.
+//! 3. [`Version::validate_where`] checks all of a version anew, as `apply_where` would have built it.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use super::{Level, Run, TableMeta, Version, VersionEdit};
-use crate::options::CompactionStyle;
 use crate::types::{ColumnFamilyId, Epoch, TableId};
 
-/// What contradicts what.
+/// Why an edit cannot be applied, or a version is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EditError {
     /// The edit is for another column family.
@@ -26,8 +29,8 @@ pub enum EditError {
         /// How many levels there are.
         levels: usize,
     },
-    /// Level 0 has no run of epoch 0, and levels 1 and deeper one run, of epoch 0, unless they have
-    /// guards.
+    /// The level may not have a run of this epoch: level 0 has none of epoch 0, and what other
+    /// levels may have is up to the compaction policy.
     Epoch {
         /// The level.
         level: u8,
@@ -117,11 +120,13 @@ impl fmt::Display for EditError {
 impl std::error::Error for EditError {}
 
 impl Version {
-    /// The version after `edit`: removals first, then additions. Costs O(log n) a table named.
-    ///
-    /// # Errors
-    /// If the edit contradicts this version; this version is untouched in any case.
-    pub fn apply(&self, edit: &VersionEdit) -> Result<Version, EditError> {
+    /// Returns the version after `edit`. `admits`: whether a version that records this style may
+    /// have a run of this epoch in this level.
+    pub(crate) fn apply_where(
+        &self,
+        edit: &VersionEdit,
+        admits: impl Fn(Option<&str>, u8, Epoch) -> bool,
+    ) -> Result<Version, EditError> {
         if edit.column_family != self.column_family {
             return Err(EditError::ColumnFamily {
                 version: self.column_family,
@@ -137,7 +142,7 @@ impl Version {
             next.comparator = comparator.clone();
         }
         next.remove_tables(edit)?;
-        next.add_tables(edit)?;
+        next.add_tables(edit, admits)?;
         for (level, key) in &edit.compact_pointers {
             next.check_level(*level)?;
             next.compact_pointers[usize::from(*level)] = Some(key.clone());
@@ -156,10 +161,14 @@ impl Version {
         Ok(next)
     }
 
-    /// Whether `level` may have a run of `epoch`.
-    fn may_have(&self, level: u8, epoch: Epoch) -> bool {
-        let guards = self.style.as_deref() == Some(CompactionStyle::Guards.name());
-        if level == 0 { epoch != Epoch(0) } else { epoch == Epoch(0) || guards }
+    /// Returns true if `level` may have a run of `epoch`.
+    fn may_have(
+        &self,
+        level: u8,
+        epoch: Epoch,
+        admits: impl Fn(Option<&str>, u8, Epoch) -> bool,
+    ) -> bool {
+        (level > 0 || epoch != Epoch(0)) && admits(self.style.as_deref(), level, epoch)
     }
 
     fn check_level(&self, level: u8) -> Result<(), EditError> {
@@ -192,7 +201,11 @@ impl Version {
         Ok(())
     }
 
-    fn add_tables(&mut self, edit: &VersionEdit) -> Result<(), EditError> {
+    fn add_tables(
+        &mut self,
+        edit: &VersionEdit,
+        admits: impl Fn(Option<&str>, u8, Epoch) -> bool,
+    ) -> Result<(), EditError> {
         let mut added = edit.added.as_slice();
         while let Some(first) = added.first() {
             let (number, epoch) = (first.level, first.epoch);
@@ -200,7 +213,7 @@ impl Version {
             let (group, rest) = added.split_at(same);
             added = rest;
             self.check_level(number)?;
-            if !self.may_have(number, epoch) {
+            if !self.may_have(number, epoch, &admits) {
                 return Err(EditError::Epoch { level: number, epoch });
             }
             for a in group {
@@ -230,17 +243,16 @@ impl Version {
         Ok(())
     }
 
-    /// Checks everything that must hold of a version: the order of runs, no shared key within a
-    /// run, no table twice, bounds, sums. O(n log n): for tests, `check`, and recovery.
-    ///
-    /// # Errors
-    /// The first contradiction found.
-    pub fn validate(&self) -> Result<(), EditError> {
+    /// Checks everything that must hold of a version. `admits`: as in [`Version::apply_where`].
+    pub(crate) fn validate_where(
+        &self,
+        admits: impl Fn(Option<&str>, u8, Epoch) -> bool,
+    ) -> Result<(), EditError> {
         let mut seen = BTreeSet::new();
         for (number, level) in (0u8..).zip(&self.levels) {
             validate_level(number, level)?;
             let mut epochs = level.runs.iter().map(Run::epoch);
-            if let Some(epoch) = epochs.find(|epoch| !self.may_have(number, *epoch)) {
+            if let Some(epoch) = epochs.find(|epoch| !self.may_have(number, *epoch, &admits)) {
                 return Err(EditError::Epoch { level: number, epoch });
             }
             for table in level.runs.iter().flat_map(Run::iter) {
@@ -264,13 +276,13 @@ fn add_one(run: &mut Run, level: u8, table: &Arc<TableMeta>) -> Result<(), EditE
     })
 }
 
-/// A run of `tables` at once, which is much cheaper than one by one: recovery makes whole levels
-/// so.
+/// Returns a run of `tables`. Building it at once is much cheaper than adding one table after the
+/// other, and recovery builds whole levels.
 fn new_run(level: u8, epoch: Epoch, tables: Vec<Arc<TableMeta>>) -> Result<Run, EditError> {
     if let Some(run) = Run::from_tables(epoch, tables.clone()) {
         return Ok(run);
     }
-    // Two tables overlap. Adding one by one finds out which.
+    // Two tables overlap. Adding them one by one finds out which.
     let mut run = Run::new(epoch);
     for table in &tables {
         add_one(&mut run, level, table)?;

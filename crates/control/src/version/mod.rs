@@ -173,13 +173,6 @@ impl Version {
         self.compact_pointers.get(usize::from(level))?.as_ref()
     }
 
-    /// Whether all levels but level 0 have one run at most, as the leveled shape wants them.
-    #[must_use]
-    pub fn is_leveled(&self) -> bool {
-        let mut runs = self.levels.iter().skip(1).flat_map(|level| level.runs());
-        runs.all(|run| run.epoch() == Epoch(0))
-    }
-
     /// Logs below this number hold nothing of this column family that is not in tables.
     #[must_use]
     pub fn log_number(&self) -> LogNumber {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{LEVELS_MAX, Level, Version};
+use crate::types::UserKey;
 
 impl Version {
     /// The same tables in `levels` levels; `None` if a level that would go holds any.
@@ -30,7 +31,7 @@ impl Version {
     }
 
     /// The round-robin cursors that are set, by level.
-    pub fn compact_pointers(&self) -> impl Iterator<Item = (u8, &crate::UserKey)> {
+    pub fn compact_pointers(&self) -> impl Iterator<Item = (u8, &UserKey)> {
         (0u8..).zip(&self.compact_pointers).filter_map(|(level, key)| Some((level, key.as_ref()?)))
     }
 }

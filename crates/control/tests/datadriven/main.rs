@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sateen_control::compaction::{
-    FileSpace, InFlight, LevelTargets, PickContext, Stripes, pending_compaction_bytes, picker,
-    scores, sparse_files, stripes,
+    FileSpace, InFlight, LevelTargets, PickContext, Stripes, TreeView, sparse_files,
 };
 use sateen_control::options::BottommostLevelCompaction;
 use sateen_control::version::{AddedTable, RemovedTable};
@@ -237,7 +236,7 @@ impl World {
                 writeln!(out, "L{level}: {}", targets.bytes_max(level)).unwrap();
             }
         }
-        let pending = pending_compaction_bytes(version, options, &targets);
+        let pending = options.policy().debt(&TreeView { version, options, targets: &targets });
         writeln!(out, "pending {pending}").unwrap();
         out
     }
@@ -245,14 +244,16 @@ impl World {
     fn scores(&self) -> String {
         let (version, options) = self.only();
         let targets = LevelTargets::new(version, options);
-        let scores = scores(version, options, &targets, &self.in_flight);
+        let view = TreeView { version, options, targets: &targets };
+        let scores = options.policy().scores(&view, &self.in_flight);
         scores.iter().fold(String::new(), |out, s| out + &format!("L{}: {:.3}\n", s.level, s.score))
     }
 
     fn cut_stripes(&mut self) -> String {
         let (version, options) = self.only();
-        let base = LevelTargets::new(version, options).base_level;
-        self.stripes = stripes(&self.stripes, version, base, options);
+        let targets = LevelTargets::new(version, options);
+        let view = TreeView { version, options, targets: &targets };
+        self.stripes = options.policy().stripes(&self.stripes, &view);
         let starts = self.stripes.iter().map(|key| String::from_utf8_lossy(key.bytes()));
         format!("begin at {}\n", starts.collect::<Vec<_>>().join(" "))
     }
@@ -266,7 +267,8 @@ impl World {
     ) -> String {
         let (version, options) = self.only();
         let targets = LevelTargets::new(version, options);
-        let scores = scores(version, options, &targets, &self.in_flight);
+        let view = TreeView { version, options, targets: &targets };
+        let scores = options.policy().scores(&view, &self.in_flight);
         let context = PickContext {
             version,
             options,
@@ -280,7 +282,7 @@ impl World {
             more_comes,
             level0_first: false,
         };
-        let Some(plan) = picker(options.compaction_style).pick(&context) else {
+        let Some(plan) = options.policy().pick(&context) else {
             return "nothing\n".into();
         };
         let mut out = format!("{plan}\n");

@@ -67,9 +67,9 @@ pub(crate) fn set_cf(options: &mut CfOptions, key: &str, value: &str) {
     let n = || number(value);
     let small = || u32::try_from(number(value)).unwrap();
     match key {
-        "overlap-min" => options.level0_overlap_min = value.parse().unwrap(),
-        "overlap-runs-max" => options.level0_overlap_runs_max = small(),
-        "guard-runs" => options.guard_runs_max = small(),
+        "overlap-min" => options.leveled.level0_overlap_min = value.parse().unwrap(),
+        "overlap-runs-max" => options.leveled.level0_overlap_runs_max = small(),
+        "guard-runs" => options.guards.runs_max = small(),
         "levels" => options.num_levels = n() as usize,
         "memtable" => options.write_buffer_size = n(),
         "memtables" => options.max_write_buffer_number = small(),
@@ -84,22 +84,22 @@ pub(crate) fn set_cf(options: &mut CfOptions, key: &str, value: &str) {
         "dynamic" => options.level_compaction_dynamic_level_bytes = flag(value),
         "target" => options.target_file_size_base = n(),
         "max-compaction" => options.max_compaction_bytes = n(),
-        "max-grandparents" => options.max_grandparent_overlap_bytes = n(),
-        "stripe" => options.level0_stripe_bytes = n(),
-        "base-multiplier" => options.base_level_multiplier = value.parse().unwrap(),
-        "fifo" => options.level0_fifo = flag(value),
-        "overlap-aware" => options.overlap_aware = flag(value),
-        "group" => options.group_compaction_bytes = n(),
+        "max-grandparents" => options.leveled.max_grandparent_overlap_bytes = n(),
+        "stripe" => options.leveled.level0_stripe_bytes = n(),
+        "base-multiplier" => options.leveled.base_level_multiplier = value.parse().unwrap(),
+        "fifo" => options.leveled.level0_fifo = flag(value),
+        "overlap-aware" => options.leveled.overlap_aware = flag(value),
+        "group" => options.leveled.group_compaction_bytes = n(),
         "settle" => options.settled_compaction = flag(value),
-        "candidates" => options.victim_candidates_max = n() as usize,
-        "intra" => options.intra_level0_compaction = flag(value),
+        "candidates" => options.leveled.victim_candidates_max = n() as usize,
+        "intra" => options.leveled.intra_level0_compaction = flag(value),
         "auto" => options.disable_auto_compactions = !flag(value),
         "compression" => {
             options.compression_per_level =
                 value.split(',').map(|code| CompressionCode(code.parse().unwrap())).collect();
         }
         "pri" => {
-            options.compaction_pri = match value {
+            options.leveled.compaction_pri = match value {
                 "overlap" => CompactionPri::MinOverlappingRatio,
                 "round-robin" => CompactionPri::RoundRobin,
                 "size" => CompactionPri::ByCompensatedSize,

@@ -12,8 +12,8 @@ mod scheduling;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sateen_control::compaction::{InFlight, LevelTargets, scores};
-use sateen_control::options::{BottommostLevelCompaction, CompactionStyle};
+use sateen_control::compaction::{InFlight, LevelTargets, TreeView};
+use sateen_control::options::BottommostLevelCompaction;
 use sateen_control::version::{AddedTable, Placement};
 use sateen_control::{
     Action, AdmissionState, CfOptions, ColumnFamilyId, CompactionPlan, ControlOptions,
@@ -430,9 +430,7 @@ impl World {
             24 => {
                 let cf = self.random_family();
                 let CfOptions { num_levels, compaction_style, .. } = self.families[&cf].options;
-                let mut options = random_options(&mut self.random);
-                options.level_compaction_dynamic_level_bytes &=
-                    compaction_style == CompactionStyle::Leveled;
+                let options = random_options(&mut self.random);
                 let options = CfOptions { num_levels, compaction_style, ..options };
                 self.families.get_mut(&cf).unwrap().options = options.clone();
                 let options = Arc::new(options);
@@ -490,7 +488,8 @@ impl World {
             assert!(family.sealed.is_empty());
             let (version, options) = (&family.version, &family.options);
             let targets = LevelTargets::new(version, options);
-            let scores = scores(version, options, &targets, &InFlight::default());
+            let view = TreeView { version, options, targets: &targets };
+            let scores = options.policy().scores(&view, &InFlight::default());
             assert!(scores.iter().all(|s| s.score < 1.0), "{scores:?}\n{version}");
         }
         assert_eq!(self.plane.admission().state, AdmissionState::Open);

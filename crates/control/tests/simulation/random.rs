@@ -39,25 +39,25 @@ pub(super) fn random_options(random: &mut Random) -> CfOptions {
     options.level_compaction_dynamic_level_bytes = random.one_in(2);
     options.target_file_size_base = 4096;
     options.max_compaction_bytes = 10_000 * (1 + random.below(40));
-    options.max_grandparent_overlap_bytes = 2000 * (1 + random.below(20));
+    options.leveled.max_grandparent_overlap_bytes = 2000 * (1 + random.below(20));
     options.max_write_buffer_number = 2 + random.below(4) as u32;
     options.min_write_buffer_number_to_merge = 1 + random.below(2) as u32;
-    options.level_compaction_dynamic_file_size = random.one_in(2);
+    options.leveled.level_compaction_dynamic_file_size = random.one_in(2);
     options.cut_at_gaps = random.one_in(2);
-    options.intra_level0_compaction = !random.one_in(3);
-    options.base_level_multiplier = [0.0, 4.0, 32.0][random.below(3) as usize];
-    options.level0_fifo = random.one_in(4);
-    options.level0_stripe_bytes = random.below(3) * 2000;
+    options.leveled.intra_level0_compaction = !random.one_in(3);
+    options.leveled.base_level_multiplier = [0.0, 4.0, 32.0][random.below(3) as usize];
+    options.leveled.level0_fifo = random.one_in(4);
+    options.leveled.level0_stripe_bytes = random.below(3) * 2000;
     if random.one_in(4) {
-        options.level0_overlap_min = 0.4;
+        options.leveled.level0_overlap_min = 0.4;
         let slowdown = u64::from(options.level0_slowdown_writes_trigger).clamp(1, 8);
-        options.level0_overlap_runs_max = 1 + random.below(slowdown) as u32;
+        options.leveled.level0_overlap_runs_max = 1 + random.below(slowdown) as u32;
     }
-    options.overlap_aware = random.one_in(3);
-    options.group_compaction_bytes = random.below(3) * 10_000;
+    options.leveled.overlap_aware = random.one_in(3);
+    options.leveled.group_compaction_bytes = random.below(3) * 10_000;
     options.settled_compaction = random.one_in(2);
-    options.victim_candidates_max = 1 + random.below(20) as usize;
-    options.compaction_pri = match random.below(5) {
+    options.leveled.victim_candidates_max = 1 + random.below(20) as usize;
+    options.leveled.compaction_pri = match random.below(5) {
         0 => CompactionPri::RoundRobin,
         1 => CompactionPri::ByCompensatedSize,
         2 => CompactionPri::OldestLargestSeqFirst,
@@ -66,7 +66,7 @@ pub(super) fn random_options(random: &mut Random) -> CfOptions {
     };
     if random.one_in(4) {
         options.compaction_style = CompactionStyle::Guards;
-        options.guard_runs_max = 2 + random.below(5) as u32;
+        options.guards.runs_max = 2 + random.below(5) as u32;
         options.level_compaction_dynamic_level_bytes = false;
     }
     options

@@ -55,7 +55,7 @@ impl FlushJob {
         context: OutputContext,
     ) -> FlushJob {
         let options = control::column_family(&context.options, &context.family_options);
-        let cutter = OutputCutter::of_flush(&options, stripes);
+        let cutter = options.flush_cutter(stripes);
         let output = Output::new(context);
         FlushJob {
             family,

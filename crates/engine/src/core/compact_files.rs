@@ -13,7 +13,6 @@ use sateen_store::files::FileName;
 use super::DbCore;
 use crate::column_family::ColumnFamilyData;
 use crate::events::CompactionInfo;
-use crate::options::CompactionStyle;
 
 /// The smallest size of output tables.
 const TABLE_BYTES_MIN: u64 = 4096;
@@ -100,8 +99,8 @@ fn choose(
 ) -> Result<BTreeMap<sateen_control::ColumnFamilyId, BTreeSet<FileId>>> {
     let refused = |text: String| Err(Error::InvalidArgument(text));
     let options = family.options();
-    if options.compaction_style == CompactionStyle::Guards {
-        return refused("files cannot be compacted by name where levels have guards".into());
+    if let Some(why) = options.compaction_style.policy().refuses_chosen_files() {
+        return refused(why.into());
     }
     if output_level == 0 || u32::from(output_level) >= options.levels {
         let last = options.levels.saturating_sub(1);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sateen_control::Comparator;
+pub use sateen_control::policy::CompactionStyle;
 use sateen_store::base::prefix::Prefixing;
 use sateen_store::table::Compression;
 
@@ -26,14 +27,10 @@ named_enum! {
     }
 }
 
-named_enum! {
-    /// How tables are arranged and picked.
-    pub enum CompactionStyle, "leveled or guards" {
-        /// One run a level, level 0 excepted.
-        Leveled = "leveled",
-        /// Several runs a level, cut at guards (PebblesDB): little is rewritten, more is read.
-        Guards = "guards",
-    }
+// Control registers the policies, and with them the names of the styles.
+impl Named for CompactionStyle {
+    const ACCEPTS: &'static str = CompactionStyle::NAMES_IN_WORDS;
+    const NAMES: &'static [(&'static str, Self)] = CompactionStyle::NAMES;
 }
 
 named_enum! {

@@ -3,14 +3,12 @@
 use sateen_control::options as control;
 use sateen_control::options::{
     AdmissionPolicy, BottommostLevelCompaction, CfOptions, CompactionPri, CompressionCode,
-    ControlOptions, DebtLimit, RateLimiterOptions, SchedulerOptions, ScrubOptions, TunerOptions,
+    ControlOptions, DebtLimit, GuardsOptions, LeveledOptions, RateLimiterOptions, SchedulerOptions,
+    ScrubOptions, TunerOptions,
 };
 use sateen_store::table::Compression;
 
-use super::{
-    ColumnFamilyOptions, CompactionPriority, CompactionStyle, Options, Preemption, Tuner,
-    WriteController,
-};
+use super::{ColumnFamilyOptions, CompactionPriority, Options, Preemption, Tuner, WriteController};
 
 /// What of the memory budget memtables may grow to: see `background/chores/memory.rs`.
 const MEMTABLES_PART: u64 = 2;
@@ -145,13 +143,10 @@ pub(crate) fn column_family(database: &Options, options: &ColumnFamilyOptions) -
 }
 
 fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
-    let leveled = options.compaction_style == CompactionStyle::Leveled;
     let told = CfOptions {
-        compaction_style: match options.compaction_style {
-            CompactionStyle::Leveled => control::CompactionStyle::Leveled,
-            CompactionStyle::Guards => control::CompactionStyle::Guards,
-        },
-        guard_runs_max: options.guard_runs,
+        compaction_style: options.compaction_style,
+        leveled: leveled(options),
+        guards: GuardsOptions { runs_max: options.guard_runs },
         num_levels: options.levels as usize,
         write_buffer_size: options.memtable_bytes,
         max_write_buffer_number: options.memtables_max,
@@ -163,34 +158,40 @@ fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
         hard_pending_compaction_bytes_limit: options.hard_pending_compaction_bytes,
         max_bytes_for_level_base: options.level_base_bytes,
         max_bytes_for_level_multiplier: options.level_multiplier,
-        // With guards levels fill from above.
-        level_compaction_dynamic_level_bytes: options.dynamic_level_bytes && leveled,
+        level_compaction_dynamic_level_bytes: options.dynamic_level_bytes,
         target_file_size_base: options.table_bytes,
         level0_file_size: options.flush_table_bytes,
-        level0_stripe_bytes: options.level0_stripe_bytes,
         // How far apart keys are is known of bytes alone.
         cut_at_gaps: options.cut_tables_at_gaps && options.comparator.is_bytewise(),
         target_file_size_multiplier: u64::from(options.table_multiplier),
         max_compaction_bytes: options.compaction_bytes_max,
-        max_grandparent_overlap_bytes: options.grandparent_bytes_max,
-        level_compaction_dynamic_file_size: options.align_tables,
-        intra_level0_compaction: options.intra_level0_compaction,
-        compaction_pri: match options.compaction_priority {
-            CompactionPriority::MinOverlappingRatio => CompactionPri::MinOverlappingRatio,
-            CompactionPriority::RoundRobin => CompactionPri::RoundRobin,
-        },
-        base_level_multiplier: options.base_level_multiplier,
-        level0_overlap_min: options.level0_overlap_min,
-        level0_overlap_runs_max: options.level0_overlap_runs_max,
-        level0_fifo: options.level0_fifo,
-        overlap_aware: options.overlap_aware_tables,
-        group_compaction_bytes: options.group_compaction_bytes,
         settled_compaction: options.settled_compaction,
         disable_auto_compactions: options.disable_auto_compactions,
         compression_per_level: options.compression.iter().copied().map(compression_code).collect(),
         ..CfOptions::rocksdb()
     };
     if options.level_base_bytes == 0 { told.with_base_for_level0() } else { told }
+}
+
+/// The options of the leveled policy.
+fn leveled(options: &ColumnFamilyOptions) -> LeveledOptions {
+    LeveledOptions {
+        level0_stripe_bytes: options.level0_stripe_bytes,
+        level0_fifo: options.level0_fifo,
+        level0_overlap_min: options.level0_overlap_min,
+        level0_overlap_runs_max: options.level0_overlap_runs_max,
+        intra_level0_compaction: options.intra_level0_compaction,
+        base_level_multiplier: options.base_level_multiplier,
+        compaction_pri: match options.compaction_priority {
+            CompactionPriority::MinOverlappingRatio => CompactionPri::MinOverlappingRatio,
+            CompactionPriority::RoundRobin => CompactionPri::RoundRobin,
+        },
+        group_compaction_bytes: options.group_compaction_bytes,
+        max_grandparent_overlap_bytes: options.grandparent_bytes_max,
+        overlap_aware: options.overlap_aware_tables,
+        level_compaction_dynamic_file_size: options.align_tables,
+        ..LeveledOptions::default()
+    }
 }
 
 impl ColumnFamilyOptions {

@@ -105,8 +105,9 @@ fn region_begins(
     begins
 }
 
-/// What is there can be arranged as the options say. One run a level is as good with guards;
-/// several are not good for levels of one. A database of before styles were recorded has none.
+/// Checks that the policy of the options admits the runs of `version`. Another policy may have made
+/// it: one run a level is as good with guards, but several runs are not for levels of one. A database
+/// from before styles were recorded has none.
 fn check_style(
     directory: &Path,
     name: &str,
@@ -118,13 +119,12 @@ fn check_style(
     if made_with == wanted {
         return Ok(());
     }
-    let styles = [CompactionStyle::Leveled, CompactionStyle::Guards];
-    if styles.iter().all(|style| style.to_string() != made_with) {
+    if CompactionStyle::from_name(made_with).is_none() {
         return Err(Error::InvalidArgument(format!(
             "compaction_style={wanted}: the column family {name} was made with {made_with}"
         )));
     }
-    if options.compaction_style == CompactionStyle::Leveled && !version.is_leveled() {
+    if !options.compaction_style.admits_all(version) {
         return Err(Error::InvalidArgument(format!(
             "compaction_style={wanted}: the column family {name} has levels of several runs; \
              compact it first: sateen db compact '{}' --cf '{name}' --set \

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sateen::CompactionStyle;
 use sateen::clock;
 use sateen::metrics::Metrics;
 use sateen::vfs::{Vfs, VfsOperation};
@@ -108,7 +107,7 @@ impl World {
         assert_eq!(metrics.health, "ok");
         for family in &self.live {
             let options = self.db().options_cf(family);
-            if options.compaction_style == CompactionStyle::Guards {
+            if !options.compaction_style.policy().rests_without_debt() {
                 continue;
             }
             // Where level 0 is looked at in stripes, runs count that lie over one another.

@@ -11,10 +11,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::column_family::{ColumnFamily, Pick};
-use crate::compaction::{CompactionChain, CompactionPlan, InFlight};
 use crate::event::{Action, Event, JobResult};
-use crate::options::{CfOptions, ControlOptions, JobSlots, Preemption};
-use crate::scheduler::{DeviceProfile, IoScheduler, Lane, MeasuredDrains, Scrub};
+use crate::options::{ControlOptions, DeviceProfile, JobSlots, Preemption};
+use crate::plan::{CompactionPlan, InFlight};
+use crate::policy::{CfOptions, CompactionChain};
+use crate::scheduler::{IoScheduler, Lane, MeasuredDrains, Scrub};
 use crate::tuner::Tuner;
 use crate::types::{ColumnFamilyId, Instant, IoClass, JobId};
 use crate::version::Version;

@@ -1,11 +1,8 @@
-//! What outputs look like, and what claims refuse.
-
-use std::sync::Arc;
+//! Where output tables end, which claims are refused, and what an edit of a plan says.
 
 use super::*;
-use crate::options::CompressionCode;
 use crate::types::{FileId, JobId, SeqNo, TableId};
-use crate::version::{AddedTable, Placement, VersionEdit};
+use crate::version::{Placement, Version};
 
 fn key(n: u64) -> UserKey {
     UserKey::bytewise(n.to_be_bytes())

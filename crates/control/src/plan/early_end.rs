@@ -1,4 +1,8 @@
-//! Where a compaction may end before its time, and what becomes of its inputs then.
+//! Where a compaction may end early, and which of its inputs stay then.
+//!
+//! 1. [`CompactionPlan::early_end`] returns the rule, or `None` for plans that must run to the end.
+//! 2. The job asks [`EarlyEnd::may_end_before`] at each user key once it has been told to end.
+//! 3. [`CompactionPlan::edit_before`] removes the inputs that lie wholly before that key.
 
 use std::sync::Arc;
 
@@ -6,26 +10,26 @@ use super::{CompactionPlan, CompactionReason};
 use crate::types::UserKey;
 use crate::version::{TableMeta, VersionEdit};
 
-/// Finds the keys before which a compaction may end early: where no table of the output level is
-/// read in part, so that what stays of that level and what was written for it do not overlap; not
-/// before a table of a level above is read wholly, or all would have to be done again; and not
-/// within a table above that has merge operands, since of what is before that place a copy stays,
-/// and an operand that is there twice counts twice.
+/// Finds the keys before which a compaction may end early. There, no table of the output level is
+/// read in part, so that the rest of that level and the outputs do not overlap. At least one table
+/// of a level above is read wholly, or all work would have to be done again. And the key is outside
+/// all tables above that have merge operands: a copy of the part before the key stays, and an
+/// operand that is there twice counts twice.
 #[derive(Clone, Debug)]
 pub struct EarlyEnd {
-    /// The least of the largest keys above.
+    /// The least of the largest keys of the tables above.
     above: Option<UserKey>,
-    /// Those above that have merge operands.
+    /// The tables above that have merge operands.
     merging: Vec<Arc<TableMeta>>,
     /// The inputs in the output level, ascending.
     below: Vec<Arc<TableMeta>>,
-    /// The first of them that reaches to the last key asked for.
+    /// The rank of the first of them that reaches to the last key asked for.
     at: usize,
 }
 
 impl EarlyEnd {
-    /// Whether the compaction may end before `user_key`, if that is the first user key that it has
-    /// not written. Keys must not descend from call to call.
+    /// Returns true if the compaction may end before `user_key`, the first user key that it has not
+    /// written. Keys must not descend between calls.
     pub fn may_end_before(&mut self, user_key: &[u8]) -> bool {
         while self.below.get(self.at).is_some_and(|table| table.largest < *user_key) {
             self.at += 1;
@@ -40,8 +44,8 @@ impl EarlyEnd {
 }
 
 impl CompactionPlan {
-    /// Where the job may end early; `None`: nowhere. Out of a level with several runs it may not:
-    /// of two of them the older must not stay while the newer goes below it.
+    /// Returns where the job may end early; `None` if nowhere. A compaction out of a level with
+    /// several runs may not: an older run must not stay above a newer one that went down.
     #[must_use]
     pub fn early_end(&self) -> Option<EarlyEnd> {
         let below = self.rewrite.iter().filter(|input| input.level == self.output_level);
@@ -52,7 +56,7 @@ impl CompactionPlan {
         let mut levels: Vec<_> = self.rewrite.iter().map(|input| input.level).collect();
         levels.sort_unstable();
         let one_run_each = levels.windows(2).all(|pair| pair[0] < pair[1]);
-        // A client who chose the files waits for all of them.
+        // The client who chose the files waits for all of them.
         let chosen = self.reason == CompactionReason::ManualFiles;
         (self.start_level() > 0 && one_run_each && !chosen).then(|| EarlyEnd {
             above: above.cloned(),
@@ -62,9 +66,9 @@ impl CompactionPlan {
         })
     }
 
-    /// As [`CompactionPlan::edit`], of a job that ended before `next`, where it might. Of the
-    /// inputs goes what lies wholly before it; a table of a level above that reaches beyond stays,
-    /// and with it a second copy of what it holds before: it says the same as what is now below it.
+    /// Returns the edit of a job that ended before `next`. Inputs that lie wholly before it go. A
+    /// table of a level above that reaches beyond stays, with a second copy of its part before
+    /// `next`: it says the same as the outputs below it.
     #[must_use]
     pub fn edit_before(&self, next: &[u8]) -> VersionEdit {
         let mut edit = self.edit();

@@ -23,42 +23,11 @@ mod tests;
 
 use crate::arithmetic::{NS_PER_SECOND, follow, scale};
 use crate::event::Sample;
+use crate::options::DeviceProfile;
 use crate::types::{Instant, IoClass};
 
 use direction::{BUSY_SAMPLES, Direction, Window};
 use requests::{Awaited, Requests};
-
-/// What is believed of a device. Kept across restarts as a hint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeviceProfile {
-    /// Bytes a second that it reads.
-    pub read_bytes_per_second: u64,
-    /// Bytes a second that it writes.
-    pub write_bytes_per_second: u64,
-    /// What a barrier takes, in nanoseconds.
-    pub barrier_ns: u64,
-}
-
-impl DeviceProfile {
-    /// Bytes a second of the slower direction: what moves data through both goes no faster.
-    pub(crate) fn slowest(&self) -> u64 {
-        self.read_bytes_per_second.min(self.write_bytes_per_second)
-    }
-}
-
-impl Default for DeviceProfile {
-    fn default() -> DeviceProfile {
-        DeviceProfile {
-            read_bytes_per_second: BANDWIDTH_START,
-            write_bytes_per_second: BANDWIDTH_START,
-            barrier_ns: 1_000_000,
-        }
-    }
-}
-
-/// What a device is taken for before it has shown anything, a slow SSD: where it is too much that
-/// shows while little more than there is is asked for.
-const BANDWIDTH_START: u64 = 192 << 20;
 
 /// So long is looked at at a time.
 const WINDOW_NS: u64 = 50_000_000;

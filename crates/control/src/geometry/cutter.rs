@@ -1,86 +1,96 @@
-//! Where output tables end. The job asks before each new user key; versions of one user key are
-//! never parted, because the tables of a run share no key.
+//! Where output tables end.
+//!
+//! 1. A job asks [`OutputCutter::cut_before`] once for each new user key, in ascending order. All
+//!    versions of a user key stay in one table, because the tables of a run share no key.
+//! 2. [`OutputCutter::advance`] moves through the run below the output and counts which of its
+//!    tables begin or end between the last key and this one.
+//! 3. [`OutputCutter::pass_breaks`] finds out whether a fixed boundary lies there: a stripe, a known
+//!    guard, or a break of the plan. The table ends at it in any case.
+//! 4. [`OutputCutter::decide`] applies the plan's [`OutputSplit`] to the table's size and overlap.
+//! 5. When the table ends, the counts begin anew with this key.
 
 use std::sync::Arc;
 
 use super::gap::GapFinder;
-use super::guards::is_guard;
-use super::plan::{CompactionPlan, OutputSplit};
-use crate::options::CfOptions;
+use super::guard::is_guard;
+use super::split::OutputSplit;
 use crate::types::UserKey;
 use crate::version::{Run, TableMeta};
 
-/// Tables may end this much before their target to end where a table below ends, in percent of the
-/// target; the more boundaries they have crossed, the less they give away.
+/// The part of its target, in percent, from which on a table may end where a table below ends. It
+/// grows with each boundary that the table has crossed.
 const EARLY_PERCENT: u64 = 50;
 const EARLY_PERCENT_PER_BOUNDARY: u64 = 5;
 const EARLY_PERCENT_MAX: u64 = 90;
-/// This part of the target is enough for a table to end at a gap.
+/// One part in this many of the target is enough for a table to end at a gap.
 const GAP_PART: u64 = 16;
 
-/// Decides for ascending user keys whether the current output table ends before one.
+/// Decides for ascending user keys whether the current output table ends before each.
 #[derive(Clone, Debug)]
 pub struct OutputCutter {
     split: OutputSplit,
     grandparents: Run,
     /// The rank of `current`.
     rank: usize,
-    /// The first grandparent that does not end below the last key seen; none behind the last.
+    /// The first grandparent that does not end below the last key; `None` behind the last one.
     current: Option<Arc<TableMeta>>,
-    /// Whether the last key seen was inside `current`.
+    /// True if the last key was inside `current`.
     inside: bool,
     /// Bytes of the grandparents between the first and the last key of the current table.
     overlap_bytes: u64,
-    /// How often the current table has crossed grandparent boundaries.
+    /// How many grandparent boundaries the current table has crossed.
     crossings: u64,
-    /// The plan's breaks and the guards that are above the last key seen, the last one first.
+    /// Fixed boundaries above the last key, the largest first.
     breaks: Vec<UserKey>,
-    /// If tables end at gaps.
+    /// The gap finder, if tables end at gaps.
     gaps: Option<GapFinder>,
 }
 
-/// So many grandparents are passed one by one before those up to the next key are gone past at
-/// once: between two victims of a group may be most of a level.
+/// How many grandparents are passed one by one before a search skips those up to the next key. Most
+/// of a level may lie between two inputs of a group.
 const STEPS_MAX: u32 = 4;
 
-/// What lies between the last key and the next.
+/// The grandparents between the last key and the next.
 #[derive(Clone, Copy, Debug, Default)]
 struct Crossed {
-    /// Ends of grandparents, both kinds.
+    /// Begins and ends of grandparents.
     boundaries: u64,
-    /// Bytes of grandparents that begin at or before the next key and behind the last.
+    /// Bytes of the grandparents that begin behind the last key and not behind the next.
     bytes: u64,
 }
 
 impl OutputCutter {
-    /// For the run of level 0 that a flush writes; tables end at `stripes`.
+    /// Returns a cutter for the run of level 0 that a flush writes: tables end at `target_bytes`,
+    /// at `stripes` and, with `at_gaps`, at gaps.
     #[must_use]
-    pub fn of_flush(options: &CfOptions, stripes: &[UserKey]) -> OutputCutter {
+    pub fn of_flush(target_bytes: u64, at_gaps: bool, stripes: &[UserKey]) -> OutputCutter {
         let split = OutputSplit::BySize {
-            target_bytes: options.flush_file_size(),
+            target_bytes,
             grandparent_overlap_bytes_max: u64::MAX,
             at_grandparent_boundaries: false,
-            at_gaps: options.cut_at_gaps,
+            at_gaps,
         };
         OutputCutter::over(split, Run::default(), 0, stripes.iter().rev().cloned().collect())
     }
 
-    pub(super) fn new(plan: &CompactionPlan) -> OutputCutter {
-        let level = plan.output_level;
-        // What is below level 0 is not cut for: those tables are merged with all of the base level.
-        let below = plan.below.iter().find(|below| level > 0 && below.level == level + 1);
-        let run = below.map(|below| below.run.clone()).unwrap_or_default();
-        let rank = below.map_or(0, |below| below.overlap.start);
-        let guards: &[UserKey] = match &plan.split {
+    /// Returns a cutter for outputs that lie above the tables of `run` from `rank` on and that end
+    /// at `breaks`, in any order, and at the guards of `split`.
+    pub(crate) fn new(
+        split: &OutputSplit,
+        run: Run,
+        rank: usize,
+        breaks: &[UserKey],
+    ) -> OutputCutter {
+        let guards: &[UserKey] = match split {
             OutputSplit::AtGuards { guards, .. } => guards,
             _ => &[],
         };
-        let mut breaks: Vec<_> = plan.breaks.iter().chain(guards).cloned().collect();
+        let mut breaks: Vec<_> = breaks.iter().chain(guards).cloned().collect();
         breaks.sort_unstable_by(|a, b| b.cmp(a));
-        OutputCutter::over(plan.split.clone(), run, rank, breaks)
+        OutputCutter::over(split.clone(), run, rank, breaks)
     }
 
-    /// Over the tables of `run` from `rank` on, which lie below.
+    /// The same, with `breaks` in descending order.
     fn over(split: OutputSplit, run: Run, rank: usize, breaks: Vec<UserKey>) -> OutputCutter {
         let at_gaps = matches!(split, OutputSplit::BySize { at_gaps: true, .. });
         OutputCutter {
@@ -96,8 +106,8 @@ impl OutputCutter {
         }
     }
 
-    /// Whether the current output table, of `table_bytes` so far, ends before `user_key`. To be
-    /// asked once for each new user key, in ascending order; for an empty table the answer is no.
+    /// Returns true if the current output table, which has `table_bytes`, ends before `user_key`.
+    /// Call it once for each new user key, in ascending order. An empty table does not end.
     #[inline]
     pub fn cut_before(&mut self, user_key: &[u8], table_bytes: u64) -> bool {
         let was_inside = self.inside;
@@ -122,7 +132,7 @@ impl OutputCutter {
         cut
     }
 
-    /// Whether there is a break at or before `user_key` and behind the last key.
+    /// Returns true if a fixed boundary lies behind the last key and not behind `user_key`.
     #[inline]
     fn pass_breaks(&mut self, user_key: &[u8]) -> bool {
         let mut passed = false;
@@ -154,7 +164,7 @@ impl OutputCutter {
                 if self.overlap_bytes + crossed.bytes + bytes > *grandparent_overlap_bytes_max {
                     return true;
                 }
-                // A whole grandparent between two keys: cutting here leaves it untouched later.
+                // A whole grandparent lies between two keys. A cut here leaves it untouched later.
                 let skips = crossed.boundaries >= if was_inside { 3 } else { 2 };
                 let early = EARLY_PERCENT + EARLY_PERCENT_PER_BOUNDARY * self.crossings;
                 aligned
@@ -172,7 +182,7 @@ impl OutputCutter {
         }
     }
 
-    /// Moves on to `user_key`.
+    /// Moves on to `user_key`, and returns what lies between it and the last key.
     #[inline]
     fn advance(&mut self, user_key: &[u8]) -> Crossed {
         let mut crossed = Crossed::default();
@@ -263,7 +273,7 @@ mod tests {
         assert!(at_guards > 150 && full > 30, "{at_guards} at guards, {full} full");
     }
 
-    /// From one key to one far away lies what lies from key to key between.
+    /// A jump to a key far away counts the same as the steps from key to key.
     #[test]
     fn what_is_gone_past_at_once_counts_as_if_passed_one_by_one() {
         let (mut step, mut seed) = (1, 7_u64);

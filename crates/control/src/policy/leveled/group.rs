@@ -1,22 +1,32 @@
-//! Several tables of a level in one compaction, neighbours or not, each with what it overlaps in
-//! the level below (BoLT §3.3, group compaction): one file, and its barriers, for all of them.
-//! Those that overlap nothing change level beside the others, unread (§3.4, settled compaction).
+//! Group compaction (BoLT §3.3): one compaction takes several tables of a level, neighbours or not,
+//! each with what it overlaps in the level below. All of them share one file and its barriers.
+//!
+//! 1. [`pick_group`] takes victims, best first, up to a budget, and makes a group of each
+//!    ([`Group::of_one`]). A victim that overlaps nothing settles: it changes level as it is (§3.4).
+//! 2. Of an overlap-aware base level it takes only good tables, one table's worth. The others are cut
+//!    anew by the next merge from above (vLSM §4.2.2).
+//! 3. In key order, each group takes in the next one where both overlap the same table below, or two
+//!    neighbours ([`Group::absorb`]).
+//! 4. The plan ends output tables where one group ends and the next begins.
 
-use super::leveled::{pointer, reason_of, victims};
-use super::plan::CompactionPlan;
-use super::{PickContext, Span, hull};
+use super::deeper::reason_of;
+use super::settle::may_settle;
+use super::victims::{pointer, victims};
+use crate::geometry::{Span, hull};
+use crate::plan::CompactionPlan;
+use crate::policy::PickContext;
 use crate::types::{Epoch, UserKey};
 
-/// Victims that hang together, and what they overlap below.
+/// Victims that share tables below, and those tables.
 struct Group<'a> {
     start: Vec<Span<'a>>,
     below: Option<Span<'a>>,
-    /// It changes level as it is.
+    /// True if the victim changes level as it is.
     settles: bool,
 }
 
 impl<'a> Group<'a> {
-    /// The table in `start`; `None` if it, or what it overlaps, is in flight.
+    /// Returns the group of the table in `start`; `None` if it, or what it overlaps, is in flight.
     fn of_one(context: &PickContext<'a>, start: Span<'a>) -> Option<Group<'a>> {
         let level = start.level + 1;
         let below = context.overlap(level, start.bounds()?);
@@ -26,7 +36,7 @@ impl<'a> Group<'a> {
         let settles = context.options.settled_compaction
             && below.is_none()
             && context.same_compression(start.level, level)
-            && start.tables().all(|table| context.may_settle(table, level));
+            && start.tables().all(|table| may_settle(context, table, level));
         Some(Group { start: vec![start], below, settles })
     }
 
@@ -35,8 +45,8 @@ impl<'a> Group<'a> {
         Some(self.below.as_ref().and_then(Span::bounds).map_or(first, |below| first.min(below.0)))
     }
 
-    /// Takes in `next`, which stands behind it, where both would be one compaction anyway: they
-    /// overlap the same table below, or two neighbours with nothing in flight between.
+    /// Takes in `next`, which stands behind the group, if both overlap the same table below, or two
+    /// neighbours with nothing in flight between. Returns true if it did.
     fn absorb(&mut self, context: &PickContext<'a>, next: &Group<'a>) -> bool {
         let (Some(own), Some(below)) = (&mut self.below, &next.below) else { return false };
         if below.ranks.start > own.ranks.end {
@@ -55,9 +65,8 @@ impl<'a> Group<'a> {
     }
 }
 
-/// The best victims of `level`, up to the budget of a group. `only_good`: of a level whose tables
-/// were cut by what they overlap, one table's worth, and none that overlaps more than it should;
-/// those are put together anew by the next merge from above (vLSM §4.2.2).
+/// Returns a plan for the best victims of `level`, up to the budget of a group. `only_good`: the
+/// level is overlap-aware.
 pub(super) fn pick_group(
     context: &PickContext<'_>,
     level: u8,
@@ -70,14 +79,15 @@ pub(super) fn pick_group(
     let budget = match (only_good, unneeded) {
         (true, false) => context.options.target_file_size(level, context.targets.base_level),
         (true, true) => context.options.compaction_bytes_max(),
-        (false, _) => context.options.group_compaction_bytes,
+        (false, _) => context.options.leveled.group_compaction_bytes,
     };
     let mut bytes = 0;
     let mut inputs = 0;
     let mut last = None;
     let mut chosen = Vec::new();
-    // The score counts on any good one there is, wherever it stands.
-    let candidates_max = if any { context.options.victim_candidates_max } else { run.len() };
+    // The score counts good tables wherever they stand, so all tables are candidates.
+    let candidates_max =
+        if any { context.options.leveled.victim_candidates_max } else { run.len() };
     for rank in victims(context, level, run, candidates_max) {
         let enough = bytes >= budget || inputs >= context.group_bytes_max;
         if enough && !chosen.is_empty() {

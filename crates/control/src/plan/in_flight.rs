@@ -1,27 +1,31 @@
-//! What the running compactions hold: their input tables, and the ranges of keys that their outputs
-//! will take in the output level. Two claims never touch; a claim is given back when its job ends.
+//! The claims of running compactions: their input tables, and the key ranges that their outputs take
+//! in the output level. Two claims never touch.
+//!
+//! 1. [`InFlight::claim`] refuses a plan that touches a claim, and takes nothing then.
+//! 2. Policies ask which tables are claimed and who writes where, and leave those alone.
+//! 3. [`InFlight::release`] gives a claim back when its job ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::plan::{CompactionPlan, CompactionReason};
+use super::{CompactionPlan, CompactionReason};
 use crate::types::{ColumnFamilyId, Epoch, JobId, TableId, UserKey};
 use crate::version::TableMeta;
 
-/// What one job holds.
+/// The claim of one job.
 #[derive(Clone, Debug)]
 struct Claim {
     cf: ColumnFamilyId,
     reason: CompactionReason,
-    /// Level, run, bytes, tables of each input.
+    /// Level, run, bytes and tables of each input.
     inputs: Vec<(u8, Epoch, u64, Vec<TableId>)>,
     output_level: u8,
-    /// What it takes of the output level.
+    /// The key ranges that it takes in the output level.
     ranges: Vec<(UserKey, UserKey)>,
 }
 
 impl Claim {
-    /// Whether its outputs will be in `level` within `lo..=hi`.
+    /// Returns true if outputs may go to `level` within `lo..=hi`.
     fn writes(&self, level: u8, lo: &[u8], hi: &[u8]) -> bool {
         let meets = |(smallest, largest): &(UserKey, UserKey)| *smallest <= *hi && *lo <= *largest;
         self.output_level == level && self.ranges.iter().any(meets)
@@ -32,14 +36,14 @@ impl Claim {
     }
 }
 
-/// A plan that wants what another job holds.
+/// Why a plan cannot be claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimError {
     /// The plan has no input.
     Empty,
-    /// The job has a claim already.
+    /// The job already has a claim.
     Job(JobId),
-    /// A table is an input of another job.
+    /// Another job has the table as input.
     Table(TableId),
     /// Another job writes into the same level and range.
     Range {
@@ -65,7 +69,8 @@ impl fmt::Display for ClaimError {
 
 impl std::error::Error for ClaimError {}
 
-/// The claims of all running compactions. Jobs are few: questions about ranges ask each of them.
+/// Tables and key ranges claimed by running compactions, in all column families. Jobs are few, so
+/// questions about ranges ask each of them.
 #[derive(Clone, Debug, Default)]
 pub struct InFlight {
     claims: BTreeMap<JobId, Claim>,
@@ -73,10 +78,10 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// Takes what `plan` needs for `job`.
+    /// Claims the tables and ranges of `plan` for `job`.
     ///
     /// # Errors
-    /// If another job holds some of it; nothing is taken then.
+    /// If another job holds some of them. Nothing is claimed then.
     pub fn claim(&mut self, job: JobId, plan: &CompactionPlan) -> Result<(), ClaimError> {
         if self.claims.contains_key(&job) {
             return Err(ClaimError::Job(job));
@@ -89,7 +94,7 @@ impl InFlight {
         if let Some(table) = tables.find(|table| self.tables.contains(&table.id)) {
             return Err(ClaimError::Table(table.id));
         }
-        // Level 0 orders by epoch, not by key: outputs there touch nothing but their own inputs.
+        // Level 0 orders runs by epoch, not by key: outputs there touch only their own inputs.
         let level = plan.output_level;
         let writer = ranges
             .iter()
@@ -116,7 +121,7 @@ impl InFlight {
         Ok(())
     }
 
-    /// Gives back what `job` holds; says whether it held anything.
+    /// Gives back the claim of `job`. Returns true if it had one.
     pub fn release(&mut self, job: JobId) -> bool {
         let Some(claim) = self.claims.remove(&job) else { return false };
         for table in claim.inputs.iter().flat_map(|input| &input.3) {
@@ -125,19 +130,19 @@ impl InFlight {
         true
     }
 
-    /// Whether a job has `table` as input.
+    /// Returns true if a job has `table` as input.
     #[must_use]
     pub fn is_claimed(&self, table: &TableMeta) -> bool {
         self.tables.contains(&table.id)
     }
 
-    /// The job whose outputs will be in `level` within `lo..=hi`, if any.
+    /// Returns a job whose outputs may go to `level` within `lo..=hi`.
     #[must_use]
     pub fn writer(&self, cf: ColumnFamilyId, level: u8, lo: &[u8], hi: &[u8]) -> Option<JobId> {
         self.of(cf).find(|(_, claim)| claim.writes(level, lo, hi)).map(|(job, _)| job)
     }
 
-    /// The jobs that have one of `tables` as input, or write into `level` within `lo..=hi`.
+    /// Returns the jobs that have one of `tables` as input, or write into `level` within `lo..=hi`.
     #[must_use]
     pub fn holders(
         &self,
@@ -152,46 +157,46 @@ impl InFlight {
         self.of(cf).filter(|(_, claim)| holds(claim)).map(|(job, _)| job).collect()
     }
 
-    /// Whether a compaction that takes tables out of level 0 is running.
+    /// Returns true if a compaction with inputs in level 0 is running.
     #[must_use]
     pub fn level0_running(&self, cf: ColumnFamilyId) -> bool {
         self.of(cf).any(|(_, claim)| claim.takes_from_level0())
     }
 
-    /// How many compactions are running because level 0 has many runs. What a client asked for is
-    /// none: it may take long, and what comes meanwhile does not wait for it.
+    /// Returns how many compactions run because level 0 has many runs. Manual ones do not count:
+    /// they may take long, and later flushes do not wait for them.
     #[must_use]
     pub fn level0_jobs(&self, cf: ColumnFamilyId) -> usize {
         self.of(cf).filter(|(_, claim)| claim.reason.is_level0()).count()
     }
 
-    /// Whether a compaction out of level 0 into a deeper level is running.
+    /// Returns true if a compaction out of level 0 into a deeper level is running.
     #[must_use]
     pub fn level0_going_down(&self, cf: ColumnFamilyId) -> bool {
         self.of(cf).any(|(_, claim)| claim.output_level > 0 && claim.takes_from_level0())
     }
 
-    /// The bytes of `level` that are being compacted.
+    /// Returns the bytes of `level` that are being compacted.
     #[must_use]
     pub fn bytes(&self, cf: ColumnFamilyId, level: u8) -> u64 {
         let inputs = self.of(cf).flat_map(|(_, claim)| &claim.inputs);
         inputs.filter(|input| input.0 == level).map(|input| input.2).sum()
     }
 
-    /// How many runs of level 0 are being compacted, wholly or in part.
+    /// Returns how many runs of level 0 are being compacted, wholly or in part.
     #[must_use]
     pub fn level0_runs(&self, cf: ColumnFamilyId) -> usize {
         let inputs = self.of(cf).flat_map(|(_, claim)| &claim.inputs);
         inputs.filter(|input| input.0 == 0).map(|input| input.1).collect::<BTreeSet<_>>().len()
     }
 
-    /// How many jobs hold something.
+    /// Returns how many jobs have a claim.
     #[must_use]
     pub fn len(&self) -> usize {
         self.claims.len()
     }
 
-    /// Whether no job holds anything.
+    /// Returns true if no job has a claim.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.claims.is_empty() && self.tables.is_empty()

@@ -1,29 +1,41 @@
-//! A compaction as a value: what is rewritten, what changes level as it is, what goes, and how the
-//! output is cut.
+//! A compaction as a value, and the claims of those that run.
+//!
+//! 1. A policy, or a manual compaction, puts a [`CompactionPlan`] together. It names the tables to
+//!    rewrite, to settle (they change level as they are) and to drop, and where outputs end.
+//! 2. The control plane claims its tables and key ranges ([`InFlight::claim`]).
+//! 3. The job asks [`CompactionPlan::output_cutter`] where tables end, [`CompactionPlan::keys_below`]
+//!    whether a tombstone may go, and [`CompactionPlan::early_end`] where it may stop.
+//! 4. [`CompactionPlan::edit`] says how the version changes. The job adds its output tables.
+
+mod early_end;
+mod in_flight;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{OutputCutter, union};
+pub use early_end::EarlyEnd;
+pub use in_flight::{ClaimError, InFlight};
 
-use crate::options::CompressionCode;
-use crate::types::{ColumnFamilyId, Epoch, IoClass, RequestId, UserKey};
+use crate::geometry::{OutputCutter, OutputSplit, Span, union};
+use crate::types::{ColumnFamilyId, CompressionCode, Epoch, IoClass, RequestId, UserKey};
 use crate::version::{AddedTable, RemovedTable, Run, TableMeta, VersionEdit};
 
 /// Tables of one run, in key order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// Their level.
+    /// The run's level.
     pub level: u8,
-    /// Their run.
+    /// The run.
     pub epoch: Epoch,
-    /// The tables: never empty.
+    /// The tables. Never empty.
     pub tables: Vec<Arc<TableMeta>>,
 }
 
 impl Input {
-    /// The sum of the tables' `size_bytes`.
+    /// Returns the sum of the tables' `size_bytes`.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.tables.iter().map(|table| table.size_bytes).sum()
@@ -35,26 +47,26 @@ impl Input {
 pub enum CompactionReason {
     /// Level 0 has many runs.
     Level0Runs,
-    /// Level 0 has many runs, and their way down is blocked or not worth its bytes.
+    /// Level 0 has many runs, and their way down is blocked or would rewrite too much.
     IntraLevel0,
     /// A level is over its target.
     LevelSize,
-    /// A level is in use that the data does not need.
+    /// The data does not need a level that is in use.
     UnneededLevel,
-    /// A file holds too little for what it takes: its tables are written anew where they are.
+    /// A file holds too little for the space it takes: its tables are rewritten where they are.
     SparseFile,
-    /// Deletions of ranges leave nothing of tables: they go, unread.
+    /// Range tombstones hide all of a table: it is dropped unread.
     RangeDeleted,
     /// A client asked.
     Manual,
-    /// A client asked: the lowest level is rewritten in place.
+    /// A client asked, and the lowest level is rewritten in place.
     ManualBottommost,
     /// A client chose the files.
     ManualFiles,
 }
 
 impl CompactionReason {
-    /// The name in metrics and messages.
+    /// Returns the name in metrics and messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -70,125 +82,87 @@ impl CompactionReason {
         }
     }
 
-    /// Whether a client asked.
+    /// Returns true if a client asked.
     #[must_use]
     pub fn is_manual(self) -> bool {
         use CompactionReason::{Manual, ManualBottommost, ManualFiles};
         matches!(self, Manual | ManualBottommost | ManualFiles)
     }
 
-    /// Whether level 0 has too many runs.
+    /// Returns true if the reason is the number of runs in level 0.
     pub(crate) fn is_level0(self) -> bool {
         matches!(self, CompactionReason::Level0Runs | CompactionReason::IntraLevel0)
     }
 }
 
-/// Where output tables end. What is cut where is decided by [`OutputCutter`](super::OutputCutter).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OutputSplit {
-    /// By size, looking at the level below the output.
-    BySize {
-        /// The size aimed at.
-        target_bytes: u64,
-        /// The most that an output table may overlap with the level below the output.
-        grandparent_overlap_bytes_max: u64,
-        /// Tables may become larger or smaller than the target to end where a table below ends.
-        at_grandparent_boundaries: bool,
-        /// A sixteenth of the target is enough to end at a gap between keys that is far wider than
-        /// what the table spans.
-        at_gaps: bool,
-    },
-    /// By overlap with the level below the output (vLSM §4.2.1): from the smallest size on as soon
-    /// as it overlaps more than so many times its own size.
-    ByOverlap {
-        /// The smallest table.
-        bytes_min: u64,
-        /// The largest table.
-        bytes_max: u64,
-        /// How many times its own size a table may overlap.
-        times: u64,
-    },
-    /// At guards, and by size between them (PebblesDB).
-    AtGuards {
-        /// Those that are known, ascending.
-        guards: Vec<UserKey>,
-        /// One key in two to the power of this is one, whether it is known or not.
-        bits: u32,
-        /// The size aimed at.
-        target_bytes: u64,
-    },
-}
-
-/// A compaction: a value that says everything a job needs to know, and prints as one line.
+/// A compaction: a value that holds everything a job needs to know, and prints as one line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompactionPlan {
-    /// Whose tables.
+    /// The column family.
     pub cf: ColumnFamilyId,
-    /// Why.
+    /// The reason.
     pub reason: CompactionReason,
-    /// Tables that are merged and written anew: newest data first (the order of the runs is the
-    /// order in which a merge prefers equal sequence numbers).
+    /// Tables that are merged and rewritten, newest data first: a merge prefers the earlier input
+    /// where sequence numbers are equal.
     pub rewrite: Vec<Input>,
     /// Tables that join the output level as they are.
     pub settle: Vec<Input>,
-    /// Tables that go, unread.
+    /// Tables that are dropped unread.
     pub drop: Vec<Input>,
-    /// Where the outputs go.
+    /// The level of the outputs.
     pub output_level: u8,
-    /// The run that the outputs join: `Epoch(0)` below level 0.
+    /// The run that the outputs join.
     pub output_epoch: Epoch,
     /// Where output tables end.
     pub split: OutputSplit,
-    /// Keys that no output table goes across: each begins another one at or after it. Ascending.
-    /// Inputs on both sides of one have nothing to do with each other, and the output level may
-    /// have tables between them that are none of this plan's.
+    /// Keys at which output tables end, ascending. Inputs on both sides of one share no keys, and
+    /// the output level may have tables between them that the plan does not take.
     pub breaks: Vec<UserKey>,
-    /// How outputs are compressed.
+    /// The compression of the outputs.
     pub compression: CompressionCode,
-    /// For whom the I/O is done.
+    /// The class of the job's I/O.
     pub class: IoClass,
-    /// The level's cursor once this is done.
+    /// The level's round-robin cursor after the compaction.
     pub compact_pointer: Option<(u8, UserKey)>,
-    /// The score that made it urgent; 0 if it was asked for.
+    /// The score of the level that it starts in; 0 if a client asked.
     pub score: f64,
-    /// Everything older than the outputs that shares keys with them, when the plan was made.
-    /// Claims make sure that no key joins these runs before the plan is over.
+    /// Everything older than the outputs that shares keys with them, when the plan was made. Claims
+    /// keep other keys out of these runs until the plan is over.
     pub below: Vec<Below>,
-    /// The request whose answer tells what this made.
+    /// The client's request whose answer names the outputs.
     pub request: Option<RequestId>,
 }
 
 /// A run older than a plan's outputs, and the tables of it that share keys with them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Below {
-    /// Its level.
+    /// The run's level.
     pub level: u8,
     /// The run, as it was when the plan was made.
     pub run: Run,
-    /// The ranks of the tables that share keys with the outputs: never empty.
+    /// The ranks of the tables that share keys with the outputs. Never empty.
     pub overlap: Range<usize>,
 }
 
 impl CompactionPlan {
-    /// Every input: rewritten, settled, dropped.
+    /// Returns every input: rewritten, settled, dropped.
     pub fn inputs(&self) -> impl Iterator<Item = &Input> {
         self.rewrite.iter().chain(&self.settle).chain(&self.drop)
     }
 
-    /// The bytes that the job reads.
+    /// Returns the bytes that the job reads.
     #[must_use]
     pub fn rewrite_bytes(&self) -> u64 {
         self.rewrite.iter().map(Input::bytes).sum()
     }
 
-    /// Whether nothing is read or written: only the manifest changes.
+    /// Returns true if only the manifest changes, and nothing is read or written.
     #[must_use]
     pub fn is_trivial_move(&self) -> bool {
         self.rewrite.is_empty()
     }
 
-    /// The ranges of keys that the inputs and the outputs take, ascending: one, or as many as
-    /// breaks make of it.
+    /// Returns the key ranges that the inputs and the outputs take, ascending. Breaks divide them.
     #[must_use]
     pub fn ranges(&self) -> Vec<(UserKey, UserKey)> {
         let mut ranges: Vec<Option<(&UserKey, &UserKey)>> = vec![None; self.breaks.len() + 1];
@@ -203,34 +177,40 @@ impl CompactionPlan {
         ranges.map(|(smallest, largest)| (smallest.clone(), largest.clone())).collect()
     }
 
-    /// The lowest input level that is not the output level; the output level if there is none.
+    /// Returns the uppermost input level; the output level if there is no input.
     #[must_use]
     pub fn start_level(&self) -> u8 {
         self.inputs().map(|input| input.level).min().unwrap_or(self.output_level)
     }
 
-    /// Whether nothing older shares any key with the outputs: all tombstones that no snapshot needs
-    /// may go. If not, ask [`CompactionPlan::keys_below`] key by key.
+    /// Returns true if nothing older shares a key with the outputs: all tombstones that no snapshot
+    /// needs may go. Otherwise [`CompactionPlan::keys_below`] answers key by key.
     #[must_use]
     pub fn is_bottommost(&self) -> bool {
         self.below.is_empty()
     }
 
-    /// Answers for ascending keys whether anything older may hold them: a tombstone for a key that
-    /// nothing older holds, and that no snapshot needs, may go.
+    /// Returns what answers, for ascending keys, whether anything older may hold a key. A tombstone
+    /// may go if nothing older holds its key and no snapshot needs it.
     #[must_use]
     pub fn keys_below(&self) -> KeysBelow {
         let runs = self.below.iter().map(|below| (below.run.clone(), below.overlap.start, None));
         KeysBelow { runs: runs.collect() }
     }
 
-    /// Decides where the job's output tables end.
+    /// Returns what decides where the job's output tables end.
     #[must_use]
     pub fn output_cutter(&self) -> OutputCutter {
-        OutputCutter::new(self)
+        // Outputs in level 0 are merged with all of the base level later: it does not matter how
+        // they overlap.
+        let level = self.output_level;
+        let below = self.below.iter().find(|below| level > 0 && below.level == level + 1);
+        let run = below.map(|below| below.run.clone()).unwrap_or_default();
+        let rank = below.map_or(0, |below| below.overlap.start);
+        OutputCutter::new(&self.split, run, rank, &self.breaks)
     }
 
-    /// The edit of this plan, without the tables that the job writes: add them to `added` at
+    /// Returns the edit of this plan without the output tables. The job adds them to `added` at
     /// `output_level` and `output_epoch`.
     #[must_use]
     pub fn edit(&self) -> VersionEdit {
@@ -297,15 +277,15 @@ impl fmt::Display for CompactionPlan {
     }
 }
 
-/// See [`CompactionPlan::keys_below`].
+/// Answers for ascending keys whether anything older than a plan's outputs may hold them.
 #[derive(Clone, Debug)]
 pub struct KeysBelow {
-    /// Each older run, the rank of its first table that can still matter, and that table.
+    /// Each older run, with the rank and the handle of the first table that can still matter.
     runs: Vec<(Run, usize, Option<Arc<TableMeta>>)>,
 }
 
 impl KeysBelow {
-    /// Whether anything older may hold `user_key`. Keys must not descend from call to call.
+    /// Returns true if anything older may hold `user_key`. Keys must not descend between calls.
     pub fn may_contain(&mut self, user_key: &[u8]) -> bool {
         self.runs.iter_mut().any(|(run, at, table)| {
             if table.is_none() {
@@ -318,4 +298,17 @@ impl KeysBelow {
             table.as_ref().is_some_and(|table| table.smallest <= *user_key)
         })
     }
+}
+
+/// Returns the inputs that `spans` are. Spans of one run that follow each other become one input.
+pub(crate) fn inputs(spans: &[Span<'_>]) -> Vec<Input> {
+    let same_run = |a: &Span<'_>, b: &Span<'_>| {
+        (a.level, a.run.epoch()) == (b.level, b.run.epoch()) && a.ranks.end <= b.ranks.start
+    };
+    let input = |spans: &[Span<'_>]| {
+        let first = spans.first()?;
+        let tables = spans.iter().flat_map(Span::tables).cloned().collect();
+        Some(Input { level: first.level, epoch: first.run.epoch(), tables })
+    };
+    spans.chunk_by(same_run).filter_map(input).collect()
 }

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use requests::Request;
 
-use crate::compaction::{
-    CompactionChain, CompactionPicker, CompactionPlan, CoveredTables, InFlight, Input, LevelScore,
-    LevelTargets, ManualStep, PickContext, SparseTables, Stripes, level0_runs,
-    pending_compaction_bytes, picker, scores, stripes, tiny_urgency,
-};
+use crate::compaction::{CoveredTables, ManualStep, SparseTables};
 use crate::event::JobResult;
-use crate::options::{CfOptions, CompactionStyle};
+use crate::geometry::Stripes;
+use crate::plan::{CompactionPlan, InFlight, Input};
+use crate::policy::{
+    CfOptions, CompactionChain, CompactionPolicy, LevelScore, LevelTargets, PickContext, TreeView,
+};
 use crate::scheduler::{FILL, Smoothed};
 use crate::tuner::Overflows;
 use crate::types::{FileId, Instant, IoClass, JobId, RequestId, SeqNo};
@@ -31,12 +31,6 @@ const MORE_COMES_SECONDS: u64 = 10;
 
 /// How often it is looked whether more still comes into level 0 that stays for it.
 const LEVEL0_LOOK: Duration = Duration::from_millis(100);
-
-/// What a stripe brings, and at most as much that it rewrites.
-const STRIPE_AMPLIFICATION: u64 = 2;
-
-/// A base level that is so many times as large as level 0, and as its target, goes first.
-const BASE_TO_LEVEL0_MAX: u64 = 2;
 
 /// How urgent it is that a sparse file goes: nothing is less so.
 const SPARSE_URGENCY: f64 = 0.0;
@@ -59,7 +53,7 @@ pub(crate) struct ColumnFamily {
     version: Arc<Version>,
     targets: LevelTargets,
     pending_bytes: u64,
-    picker: Box<dyn CompactionPicker>,
+    policy: &'static dyn CompactionPolicy,
     /// Where flushes cut their runs.
     stripes: Stripes,
     /// How many runs of level 0 a reader may have to look into.
@@ -88,8 +82,8 @@ pub(crate) struct ColumnFamily {
     level0_look_at: Option<Instant>,
     /// The scores as of this version and the claims; empty: to be computed.
     scores: Vec<LevelScore>,
-    /// The urgency of tiny runs in level 0, computed with the scores.
-    tiny_urgency: Option<f64>,
+    /// The urgency of work that is done when no level is due, computed with the scores.
+    idle_urgency: Option<f64>,
     /// Whether a pick could find something: nothing has changed since one found nothing if not.
     pick_worthwhile: bool,
     /// The same, when only level 0 was looked at.
@@ -106,7 +100,7 @@ impl ColumnFamily {
         let mut family = ColumnFamily {
             targets: LevelTargets::new(&version, &options),
             configured: options.clone(),
-            picker: picker(options.compaction_style),
+            policy: options.policy(),
             options,
             adjusted_memtable_bytes: None,
             version,
@@ -128,7 +122,7 @@ impl ColumnFamily {
             input_bytes_max: u64::MAX,
             level0_look_at: None,
             scores: Vec::new(),
-            tiny_urgency: None,
+            idle_urgency: None,
             pick_worthwhile: true,
             level0_only_failed: false,
             sparse: SparseTables::default(),
@@ -179,13 +173,17 @@ impl ColumnFamily {
         self.pick_worthwhile |= !self.covered.is_empty();
     }
 
+    fn view(&self) -> TreeView<'_> {
+        TreeView { version: &self.version, options: &self.options, targets: &self.targets }
+    }
+
     fn shape_changed(&mut self) {
         self.targets = LevelTargets::new(&self.version, &self.options);
         if self.stripes.is_empty() {
             self.cut_stripes();
         }
-        self.pending_bytes = pending_compaction_bytes(&self.version, &self.options, &self.targets);
-        let runs = level0_runs(&self.version, &self.options);
+        self.pending_bytes = self.policy.debt(&self.view());
+        let runs = self.policy.runs_felt(&self.view());
         self.level0_runs = u32::try_from(runs).unwrap_or(u32::MAX);
         self.note_level0();
         self.load_changed = true;
@@ -274,10 +272,10 @@ impl ColumnFamily {
         self.fill.per_second()
     }
 
-    /// The mean bytes of a run of level 0, if it goes down by stripes.
+    /// Returns the mean bytes of a run of level 0, if it goes down in parts.
     pub(crate) fn level0_run_bytes(&self) -> Option<u64> {
         let bytes = self.version.level(0).bytes() / u64::from(self.level0_runs.max(1));
-        (self.options.level0_stripe_bytes > 0).then_some(bytes.max(1))
+        self.policy.level0_goes_in_parts(&self.options).then_some(bytes.max(1))
     }
 
     /// Bytes of the memtables that are being flushed.
@@ -290,45 +288,15 @@ impl ColumnFamily {
         self.flush.map(|(job, _)| job)
     }
 
-    /// Bytes that a compaction of level 0 moves for each byte of level 0, about.
+    /// Returns the bytes that a compaction of level 0 moves for each byte of level 0, about.
     pub(crate) fn level0_amplification(&self) -> u64 {
-        // Of a queue each run is merged with all of the base level by itself.
-        let run = self.options.write_buffer_size;
-        let trigger = u64::from(self.options.level0_file_num_compaction_trigger.max(1));
-        let merged = match self.options.level0_fifo {
-            true => run,
-            false => run.saturating_mul(trigger).max(self.version.level(0).bytes()),
-        };
-        let rewritten = match self.options.compaction_style {
-            CompactionStyle::Leveled => self.version.level(self.targets.base_level).bytes(),
-            CompactionStyle::Guards => 0,
-        };
-        let amplification = 1 + rewritten / merged.max(1);
-        // A stripe that would rewrite more than it brings waits for more.
-        if self.stripes.is_empty() {
-            amplification
-        } else {
-            amplification.min(STRIPE_AMPLIFICATION)
-        }
+        self.policy.level0_amplification(&self.view(), &self.stripes)
     }
 
     /// Whether level 0 has more runs than two compactions out of it begin with.
     pub(crate) fn level0_is_late(&self) -> bool {
         let trigger = self.options.level0_file_num_compaction_trigger.max(1);
         !self.options.disable_auto_compactions && self.level0_runs > 2 * trigger
-    }
-
-    /// Whether the base level is so large that merging level 0 into it would rewrite much for
-    /// little: what goes down from there first makes it cheaper. Not where level 0 is about to slow
-    /// writers down for long.
-    fn base_goes_first(&self) -> bool {
-        let base = self.version.level(self.targets.base_level).bytes();
-        let target = self.targets.bytes_max(self.targets.base_level);
-        let level0 = self.version.level(0).bytes();
-        let deepest = usize::from(self.targets.base_level) + 1 >= self.options.levels();
-        !deepest
-            && base > target.max(level0).saturating_mul(BASE_TO_LEVEL0_MAX)
-            && self.level0_runs < self.options.level0_slowdown_writes_trigger
     }
 
     /// Whether level 0 should go down before all else, and is not on its way.
@@ -338,7 +306,7 @@ impl ColumnFamily {
         if self.options.disable_auto_compactions
             || self.version.level(0).is_empty()
             || alone && in_flight.level0_running(self.version.column_family())
-            || self.base_goes_first()
+            || !self.policy.level0_may_go_first(&self.view(), self.level0_runs)
         {
             return false;
         }
@@ -355,7 +323,7 @@ impl ColumnFamily {
         if !self.level0_wanted(in_flight) {
             return Vec::new();
         }
-        self.picker.level0_blockers(&self.level0_context(in_flight, group_bytes_max))
+        self.policy.level0_blockers(&self.level0_context(in_flight, group_bytes_max))
     }
 
     /// What a look at level 0 alone sees.
@@ -388,7 +356,7 @@ impl ColumnFamily {
 
     /// The longest chain of compactions that a flush could wait for.
     pub(crate) fn chain(&self) -> CompactionChain {
-        CompactionChain::of(&self.level0_context(&InFlight::default(), u64::MAX))
+        self.policy.chain(&self.level0_context(&InFlight::default(), u64::MAX))
     }
 
     pub(crate) fn request_flush(&mut self) {
@@ -424,8 +392,7 @@ impl ColumnFamily {
     }
 
     fn cut_stripes(&mut self) {
-        let base = self.targets.base_level;
-        self.stripes = stripes(&self.stripes, &self.version, base, &self.options);
+        self.stripes = self.policy.stripes(&self.stripes, &self.view());
     }
 
     pub(crate) fn flush_finished(&mut self, retry_at: Option<Instant>) {
@@ -488,21 +455,21 @@ impl ColumnFamily {
         if !level0_only && !self.covered.is_empty() {
             return Some(f64::INFINITY);
         }
-        let tiny = self.tiny_urgency;
-        let urgent = self.scores.first()?.score.max(tiny.unwrap_or_default());
-        self.pick_worthwhile = urgent >= 1.0 || !self.sparse.is_empty() || tiny.is_some();
+        let idle = self.idle_urgency;
+        let urgent = self.scores.first()?.score.max(idle.unwrap_or_default());
+        self.pick_worthwhile = urgent >= 1.0 || !self.sparse.is_empty() || idle.is_some();
         if urgent >= 1.0 {
             return Some(urgent);
         }
         let sparse = !self.sparse.is_empty() && !level0_only;
-        (sparse || tiny.is_some()).then_some(SPARSE_URGENCY)
+        (sparse || idle.is_some()).then_some(SPARSE_URGENCY)
     }
 
     /// Computes the scores, unless they are up to date.
     fn compute_scores(&mut self, in_flight: &InFlight) {
         if self.scores.is_empty() {
-            self.scores = scores(&self.version, &self.options, &self.targets, in_flight);
-            self.tiny_urgency = tiny_urgency(&self.version, &self.options, in_flight);
+            self.scores = self.policy.scores(&self.view(), in_flight);
+            self.idle_urgency = self.policy.idle_urgency(&self.view(), in_flight);
         }
     }
 
@@ -542,14 +509,14 @@ impl ColumnFamily {
             // A long request must not let level 0 fill up: they take turns.
             if std::mem::take(&mut request.yields) {
                 let level0 = PickContext { level0_only: true, ..context };
-                if let Some(plan) = self.picker.pick(&level0) {
+                if let Some(plan) = self.policy.pick(&level0) {
                     return Pick::Plan { plan: Box::new(plan), manual: false };
                 }
             }
             return match request.compaction.step(&context) {
                 // It waits for a slot that is not level 0's alone.
                 ManualStep::Plan(plan) if level0_only && plan.class != IoClass::L0 => {
-                    let picked = self.picker.pick(&context);
+                    let picked = self.policy.pick(&context);
                     self.automatic(picked, level0_only)
                 }
                 ManualStep::Plan(plan) => Pick::Plan { plan, manual: true },
@@ -567,9 +534,9 @@ impl ColumnFamily {
         let urgent = self.scores.first().is_some_and(|urgent| urgent.score >= 1.0);
         let sparse = &mut self.sparse;
         let or_sparse = || if urgent || level0_only { None } else { sparse.pick(&context) };
-        let picked = self.picker.pick(&context).or_else(or_sparse);
+        let picked = self.policy.pick(&context).or_else(or_sparse);
         let level0_due = self.scores.iter().any(|score| score.level == 0 && score.score >= 1.0);
-        if picked.is_none() && level0_due && self.picker.level0_stays(&context) {
+        if picked.is_none() && level0_due && self.policy.level0_stays(&context) {
             self.level0_look_at = Some(now + LEVEL0_LOOK);
         }
         self.automatic(picked, level0_only)

@@ -1,53 +1,47 @@
-//! Merges tiny runs of level 0, as flushes of nearly empty memtables leave them: each costs a
-//! table, an entry in the manifest and a place in every iterator, whatever it overlaps. Where level
-//! 0 goes down by stripes, only runs on top of each other count for that, so that tiny runs that
-//! overlap nothing would stay for ever.
+//! Merges tiny runs of level 0, as flushes of nearly empty memtables leave them. Each costs a table,
+//! an entry in the manifest and a place in every iterator, even if it overlaps nothing. Level 0 goes
+//! down by stripes only where runs lie on top of each other, so tiny runs that overlap nothing would
+//! stay for ever.
 //!
-//! 1. [`tiny_bytes`] says what is tiny: a small part of a memtable, a larger one the more runs
+//! 1. [`tiny_bytes`] says what is tiny: a small part of a memtable, and a larger part the more runs
 //!    level 0 has.
-//! 2. [`tiny_runs`] finds runs that follow each other, are tiny, and are not being compacted: as
-//!    many as the trigger of level 0. No run has more than three quarters of all their bytes, so
-//!    that the run of each byte grows by a third at least: a byte is merged O(log n) times.
-//! 3. [`merge_tiny`] merges them into one run that stands where the newest of them stood. It stays
-//!    in level 0 until it is no longer tiny, or goes down with its stripe.
+//! 2. [`tiny_runs`] finds neighbouring tiny runs that are not being compacted, at least as many as
+//!    the trigger of level 0. None of them has more than three quarters of their bytes. So the run
+//!    that holds a byte grows by a third at least, and a byte is merged O(log n) times.
+//! 3. [`merge_tiny`] merges them into one run in the place of the newest. It stays in level 0 until
+//!    it is no longer tiny, or goes down with its stripe.
 //!
-//! That is done when nothing else is due. [`tiny_urgency`] makes it as urgent as level 0 once there
+//! The merge runs when nothing else is due. [`tiny_urgency`] makes it as urgent as level 0 once there
 //! are many runs.
 
 use std::ops::Range;
 
-use super::level0::intra_level0;
-use super::plan::CompactionPlan;
-use super::{InFlight, PickContext};
-use crate::options::{CfOptions, CompactionStyle};
+use super::intra_level0::intra_level0;
+use crate::plan::{CompactionPlan, InFlight};
+use crate::policy::{CfOptions, PickContext};
 use crate::version::{Run, Version};
 
-/// Fewer runs than this are not worth a compaction.
+/// The fewest runs that are worth a compaction.
 const RUNS_MIN: usize = 4;
-/// More runs are not merged at once: each takes a buffer.
+/// The most runs that are merged at once: each takes a buffer.
 const RUNS_MAX: usize = 256;
-/// With as many runs in level 0 as its trigger, a run of this part of a memtable is tiny. It is
-/// less than what a full memtable has in one of 32 stripes, so that what compactions by stripes
-/// leave of a run is not tiny.
+/// A run is tiny if it is no more than one part in this many of a memtable, while level 0 has as many
+/// runs as its trigger. That is less than a full memtable has in one of 32 stripes, so the rest of a
+/// run that compactions by stripes leave is not tiny.
 const PART: u64 = 64;
-/// With so many times as many runs, a run of so many times the size is. With more it is no larger.
+/// The most times by which the size of a tiny run grows with the number of runs.
 const TIMES_MAX: u64 = 16;
-/// So many times the trigger of level 0 are as urgent as level 0 itself.
+/// How many times the trigger of level 0 the tiny runs are that are as urgent as level 0 itself.
 const URGENT_TIMES: usize = 8;
 
-/// Returns the newest and the oldest, exclusive, of the runs to be merged, by their rank in level
-/// 0; `None` if there are none.
-pub(crate) fn tiny_runs(
-    version: &Version,
-    options: &CfOptions,
-    in_flight: &InFlight,
-) -> Option<Range<usize>> {
-    let merges = options.compaction_style == CompactionStyle::Leveled
-        && options.level0_stripe_bytes > 0
-        && options.intra_level0_compaction
-        && !options.level0_fifo
-        // Runs wait there on purpose until their keys overlap (TRIAD).
-        && options.level0_overlap_min <= 0.0;
+/// Returns the ranks in level 0 of the runs to be merged, newest first; `None` if there are none.
+fn tiny_runs(version: &Version, options: &CfOptions, in_flight: &InFlight) -> Option<Range<usize>> {
+    let leveled = &options.leveled;
+    let merges = leveled.level0_stripe_bytes > 0
+        && leveled.intra_level0_compaction
+        && !leveled.level0_fifo
+        // With it, runs wait on purpose until their keys overlap (TRIAD).
+        && leveled.level0_overlap_min <= 0.0;
     let runs = version.level(0).runs();
     if !merges || options.disable_auto_compactions || runs.len() < runs_min(options) {
         return None;
@@ -70,12 +64,12 @@ pub(crate) fn tiny_runs(
     found
 }
 
-/// The least number of runs that are merged.
+/// Returns the least number of runs that are merged.
 fn runs_min(options: &CfOptions) -> usize {
     (options.level0_file_num_compaction_trigger as usize).max(RUNS_MIN)
 }
 
-/// A run of so many bytes is tiny where level 0 has so many runs.
+/// Returns the size up to which a run is tiny where level 0 has `runs`.
 fn tiny_bytes(options: &CfOptions, runs: usize) -> u64 {
     let part = options.write_buffer_size / PART;
     let trigger = u64::from(options.level0_file_num_compaction_trigger.max(1));
@@ -83,9 +77,9 @@ fn tiny_bytes(options: &CfOptions, runs: usize) -> u64 {
     grown.clamp(part, part.saturating_mul(TIMES_MAX))
 }
 
-/// The most of `sizes` that follow each other, so many at least, of which none has more than three
-/// quarters of all of them; empty if there are none. If all of them together have one that is
-/// larger, so have those of them that it is one of.
+/// Returns the longest range of `sizes`, of `runs_min` at least, in which none is more than three
+/// quarters of the sum; empty if there is none. A size that is too large for all of them is too
+/// large for each smaller range around it, so the search goes on at both sides of it.
 fn balanced(sizes: &[u64], runs_min: usize) -> Range<usize> {
     let Some((largest, bytes)) = (0..).zip(sizes).max_by_key(|(_, bytes)| **bytes) else {
         return 0..0;
@@ -106,9 +100,9 @@ fn balanced(sizes: &[u64], runs_min: usize) -> Range<usize> {
     }
 }
 
-/// How urgent it is to merge tiny runs, 0 or from 1 on; `None` if there are none to merge.
+/// Returns how urgent it is to merge tiny runs, 0 or from 1 on; `None` if there are none to merge.
 #[expect(clippy::cast_precision_loss, reason = "runs are far fewer than 2^53")]
-pub(crate) fn tiny_urgency(
+pub(super) fn tiny_urgency(
     version: &Version,
     options: &CfOptions,
     in_flight: &InFlight,
@@ -118,8 +112,8 @@ pub(crate) fn tiny_urgency(
     Some(if runs < urgent { 0.0 } else { runs as f64 / urgent as f64 })
 }
 
-/// Merges the tiny runs that follow each other into one. Of many it takes the oldest, so that the
-/// next ones are there when those are merged with what comes of it.
+/// Returns a plan that merges neighbouring tiny runs into one. Of many it takes the oldest: the newer
+/// ones are merged with the result later.
 pub(super) fn merge_tiny(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let all = tiny_runs(context.version, context.options, context.in_flight)?;
     let runs = context.version.level(0).runs();

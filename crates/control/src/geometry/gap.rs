@@ -1,9 +1,15 @@
-//! Gaps between keys: several streams of ascending keys written side by side leave runs whose keys
-//! lie in clumps. A table that ends where a clump ends touches nothing that is written between the
-//! clumps later.
+//! Gaps between keys. Several streams of ascending keys that are written side by side leave runs
+//! whose keys lie in clumps. A table that ends where a clump ends touches nothing that is written
+//! between the clumps later.
+//!
+//! 1. [`GapFinder::begin`] and [`GapFinder::add`] remember a table's first and last key.
+//! 2. [`GapFinder::is_before`] skips the bytes that the first key shares with the next one, and
+//!    reads the next eight bytes of all three keys as numbers.
+//! 3. A gap lies before the next key if its distance from the last key is more than
+//!    [`GAP_TO_SPAN`] times the distance from the first to the last key.
 
-/// A gap is so many times wider than all that the table spans. Keys spread at random leave none in
-/// any table of more than a few hundred.
+/// How many times wider than the table's key range a gap is. Keys spread at random leave no such
+/// gap in a table of more than a few hundred keys.
 const GAP_TO_SPAN: u64 = 64;
 
 /// Finds gaps between ascending user keys.
@@ -14,19 +20,19 @@ pub(super) struct GapFinder {
 }
 
 impl GapFinder {
-    /// A table begins with `key`.
+    /// Begins a table with `key`.
     pub(super) fn begin(&mut self, key: &[u8]) {
         set(&mut self.first, key);
         set(&mut self.last, key);
     }
 
-    /// `key` joins the table.
+    /// Adds `key` to the table.
     #[inline]
     pub(super) fn add(&mut self, key: &[u8]) {
         set(&mut self.last, key);
     }
 
-    /// Whether a gap lies between the table and `next`.
+    /// Returns true if a gap lies between the table and `next`.
     #[inline]
     pub(super) fn is_before(&self, next: &[u8]) -> bool {
         let shared = self.first.iter().zip(next).take_while(|(a, b)| a == b).count();
@@ -40,7 +46,7 @@ fn set(to: &mut Vec<u8>, key: &[u8]) {
     to.extend_from_slice(key);
 }
 
-/// Eight bytes from `at` on as a number, ordered as the keys are.
+/// Returns eight bytes from `at` on as a number, which orders as the keys do.
 #[inline]
 fn window(key: &[u8], at: usize) -> u64 {
     let mut bytes = [0; 8];
@@ -77,7 +83,7 @@ mod tests {
         assert!(!gaps.is_before(b"b"));
         let gaps = finder(&[b"a", b"a\0"]);
         assert!(gaps.is_before(b"aa"));
-        // Prefixes of one another are as close as can be.
+        // A key and its shortest extension are as close as two keys can be.
         let gaps = finder(&[b"a"]);
         assert!(!gaps.is_before(b"a\0"));
     }

@@ -1,0 +1,15 @@
+//! The options of the policy with guards.
+
+/// How fragmented levels are kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GuardsOptions {
+    /// Runs of a level that share keys from which on they go down, or are merged in the deepest
+    /// level. At least 2.
+    pub runs_max: u32,
+}
+
+impl Default for GuardsOptions {
+    fn default() -> GuardsOptions {
+        GuardsOptions { runs_max: 8 }
+    }
+}

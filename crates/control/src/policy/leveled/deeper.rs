@@ -1,0 +1,77 @@
+//! Compactions out of a level below 0: RocksDB's, one table and those that go along with it.
+//!
+//! 1. [`victims`] returns the tables to try, best first. With groups, [`pick_group`] does the rest.
+//! 2. [`expand`] adds what the victim overlaps in the level below, and neighbours that add nothing to
+//!    that. It refuses a victim if any of this is in flight.
+//! 3. A victim that overlaps nothing settles, with its neighbours ([`settle_more`]).
+//! 4. The plan moves the level's cursor ([`pointer`]).
+
+use super::group::pick_group;
+use super::settle::settle_more;
+use super::victims::{pointer, victims};
+use crate::geometry::{Span, union};
+use crate::plan::{CompactionPlan, CompactionReason};
+use crate::policy::PickContext;
+use crate::types::Epoch;
+
+/// Returns why `level` is compacted.
+pub(super) fn reason_of(context: &PickContext<'_>, level: u8) -> CompactionReason {
+    match context.targets.lowest_unneeded_level {
+        Some(lowest) if level <= lowest => CompactionReason::UnneededLevel,
+        _ => CompactionReason::LevelSize,
+    }
+}
+
+/// Returns a plan for one table of `level`, or a few, with what they overlap in the level below.
+pub(super) fn pick_deeper(context: &PickContext<'_>, level: u8) -> Option<CompactionPlan> {
+    let from_base = context.options.leveled.overlap_aware && level == context.targets.base_level;
+    if from_base || context.options.leveled.group_compaction_bytes > 0 {
+        return pick_group(context, level, from_base);
+    }
+    let run = context.version.level(level).sorted()?;
+    let reason = reason_of(context, level);
+    let output = (level + 1, Epoch(0));
+    for victim in victims(context, level, run, context.options.leveled.victim_candidates_max) {
+        let victim = Span { level, run, ranks: victim..victim + 1 };
+        let Some((mut start, below)) = expand(context, victim) else { continue };
+        let settle = below.is_none() && settle_more(context, &mut start);
+        let mut plan = if settle {
+            context.plan(reason, &[], std::slice::from_ref(&start), output)
+        } else {
+            let inputs: Vec<_> = [Some(start.clone()), below].into_iter().flatten().collect();
+            context.plan(reason, &inputs, &[], output)
+        }?;
+        plan.compact_pointer = pointer(context, level, run, start.ranks.end - 1);
+        return Some(plan);
+    }
+    None
+}
+
+/// Returns `start` with as many neighbours as go along without rewriting more below, and what they
+/// overlap in the level below; `None` if any of it is in flight.
+fn expand<'a>(
+    context: &PickContext<'a>,
+    mut start: Span<'a>,
+) -> Option<(Span<'a>, Option<Span<'a>>)> {
+    let bounds = start.bounds()?;
+    let below = context.overlap(start.level + 1, bounds);
+    if context.any_claimed(&start) || below.as_ref().is_some_and(|b| context.any_claimed(b)) {
+        return None;
+    }
+    if let Some(below) = &below {
+        let wider = context.overlap(start.level, union(bounds, below.bounds()))?;
+        let same = || {
+            let overlap = context.overlap(below.level, wider.bounds()?)?;
+            (overlap.ranks == below.ranks).then_some(())
+        };
+        if wider.ranks != start.ranks
+            && wider.bytes() + below.bytes() <= context.bytes_max()
+            && !context.any_claimed(&wider)
+            && same().is_some()
+        {
+            start = wider;
+        }
+    }
+    let bounds = union(start.bounds()?, below.as_ref().and_then(Span::bounds));
+    context.may_write(start.level + 1, bounds).then_some((start, below))
+}

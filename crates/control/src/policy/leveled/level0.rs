@@ -1,0 +1,103 @@
+//! The ways out of level 0.
+//!
+//! 1. [`settle_level0`]: tables that share keys with nothing change level as they are.
+//! 2. [`intra_level0_by_size`]: while the base level is very large, level 0 is merged into itself.
+//! 3. [`level0_to_base`]: by stripes ([`stripes_to_base`]), as a queue ([`is_queue`]), or all that
+//!    hangs together with the oldest run, with what it overlaps in the base level.
+//! 4. [`intra_level0_when_blocked`]: while other jobs block the way down, the newest runs become one.
+
+use super::intra_level0::{intra_level0_by_size, intra_level0_when_blocked, is_free};
+use super::queue::is_queue;
+use super::settle::settle_level0;
+use super::stripes::{Stripe, free_stripes, goes_by_stripes, stripes_to_base, stuck_stripe};
+use crate::geometry::{Bounds, Span, closure, hull, union};
+use crate::plan::{CompactionPlan, CompactionReason};
+use crate::policy::PickContext;
+use crate::types::Epoch;
+use crate::version::Run;
+
+/// Returns the next compaction out of level 0, or within it.
+pub(super) fn pick_level0(context: &PickContext<'_>) -> Option<CompactionPlan> {
+    settle_level0(context)
+        .or_else(|| intra_level0_by_size(context))
+        .or_else(|| level0_to_base(context))
+        .or_else(|| intra_level0_when_blocked(context))
+}
+
+/// Returns a plan for all of level 0 that hangs together with the first table of its oldest run, and
+/// what that overlaps in the base level. Runs that are being merged within level 0 stay, and all runs
+/// above them. The older runs wait for that merge if they would rewrite more than they bring.
+fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
+    let base = context.targets.base_level;
+    let level0 = context.version.level(0);
+    if goes_by_stripes(context) {
+        return stripes_to_base(context);
+    }
+    if context.in_flight.level0_going_down(context.cf()) {
+        return None;
+    }
+    let free = level0.runs().iter().rev().take_while(|run| is_free(context, run)).count();
+    let runs = &level0.runs()[level0.runs().len() - free..];
+    let mut inputs = context.oldest_of_level0(going_down(context, runs)?);
+    let bounds = hull(&inputs)?;
+    let below = context.overlap(base, bounds);
+    let taken = inputs.iter().map(Span::bytes).sum::<u64>();
+    if free < level0.runs().len() && taken < below.as_ref().map_or(0, Span::bytes) {
+        return None;
+    }
+    if let Some(below) = &below
+        && !context.options.leveled.level0_fifo
+    {
+        // More of level 0 may go along if it rewrites no more of the base level.
+        let wider = level0_closure(runs, union(bounds, below.bounds()));
+        let bytes = wider.iter().map(Span::bytes).sum::<u64>() + below.bytes();
+        let wider_bounds = hull(&wider)?;
+        let same =
+            context.overlap(base, wider_bounds).is_some_and(|span| span.ranks == below.ranks);
+        if same && bytes <= context.bytes_max() {
+            inputs = wider;
+        }
+    }
+    inputs.extend(below);
+    if !context.may_take(&inputs, base) {
+        return None;
+    }
+    context.plan(CompactionReason::Level0Runs, &inputs, &[], (base, Epoch(0)))
+}
+
+/// Returns the inputs of the next compaction out of level 0, with those in the base level.
+pub(super) fn next_out_of_level0<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>>> {
+    if goes_by_stripes(context) {
+        let Stripe { mut inputs, below } = free_stripes(context).pop()?;
+        inputs.extend(below);
+        return Some(inputs);
+    }
+    let inputs = going_down(context, context.version.level(0).runs())?;
+    let below =
+        hull(&inputs).and_then(|bounds| context.overlap(context.targets.base_level, bounds));
+    Some(inputs.into_iter().chain(below).collect())
+}
+
+/// Returns the tables of level 0 that should go down next, if other jobs keep them from it.
+pub(super) fn waits_for_others<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>>> {
+    if goes_by_stripes(context) {
+        return stuck_stripe(context);
+    }
+    going_down(context, context.version.level(0).runs())
+}
+
+/// Returns what goes down first of `runs`, the oldest runs of level 0: all of the oldest run of a
+/// queue, otherwise what hangs together with the first table of the oldest run.
+fn going_down<'a>(context: &PickContext<'a>, runs: &'a [Run]) -> Option<Vec<Span<'a>>> {
+    let run = runs.last()?;
+    if is_queue(context.options) {
+        return Some(vec![Span::whole(0, run)]);
+    }
+    Some(level0_closure(runs, Span { level: 0, run, ranks: 0..1 }.bounds()?))
+}
+
+/// Returns the tables of `runs`, of level 0, that share keys with `bounds`, then those that share keys
+/// with these, and so on. Newest run first.
+pub(crate) fn level0_closure<'a>(runs: &'a [Run], bounds: Bounds<'a>) -> Vec<Span<'a>> {
+    closure(|| runs.iter().map(|run| (0, run)), bounds)
+}

@@ -1,0 +1,78 @@
+//! The options of the leveled policy. Guards keep level 0 in the same way and read its part of them.
+
+/// Which table of a level is compacted first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CompactionPri {
+    /// The table with the fewest bytes below it for its size (RocksDB's default).
+    #[default]
+    MinOverlappingRatio,
+    /// The table behind the one compacted last (LevelDB).
+    RoundRobin,
+    /// The largest table. Tombstones make a table count as larger.
+    ByCompensatedSize,
+    /// The table whose newest entry is oldest.
+    OldestLargestSeqFirst,
+    /// The table whose oldest entry is oldest.
+    OldestSmallestSeqFirst,
+}
+
+/// How the leveled policy works: RocksDB's by default.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeveledOptions {
+    // Level 0.
+    /// Bytes of a stripe: flushes cut their runs at stripes of the base level, and level 0 goes
+    /// down one stripe at a time; 0: as it hangs together.
+    pub level0_stripe_bytes: u64,
+    /// True if a compaction out of level 0 takes its oldest run and nothing else (vLSM §4.1).
+    pub level0_fifo: bool,
+    /// The part of level 0's keys that must be there more than once before it goes down (TRIAD);
+    /// 0: any.
+    pub level0_overlap_min: f64,
+    /// Runs from which on level 0 goes down without that overlap; at most twice the trigger.
+    pub level0_overlap_runs_max: u32,
+    /// True if level 0 may be compacted into itself when its way down is blocked or not worth it.
+    pub intra_level0_compaction: bool,
+
+    // Deeper levels.
+    /// How many times larger than that of the base level the target of the level below it may be
+    /// (vLSM §4.2: Φ); 0: as many times as deeper levels.
+    pub base_level_multiplier: f64,
+    /// Which table goes first.
+    pub compaction_pri: CompactionPri,
+    /// The most tables of a level that are weighed against each other for one compaction. In larger
+    /// levels a window of this size moves round.
+    pub victim_candidates_max: usize,
+    /// Bytes of a level's tables that one compaction takes together, neighbours or not, with what
+    /// they overlap below (BoLT §3.3); 0: one table, and those that go along with it.
+    pub group_compaction_bytes: u64,
+
+    // Where tables end.
+    /// The most that a table may overlap with the level below its own, when it is written or
+    /// changes level; 0: as `max_compaction_bytes`.
+    pub max_grandparent_overlap_bytes: u64,
+    /// True if tables of the base level are cut by what they overlap in the level below, between a
+    /// `max_bytes_for_level_multiplier`th of the table size and all of it. Only those go down that
+    /// overlap no more than that multiplier times their own size (vLSM §4.2).
+    pub overlap_aware: bool,
+    /// True if output tables are cut at table boundaries of the level below the output.
+    pub level_compaction_dynamic_file_size: bool,
+}
+
+impl Default for LeveledOptions {
+    fn default() -> LeveledOptions {
+        LeveledOptions {
+            level0_stripe_bytes: 0,
+            level0_fifo: false,
+            level0_overlap_min: 0.0,
+            level0_overlap_runs_max: 6,
+            intra_level0_compaction: true,
+            base_level_multiplier: 0.0,
+            compaction_pri: CompactionPri::MinOverlappingRatio,
+            victim_candidates_max: 512,
+            group_compaction_bytes: 0,
+            max_grandparent_overlap_bytes: 0,
+            overlap_aware: false,
+            level_compaction_dynamic_file_size: true,
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Level 0 as a queue (vLSM §4.1): the oldest run alone goes down, so that the chain of compactions
+//! that a flush waits for is one run wide.
+//!
+//! 1. [`is_queue`] says whether level 0 is one. The pick takes all of the oldest run and nothing else.
+//! 2. A queue is never merged into itself, and has no stripes.
+//! 3. Each run is merged with all that it overlaps of the base level by itself. [`merged_bytes`] and
+//!    the debt count that.
+
+use crate::policy::CfOptions;
+use crate::policy::TreeView;
+
+/// Returns true if level 0 is a queue.
+pub(super) fn is_queue(options: &CfOptions) -> bool {
+    options.leveled.level0_fifo
+}
+
+/// Returns the bytes of level 0 that one compaction merges into the base level: a run of a queue,
+/// otherwise all that there is at the trigger.
+pub(super) fn merged_bytes(view: &TreeView<'_>) -> u64 {
+    let run = view.options.write_buffer_size;
+    let trigger = u64::from(view.options.level0_file_num_compaction_trigger.max(1));
+    match is_queue(view.options) {
+        true => run,
+        false => run.saturating_mul(trigger).max(view.version.level(0).bytes()),
+    }
+}

@@ -1,0 +1,19 @@
+//! Level 0 waits until its keys overlap (TRIAD): merging runs that repeat no key drops nothing, and
+//! rewrites the base level all the same.
+//!
+//! 1. Each table of level 0 has a sketch of its keys. [`repeated_part`] estimates from them which
+//!    part of the keys is there more than once.
+//! 2. [`waits_for_overlap`] lets level 0 wait while that part is below `level0_overlap_min`.
+//! 3. Level 0 stops waiting at `level0_overlap_runs_max` runs, and before writers feel its runs.
+
+use crate::geometry::repeated_part;
+use crate::policy::CfOptions;
+use crate::version::Version;
+
+/// Returns true if level 0, with `runs` that lie on top of each other, waits for more overlap.
+pub(super) fn waits_for_overlap(version: &Version, options: &CfOptions, runs: u64) -> bool {
+    let leveled = &options.leveled;
+    leveled.level0_overlap_min > 0.0
+        && runs < u64::from(leveled.level0_overlap_runs_max).min(options.level0_runs_unfelt())
+        && repeated_part(version.level(0).runs()) < leveled.level0_overlap_min
+}
