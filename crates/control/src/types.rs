@@ -1,5 +1,5 @@
-//! The newtypes that every other module speaks in. Two numbers that could be confused never share
-//! a type; every one of them prints as text, so that a decision can be read in a script.
+//! The newtypes that every other module speaks in. Two numbers that could be confused never share a
+//! type; every one of them prints as text, so that a decision can be read in a script.
 
 use std::fmt;
 use std::ops::{Add, Sub};

@@ -1,14 +1,14 @@
 //! A client's request to compact files that it names into a level, by one compaction.
 //!
 //! 1. [`ChosenFiles::step`] finds the tables in the files, their key range and uppermost level.
-//! 2. It takes all tables in that range from that level down to the output level: nothing older than
-//!    an output may stay above it.
-//! 3. The request is done when the plan is installed, or when the files are gone or have moved below
-//!    the output level meanwhile.
+//! 2. It takes all tables in that range from that level down to the output level: nothing older
+//!    than an output may stay above it.
+//! 3. The request is done when the plan is installed, or when the files are gone or have moved
+//!    below the output level meanwhile.
 
 use std::collections::BTreeSet;
 
-use super::manual::ManualStep;
+use super::step::ManualStep;
 use crate::geometry::{Bounds, OutputSplit, closure, union};
 use crate::plan::CompactionReason;
 use crate::policy::PickContext;

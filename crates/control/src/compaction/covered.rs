@@ -1,8 +1,8 @@
 //! Tables that are dropped unread, because range tombstones hide all of them, or because a client
 //! drops a range.
 //!
-//! 1. [`CoveredTables::of`] finds the tables of a version that range tombstones hide from all readers.
-//!    [`CoveredTables::within`] finds those that lie in a client's range.
+//! 1. [`CoveredTables::of`] finds the tables of a version that range tombstones hide from all
+//!    readers. [`CoveredTables::within`] finds those that lie in a client's range.
 //! 2. [`CoveredTables::pick`] makes a plan of those of one run that no other job holds. It forgets
 //!    the others: the job that holds them drops their entries.
 
@@ -62,8 +62,8 @@ impl CoveredTables {
         self.0.is_empty()
     }
 
-    /// Returns a plan for the next of them that no other job holds, all of one run, and forgets those
-    /// that are held.
+    /// Returns a plan for the next of them that no other job holds, all of one run, and forgets
+    /// those that are held.
     pub(crate) fn pick(&mut self, context: &PickContext<'_>) -> Option<CompactionPlan> {
         while let Some((level, epoch, ..)) = self.0.first() {
             let (level, epoch) = (*level, *epoch);

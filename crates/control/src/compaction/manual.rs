@@ -4,8 +4,8 @@
 //! 1. The control plane asks [`ManualCompaction::step`] for the next plan, and reports it with
 //!    [`ManualCompaction::done`].
 //! 2. A request to drop tables, or to compact named files, goes its own way.
-//! 3. The policy says which way a range takes ([`ManualPath`]). Level by level: level 0 goes down at
-//!    once ([`ManualCompaction::step_level0`]), each level below goes into the next
+//! 3. The policy says which way a range takes ([`ManualPath`]). Level by level: level 0 goes down
+//!    at once ([`ManualCompaction::step_level0`]), each level below goes into the next
 //!    ([`ManualCompaction::step_level`]) until no deeper level has any of the range. That level is
 //!    rewritten in place, if the client wants it ([`ManualCompaction::step_bottommost`]).
 //! 4. At once: tables that share keys go from all levels into the deepest one, one group after the
@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use super::chosen_files::ChosenFiles;
 use super::covered::CoveredTables;
+use super::step::ManualStep;
 use crate::geometry::{Bounds, Span, closure, hull, union};
 use crate::options::BottommostLevelCompaction;
 use crate::plan::{CompactionPlan, CompactionReason};
@@ -46,17 +47,6 @@ pub struct ManualCompaction {
     dropped: Option<CoveredTables>,
     /// The files to compact, if the request names files.
     files: Option<ChosenFiles>,
-}
-
-/// What to do next for a request.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ManualStep {
-    /// This plan. Report it with [`ManualCompaction::done`] and ask again.
-    Plan(Box<CompactionPlan>),
-    /// Nothing until a running compaction ends.
-    Blocked,
-    /// Nothing: the range is compacted.
-    Done,
 }
 
 impl ManualCompaction {
@@ -181,8 +171,8 @@ impl ManualCompaction {
         self.end.as_ref().is_none_or(|end| table.smallest <= *end)
     }
 
-    /// Returns a plan for all tables of level 0 in the range, and those that they hang together with,
-    /// into the base level. This is done once: later flushes are younger than the request.
+    /// Returns a plan for all tables of level 0 in the range, and those that they hang together
+    /// with, into the base level. This is done once: later flushes are younger than the request.
     fn step_level0(&mut self, context: &PickContext<'_>) -> Option<ManualStep> {
         let base = context.targets.base_level;
         let wanted: Vec<Bounds<'_>> = context
@@ -338,8 +328,8 @@ impl ManualCompaction {
     }
 }
 
-/// Returns the tables of all levels that hang together with the first table, when each run begins at
-/// the rank that `first` returns for it; newest first.
+/// Returns the tables of all levels that hang together with the first table, when each run begins
+/// at the rank that `first` returns for it; newest first.
 fn whole_group<'a>(version: &'a Version, first: impl Fn(&Run) -> usize) -> Option<Vec<Span<'a>>> {
     let levels = || (0u8..).zip(version.levels());
     let of_level =

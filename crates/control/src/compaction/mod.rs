@@ -2,8 +2,8 @@
 //!
 //! 1. [`manual`](ManualCompaction): a client's request to compact a range, or to drop its tables.
 //! 2. [`ChosenFiles`]: a client's request to compact files that it names.
-//! 3. [`CoveredTables`]: tables that range tombstones hide are dropped unread.
-//! 4. [`SparseTables`]: files that hold too little for the space they take are rewritten.
+//! 3. `CoveredTables`: tables that range tombstones hide are dropped unread.
+//! 4. `SparseTables`: files that hold too little for the space they take are rewritten.
 //!
 //! Users of this crate find everything about compactions here: the plan and its claims, the shapes
 //! and the policies are exported from here, too.
@@ -12,12 +12,14 @@ mod chosen_files;
 mod covered;
 mod manual;
 mod sparse;
+mod step;
 
 pub use chosen_files::ChosenFiles;
 pub(crate) use covered::CoveredTables;
-pub use manual::{ManualCompaction, ManualStep};
+pub use manual::ManualCompaction;
 pub(crate) use sparse::SparseTables;
 pub use sparse::{FileSpace, sparse_files};
+pub use step::ManualStep;
 
 pub use crate::geometry::{OutputCutter, OutputSplit, Stripes};
 pub use crate::plan::{

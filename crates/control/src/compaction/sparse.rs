@@ -1,10 +1,11 @@
-//! Files that hold too little for the space they take: their tables are rewritten into the level they
-//! are in, and the file goes (BoLT §3.1 leaves it with its holes for good).
+//! Files that hold too little for the space they take: their tables are rewritten into the level
+//! they are in, and the file goes (BoLT §3.1 leaves it with its holes for good).
 //!
 //! 1. The driver measures all compaction files. [`sparse_files`] chooses those with very many holes
 //!    or very little left, and then the worst until little space is kept back.
 //! 2. [`SparseTables::of`] finds their tables in a version.
-//! 3. [`SparseTables::pick`] makes a plan of those of one run, when nothing else is to be compacted.
+//! 3. [`SparseTables::pick`] makes a plan of those of one run, when nothing else is to be
+//!    compacted.
 
 use std::collections::BTreeSet;
 

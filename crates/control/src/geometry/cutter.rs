@@ -4,8 +4,8 @@
 //!    versions of a user key stay in one table, because the tables of a run share no key.
 //! 2. [`OutputCutter::advance`] moves through the run below the output and counts which of its
 //!    tables begin or end between the last key and this one.
-//! 3. [`OutputCutter::pass_breaks`] finds out whether a fixed boundary lies there: a stripe, a known
-//!    guard, or a break of the plan. The table ends at it in any case.
+//! 3. [`OutputCutter::pass_breaks`] finds out whether a fixed boundary lies there: a stripe, a
+//!    known guard, or a break of the plan. The table ends at it in any case.
 //! 4. [`OutputCutter::decide`] applies the plan's [`OutputSplit`] to the table's size and overlap.
 //! 5. When the table ends, the counts begin anew with this key.
 

@@ -5,8 +5,8 @@
 //! 1. [`GapFinder::begin`] and [`GapFinder::add`] remember a table's first and last key.
 //! 2. [`GapFinder::is_before`] skips the bytes that the first key shares with the next one, and
 //!    reads the next eight bytes of all three keys as numbers.
-//! 3. A gap lies before the next key if its distance from the last key is more than
-//!    [`GAP_TO_SPAN`] times the distance from the first to the last key.
+//! 3. A gap lies before the next key if its distance from the last key is more than [`GAP_TO_SPAN`]
+//!    times the distance from the first to the last key.
 
 /// How many times wider than the table's key range a gap is. Keys spread at random leave no such
 /// gap in a table of more than a few hundred keys.

@@ -8,8 +8,8 @@
 //! 3. A stripe of more than [`PART`] times the target is cut at tables of the base level. While the
 //!    base level is empty, it is cut at tables of the oldest run of level 0.
 //!
-//! Stripes are known to the control plane only, and need not be right: tables that reach across
-//! the end of a stripe go down together with those that they overlap.
+//! Stripes are known to the control plane only, and need not be right: tables that reach across the
+//! end of a stripe go down together with those that they overlap.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The claims of running compactions: their input tables, and the key ranges that their outputs take
-//! in the output level. Two claims never touch.
+//! The claims of running compactions: their input tables, and the key ranges that their outputs
+//! take in the output level. Two claims never touch.
 //!
 //! 1. [`InFlight::claim`] refuses a plan that touches a claim, and takes nothing then.
 //! 2. Policies ask which tables are claimed and who writes where, and leave those alone.

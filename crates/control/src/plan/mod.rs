@@ -3,8 +3,9 @@
 //! 1. A policy, or a manual compaction, puts a [`CompactionPlan`] together. It names the tables to
 //!    rewrite, to settle (they change level as they are) and to drop, and where outputs end.
 //! 2. The control plane claims its tables and key ranges ([`InFlight::claim`]).
-//! 3. The job asks [`CompactionPlan::output_cutter`] where tables end, [`CompactionPlan::keys_below`]
-//!    whether a tombstone may go, and [`CompactionPlan::early_end`] where it may stop.
+//! 3. The job asks [`CompactionPlan::output_cutter`] where tables end,
+//!    [`CompactionPlan::keys_below`] whether a tombstone may go, and [`CompactionPlan::early_end`]
+//!    where it may stop.
 //! 4. [`CompactionPlan::edit`] says how the version changes. The job adds its output tables.
 
 mod early_end;

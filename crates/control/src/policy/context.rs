@@ -3,7 +3,8 @@
 //! 1. A [`TreeView`] shows a version, its options and its targets: enough for pressure.
 //! 2. A [`PickContext`] adds scores, stripes, claims and limits: enough for a pick.
 //! 3. [`PickContext::overlap`] finds tables of a sorted level, [`PickContext::may_take`] tells
-//!    whether a compaction may take spans, [`PickContext::oldest_that_fit`] limits them to the disk.
+//!    whether a compaction may take spans, [`PickContext::oldest_that_fit`] limits them to the
+//!    disk.
 //! 4. [`PickContext::plan`] makes a plan of spans. The policy says where its outputs end.
 
 use super::{CfOptions, LevelScore, LevelTargets};
@@ -69,7 +70,8 @@ impl<'a> PickContext<'a> {
         u8::try_from(self.version.levels().len() - 1).unwrap_or(u8::MAX)
     }
 
-    /// Returns the tables of a sorted level that share keys with `bounds`; `None` if there are none.
+    /// Returns the tables of a sorted level that share keys with `bounds`; `None` if there are
+    /// none.
     pub(crate) fn overlap(&self, level: u8, bounds: Bounds<'_>) -> Option<Span<'a>> {
         let run = self.version.level(level).sorted()?;
         let ranks = run.overlap(bounds.0.bytes(), bounds.1.bytes());
@@ -89,8 +91,9 @@ impl<'a> PickContext<'a> {
         })
     }
 
-    /// Returns the oldest runs of `inputs`, a closure, newest first: as many as fit on the disk with
-    /// the tables that `along` returns for them, but at least `least`. Newer runs may stay above.
+    /// Returns the oldest runs of `inputs`, a closure, newest first: as many as fit on the disk
+    /// with the tables that `along` returns for them, but at least `least`. Newer runs may stay
+    /// above.
     pub(crate) fn oldest_that_fit(
         &self,
         mut inputs: Vec<Span<'a>>,

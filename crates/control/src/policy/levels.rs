@@ -1,9 +1,11 @@
-//! What all policies say of levels: targets, scores, chains. The values are computed by the policies.
+//! What all policies say of levels: targets, scores, chains. The values are computed by the
+//! policies.
 
 use super::CfOptions;
 use crate::version::{LEVELS_MAX, Version};
 
-/// The part of its target from which on a crowded level gives away tables that it would rather keep.
+/// The part of its target from which on a crowded level gives away tables that it would rather
+/// keep.
 const CROWDED: u64 = 2;
 
 /// The levels' targets for one version.

@@ -1,13 +1,15 @@
 //! Compaction policies: how the tables of a column family are arranged, and which of them are
-//! compacted next. A policy is a type behind one trait, [`CompactionPolicy`], in a folder of its own
-//! with its own options.
+//! compacted next. A policy is a type behind one trait, [`CompactionPolicy`], in a folder of its
+//! own with its own options.
 //!
-//! 1. The control plane asks for the pressure when a version arrives: [`CompactionPolicy::targets`],
-//!    [`CompactionPolicy::debt`] and [`CompactionPolicy::runs_felt`]. Writers feel the last two.
+//! 1. The control plane asks for the pressure when a version arrives:
+//!    [`CompactionPolicy::targets`], [`CompactionPolicy::debt`] and
+//!    [`CompactionPolicy::runs_felt`]. Writers feel the last two.
 //! 2. It asks for [`CompactionPolicy::scores`] when claims change. A score of 1 or more asks for a
 //!    compaction.
-//! 3. When a slot is free it calls [`CompactionPolicy::pick`] with all that the decision depends on,
-//!    a [`PickContext`], and starts the plan. [`CompactionPolicy::split`] says where outputs end.
+//! 3. When a slot is free it calls [`CompactionPolicy::pick`] with all that the decision depends
+//!    on, a [`PickContext`], and starts the plan. [`CompactionPolicy::split`] says where outputs
+//!    end.
 //! 4. A job installs an edit. [`Version::apply`](crate::Version::apply) accepts it if
 //!    [`CompactionPolicy::admits`] each run.
 //!
@@ -99,8 +101,8 @@ pub trait CompactionPolicy: Send + Sync + std::fmt::Debug {
         1
     }
 
-    /// Returns true if compactions take level 0 down in parts of its runs, so that a run is freed bit
-    /// by bit. Otherwise a run is freed as a whole.
+    /// Returns true if compactions take level 0 down in parts of its runs, so that a run is freed
+    /// bit by bit. Otherwise a run is freed as a whole.
     fn level0_goes_in_parts(&self, options: &CfOptions) -> bool {
         let _ = options;
         false
@@ -165,7 +167,8 @@ pub enum ManualPath {
 
 macro_rules! policies {
     (
-        $(#[$default_attribute:meta])* $default:ident = $default_name:literal => $default_policy:expr,
+        $(#[$default_attribute:meta])*
+        $default:ident = $default_name:literal => $default_policy:expr,
         $($(#[$attribute:meta])* $style:ident = $name:literal => $policy:expr,)*
     ) => {
         /// How tables are arranged and picked.

@@ -151,8 +151,9 @@ impl CfOptions {
         }
     }
 
-    /// BoLT on LevelDB's shape (§3, §4.2), with small logical tables, groups of 64 MB, least overlap
-    /// first: the profile `bolt`, with [`ControlOptions::leveldb`](crate::ControlOptions::leveldb).
+    /// BoLT on LevelDB's shape (§3, §4.2), with small logical tables, groups of 64 MB, least
+    /// overlap first: the profile `bolt`, with
+    /// [`ControlOptions::leveldb`](crate::ControlOptions::leveldb).
     #[must_use]
     pub fn bolt() -> CfOptions {
         let leveldb = CfOptions::leveldb();
@@ -225,7 +226,8 @@ impl CfOptions {
         OutputCutter::of_flush(self.flush_file_size(), self.cut_at_gaps, stripes)
     }
 
-    /// Returns the bytes at which a flush begins another table of its run; `u64::MAX`: it writes one.
+    /// Returns the bytes at which a flush begins another table of its run; `u64::MAX`: it writes
+    /// one.
     #[must_use]
     pub fn flush_file_size(&self) -> u64 {
         match self.level0_file_size {
@@ -242,8 +244,8 @@ impl CfOptions {
     }
 
     /// Returns the options with the base level's target that follows from level 0 where nobody has
-    /// set one. Level 0 goes down a stripe at a time, so that a wider step from it to the base level
-    /// costs nobody anything, and spares a step below.
+    /// set one. Level 0 goes down a stripe at a time, so that a wider step from it to the base
+    /// level costs nobody anything, and spares a step below.
     #[must_use]
     pub fn with_base_for_level0(self) -> CfOptions {
         let level0 = self.level0_bytes();

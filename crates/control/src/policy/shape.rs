@@ -11,8 +11,8 @@ use super::{CfOptions, CompactionStyle};
 use crate::types::Epoch;
 use crate::version::{EditError, Version, VersionEdit};
 
-/// Returns true if a version that records `style` may have a run of `epoch` in `level`. A style that
-/// is not known has the shape of the default one.
+/// Returns true if a version that records `style` may have a run of `epoch` in `level`. A style
+/// that is not known has the shape of the default one.
 fn admits(style: Option<&str>, level: u8, epoch: Epoch) -> bool {
     let style = style.and_then(CompactionStyle::from_name).unwrap_or_default();
     style.policy().admits(level, epoch)

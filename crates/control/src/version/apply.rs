@@ -3,7 +3,8 @@
 //!
 //! 1. [`Version::apply_where`] clones the version, removes tables, then adds tables run by run.
 //! 2. It asks its caller whether a level may have a run: that is up to the compaction policy.
-//! 3. [`Version::validate_where`] checks all of a version anew, as `apply_where` would have built it.
+//! 3. [`Version::validate_where`] checks all of a version anew, as `apply_where` would have built
+//!    it.
 
 use std::collections::BTreeSet;
 use std::fmt;

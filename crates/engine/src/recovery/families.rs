@@ -106,8 +106,8 @@ fn region_begins(
 }
 
 /// Checks that the policy of the options admits the runs of `version`. Another policy may have made
-/// it: one run a level is as good with guards, but several runs are not for levels of one. A database
-/// from before styles were recorded has none.
+/// it: one run a level is as good with guards, but several runs are not for levels of one. A
+/// database from before styles were recorded has none.
 fn check_style(
     directory: &Path,
     name: &str,

@@ -1,19 +1,19 @@
-//! Fragmented levels (PebblesDB): a level has several runs, which are cut at guards. Tables of a level
-//! that share keys form a group. A group goes down as a whole and becomes another run of the next
-//! level, of which nothing is rewritten. It is merged where it is in the deepest level that is in
-//! use.
+//! Fragmented levels (PebblesDB): a level has several runs, which are cut at guards. Tables of a
+//! level that share keys form a group. A group goes down as a whole and becomes another run of the
+//! next level, of which nothing is rewritten. It is merged where it is in the deepest level that is
+//! in use.
 //!
 //! 1. [`Guards::scores`]: a level is due if a group of it has `runs_max` runs on top of each other,
-//!    or if it has more bytes than its target. Level 0 is scored as in the leveled policy, with fixed
-//!    targets: levels fill from above.
-//! 2. [`Guards::pick`] goes through the levels that are due, most urgent first. Of each it tries the
-//!    groups with the most runs first ([`pick_level`]).
-//! 3. [`down`] puts a group on top of what the next level has. It settles if it is one run and
+//!    or if it has more bytes than its target. Level 0 is scored as in the leveled policy, with
+//!    fixed targets: levels fill from above.
+//! 2. [`Guards::pick`] goes through the levels that are due, most urgent first. Of each it tries
+//!    the groups with the most runs first (`pick_level`).
+//! 3. `down` puts a group on top of what the next level has. It settles if it is one run and
 //!    overlaps nothing there.
-//! 4. [`merged`] merges a group of the deepest level into one run where its oldest run was.
-//! 5. [`split`] cuts outputs at the guards that are known and at those that the job meets. A guard is
-//!    known as long as a table of its level or a deeper one begins at it. Tables reach across a guard
-//!    that is not known yet, and groups are wider there.
+//! 4. `merged` merges a group of the deepest level into one run where its oldest run was.
+//! 5. `split` cuts outputs at the guards that are known and at those that the job meets. A guard
+//!    is known as long as a table of its level or a deeper one begins at it. Tables reach across a
+//!    guard that is not known yet, and groups are wider there.
 //! 6. A manual compaction moves all levels at once. Where the disk has no space for a whole group,
 //!    [`Guards::part_of`] moves a part of it.
 
@@ -170,8 +170,8 @@ fn is_over(version: &Version, targets: &LevelTargets, in_flight: &InFlight, leve
         && version.level(level).bytes().saturating_sub(moving) >= targets.bytes_max(level)
 }
 
-/// Returns a plan for the first group of `level` that may move: most runs on top of each other first,
-/// then most bytes.
+/// Returns a plan for the first group of `level` that may move: most runs on top of each other
+/// first, then most bytes.
 fn pick_level(context: &PickContext<'_>, level: u8) -> Option<CompactionPlan> {
     let version = context.version;
     let over = is_over(version, context.targets, context.in_flight, level);
@@ -240,8 +240,8 @@ fn split(context: &PickContext<'_>, level: u8, bounds: Bounds<'_>) -> OutputSpli
     }
 }
 
-/// Returns the bits of the guards of `level`: one key in 2^bits is one. The deepest level has about one
-/// guard for each table.
+/// Returns the bits of the guards of `level`: one key in 2^bits is one. The deepest level has about
+/// one guard for each table.
 fn guard_bits(context: &PickContext<'_>, level: u8) -> u32 {
     let version = context.version;
     let deepest = deepest(version).max(level);

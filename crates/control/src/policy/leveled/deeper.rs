@@ -1,8 +1,8 @@
 //! Compactions out of a level below 0: RocksDB's, one table and those that go along with it.
 //!
 //! 1. [`victims`] returns the tables to try, best first. With groups, [`pick_group`] does the rest.
-//! 2. [`expand`] adds what the victim overlaps in the level below, and neighbours that add nothing to
-//!    that. It refuses a victim if any of this is in flight.
+//! 2. [`expand`] adds what the victim overlaps in the level below, and neighbours that add nothing
+//!    to that. It refuses a victim if any of this is in flight.
 //! 3. A victim that overlaps nothing settles, with its neighbours ([`settle_more`]).
 //! 4. The plan moves the level's cursor ([`pointer`]).
 

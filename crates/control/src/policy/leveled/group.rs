@@ -2,11 +2,12 @@
 //! each with what it overlaps in the level below. All of them share one file and its barriers.
 //!
 //! 1. [`pick_group`] takes victims, best first, up to a budget, and makes a group of each
-//!    ([`Group::of_one`]). A victim that overlaps nothing settles: it changes level as it is (§3.4).
-//! 2. Of an overlap-aware base level it takes only good tables, one table's worth. The others are cut
-//!    anew by the next merge from above (vLSM §4.2.2).
-//! 3. In key order, each group takes in the next one where both overlap the same table below, or two
-//!    neighbours ([`Group::absorb`]).
+//!    ([`Group::of_one`]). A victim that overlaps nothing settles: it changes level as it is
+//!    (§3.4).
+//! 2. Of an overlap-aware base level it takes only good tables, one table's worth. The others are
+//!    cut anew by the next merge from above (vLSM §4.2.2).
+//! 3. In key order, each group takes in the next one where both overlap the same table below, or
+//!    two neighbours ([`Group::absorb`]).
 //! 4. The plan ends output tables where one group ends and the next begins.
 
 use super::deeper::reason_of;

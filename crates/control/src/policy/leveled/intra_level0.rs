@@ -68,8 +68,8 @@ pub(super) fn intra_level0_when_blocked(context: &PickContext<'_>) -> Option<Com
     (taken >= INTRA_LEVEL0_RUNS_MIN).then(|| intra_level0(context, 0..taken))?
 }
 
-/// Returns how many of the inputs, given by their bytes, are worth merging: as many as each make the
-/// merge cheaper for each run that goes.
+/// Returns how many of the inputs, given by their bytes, are worth merging: as many as each make
+/// the merge cheaper for each run that goes.
 pub(super) fn worth_merging(context: &PickContext<'_>, sizes: impl Iterator<Item = u64>) -> usize {
     let mut bytes = 0u64;
     let mut bytes_per_run_gone = u64::MAX;

@@ -4,7 +4,8 @@
 //! 2. [`intra_level0_by_size`]: while the base level is very large, level 0 is merged into itself.
 //! 3. [`level0_to_base`]: by stripes ([`stripes_to_base`]), as a queue ([`is_queue`]), or all that
 //!    hangs together with the oldest run, with what it overlaps in the base level.
-//! 4. [`intra_level0_when_blocked`]: while other jobs block the way down, the newest runs become one.
+//! 4. [`intra_level0_when_blocked`]: while other jobs block the way down, the newest runs become
+//!    one.
 
 use super::intra_level0::{intra_level0_by_size, intra_level0_when_blocked, is_free};
 use super::queue::is_queue;
@@ -24,9 +25,10 @@ pub(super) fn pick_level0(context: &PickContext<'_>) -> Option<CompactionPlan> {
         .or_else(|| intra_level0_when_blocked(context))
 }
 
-/// Returns a plan for all of level 0 that hangs together with the first table of its oldest run, and
-/// what that overlaps in the base level. Runs that are being merged within level 0 stay, and all runs
-/// above them. The older runs wait for that merge if they would rewrite more than they bring.
+/// Returns a plan for all of level 0 that hangs together with the first table of its oldest run,
+/// and what that overlaps in the base level. Runs that are being merged within level 0 stay, and
+/// all runs above them. The older runs wait for that merge if they would rewrite more than they
+/// bring.
 fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let base = context.targets.base_level;
     let level0 = context.version.level(0);
@@ -96,8 +98,8 @@ fn going_down<'a>(context: &PickContext<'a>, runs: &'a [Run]) -> Option<Vec<Span
     Some(level0_closure(runs, Span { level: 0, run, ranks: 0..1 }.bounds()?))
 }
 
-/// Returns the tables of `runs`, of level 0, that share keys with `bounds`, then those that share keys
-/// with these, and so on. Newest run first.
+/// Returns the tables of `runs`, of level 0, that share keys with `bounds`, then those that share
+/// keys with these, and so on. Newest run first.
 pub(crate) fn level0_closure<'a>(runs: &'a [Run], bounds: Bounds<'a>) -> Vec<Span<'a>> {
     closure(|| runs.iter().map(|run| (0, run)), bounds)
 }

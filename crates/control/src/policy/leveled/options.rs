@@ -1,4 +1,5 @@
-//! The options of the leveled policy. Guards keep level 0 in the same way and read its part of them.
+//! The options of the leveled policy. Guards keep level 0 in the same way and read its part of
+//! them.
 
 /// Which table of a level is compacted first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

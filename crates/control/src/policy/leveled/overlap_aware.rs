@@ -3,8 +3,8 @@
 //!
 //! 1. [`split`] cuts outputs of the base level by what they overlap in the next one.
 //! 2. A table is good if it overlaps no more than [`CfOptions::good_overlap`] times its own size.
-//!    [`keeps_all`] holds the base level back while it has no good table: the next merge from
-//!    level 0 cuts it anew (§4.2.1).
+//!    [`keeps_all`] holds the base level back while it has no good table: the next merge from level
+//!    0 cuts it anew (§4.2.1).
 //! 3. [`lacks_room`] tells whether the base level has no room for the next run of level 0. Good
 //!    tables go down first then, as a group of [`pick_group`](super::group::pick_group).
 

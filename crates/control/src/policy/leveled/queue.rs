@@ -1,10 +1,10 @@
 //! Level 0 as a queue (vLSM §4.1): the oldest run alone goes down, so that the chain of compactions
 //! that a flush waits for is one run wide.
 //!
-//! 1. [`is_queue`] says whether level 0 is one. The pick takes all of the oldest run and nothing else.
-//! 2. A queue is never merged into itself, and has no stripes.
-//! 3. Each run is merged with all that it overlaps of the base level by itself. [`merged_bytes`] and
-//!    the debt count that.
+//! 1. [`is_queue`] says whether level 0 is one. The pick takes all of the oldest run and nothing
+//!    else. 2. A queue is never merged into itself, and has no stripes.
+//! 3. Each run is merged with all that it overlaps of the base level by itself. [`merged_bytes`]
+//!    and the debt count that.
 
 use crate::policy::CfOptions;
 use crate::policy::TreeView;

@@ -1,6 +1,6 @@
 //! How urgent each level is: RocksDB's formulas, and what stripes, overlap-aware tables and waiting
-//! for overlap change of them. That costs O(levels): versions and claims keep the sums. Stripes look
-//! at all tables of level 0, overlap-aware tables at those of the base level.
+//! for overlap change of them. That costs O(levels): versions and claims keep the sums. Stripes
+//! look at all tables of level 0, overlap-aware tables at those of the base level.
 //!
 //! 1. [`level0_score`] compares the runs of level 0 with their trigger, and its bytes with the base
 //!    level.
@@ -26,8 +26,8 @@ const SCORE_SCALE: f64 = 10.0;
 /// The score of a level that is over its target and keeps its tables all the same.
 const KEPT_SCORE: f64 = 0.99;
 
-/// Returns the scores of all levels but the last, most urgent first. Tables that are being compacted
-/// do not count.
+/// Returns the scores of all levels but the last, most urgent first. Tables that are being
+/// compacted do not count.
 pub(super) fn scores(view: &TreeView<'_>, in_flight: &InFlight) -> Vec<LevelScore> {
     let TreeView { version, options, targets } = *view;
     let dynamic = options.level_compaction_dynamic_level_bytes;

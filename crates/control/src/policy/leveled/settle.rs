@@ -1,10 +1,10 @@
-//! Tables that share keys with nothing below change level as they are: a trivial move, or the settled
-//! part of a group (BoLT §3.4).
+//! Tables that share keys with nothing below change level as they are: a trivial move, or the
+//! settled part of a group (BoLT §3.4).
 //!
 //! 1. [`may_settle`] refuses a table that overlaps too much of the level below its new one: it
 //!    would have to be compacted soon, with all of that.
-//! 2. [`settle_level0`] sorts the tables of all runs of level 0 by key, and moves those at once that
-//!    no neighbour reaches.
+//! 2. [`settle_level0`] sorts the tables of all runs of level 0 by key, and moves those at once
+//!    that no neighbour reaches.
 //! 3. [`settle_more`] moves a victim of a deeper level, and up to [`SETTLE_TABLES_MAX`] neighbours.
 
 use crate::geometry::{Bounds, Span, union};
@@ -37,8 +37,8 @@ pub(super) fn may_settle(context: &PickContext<'_>, table: &TableMeta, level: u8
 }
 
 /// Returns a plan that moves tables of level 0 into the base level as they are: those that share
-/// keys with no other table of level 0 and none of the base level. Tables that share keys with newer
-/// runs only could move, too, but merging them now is cheaper than merging into them later.
+/// keys with no other table of level 0 and none of the base level. Tables that share keys with
+/// newer runs only could move, too, but merging them now is cheaper than merging into them later.
 pub(super) fn settle_level0(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let base = context.targets.base_level;
     if !context.same_compression(0, base) {

@@ -1,5 +1,5 @@
-//! Level 0 goes down a stripe at a time, so that each compaction takes a small part of it, and stripes
-//! that do not touch go down side by side.
+//! Level 0 goes down a stripe at a time, so that each compaction takes a small part of it, and
+//! stripes that do not touch go down side by side.
 //!
 //! 1. [`filled_stripes`] finds the tables that begin in each stripe, takes in what they hang
 //!    together with, and what that overlaps in the base level.
@@ -122,9 +122,9 @@ pub(super) fn free_stripes<'a>(context: &PickContext<'a>) -> Vec<Stripe<'a>> {
     free
 }
 
-/// Returns a plan for the deepest free stripe, or one that merges the newest tables of a stripe that
-/// waits. Further stripes that are due go along, neighbours or not, up to the budget of a group: the
-/// compaction's barriers are paid once for all of them.
+/// Returns a plan for the deepest free stripe, or one that merges the newest tables of a stripe
+/// that waits. Further stripes that are due go along, neighbours or not, up to the budget of a
+/// group: the compaction's barriers are paid once for all of them.
 pub(super) fn stripes_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
     if !another_may_run(context) {
         return None;
@@ -188,8 +188,8 @@ pub(super) fn level0_stays(context: &PickContext<'_>) -> bool {
     waiting.peek().is_some() && waiting.all(|stripe| stripe.stays(context))
 }
 
-/// Returns the stripe that other jobs keep from going down, if it is deeper by the trigger of level 0
-/// than all free stripes. Otherwise those go first.
+/// Returns the stripe that other jobs keep from going down, if it is deeper by the trigger of level
+/// 0 than all free stripes. Otherwise those go first.
 pub(super) fn stuck_stripe<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>>> {
     let (free, stuck): (Vec<_>, Vec<_>) = filled_stripes(context)
         .filter(|stripe| !stripe.is_claimed(context))
@@ -201,8 +201,9 @@ pub(super) fn stuck_stripe<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>
     (stuck.inputs.len() >= others + trigger).then_some(stuck.inputs)
 }
 
-/// Returns a plan that merges the newest tables of a stripe into one run, so that more comes together
-/// before the base level is rewritten. `inputs`: the tables of level 0 in the stripe, newest first.
+/// Returns a plan that merges the newest tables of a stripe into one run, so that more comes
+/// together before the base level is rewritten. `inputs`: the tables of level 0 in the stripe,
+/// newest first.
 fn newest_merged(context: &PickContext<'_>, inputs: &[Span<'_>]) -> Option<CompactionPlan> {
     let taken = worth_merging(context, inputs.iter().map(Span::bytes));
     let newest = inputs.get(..taken).filter(|newest| newest.len() >= STRIPE_RUNS_MIN)?;

@@ -1,7 +1,7 @@
-//! Merges tiny runs of level 0, as flushes of nearly empty memtables leave them. Each costs a table,
-//! an entry in the manifest and a place in every iterator, even if it overlaps nothing. Level 0 goes
-//! down by stripes only where runs lie on top of each other, so tiny runs that overlap nothing would
-//! stay for ever.
+//! Merges tiny runs of level 0, as flushes of nearly empty memtables leave them. Each costs a
+//! table, an entry in the manifest and a place in every iterator, even if it overlaps nothing.
+//! Level 0 goes down by stripes only where runs lie on top of each other, so tiny runs that overlap
+//! nothing would stay for ever.
 //!
 //! 1. [`tiny_bytes`] says what is tiny: a small part of a memtable, and a larger part the more runs
 //!    level 0 has.
@@ -11,8 +11,8 @@
 //! 3. [`merge_tiny`] merges them into one run in the place of the newest. It stays in level 0 until
 //!    it is no longer tiny, or goes down with its stripe.
 //!
-//! The merge runs when nothing else is due. [`tiny_urgency`] makes it as urgent as level 0 once there
-//! are many runs.
+//! The merge runs when nothing else is due. [`tiny_urgency`] makes it as urgent as level 0 once
+//! there are many runs.
 
 use std::ops::Range;
 
@@ -25,9 +25,9 @@ use crate::version::{Run, Version};
 const RUNS_MIN: usize = 4;
 /// The most runs that are merged at once: each takes a buffer.
 const RUNS_MAX: usize = 256;
-/// A run is tiny if it is no more than one part in this many of a memtable, while level 0 has as many
-/// runs as its trigger. That is less than a full memtable has in one of 32 stripes, so the rest of a
-/// run that compactions by stripes leave is not tiny.
+/// A run is tiny if it is no more than one part in this many of a memtable, while level 0 has as
+/// many runs as its trigger. That is less than a full memtable has in one of 32 stripes, so the
+/// rest of a run that compactions by stripes leave is not tiny.
 const PART: u64 = 64;
 /// The most times by which the size of a tiny run grows with the number of runs.
 const TIMES_MAX: u64 = 16;
@@ -112,8 +112,8 @@ pub(super) fn tiny_urgency(
     Some(if runs < urgent { 0.0 } else { runs as f64 / urgent as f64 })
 }
 
-/// Returns a plan that merges neighbouring tiny runs into one. Of many it takes the oldest: the newer
-/// ones are merged with the result later.
+/// Returns a plan that merges neighbouring tiny runs into one. Of many it takes the oldest: the
+/// newer ones are merged with the result later.
 pub(super) fn merge_tiny(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let all = tiny_runs(context.version, context.options, context.in_flight)?;
     let runs = context.version.level(0).runs();

@@ -1,9 +1,9 @@
 //! Which tables of a level are tried first.
 //!
-//! 1. [`window_start`] begins at the level's cursor, with round robin or if the level has more tables
-//!    than are weighed at once; otherwise at the first table.
-//! 2. [`victims`] weighs the tables of the window that are not in flight ([`weight`]), and sorts them.
-//! 3. [`pointer`] moves the cursor when a plan has been made.
+//! 1. [`window_start`] begins at the level's cursor, with round robin or if the level has more
+//!    tables than are weighed at once; otherwise at the first table.
+//! 2. [`victims`] weighs the tables of the window that are not in flight ([`weight`]), and sorts
+//!    them. 3. [`pointer`] moves the cursor when a plan has been made.
 
 use crate::policy::{CompactionPri, PickContext};
 use crate::types::UserKey;
@@ -32,9 +32,9 @@ fn window_start(context: &PickContext<'_>, level: u8, run: &Run) -> usize {
     if start < run.len() { start } else { 0 }
 }
 
-/// Returns the level's cursor after a plan whose last table has the rank `last`. Round robin goes on
-/// behind that table. A window of weighed tables makes place for the next window, or the tables that
-/// overlap most would be weighed again and again.
+/// Returns the level's cursor after a plan whose last table has the rank `last`. Round robin goes
+/// on behind that table. A window of weighed tables makes place for the next window, or the tables
+/// that overlap most would be weighed again and again.
 pub(super) fn pointer(
     context: &PickContext<'_>,
     level: u8,
@@ -97,7 +97,8 @@ fn weight(context: &PickContext<'_>, level: u8, table: &TableMeta) -> u64 {
     }
 }
 
-/// Returns the table's size, and more if most of it is tombstones: a compaction frees what they hide.
+/// Returns the table's size, and more if most of it is tombstones: a compaction frees what they
+/// hide.
 fn compensated_bytes(table: &TableMeta) -> u64 {
     let surplus = table.tombstones.saturating_mul(2).saturating_sub(table.entries);
     let entry_bytes = table.raw_bytes / table.entries.max(1);
