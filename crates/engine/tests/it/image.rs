@@ -2,7 +2,7 @@
 //! in a file of an XFS. That file is cloned at random moments and after acknowledged writes; each
 //! clone is mounted, which replays the journal, and holds what was durable before it was taken.
 //!
-//! Why a clone is a power failure, and what was synced is in it: docs/reliability.md.
+//! Why a clone is a power failure, and what was synced is in it: docs/reliability-processes.md.
 
 use std::path::Path;
 use std::time::Duration;

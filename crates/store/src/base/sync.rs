@@ -1,5 +1,5 @@
 //! The synchronisation primitives of the engine: std's, or those of whoever tries interleavings
-//! (docs/reliability.md, sched), and the mutex whose poisoning is not an error of ours (a panic in
+//! (docs/reliability-processes.md, sched), and the mutex whose poisoning is not an error of ours (a panic in
 //! a holder is a bug that the panic itself reports; the data under our locks is only changed in
 //! steps that leave it whole).
 //!
