@@ -1,7 +1,7 @@
 //! The synchronisation primitives of the engine: std's, or those of whoever tries interleavings
-//! (docs/reliability-processes.md, sched), and the mutex whose poisoning is not an error of ours (a panic in
-//! a holder is a bug that the panic itself reports; the data under our locks is only changed in
-//! steps that leave it whole).
+//! (docs/reliability-processes.md, sched), and the mutex whose poisoning is not an error of ours
+//! (a panic in a holder is a bug that the panic itself reports; the data under our locks is only
+//! changed in steps that leave it whole).
 //!
 //! What must stay true: what threads of the engine wait for, or tell each other by, comes from
 //! here. Under shuttle all its threads are one of the system's, so whoever holds a primitive of
