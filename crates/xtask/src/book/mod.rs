@@ -40,7 +40,13 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Outcome {
 }
 
 fn build(root: &Path) -> Outcome {
-    match Command::new("mdbook").args(["build", "docs"]).current_dir(root).status() {
+    let mut mdbook = Command::new("mdbook");
+    mdbook.args(["build", "docs"]).current_dir(root);
+    // The preprocessor runs cargo in another folder.
+    if let Some(target) = std::env::var_os("CARGO_TARGET_DIR") {
+        mdbook.env("CARGO_TARGET_DIR", root.join(target));
+    }
+    match mdbook.status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(vec![format!("mdbook build docs: {status}")]),
         Err(error) => Err(vec![format!("mdbook build docs: {error}")]),
