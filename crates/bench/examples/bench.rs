@@ -1,4 +1,4 @@
-//! The benchmark as a program of its own.
+//! The benchmark as a separate program.
 
 use std::process::ExitCode;
 

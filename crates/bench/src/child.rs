@@ -1,7 +1,7 @@
-//! One measurement in a process of its own: load, let settle, measure, let settle.
+//! One measurement in a process of its own: load, settle, measure, settle.
 //!
-//! A process for each engine and round, because memory and processor time are counted by process
-//! and because two engines in one process would share an allocator.
+//! Each engine and round has its own process, because the kernel counts memory and processor time
+//! by process, and because two engines in one process would share an allocator.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -20,11 +20,11 @@ use crate::store::{NoStore, Store, StoreConfig};
 use crate::system::{self, DiskBytes};
 use crate::{Error, Result, units};
 
-/// A loaded store is left alone for so long before anything is measured: by then memory that was
-/// kept for the next writes is given back, and the device has discarded what was deleted.
+/// The pause between loading and measuring. In it the engine releases memory that it kept for the
+/// next writes, and the device discards deleted blocks.
 const REST: Duration = Duration::from_secs(3);
 
-/// What the child is told.
+/// The task of a measuring process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ChildTask {
     pub(crate) engine: Engine,
@@ -32,14 +32,14 @@ pub(crate) struct ChildTask {
     pub(crate) round: u32,
     pub(crate) directory: PathBuf,
     pub(crate) args: BenchArgs,
-    /// Where the trace of the measured phase goes.
+    /// The file for the trace of the measured phase.
     pub(crate) trace: Option<PathBuf>,
-    /// The process that started this one reads what it tells ([`Told`]). It needs no figures of
-    /// what follows the measured phase.
+    /// True if the process that started this one reads its messages ([`Told`]). It needs no figures
+    /// after the measured phase.
     pub(crate) watched: bool,
 }
 
-/// What a loaded directory holds, kept beside it.
+/// A note beside a loaded directory that describes its contents.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct LoadMark {
     num: u64,
@@ -49,9 +49,9 @@ struct LoadMark {
     ratio: f64,
 }
 
-/// Does the task of the file, and writes its result as JSON into the file's place.
+/// Runs the task that the file describes and replaces the file by the result as JSON.
 pub(crate) fn run(task_file: &Path) -> Result<()> {
-    // A measurement does not outlive the process that wants its figures.
+    // A measurement must not outlive the process that wants its figures.
     let _best_effort =
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let text = std::fs::read(task_file).map_err(|error| Error::file(task_file, error))?;
@@ -101,7 +101,7 @@ fn measure(task: &ChildTask) -> Result<RunResult> {
     if let Some(load) = load.as_ref().filter(|_| task.watched) {
         Told::Loaded { seconds: load.seconds + load.settle_seconds }.tell();
     }
-    // Every key is there after these fills too, so that readers can follow without loading.
+    // These fills write every key as well, so that readers can follow without loading.
     let filled = matches!(plan.spec.name, "fillseq" | "ycsb-load")
         && plan.operations == Some(args.num)
         && plan.seconds.is_none();
@@ -180,7 +180,7 @@ fn load_keys(
         )
     };
     match args.load {
-        // One thread: with more the keys would not arrive in order.
+        // With several threads the keys would not arrive in order.
         LoadOrder::Sequential => run(fill(KeyChoice::Sequential), args.num, 1)?,
         LoadOrder::Random => run(fill(KeyChoice::Shuffled), args.num, args.threads)?,
     };
@@ -260,7 +260,7 @@ fn measured_phase(
     Ok(measured)
 }
 
-/// What the keys and values of a loaded database have, if nothing is added to it.
+/// Returns the bytes of the keys and values of a loaded database, if nothing is added to it.
 fn live_bytes(args: &BenchArgs, plan: &Plan) -> Option<u64> {
     let ValueSize::Fixed(value) = plan.sizes else { return None };
     let (mix, entry) = (&plan.spec.mix, args.key_size as u64 + u64::from(value));
@@ -268,7 +268,7 @@ fn live_bytes(args: &BenchArgs, plan: &Plan) -> Option<u64> {
     same.then_some(args.num * entry)
 }
 
-/// Operations of the workload as fast as they go, with other random numbers, unmeasured.
+/// Runs operations of the workload unmeasured, as fast as they go and with other random numbers.
 fn warm_up(store: &dyn Store, args: &BenchArgs, plan: &Plan, values: &ValueSource) -> Result<()> {
     let spec = Spec { arrivals: ArrivalSpec::Closed, extra_writer: false, ..plan.spec.clone() };
     let base = phase(args, plan, values);
@@ -277,7 +277,8 @@ fn warm_up(store: &dyn Store, args: &BenchArgs, plan: &Plan, values: &ValueSourc
     runner::run(store, &warm).map(|_| ())
 }
 
-/// What the benchmark itself costs for one operation of this plan: a short run against nothing.
+/// Returns the benchmark's own cost of an operation of this plan, from a short run against a store
+/// that does nothing.
 fn generator_ns(args: &BenchArgs, plan: &Plan, values: &ValueSource) -> Result<f64> {
     const OPERATIONS: u64 = 200_000;
     let spec = Spec { arrivals: ArrivalSpec::Closed, extra_writer: false, ..plan.spec.clone() };
@@ -300,7 +301,7 @@ fn read_replay(path: &Path) -> Result<Vec<ReplayEvent>> {
     Ok(events)
 }
 
-/// Removes what a benchmark left here, and marks the place as the benchmark's.
+/// Empties a directory of the benchmark and marks it as such.
 fn clear(directory: &Path) -> Result<()> {
     guard(directory)?;
     std::fs::write(mark_path(directory), "{}").map_err(|error| Error::file(directory, error))?;
@@ -322,7 +323,7 @@ fn guard(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where the note lies that tells what a benchmark left in a directory.
+/// Returns the file that notes what a benchmark left in a directory.
 pub(crate) fn mark_path(directory: &Path) -> PathBuf {
     directory.with_extension("bench.json")
 }

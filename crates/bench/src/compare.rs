@@ -18,7 +18,7 @@ use crate::sampler::Told;
 use crate::system::Machine;
 use crate::{Error, Result, csv, html, terminal};
 
-/// How often a measurement is looked after while it runs.
+/// The interval at which a running measurement is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// How this program is started again for one measurement: the words before the options of
@@ -27,22 +27,22 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub struct Reexec {
     /// The words.
     pub words: Vec<OsString>,
-    /// Once it is true, the measurement is ended and what it made is removed.
+    /// When this becomes true, the measurement is stopped and its files are removed.
     pub interrupted: Arc<AtomicBool>,
 }
 
 impl Reexec {
-    /// With these words.
+    /// Starts the program with these words.
     #[must_use]
     pub fn new<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Reexec {
         Reexec { words: words.into_iter().map(Into::into).collect(), ..Reexec::default() }
     }
 }
 
-/// Does what the options say, prints the table and writes the files that were asked for.
+/// Measures as the options say, prints the table and writes the requested files.
 ///
 /// # Errors
-/// If the options make no sense, an engine fails or a file cannot be written.
+/// If the options are invalid, an engine fails or a file cannot be written.
 pub fn run(args: &BenchArgs, reexec: &Reexec) -> Result<ExitCode> {
     if let Some(task) = &args.run_child {
         child::run(task)?;
@@ -56,7 +56,7 @@ pub fn run(args: &BenchArgs, reexec: &Reexec) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The runs of earlier reports, under the first one's heading.
+/// Merges the runs of earlier reports under the heading of the first one.
 fn merged(files: &[PathBuf]) -> Result<Report> {
     let mut all: Option<Report> = None;
     for file in files {
@@ -100,7 +100,7 @@ pub fn measure(args: &BenchArgs, reexec: &Reexec) -> Result<Report> {
     Ok(report_of(args, runs?))
 }
 
-/// The report of these runs of this command.
+/// Returns the report of these runs.
 pub(crate) fn report_of(args: &BenchArgs, runs: Vec<RunResult>) -> Report {
     let program = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
     let program = program.file_name().unwrap_or_default().to_owned();
@@ -117,7 +117,7 @@ pub(crate) fn report_of(args: &BenchArgs, runs: Vec<RunResult>) -> Report {
     }
 }
 
-/// Every round of every workload at every rate, engines in turn.
+/// Runs every round of every workload at every rate, with the engines in turn.
 fn run_children(
     args: &BenchArgs,
     engines: &[Engine],
@@ -156,8 +156,8 @@ fn run_children(
     Ok(runs)
 }
 
-/// Where a run's trace goes: to the file that the options name, or, if there are several runs, to
-/// one beside it with the workload and the round in its name.
+/// Returns the file for a run's trace: the file that the options name, or, if there are several
+/// runs, a file beside it with the workload and the round in its name.
 fn trace_path(
     args: &BenchArgs,
     engine: &Engine,
@@ -229,7 +229,8 @@ fn setting(args: &BenchArgs) -> String {
     format!("{keys}; {}", parts.join(", "))
 }
 
-/// Starts this program again for one measurement. `told` gets what a watched one tells.
+/// Starts this program again for one measurement. A watched measurement sends its messages to
+/// `told`.
 pub(crate) fn run_child(
     task: &ChildTask,
     reexec: &Reexec,
@@ -263,7 +264,7 @@ pub(crate) fn run_child(
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// The lines of a pipe, as they come.
+/// Returns the lines of a pipe as they arrive.
 fn lines_of(pipe: ChildStdout) -> Receiver<String> {
     let (sender, lines) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -276,7 +277,7 @@ fn lines_of(pipe: ChildStdout) -> Receiver<String> {
     lines
 }
 
-/// Waits for the end of `child`, or ends it when that is wanted. Calls `look` now and then.
+/// Waits for the end of `child`, or stops it after an interrupt. Calls `look` at intervals.
 fn wait(child: &mut Child, interrupted: &AtomicBool, look: &mut dyn FnMut()) -> Result<ExitStatus> {
     loop {
         look();
@@ -295,7 +296,7 @@ fn wait(child: &mut Child, interrupted: &AtomicBool, look: &mut dyn FnMut()) -> 
     }
 }
 
-/// Minutes of measuring are not spent for a report that cannot be written.
+/// Checks before the measurement that the reports can be written.
 fn check_outputs(args: &BenchArgs) -> Result<()> {
     for path in [&args.json, &args.csv, &args.html].into_iter().flatten() {
         let new = !path.exists();

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::result::{KINDS, Report};
 
-/// All runs of a report.
+/// Renders all runs of a report.
 pub(crate) fn render(report: &Report) -> String {
     let mut out = String::from("workload,rate,engine,round,second,offered");
     // Writing to a String cannot fail.

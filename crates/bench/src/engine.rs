@@ -21,7 +21,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// The name for tables and directories.
+    /// Returns the engine's name for tables and directories.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl Engine {
     /// Opens (or creates) the database in `directory`.
     ///
     /// # Errors
-    /// If the engine refuses; the text is the engine's.
+    /// The error of the engine.
     pub fn open(&self, directory: &Path, config: &StoreConfig) -> Result<Box<dyn Store>> {
         match self {
             Engine::Sateen => sateen_store::open(directory, config),

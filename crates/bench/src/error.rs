@@ -1,23 +1,23 @@
-//! What can go wrong in a benchmark, told apart by whose fault it is.
+//! The errors of a benchmark, divided into the user's and others.
 
 use std::fmt;
 
-/// The result of everything fallible here.
+/// The result of the functions here that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a benchmark did not run, or did not finish.
 #[derive(Debug)]
 pub enum Error {
-    /// What was asked for makes no sense; the text names the option.
+    /// An option is invalid. The text names it.
     Usage(String),
-    /// Something failed while doing it; the text says what.
+    /// The benchmark failed. The text says why.
     Failed(String),
     /// The user stopped it.
     Interrupted,
 }
 
 impl Error {
-    /// A failure of the file or directory at `path`.
+    /// Returns the error of the file or directory at `path`.
     pub(crate) fn file(path: &std::path::Path, error: impl fmt::Display) -> Error {
         Error::Failed(format!("{}: {error}", path.display()))
     }

@@ -1,8 +1,8 @@
-//! The pages with charts: each is one file that needs nothing else.
+//! The pages with charts. Each is one file without references to others.
 //!
-//! A page is its style, its data as JSON, what all pages share (charts.js: figures, tables, charts)
-//! and a script of its own that draws the data. `render` is the page of `bench` and `demo`;
-//! [`page`] makes another one.
+//! A page consists of its style, its data as JSON, the code that all pages share (charts.js:
+//! figures, tables, charts) and a script of its own that draws the data. `render` makes the page of
+//! `bench` and `demo`, and [`page`] makes any other.
 
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ struct Data<'a> {
     kinds: [&'static str; 3],
 }
 
-/// The report as one HTML page.
+/// Renders the report as one HTML page.
 ///
 /// # Errors
 /// If the figures cannot be written as JSON.
@@ -33,15 +33,15 @@ pub(crate) fn render(report: &Report) -> Result<String> {
     page("Sateen benchmark", SCRIPT, &data)
 }
 
-/// A page with this title, whose script draws `data`. Neither the title nor the script may hold
-/// what ends its element.
+/// Renders a page whose script draws `data`. Neither the title nor the script may contain the end
+/// tag of its element.
 ///
 /// # Errors
 /// If the data cannot be written as JSON.
 pub fn page(title: &str, script: &str, data: &impl Serialize) -> Result<String> {
-    // In a script element only "<" can end the element; it never needs to stand in JSON.
+    // In a script element only "<" can begin the end tag. JSON never needs a "<".
     let json = serde_json::to_string(data).map_err(Error::from)?.replace('<', "\\u003c");
-    // The data come last: they may hold any text, these marks too.
+    // The data are inserted last, because they may contain any text, these marks included.
     Ok(PAGE
         .replacen("TITLE", title, 1)
         .replacen("/*STYLE*/", STYLE, 1)
@@ -61,7 +61,7 @@ mod tests {
         serde_json::from_str(&rest[..rest.find("</script>").unwrap()]).unwrap()
     }
 
-    /// Every element that is opened is closed, in order.
+    /// Checks that all elements are closed in order.
     fn assert_well_formed(page: &str) {
         let mut open: Vec<String> = Vec::new();
         let mut rest = page;
@@ -79,7 +79,7 @@ mod tests {
             if rest.starts_with('/') {
                 assert_eq!(open.pop(), Some(name));
             } else if !["meta", "br", "link"].contains(&name.as_str()) {
-                // Scripts and styles are text up to their end.
+                // Scripts and styles are text up to their end tag.
                 if name == "script" || name == "style" {
                     rest = &rest[rest.find(&format!("</{name}>")).unwrap()..];
                     let close = rest.find('>').unwrap();

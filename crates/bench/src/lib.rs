@@ -1,7 +1,7 @@
 //! Benchmarks of Sateen and its peers: loads in closed and open loop, measurements, reports.
 //!
-//! [`BenchArgs`] are the options of `sateen bench` and [`run`] does them; [`DemoArgs`] and
-//! [`demo`] are `sateen demo`. Every measurement runs in a process of its own: the program that
+//! [`BenchArgs`] are the options of `sateen bench`, which [`run`] runs; [`DemoArgs`] are those of
+//! `sateen demo`, which [`demo`] runs. Every measurement has a process of its own. The program that
 //! embeds this library starts itself again, as [`Reexec`] says.
 
 mod args;

@@ -1,7 +1,8 @@
-//! Recording latencies: histograms of one thread, handed on once a second.
+//! Records latencies in histograms of one thread, which it passes on once a second.
 //!
-//! The hot path touches this thread's memory only. A second is handed on when the first operation
-//! that ends after it is recorded, so an operation that takes long counts in the second it ends.
+//! The hot path touches the thread's own memory only. A thread passes a second on when it records
+//! the first operation that ends after it. An operation therefore counts in the second in which it
+//! ends.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,15 +10,15 @@ use sateen_workload::{CompactHistogram, Histogram};
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
-/// What a thread has counted of one second.
+/// The latencies of one thread in one second.
 #[derive(Debug)]
 struct Window {
     second: usize,
     latency: [CompactHistogram; 3],
 }
 
-/// The latencies of all threads by second. Threads hand them on one by one; who looks at them
-/// makes one of those of a second, so that a long run does not grow by being watched.
+/// The latencies of all threads by second. Threads pass windows on; readers merge the windows of a
+/// second into one, so that the memory of a long run does not grow with the number of threads.
 #[derive(Debug, Default)]
 pub(crate) struct Windows {
     handed_on: Mutex<Vec<Window>>,
@@ -29,8 +30,8 @@ impl Windows {
         lock(&self.handed_on).push(window);
     }
 
-    /// Takes together what was handed on by now. To be done now and then, by none of the threads
-    /// that measure.
+    /// Merges the windows that were passed on. A thread that does not measure calls this at
+    /// intervals.
     pub(crate) fn gather(&self) {
         drop(self.gathered());
     }
@@ -53,7 +54,7 @@ impl Windows {
         seconds
     }
 
-    /// The histograms of one second so far, all threads together.
+    /// Returns the histograms of one second up to now, for all threads together.
     pub(crate) fn merged(&self, second: u64) -> [Histogram; 3] {
         let mut merged: [Histogram; 3] = Default::default();
         if let Some(latency) = self.gathered().get(second as usize) {
@@ -75,13 +76,13 @@ pub(crate) struct Recorder<'a> {
     current: [Histogram; 3],
     second: u64,
     second_end_ns: u64,
-    /// Whole-run histograms, by kind.
+    /// Histograms of the whole run, by kind.
     pub(crate) total: [Histogram; 3],
-    /// The same from the beginning of each operation; open loop only.
+    /// The same, counted from the beginning of each operation. Open loop only.
     pub(crate) service: [Histogram; 3],
-    /// How late the thread woke up.
+    /// The delays of the thread's wake-ups.
     pub(crate) wake_up: Histogram,
-    /// Operations due, by second.
+    /// The number of operations due, by second.
     pub(crate) offered: Vec<u64>,
 }
 
@@ -120,7 +121,7 @@ impl<'a> Recorder<'a> {
         self.offered[second] += 1;
     }
 
-    /// Hands on what is left. Call when the thread is done.
+    /// Passes the rest on. A thread calls this at its end.
     pub(crate) fn finish(&mut self) {
         self.hand_on();
     }

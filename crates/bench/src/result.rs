@@ -1,7 +1,7 @@
-//! What a run measured: the values behind every table, file and chart.
+//! The results of a run: the values behind every table, file and chart.
 //!
-//! Times are in nanoseconds and sizes in bytes unless a name says otherwise; arrays over kinds
-//! are in the order of [`KINDS`].
+//! Times are in nanoseconds and sizes in bytes unless a name says otherwise. Arrays over kinds are
+//! in the order of [`KINDS`].
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::store::{LevelSize, StalledBy, StoreConfig};
 use crate::system::{DiskBytes, Machine};
 
-/// The kinds of operation that are told apart.
+/// The kinds of operations.
 pub const KINDS: [&str; 3] = ["read", "write", "scan"];
 
-/// The place of an operation in [`KINDS`].
+/// Returns the index of an operation in [`KINDS`].
 pub(crate) fn kind_index(kind: OpKind) -> usize {
     match kind {
         OpKind::Read => 0,
@@ -26,31 +26,31 @@ pub(crate) fn kind_index(kind: OpKind) -> usize {
 /// A latency distribution in six numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quantiles {
-    /// How many.
+    /// The number of values.
     pub count: u64,
     /// The mean.
     pub mean: u64,
     /// The median.
     pub p50: u64,
-    /// 99 of 100 are not above.
+    /// 99 of 100 values are not above this.
     pub p99: u64,
-    /// 999 of 1000 are not above.
+    /// 999 of 1000 values are not above this.
     pub p999: u64,
-    /// 9999 of 10000 are not above.
+    /// 9999 of 10000 values are not above this.
     pub p9999: u64,
     /// The largest.
     pub max: u64,
 }
 
 impl Quantiles {
-    /// Of several histograms together; `None` if all are empty.
+    /// Summarizes several histograms together; `None` if all are empty.
     pub(crate) fn of_all<'a>(parts: impl IntoIterator<Item = &'a Histogram>) -> Option<Quantiles> {
         let mut sum = Histogram::new();
         parts.into_iter().for_each(|part| sum.merge(part));
         Quantiles::of(&sum)
     }
 
-    /// Of a histogram; `None` if it is empty.
+    /// Summarizes a histogram; `None` if it is empty.
     pub(crate) fn of(histogram: &Histogram) -> Option<Quantiles> {
         (histogram.count() > 0).then(|| Quantiles {
             count: histogram.count(),
@@ -67,7 +67,7 @@ impl Quantiles {
 /// One second of the measured phase.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Second {
-    /// Operations due in it (closed loop: done in it).
+    /// Operations that were due in the second; in a closed loop, operations that ended in it.
     pub offered: u64,
     /// Operations that ended in it.
     pub done: [u64; 3],
@@ -84,15 +84,16 @@ pub struct Second {
     pub levels: Vec<LevelSize>,
     /// Nanoseconds for which writes were slowed or stopped, by the engine's count.
     pub stall_ns: u64,
-    /// Writes were stopped at its end.
+    /// True if writes were stopped at its end.
     pub stopped: bool,
-    /// Writes were limited to this many bytes a second at its end.
+    /// Bytes a second to which writes were limited at its end.
     pub delayed_rate: Option<u64>,
     /// Resident memory at its end.
     pub resident: u64,
-    /// Bytes that compaction had still to move at its end.
+    /// Compaction debt in bytes at its end.
     pub debt: Option<u64>,
-    /// Bytes a second that the engine believed the device to read and to write at its end.
+    /// Bandwidths of the device for reads and writes in the engine's estimate, in bytes a second,
+    /// at its end.
     #[serde(default)]
     pub believed: Option<[u64; 2]>,
     /// Compactions that would have to follow each other before a full level 0 has room, and the
@@ -102,79 +103,79 @@ pub struct Second {
     /// Job slots, and bytes at which the next memtable is sealed, at its end.
     #[serde(default)]
     pub knobs: Option<[u64; 2]>,
-    /// Milliseconds of processor time, of all processors, that the host gave to others.
+    /// Milliseconds of processor time of all processors that the host gave to other guests.
     #[serde(default)]
     pub stolen_ms: u64,
-    /// Milliseconds of processor time, of all processors, that other processes of this system used.
+    /// Milliseconds of processor time of all processors that other processes of this system used.
     #[serde(default)]
     pub others_ms: u64,
 }
 
-/// A background job of the measured phase. Seconds count from its begin; a job that was running
-/// then began below zero.
+/// A background job of the measured phase. Seconds count from the beginning of the phase. A job
+/// that was already running has a negative beginning.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobBar {
-    /// "flush", "L0→L1".
+    /// The kind of job: "flush", "L0→L1".
     pub what: String,
     /// The class of its I/O, as in [`Measured::io_classes`].
     pub class: String,
     /// When it began.
     pub start: f64,
-    /// When it ended, or the phase did.
+    /// When it ended, or the end of the phase.
     pub end: f64,
-    /// Bytes that it read; 0 if it did not end.
+    /// Bytes that it read; 0 if it has not ended.
     pub read: u64,
-    /// Bytes that it wrote; 0 if it did not end.
+    /// Bytes that it wrote; 0 if it has not ended.
     pub written: u64,
     /// Beginnings and ends of its pauses.
     pub pauses: Vec<[f64; 2]>,
 }
 
-/// A time of the measured phase in which writers waited to be admitted.
+/// A period of the measured phase in which writers waited for admission.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StallBar {
-    /// The engine's name for why.
+    /// The engine's name of the cause.
     pub cause: String,
-    /// When the first began to wait, in seconds.
+    /// When the first writer began to wait, in seconds.
     pub start: f64,
-    /// When the last was admitted.
+    /// When the last writer was admitted.
     pub end: f64,
-    /// Waits that ended.
+    /// The number of waits that ended.
     pub waits: u32,
-    /// Their lengths together, in nanoseconds.
+    /// The sum of their lengths, in nanoseconds.
     pub waited_ns: u64,
 }
 
-/// Something that the engine's tuner adjusted in the measured phase.
+/// An adjustment of the engine's tuner in the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Adjusted {
     /// When, in seconds.
     pub at: f64,
     /// "job slots" or "memtable size".
     pub what: String,
-    /// So many jobs at a time, or at so many bytes, from then on.
+    /// The new number of job slots, or the new memtable size in bytes.
     pub value: u64,
-    /// What had overflowed; "options" if they changed.
+    /// The overflow that caused it, or "options" after a change of options.
     pub cause: String,
 }
 
 /// Processor time, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// Of the client threads (generating load included).
+    /// Time of the client threads, load generation included.
     pub client: u64,
-    /// Of all other threads.
+    /// Time of all other threads.
     pub background: u64,
-    /// Of all threads while the engine came to rest afterwards.
+    /// Time of all threads while the engine settled afterwards.
     pub settling: u64,
 }
 
 /// The latencies of one kind over the whole run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct KindSummary {
-    /// From when the operation was due (closed loop: from its start).
+    /// Counted from when the operation was due; in a closed loop, from its beginning.
     pub latency: Quantiles,
-    /// From when it was begun; open loop only.
+    /// Counted from its beginning. Open loop only.
     pub service: Option<Quantiles>,
 }
 
@@ -182,21 +183,21 @@ pub struct KindSummary {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Measured {
-    /// Its length.
+    /// Its length in seconds.
     pub seconds: f64,
     /// True if operations arrived on schedule.
     pub open_loop: bool,
     /// Operations that were due.
     pub offered: u64,
-    /// Operations that were done.
+    /// Operations that ended.
     pub done: u64,
-    /// Of them, by the threads whose work the workload counts (without an extra writer).
+    /// Those of them that the workload counts, without the extra writer's.
     pub counted: u64,
-    /// Operations that were due and not begun when time was up.
+    /// Operations that were due and had not begun when the time was up.
     pub unserved: u64,
     /// Reads that found nothing.
     pub not_found: u64,
-    /// Entries that scans met.
+    /// Entries that scans returned.
     pub scanned: u64,
     /// Bytes of keys and values written.
     pub user_bytes_written: u64,
@@ -204,55 +205,57 @@ pub struct Measured {
     pub ops_per_second: f64,
     /// Latencies of all operations together.
     pub all: Option<Quantiles>,
-    /// By kind; kinds that did not occur are absent.
+    /// Latencies by kind, without kinds that did not occur.
     pub kinds: BTreeMap<String, KindSummary>,
     /// Processor time.
     pub cpu: Cpu,
-    /// Processor microseconds an operation, all threads, without settling.
+    /// Processor time of all threads for an operation in microseconds, without settling.
     pub cpu_us_per_op: f64,
-    /// The same with settling: what the operations cost in the end.
+    /// The same with settling, which is the full cost of an operation.
     pub cpu_us_per_op_settled: f64,
-    /// The highest resident memory.
+    /// The peak of the resident memory.
     pub peak_memory: u64,
-    /// True if that is of the measured phase alone.
+    /// True if this peak is that of the measured phase alone.
     pub peak_memory_is_of_phase: bool,
     /// Storage traffic of the phase.
     pub disk: DiskBytes,
-    /// Storage traffic while the engine came to rest afterwards.
+    /// Storage traffic while the engine settled afterwards.
     pub disk_settling: DiskBytes,
-    /// Storage bytes written, settling included, for a byte of user data; `None` if none was.
+    /// Bytes written to storage, settling included, for each byte of user data; `None` without user
+    /// data.
     pub write_amplification: Option<f64>,
-    /// Seconds that the engine needed to come to rest afterwards; `None` if it was not waited for.
+    /// Seconds in which the engine settled afterwards; `None` if the benchmark did not wait for it.
     pub settle_seconds: Option<f64>,
     /// Bytes of the database's files after that.
     pub database_bytes: u64,
-    /// Bytes of the keys and values that are in it; `None` if the benchmark cannot know them: if
-    /// sizes differ, or not every key was loaded, or keys were added.
+    /// Bytes of the keys and values in it. `None` if the benchmark cannot know them: sizes differ,
+    /// not every key was loaded, or keys were added.
     pub live_bytes: Option<u64>,
-    /// Slow-downs and stops of writes in the phase, by the engine's count.
+    /// Delays and stops of writes in the phase, by the engine's count.
     pub stall_count: Option<u64>,
-    /// Nanoseconds of them.
+    /// The length of these in nanoseconds.
     pub stall_ns: Option<u64>,
     /// The same by cause.
     #[serde(default)]
     pub stalled_by: Vec<StalledBy>,
-    /// Barriers, settling included: syncs of files and directories.
+    /// Barriers: syncs of files and directories, settling included.
     #[serde(default)]
     pub barriers: Option<u64>,
     /// The engine's classes of I/O.
     pub io_classes: Vec<String>,
-    /// Processor nanoseconds that the benchmark itself spends on an operation (drawing it, two
-    /// looks at the clock at most, recording it), measured against a store that does nothing.
+    /// Processor time of the benchmark itself for an operation, in nanoseconds: drawing it, reading
+    /// the clock at most twice, recording it. Measured against a store that does nothing.
     pub generator_ns: f64,
-    /// How late sleeping client threads woke up: the load generator's own part of the latencies.
+    /// The delays of the wake-ups of client threads, which are the load generator's part of the
+    /// latencies.
     pub wake_up: Option<Quantiles>,
     /// Second by second.
     pub timeline: Vec<Second>,
     /// The background jobs, if the engine tells.
     pub jobs: Vec<JobBar>,
-    /// When writers waited, if the engine tells.
+    /// The periods in which writers waited, if the engine tells.
     pub stalls: Vec<StallBar>,
-    /// What its tuner adjusted, if the engine tells.
+    /// The adjustments of the engine's tuner, if the engine tells.
     #[serde(default)]
     pub adjustments: Vec<Adjusted>,
 }
@@ -264,7 +267,7 @@ pub struct Loaded {
     pub operations: u64,
     /// Seconds to write them.
     pub seconds: f64,
-    /// Seconds until the engine was at rest.
+    /// Seconds until the engine had settled.
     pub settle_seconds: f64,
 }
 
@@ -277,10 +280,10 @@ pub struct RunResult {
     pub version: String,
     /// The workload.
     pub workload: String,
-    /// Operations a second offered, the peak's where there are bursts, if the command said so.
+    /// Operations a second offered (in bursts, those of the peak), if the command said so.
     #[serde(default)]
     pub rate: Option<u64>,
-    /// Which repetition, from 1.
+    /// The number of the repetition, from 1.
     pub round: u32,
     /// The settings.
     pub config: StoreConfig,
@@ -293,7 +296,7 @@ pub struct RunResult {
 /// Everything that one command measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// The version of this form: 1.
+    /// The version of this document: 1.
     pub schema: u32,
     /// The command line.
     pub command: String,

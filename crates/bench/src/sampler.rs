@@ -1,4 +1,4 @@
-//! Looks at the engine and the process once a second while a phase runs.
+//! Samples the engine and the process once a second during a phase.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,22 +9,22 @@ use crate::system::{self, DiskBytes};
 use crate::trace::Watch;
 use crate::units;
 
-/// What a phase tells while it runs.
+/// How a phase reports its progress.
 #[derive(Clone, Copy)]
 pub(crate) enum Live<'a> {
     Nothing,
-    /// Lines for people on standard error, so named, one every so many seconds.
+    /// Lines for people on standard error, with this name, at this interval in seconds.
     Lines(&'a str, u64),
-    /// A [`Told::Second`] every second.
+    /// A [`Told::Second`] each second.
     Figures,
 }
 
-/// What the process of a measurement tells the one that started it: a line of JSON each, on
-/// standard output.
+/// A message of a measuring process to the process that started it: a line of JSON on standard
+/// output.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Told {
-    /// The database is loaded and at rest.
+    /// The database is loaded and has settled.
     Loaded { seconds: f64 },
     /// The operations that ended in a second of the measured phase, and their p99.
     Second { second: u64, done: u64, p99_ns: Option<u64> },
@@ -78,7 +78,7 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// Takes the figures of the second that ends now.
+    /// Samples the second that ends now.
     pub(crate) fn sample(&mut self) {
         let counters = self.store.counters();
         let disk = DiskBytes::now();
@@ -119,7 +119,7 @@ impl<'a> Sampler<'a> {
 
     fn print_live(&self) {
         let second = self.seconds.len() as u64;
-        // The second before the one that just ended: all threads have handed it on.
+        // All threads have passed on the second before the one that just ended.
         let Some(shown) = second.checked_sub(2) else {
             return;
         };
@@ -158,12 +158,12 @@ impl<'a> Sampler<'a> {
         eprintln!("{line}");
     }
 
-    /// Writes what the engine's flight recorder says of the phase.
+    /// Writes the engine's flight recorder of the phase.
     pub(crate) fn write_trace(&self, path: &std::path::Path) -> crate::Result<()> {
         self.watch.write(path)
     }
 
-    /// The timeline, and the engine's own figures of the whole phase.
+    /// Returns the timeline and the engine's own figures of the whole phase.
     pub(crate) fn finish(mut self, offered: Vec<u64>, open_loop: bool) -> Measured {
         let count = self.seconds.len().max(offered.len());
         self.seconds.resize(count, Second::default());
@@ -196,12 +196,12 @@ impl<'a> Sampler<'a> {
     }
 }
 
-/// Milliseconds of processor time of all processes and of this one.
+/// Returns the processor time of all processes and of this one, in milliseconds.
 fn cpu_ms() -> [u64; 2] {
     [system::busy_ms(), system::process_cpu_ns() / 1_000_000]
 }
 
-/// What came on top of `before`.
+/// Returns the stalls since `before`.
 fn stalled_since(now: &[StalledBy], before: &[StalledBy]) -> Vec<StalledBy> {
     let since = |now: &StalledBy| {
         let before = before.iter().find(|before| before.cause == now.cause);

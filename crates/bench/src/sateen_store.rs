@@ -1,4 +1,4 @@
-//! The adapter of this project's own engine.
+//! The adapter for Sateen.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,8 @@ pub(crate) fn open(directory: &Path, config: &StoreConfig) -> Result<Box<dyn Sto
     Ok(Box::new(SateenStore { family: db.default_column_family(), db }))
 }
 
-/// The file system, on the device that is asked for, with barriers that cost what they are told to.
+/// Returns the file system, with the device limit and the extra cost of barriers that the settings
+/// ask for.
 fn vfs(config: &StoreConfig) -> Arc<dyn Vfs> {
     let posix: Arc<dyn Vfs> = Arc::new(PosixVfs::new());
     let disk = match config.device_limit {

@@ -1,8 +1,8 @@
-//! What a benchmark needs of a key-value store, whichever it is.
+//! The interface between the benchmark and a key-value store.
 //!
-//! A [`Store`] is shared by all threads; each thread works through its own [`Client`], which may
-//! keep whatever an engine lets a thread keep (options, an iterator, a batch). The hot calls are
-//! one virtual call each and allocate nothing themselves.
+//! All threads share a [`Store`]. Each thread has its own [`Client`], which may keep per-thread
+//! state of the engine (options, an iterator, a batch). A hot call is one virtual call and
+//! allocates nothing itself.
 
 use sateen::timeline::Timeline;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::Result;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     None,
     /// LZ4.
     Lz4,
@@ -21,50 +21,50 @@ pub enum Compression {
     Zstd,
 }
 
-/// What a write survives.
+/// The durability of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Wal {
-    /// No log: lost with the process.
+    /// No WAL: a write is lost with the process.
     Off,
-    /// Log in the page cache: survives the process.
+    /// WAL in the page cache: a write survives the process.
     Buffered,
-    /// Log synced on every write: survives power loss.
+    /// WAL synced for each write: a write survives power loss.
     Sync,
 }
 
-/// Which block cache RocksDB gets.
+/// RocksDB's block cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum PeerCache {
-    /// HyperClockCache, sized by itself: the faster one on many threads.
+    /// HyperClockCache with automatic sizing. It is the faster one with many threads.
     HyperClock,
     /// The sharded LRU cache.
     Lru,
 }
 
-/// The settings that all engines get alike, and those that only one has. Absent of the former is
-/// only what a profile of Sateen's has its own value for; a peer takes the default.
+/// The settings: those that all engines share, and those of one engine. A shared setting is absent
+/// if a profile of Sateen brings its own value; the peer then takes the default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoreConfig {
     /// Bytes of one memtable.
     pub memtable_bytes: Option<u64>,
-    /// Memtables in memory at most, the active one included.
+    /// The largest number of memtables, the active one included.
     pub memtables: Option<u32>,
     /// Bytes of the block cache; 0 for none.
     pub block_cache_bytes: Option<u64>,
-    /// Bits a key of the Bloom filter; 0 for none.
+    /// Bits for each key in Bloom filters; 0 for no filters.
     pub bloom_bits: Option<f64>,
     /// Compression of all levels.
     pub compression: Option<Compression>,
-    /// The log.
+    /// The WAL.
     pub wal: Option<Wal>,
     /// Direct I/O for reads, flushes and compactions.
     pub direct: Option<bool>,
-    /// Flushes and compactions at a time.
+    /// Flushes and compactions that may run at a time.
     pub jobs: Option<u32>,
-    /// Bytes a second that a file system below the engine lets through, reads and writes each;
-    /// absent if only the disk limits them.
+    /// Limit of a file system below the engine for reads and for writes, in bytes a second; absent
+    /// if only the disk limits them.
     #[serde(default)]
     pub device_limit: Option<u64>,
     /// Sateen: the profile.
@@ -74,20 +74,20 @@ pub struct StoreConfig {
     pub regions: Vec<Vec<u8>>,
     /// Sateen: options by name, after the profile.
     pub set: Vec<(String, String)>,
-    /// Sateen: what each barrier takes longer, in nanoseconds.
+    /// Sateen: extra time of each barrier, in nanoseconds.
     #[serde(default)]
     pub barrier_cost_ns: u64,
     /// RocksDB: an options string, applied last.
     pub peer_options: Option<String>,
-    /// RocksDB: the upper end of its auto-tuned rate limiter for flushes and compactions, in bytes
-    /// a second; none if absent.
+    /// RocksDB: upper end of its auto-tuned rate limiter for flushes and compactions, in bytes a
+    /// second; absent for no limiter.
     #[serde(default)]
     pub peer_rate_limit: Option<u64>,
     /// RocksDB: its block cache.
     pub peer_cache: PeerCache,
 }
 
-/// The settings of [`StoreConfig`] that all engines get alike, with what is absent filled in.
+/// The shared settings of [`StoreConfig`], with defaults for absent ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Shared {
     pub(crate) memtable_bytes: u64,
@@ -130,7 +130,7 @@ impl StoreConfig {
         }
     }
 
-    /// With every setting that engines get alike said.
+    /// Returns the settings with defaults for absent shared ones.
     pub(crate) fn filled(&self) -> StoreConfig {
         let shared = self.shared();
         StoreConfig {
@@ -155,7 +155,7 @@ pub trait Store: Send + Sync {
     /// A handle for one thread.
     fn client(&self) -> Box<dyn Client + '_>;
 
-    /// Writes out what is in memory and waits for it.
+    /// Flushes the memtables and waits for it.
     ///
     /// # Errors
     /// If the engine fails.
@@ -167,10 +167,10 @@ pub trait Store: Send + Sync {
     /// If the engine fails.
     fn wait_idle(&self) -> Result<()>;
 
-    /// What the engine says of itself now. Called once a second.
+    /// Returns the engine's own figures. Called once a second.
     fn counters(&self) -> Counters;
 
-    /// Brings the engine's timeline up to date, if it has one. Called once a second.
+    /// Extends the timeline with new events of the engine, if it has any. Called once a second.
     fn extend_timeline(&self, _timeline: &mut Timeline) {}
 }
 
@@ -188,20 +188,20 @@ pub trait Client {
     /// If the engine fails.
     fn delete(&mut self, key: &[u8]) -> Result<()>;
 
-    /// Reads the value of one key over what `value` held; false if there is none.
+    /// Reads the value of one key into `value`; false if the key does not exist.
     ///
     /// # Errors
     /// If the engine fails.
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool>;
 
-    /// Reads several keys at once; returns how many there are.
+    /// Reads several keys at once; returns how many exist.
     ///
     /// # Errors
     /// If the engine fails.
     fn multi_get(&mut self, keys: &[&[u8]]) -> Result<u32>;
 
-    /// Seeks to the first key not below `start` and reads up to `entries` entries, keys and
-    /// values; returns how many there were.
+    /// Seeks to the first key not below `start` and reads the keys and values of up to `entries`
+    /// entries; returns how many there were.
     ///
     /// # Errors
     /// If the engine fails.
@@ -225,7 +225,7 @@ pub struct ClassBytes {
     pub written: u64,
 }
 
-/// One level now.
+/// The current size of a level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LevelSize {
     /// Tables.
@@ -234,48 +234,48 @@ pub struct LevelSize {
     pub bytes: u64,
 }
 
-/// How often and for how long writes were slowed down or stopped for one cause.
+/// The delays and stops of writes for one cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StalledBy {
-    /// As Sateen's metrics call it.
+    /// The cause, as Sateen's metrics name it.
     pub cause: String,
-    /// Times.
+    /// The number of delays and stops.
     pub count: u64,
-    /// Nanoseconds; `None` if the engine does not tell.
+    /// Their length in nanoseconds; `None` if the engine does not tell.
     pub ns: Option<u64>,
 }
 
-/// What an engine says of itself. What it does not know stays empty or `None`.
+/// An engine's own figures. What it does not tell is empty or `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counters {
     /// Bytes by class of I/O since open.
     pub io: Vec<ClassBytes>,
     /// The levels, from 0.
     pub levels: Vec<LevelSize>,
-    /// Times that writes were slowed down or stopped since open.
+    /// Delays and stops of writes since open.
     pub stall_count: Option<u64>,
-    /// Nanoseconds for which they were, since open.
+    /// The length of these in nanoseconds.
     pub stall_ns: Option<u64>,
     /// The same by cause.
     pub stalled_by: Vec<StalledBy>,
     /// Barriers since open: syncs of files and directories.
     pub barriers: Option<u64>,
-    /// The compactions that would have to follow each other before a full level 0 has room, and
-    /// the bytes that they read.
+    /// The compaction chain: how many compactions must follow each other before a full level 0 has
+    /// room, and the bytes that they read.
     pub chain: Option<[u64; 2]>,
-    /// Writes are stopped now.
+    /// True if writes are stopped now.
     pub stopped: bool,
-    /// Writes are slowed down now to this many bytes a second.
+    /// Bytes a second to which writes are limited now.
     pub delayed_rate: Option<u64>,
     /// Bytes of all memtables.
     pub memtable_bytes: Option<u64>,
     /// Bytes in the block cache.
     pub cache_bytes: Option<u64>,
-    /// Bytes of indexes and filters held outside of the block cache.
+    /// Bytes of indexes and filters outside of the block cache.
     pub table_bytes: Option<u64>,
-    /// Bytes that compaction still has to move, by the engine's estimate.
+    /// Compaction debt in bytes, by the engine's estimate.
     pub debt_bytes: Option<u64>,
-    /// Bytes a second that the device is believed to read and to write.
+    /// Bandwidths of the device for reads and writes in the engine's estimate, in bytes a second.
     pub believed: Option<[u64; 2]>,
     /// Flushes and compactions running now.
     pub running_jobs: Option<u64>,
@@ -283,7 +283,7 @@ pub struct Counters {
     pub knobs: Option<[u64; 2]>,
 }
 
-/// A store that does nothing: what is measured against it is the benchmark itself.
+/// A store that does nothing, for measuring the benchmark itself.
 pub(crate) struct NoStore;
 
 impl Store for NoStore {

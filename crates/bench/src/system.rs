@@ -1,4 +1,4 @@
-//! What the operating system says of this process: processor time, memory, disk traffic.
+//! Figures of the operating system about this process: processor time, memory, disk traffic.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub struct DiskBytes {
 }
 
 impl DiskBytes {
-    /// So far.
+    /// Returns the traffic up to now.
     pub(crate) fn now() -> DiskBytes {
         let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
         DiskBytes {
@@ -40,7 +40,7 @@ impl DiskBytes {
         }
     }
 
-    /// What was added since `earlier`.
+    /// Returns the traffic since `earlier`.
     pub(crate) fn since(self, earlier: DiskBytes) -> DiskBytes {
         DiskBytes {
             read: self.read.saturating_sub(earlier.read),
@@ -49,38 +49,39 @@ impl DiskBytes {
     }
 }
 
-/// Milliseconds of processor time that all processes of this system have used since it was started;
-/// 0 where that is not told.
+/// Returns the processor time of all processes of this system since its start, in milliseconds; 0
+/// if the system does not tell.
 pub(crate) fn busy_ms() -> u64 {
     busy_ticks(&std::fs::read_to_string("/proc/stat").unwrap_or_default()) * TICK_MS
 }
 
-/// The ticks of `/proc/stat` in which a processor ran something: user, nice, system, interrupts.
+/// Returns the ticks of `/proc/stat` in which a processor ran something: user, nice, system,
+/// interrupts.
 fn busy_ticks(stat: &str) -> u64 {
     let all = stat.lines().next().unwrap_or_default().split_whitespace().skip(1);
     let ticks = all.map(|word| word.parse::<u64>().unwrap_or(0));
-    // In between are idle time and waits for I/O.
+    // Fields 3 and 4 are idle time and waits for I/O.
     ticks.take(7).enumerate().filter(|(at, _)| ![3, 4].contains(at)).map(|(_, n)| n).sum()
 }
 
-/// A clock tick of the kernel, which user space sees as a hundredth of a second.
+/// A clock tick of the kernel in user space: a hundredth of a second.
 const TICK_MS: u64 = 10;
 
-/// Milliseconds of processor time that the host has given to others since it was started; 0 where
-/// that is not told.
+/// Returns the processor time that the host has given to other guests since the start, in
+/// milliseconds; 0 if the system does not tell.
 pub(crate) fn stolen_ms() -> u64 {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let steal = text.lines().next().and_then(|line| line.split_whitespace().nth(8)?.parse().ok());
     steal.unwrap_or(0) * TICK_MS
 }
 
-/// Resident memory now and at its highest, in bytes.
+/// Returns the current and the peak resident memory, in bytes.
 pub(crate) fn memory() -> (u64, u64) {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     (field(&text, "VmRSS:") * 1024, field(&text, "VmHWM:") * 1024)
 }
 
-/// Starts the highest resident memory anew; false where the kernel does not allow it.
+/// Resets the peak of the resident memory; false if the kernel does not allow it.
 pub(crate) fn reset_peak_memory() -> bool {
     std::fs::write("/proc/self/clear_refs", "5").is_ok()
 }
@@ -92,7 +93,7 @@ fn field(text: &str, label: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Bytes that the files under `directory` occupy on disk.
+/// Returns the bytes that the files below `directory` occupy on disk.
 pub(crate) fn directory_bytes(directory: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let Ok(entries) = std::fs::read_dir(directory) else {
@@ -124,7 +125,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one.
+    /// Describes this machine.
     pub(crate) fn this() -> Machine {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let cpu_info = read("/proc/cpuinfo");

@@ -1,11 +1,11 @@
-//! The table on the terminal.
+//! The tables on the terminal.
 
 use std::fmt::Write;
 
 use crate::result::Report;
 use crate::summary::{Section, Spread, Sweep, Unit, sections, sweeps};
 
-/// The tables of all workloads.
+/// Renders the tables of all workloads.
 pub(crate) fn table(report: &Report) -> String {
     let mut out = String::new();
     for section in sections(report) {
@@ -44,7 +44,7 @@ fn write_section(out: &mut String, section: &Section) -> std::fmt::Result {
     Ok(())
 }
 
-/// What each engine does at each rate: p99, and the worst second's.
+/// Writes the p99 and the worst second's p99 of each engine at each rate.
 fn write_sweep(out: &mut String, sweep: &Sweep) -> std::fmt::Result {
     let mut head = vec![format!("{}, p99 by rate", sweep.workload)];
     for engine in &sweep.engines {
@@ -62,7 +62,7 @@ fn write_sweep(out: &mut String, sweep: &Sweep) -> std::fmt::Result {
     write_lines(out, &lines)
 }
 
-/// A table: the first line is its head, the first column begins on the left.
+/// Writes a table. The first line is its head, and the first column is aligned left.
 fn write_lines(out: &mut String, lines: &[Vec<String>]) -> std::fmt::Result {
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

@@ -1,7 +1,7 @@
-//! What the engine's flight recorder says of a phase: bars for the report, a trace file.
+//! The engine's flight recorder of a phase: bars for the report, and a trace file.
 //!
-//! Brought up to date once a second, so that nothing is forgotten. What only the trace needs is
-//! dropped where none was asked for: a long run must not grow by being watched.
+//! The timeline is extended once a second, before the recorder drops events. Events that only the
+//! trace needs are dropped if no trace is wanted, so that the memory of a long run does not grow.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::result::{Adjusted, JobBar, StallBar};
 use crate::store::Store;
 use crate::{Error, Result};
 
-/// Bars of a run at most; the longest stay.
+/// The largest number of bars of a run. The longest ones are kept.
 const JOBS_MAX: usize = 4000;
 
 /// The timeline of a phase.
@@ -23,7 +23,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// The phase begins now.
+    /// Begins a phase.
     pub(crate) fn begin(store: &dyn Store, keep_all: bool) -> Watch {
         let mut timeline = Timeline::default();
         store.extend_timeline(&mut timeline);
@@ -35,7 +35,7 @@ impl Watch {
 
     pub(crate) fn extend(&mut self, store: &dyn Store) {
         store.extend_timeline(&mut self.timeline);
-        // The second in which the phase began was copied whole.
+        // The recorder copies the whole second in which the phase begins.
         self.timeline.forget_before(self.begin_ns);
         if !self.keep_all {
             self.timeline.steps.clear();
@@ -54,7 +54,7 @@ impl Watch {
     }
 
     fn seconds(&self, ns: u64) -> f64 {
-        // To the microsecond: the report need not hold more digits.
+        // Microseconds are exact enough for the report.
         ((ns as f64 - self.begin_ns as f64) / 1e3).round() / 1e6
     }
 
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn what_the_tuner_adjusts_is_told_with_its_cause() {
         let place = tempfile::tempdir().unwrap();
-        // Clients write faster than one thread can flush; the tuner looks each 10 ms.
+        // Clients write faster than one thread can flush, and the tuner acts every 10 ms.
         let options = "--profile adoc --memtable-size 64K --memtables 2 --jobs 1 --wal off \
                        --set tuner_interval=10ms --set tuner_hold_time=0s";
         let config = parse(options).store_config().unwrap();

@@ -1,6 +1,6 @@
-//! Numbers for people: four characters and a unit.
+//! Numbers for people: at most four characters and a unit.
 
-/// Nanoseconds as `1.23 ms`.
+/// Formats nanoseconds as `1.23 ms`.
 #[must_use]
 pub fn time(ns: u64) -> String {
     let ns = ns as f64;
@@ -13,7 +13,7 @@ pub fn time(ns: u64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// Bytes as `1.23 MB` (powers of 1000).
+/// Formats bytes as `1.23 MB` (powers of 1000).
 #[must_use]
 pub fn bytes(bytes: u64) -> String {
     let bytes = bytes as f64;
@@ -27,7 +27,7 @@ pub fn bytes(bytes: u64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// A number as `12.3k`.
+/// Formats a number as `12.3k`.
 #[must_use]
 pub fn count(number: f64) -> String {
     match number {
@@ -38,7 +38,7 @@ pub fn count(number: f64) -> String {
     }
 }
 
-/// Three significant digits.
+/// Formats a number with three significant digits.
 #[must_use]
 pub fn three_digits(value: f64) -> String {
     match value.abs() {
@@ -48,10 +48,10 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
-/// A size as people write it: `64M`, `1GiB`, `4096`, `256 MB` (all in powers of 1024).
+/// Parses a size: `64M`, `1GiB`, `4096`, `256 MB` (all in powers of 1024).
 ///
 /// # Errors
-/// If it is no such size; the text says what was expected.
+/// If the text is not a size. The error says what was expected.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
@@ -72,10 +72,10 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     Ok(bytes as u64)
 }
 
-/// A count as people write it: `8M`, `50k`, `1000000` (powers of 1000).
+/// Parses a count: `8M`, `50k`, `1000000` (powers of 1000).
 ///
 /// # Errors
-/// If it is no such count.
+/// If the text is not a count.
 pub fn parse_count(text: &str) -> Result<u64, String> {
     let trimmed = text.trim().replace('_', "");
     let split = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
@@ -95,10 +95,10 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
     Ok(count as u64)
 }
 
-/// Refuses lengths of peaks and valleys that no run has.
+/// Checks the lengths of peaks and valleys.
 ///
 /// # Errors
-/// Names the option.
+/// If a length is not a positive number. The error names the option.
 pub fn check_bursts(peak_seconds: f64, valley_seconds: f64) -> Result<(), String> {
     for (option, seconds) in
         [("--peak-seconds", peak_seconds), ("--valley-seconds", valley_seconds)]

@@ -1,16 +1,16 @@
-//! What can go wrong with another store's library.
+//! The errors of another store's library.
 
 use std::fmt;
 
-/// The result of everything fallible here.
+/// The result of the functions here that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a library or a database could not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// What the user gave makes no sense; the text says what.
+    /// An argument of the user is wrong. The text says which and why.
     Usage(String),
-    /// The library, or the store inside it, failed; the text says what.
+    /// The library or its store failed. The text says why.
     Failed(String),
 }
 
@@ -24,7 +24,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What an error of a store's asks for, in words that tell what to do; most need none.
+/// Returns advice for an error of a store; most errors need none.
 pub(crate) fn explain(error: &str) -> &'static str {
     let error = error.to_lowercase();
     if error.contains("does not match existing comparator") {

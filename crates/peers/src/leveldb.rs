@@ -1,8 +1,8 @@
-//! A LevelDB database, to be read.
+//! Reads a LevelDB database.
 //!
-//! LevelDB cannot open for reading only: it replays the log into a table, and begins a manifest.
-//! So it is given a directory of its own, in which tables are links to those that are there (they
-//! never change) and the rest, which is small, is copied.
+//! LevelDB cannot open a database for reading only: an open replays the log into a table and begins
+//! a manifest. The library therefore gets a directory of its own. Tables, which never change, are
+//! linked into it; the other files are small and are copied.
 #![expect(unsafe_code, reason = "calls to C functions")]
 
 use std::ffi::c_char;
@@ -33,7 +33,7 @@ functions! {
     }
 }
 
-/// A LevelDB database that is open. Its directory is not written to.
+/// An open LevelDB database. Its directory is not written to.
 pub struct LevelDb {
     api: Api,
     iterating: Iterating,
@@ -42,11 +42,12 @@ pub struct LevelDb {
 }
 
 impl LevelDb {
-    /// Opens the database in `directory` with the LevelDB of `library`, which may do as it likes
-    /// in the directory `scratch`: that must be empty and stay for as long as the database is open.
+    /// Opens the database in `directory` with the LevelDB of `library`. The library writes into the
+    /// directory `scratch`, which must be empty and must exist while the database is open.
     ///
     /// # Errors
-    /// `Usage` if there is no such library; `Failed` with what LevelDB or the file system says.
+    /// `Usage` if the library does not exist; `Failed` with the message of LevelDB or the file
+    /// system.
     pub fn open(library: &Path, directory: &Path, scratch: &Path) -> Result<LevelDb> {
         let library = Library::open(library)?;
         let api = Api::resolve(&library, "LevelDB", "leveldb_")?;
@@ -56,7 +57,7 @@ impl LevelDb {
         // SAFETY: the options are fresh and freed once, the path ends in a zero.
         let opened = unsafe {
             let options = (api.options_create)();
-            // Without it damaged records of the log are passed over in silence.
+            // Without this option LevelDB silently skips damaged records of the log.
             (api.options_set_paranoid_checks)(options, 1);
             let opened = call(iterating.free, |error| (api.open)(options, path.as_ptr(), error));
             (api.options_destroy)(options);
@@ -98,7 +99,7 @@ impl Drop for LevelDb {
     }
 }
 
-/// Fills `copy` with what LevelDB needs of `directory`.
+/// Fills `copy` with the files of `directory` that LevelDB needs.
 fn mirror(directory: &Path, copy: &Path) -> Result<()> {
     let failed = |path: &Path, error| Error::Failed(format!("copying {}: {error}", path.display()));
     let whole = directory.canonicalize().map_err(|error| failed(directory, error))?;

@@ -1,6 +1,6 @@
-//! Other stores' C libraries, which the user names and the program loads: the functions of
-//! RocksDB's that the benchmark measures ([`rocksdb`]), and databases of RocksDB and LevelDB to be
-//! read from end to end ([`Source`]).
+//! The C libraries of other stores, which the user names and the program loads at run time: the
+//! functions of RocksDB that the benchmark calls ([`rocksdb`]), and readers of whole RocksDB and
+//! LevelDB databases ([`Source`]).
 //!
 //! What must stay true: a [`Source`] never writes into the directory it reads, and its public
 //! functions are safe.

@@ -1,7 +1,7 @@
-//! C functions, found at run time in a shared library, and what their calls have in common.
+//! C functions that are found at run time in a shared library, and the conventions of their calls.
 //!
-//! A library is opened RTLD_NOW | RTLD_LOCAL and never closed: threads of its own may still run in
-//! it when the process ends.
+//! A library is opened with RTLD_NOW | RTLD_LOCAL and never closed, because its threads may still
+//! run when the process ends.
 #![expect(unsafe_code, reason = "dlopen and the C functions behind it")]
 
 use std::error::Error as _;
@@ -14,12 +14,12 @@ use crate::{Error, Result};
 
 /// An opaque object of a library.
 pub type Handle = *mut c_void;
-/// Where a function puts an error's text.
+/// The place where a function stores the text of its error.
 pub(crate) type ErrorSlot = *mut *mut c_char;
 
-/// The type of functions that make an object of nothing.
+/// The type of functions that create an object without arguments.
 pub(crate) type New = unsafe extern "C" fn() -> Handle;
-/// The type of functions that end an object, or change it without more words.
+/// The type of functions that free an object, or change it without arguments.
 pub type Free = unsafe extern "C" fn(Handle);
 pub(crate) type SetFlag = unsafe extern "C" fn(Handle, std::ffi::c_uchar);
 pub(crate) type SetInt = unsafe extern "C" fn(Handle, std::ffi::c_int);
@@ -44,28 +44,29 @@ pub struct Library {
 }
 
 impl Library {
-    /// Opens the library at `path`, for good.
+    /// Opens the library at `path`. It stays open until the process ends.
     ///
     /// # Errors
-    /// `Usage` if there is no such file, `Failed` if it is no library or needs another that is not
-    /// there.
+    /// `Usage` if the file does not exist. `Failed` if it is not a library or needs another one
+    /// that is missing.
     pub fn open(path: &Path) -> Result<Library> {
         if !path.is_file() {
             return Err(Error::Usage(format!("{}: there is no such file", path.display())));
         }
-        // A name without a slash would be looked for among the system's libraries.
+        // The loader would look for a name without a slash among the system's libraries.
         let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         // SAFETY: the library's initializers run; the caller named it to be run.
         let library = unsafe { unix::Library::open(Some(whole), RTLD_NOW | RTLD_LOCAL) };
         let library = library.map_err(|error| {
-            // What the linker says, such as the name of another library, is in the source.
+            // The loader's message, for instance with the name of a missing library, is in the
+            // source.
             let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
             Error::Failed(format!("{}: cannot be loaded: {why}", path.display()))
         })?;
         Ok(Library { library: std::mem::ManuallyDrop::new(library), path: path.to_owned() })
     }
 
-    /// The function `prefix` + `name`.
+    /// Finds the function `prefix` + `name`.
     ///
     /// # Safety
     /// `T` is the type of a pointer to the function of this name.
@@ -77,7 +78,7 @@ impl Library {
             .map(|symbol| *symbol)
     }
 
-    /// The error for functions that are not there.
+    /// Returns the error for missing functions.
     pub(crate) fn lacks(&self, what: &str, prefix: &str, missing: &[&str]) -> Error {
         let missing: Vec<String> = missing.iter().map(|name| format!("{prefix}{name}")).collect();
         Error::Failed(format!(
@@ -88,8 +89,8 @@ impl Library {
     }
 }
 
-/// Declares a struct of functions: the name of a field is the C name without the prefix.
-/// `resolve` finds them, and tells what is missing of those that are required.
+/// Declares a struct of functions. The name of a field is the C name without its prefix. `resolve`
+/// finds the functions, and fails with the names of required ones that are missing.
 macro_rules! functions {
     (
         $(#[$meta:meta])*
@@ -135,10 +136,10 @@ macro_rules! functions {
 }
 pub(crate) use functions;
 
-/// Calls `f` with a place for an error, and returns the text that it put there.
+/// Calls `f` with a place for an error and returns the text that `f` stored there.
 ///
 /// # Errors
-/// That text.
+/// The text.
 ///
 /// # Safety
 /// `f` is sound and leaves in the place null or a text to be freed with `free`.
@@ -156,10 +157,10 @@ pub unsafe fn call<T>(
     unsafe { take_error(free, error) }.map(|()| value)
 }
 
-/// The error that a text stands for, and releases the text.
+/// Returns a C text as an error and frees the text.
 ///
 /// # Errors
-/// That text.
+/// The text.
 ///
 /// # Safety
 /// `error` is null or a NUL-terminated text to be freed with `free`, which is not used again.
@@ -175,17 +176,17 @@ pub unsafe fn take_error(free: Free, error: *mut c_char) -> std::result::Result<
     Err(text)
 }
 
-/// The bytes as C functions take them.
+/// The pointer to the bytes that C functions take.
 #[inline]
 #[must_use]
 pub fn chars(slice: &[u8]) -> *const c_char {
     slice.as_ptr().cast()
 }
 
-/// The bytes that a pointer and a length name.
+/// The bytes at a pointer and with a length.
 ///
 /// # Safety
-/// The pointer is null or names `length` readable bytes that do not change for `'a`.
+/// The pointer is null or points to `length` readable bytes that do not change during `'a`.
 #[inline]
 #[must_use]
 pub unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
@@ -196,10 +197,10 @@ pub unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(data.cast(), length) }
 }
 
-/// `text` with a zero at its end; `what` names it in the error.
+/// Returns `text` with a zero byte at its end. `what` names the text in the error.
 ///
 /// # Errors
-/// `Usage` if it has a zero byte.
+/// `Usage` if the text contains a zero byte.
 pub fn c_string(text: &[u8], what: &str) -> Result<CString> {
     CString::new(text).map_err(|_| Error::Usage(format!("{what} must not contain a zero byte")))
 }

@@ -1,8 +1,8 @@
-//! A RocksDB database, opened for reading only.
+//! A RocksDB database that is opened for reading only. Its directory is not written to.
 //!
-//! It is opened with the options that it was written with, as far as the library knows them from
-//! the database's OPTIONS file: where its logs are, how its tables look, the merge operators that
-//! RocksDB has itself.
+//! The library opens it with the options that it was written with, as far as the database's OPTIONS
+//! file tells them: the directory of its logs, the format of its tables, and the merge operators
+//! that are part of RocksDB.
 #![expect(unsafe_code, reason = "calls to C functions")]
 
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -15,11 +15,13 @@ use crate::rocksdb::{Common, Reading};
 use crate::source::{Cursor, DEFAULT_FAMILY, Iterating, Source};
 use crate::{Error, Library, Result};
 
-/// What is read at once, as it is all read in order.
+/// Bytes of one read. The reader reads everything in order.
 const READAHEAD_BYTES: usize = 4 << 20;
-/// Blocks are read once each: the cache has those of the moment.
+/// Bytes of the block cache. Each block is read once, so that the cache only holds the current
+/// ones.
 const CACHE_BYTES: usize = 8 << 20;
-/// Tables that are open at a time, so that a large database does not run out of file handles.
+/// The largest number of open tables, so that a large database does not use up the file
+/// descriptors.
 const OPEN_FILES: c_int = 256;
 
 struct Api {
@@ -37,13 +39,13 @@ pub struct RocksDb {
 }
 
 impl RocksDb {
-    /// Opens the database in `directory` with the RocksDB of `library`. `options` are applied over
-    /// those it was written with, in RocksDB's words; what the library writes about its work goes
-    /// into the directory `scratch`.
+    /// Opens the database in `directory` with the RocksDB of `library`. `options` (in RocksDB's
+    /// syntax) override those it was written with. The library writes its messages into the
+    /// directory `scratch`.
     ///
     /// # Errors
-    /// `Usage` if there is no such library or RocksDB does not understand the options; `Failed`
-    /// with what RocksDB says, and with what is missing if the database needs code of its owner's.
+    /// `Usage` if the library does not exist or RocksDB does not understand the options. `Failed`
+    /// with RocksDB's message, and with what is missing if the database needs code of its owner.
     pub fn open(
         library: &Path,
         directory: &Path,
@@ -90,7 +92,7 @@ impl Source for RocksDb {
             let options = (common.readoptions_create)();
             (reading.readoptions_set_fill_cache)(options, 0);
             (reading.readoptions_set_readahead_size)(options, READAHEAD_BYTES);
-            // Else a prefix extractor could hide what is not of one prefix.
+            // Without total order a prefix extractor could hide keys with other prefixes.
             (reading.readoptions_set_total_order_seek)(options, 1);
             let iterator = (reading.create_iterator_cf)(self.db, options, handle);
             let freed = (options, common.readoptions_destroy);
@@ -111,7 +113,7 @@ impl Drop for RocksDb {
     }
 }
 
-/// A database that is there to be opened.
+/// A database and what it takes to open it.
 struct Place<'a> {
     api: &'a Api,
     directory: &'a Path,
@@ -120,7 +122,7 @@ struct Place<'a> {
     text: &'a CStr,
 }
 
-/// Options of the library, freed when they go.
+/// Options of the library, freed on drop.
 struct Owned<'a> {
     api: &'a Api,
     handle: Handle,
@@ -133,7 +135,7 @@ impl Drop for Owned<'_> {
     }
 }
 
-/// What the OPTIONS file of a database says.
+/// The contents of a database's OPTIONS file.
 struct Written<'a> {
     database: Owned<'a>,
     families: Vec<(Vec<u8>, Owned<'a>)>,
@@ -172,7 +174,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The options that the database was written with; plain ones if it does not say.
+    /// Returns the options that the database was written with, or default ones if it has no OPTIONS
+    /// file.
     ///
     /// # Safety
     /// As [`Place::open`].
@@ -220,14 +223,14 @@ impl<'a> Place<'a> {
     }
 
     /// # Safety
-    /// `base` are options of the library; they are freed.
+    /// `base` are options of the library. This function frees them.
     unsafe fn with_text(&self, base: Handle) -> Result<Owned<'a>> {
         let base = Owned { api: self.api, handle: base };
         // SAFETY: as the caller promises.
         unsafe { self.copy_with_text(base.handle) }
     }
 
-    /// A copy of `base`, with what the user wants changed.
+    /// Returns a copy of `base` with the changes that the user asked for.
     ///
     /// # Safety
     /// `base` are options of the library.
@@ -254,7 +257,8 @@ impl<'a> Place<'a> {
         let reading = &self.api.reading;
         // SAFETY: as the caller promises; the text ends in a zero.
         unsafe {
-            // Wherever a version writes messages although it only reads: not there.
+            // Some versions write messages even when they only read. They must not go into the
+            // database's directory.
             (reading.options_set_db_log_dir)(options.handle, self.scratch.as_ptr());
             (reading.options_set_max_open_files)(options.handle, OPEN_FILES);
         }
@@ -288,7 +292,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Whether a file in `directory` has the options that the database was written with.
+/// True if a file in `directory` has the options that the database was written with.
 fn has_options(directory: &Path) -> bool {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names = entries.map(|entry| entry.file_name());

@@ -1,4 +1,4 @@
-//! RocksDB's C functions: those that reading a database takes, and those that measuring takes.
+//! The C functions of RocksDB that a reader and the benchmark call.
 #![expect(unsafe_code, reason = "finding functions by their names")]
 #![expect(non_snake_case, reason = "fields have the names of C functions")]
 
@@ -36,8 +36,8 @@ type BatchedMultiGet = unsafe extern "C" fn(
     *mut *mut c_char,
     c_uchar,
 );
-/// The type of `load_latest_options`: directory, environment, whether unknown options are passed
-/// over, cache; options, number, names and options of column families; error.
+/// The type of `load_latest_options`: directory, environment, whether to skip unknown options,
+/// cache; options; number, names and options of the column families; error.
 type LoadLatestOptions = unsafe extern "C" fn(
     *const c_char,
     Handle,
@@ -63,7 +63,7 @@ type OpenReadOnly = unsafe extern "C" fn(
 ) -> Handle;
 
 functions! {
-    /// What everything with a database takes.
+    /// The functions that every user of a database calls.
     pub struct Common {
         required {
             options_create: New,
@@ -83,7 +83,7 @@ functions! {
 }
 
 functions! {
-    /// What reading a database takes, beyond [`Common`] and an iterator's.
+    /// The functions that a reader calls in addition to [`Common`] and to those of an iterator.
     pub(crate) struct Reading {
         required {
             list_column_families:
@@ -111,7 +111,7 @@ functions! {
 }
 
 functions! {
-    /// What the benchmark calls, beyond [`Common`].
+    /// The functions that the benchmark calls in addition to [`Common`].
     pub struct Calls {
         required {
             options_set_create_if_missing: SetFlag,
@@ -194,7 +194,7 @@ impl Reading {
 
 /// The functions that the benchmark calls.
 pub struct Api {
-    /// What everything with a database takes.
+    /// The functions that every user of a database calls.
     pub common: Common,
     calls: Calls,
 }
@@ -203,7 +203,7 @@ impl Api {
     /// Opens the library at `path` and finds the functions in it.
     ///
     /// # Errors
-    /// Those of [`Library::open`]; `Failed` if it lacks functions, whose names it gives.
+    /// Those of [`Library::open`]; `Failed` with the names of functions that the library lacks.
     pub fn load(path: &Path) -> Result<Api> {
         let library = Library::open(path)?;
         let common = Common::load(&library)?;

@@ -1,4 +1,4 @@
-//! A database of another store, to be read from end to end.
+//! The databases of other stores, which are read from the first key to the last.
 #![expect(unsafe_code, reason = "calls to C functions")]
 
 use std::ffi::{c_char, c_uchar};
@@ -8,27 +8,27 @@ use crate::error::explain;
 use crate::library::{ErrorSlot, Free, Handle, bytes, call, functions};
 use crate::{Error, Result};
 
-/// The column family that every database has, and LevelDB's only one.
+/// The column family that every database has. It is LevelDB's only one.
 pub const DEFAULT_FAMILY: &str = "default";
 
 /// A database of another store that is open for reading.
 pub trait Source {
-    /// The names of its column families: bytes, as they are there.
+    /// The names of its column families, as the store has them: any bytes.
     fn families(&self) -> &[Vec<u8>];
 
-    /// About how many keys the column family of this place in [`Source::families`] has, if the
-    /// store knows.
+    /// The estimated number of keys in the column family at this index of [`Source::families`], if
+    /// the store gives one.
     fn keys_estimated(&self, family: usize) -> Option<u64>;
 
-    /// Goes through a column family in the order of its keys, from the first on.
+    /// Returns a cursor at the first key of a column family.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     fn cursor(&self, family: usize) -> Result<Cursor<'_>>;
 }
 
 functions! {
-    /// An iterator's functions, which RocksDB and LevelDB have with the same signatures.
+    /// The functions of an iterator, which have the same signatures in RocksDB and LevelDB.
     pub(crate) struct Iterating {
         required {
             iter_seek_to_first: Free,
@@ -44,12 +44,12 @@ functions! {
     }
 }
 
-/// Goes through keys in order. Ask [`Cursor::entry`], move, and ask again; at the end
-/// [`Cursor::status`] tells whether it is one.
+/// Visits keys in order: read [`Cursor::entry`], advance, and repeat. When there is no entry,
+/// [`Cursor::status`] tells the end from an error.
 pub struct Cursor<'a> {
     api: &'a Iterating,
     iterator: Handle,
-    /// What the iterator was told is freed after it.
+    /// The read options, which are freed after the iterator.
     options: (Handle, Free),
     of: PhantomData<&'a ()>,
 }
@@ -58,8 +58,8 @@ impl<'a> Cursor<'a> {
     /// Takes over an iterator and the read options that it was made with.
     ///
     /// # Safety
-    /// The iterator is one of `api`, which nobody else has and which may be used for `'a`; the
-    /// options are freed by the function beside them.
+    /// The iterator belongs to `api`, has no other owner and may be used for `'a`. The function
+    /// beside the options frees them.
     pub(crate) unsafe fn new(
         api: &'a Iterating,
         iterator: Handle,
@@ -70,7 +70,7 @@ impl<'a> Cursor<'a> {
         Cursor { api, iterator, options, of: PhantomData }
     }
 
-    /// The key and the value that it stands at; `None` at the end, and after an error.
+    /// The key and value at the cursor; `None` at the end and after an error.
     #[must_use]
     pub fn entry(&self) -> Option<(&[u8], &[u8])> {
         let (mut key_bytes, mut value_bytes) = (0, 0);
@@ -86,7 +86,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Moves to the next key, if it stands at one.
+    /// Moves to the next key. Does nothing at the end.
     pub fn advance(&mut self) {
         // SAFETY: an iterator that is not valid must not be moved.
         unsafe {
@@ -96,10 +96,10 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether all went well so far.
+    /// Returns the error that ended the reading, if there is one.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub fn status(&self) -> Result<()> {
         // SAFETY: the iterator is there; its error is a text to be freed.
         unsafe {

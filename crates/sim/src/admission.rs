@@ -1,22 +1,22 @@
-//! The gate that writers pass, and what it cost them.
+//! The gates that delay or stop writers, and the stalls that they caused.
 
 use std::collections::BTreeMap;
 
 use sateen_control::{Admission, AdmissionState, Gate, Instant, StallCause};
 use serde::Serialize;
 
-/// What a writer is told at the gate.
+/// The answer to a writer at the gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
-    /// Go on.
+    /// The writer may proceed.
     Now,
-    /// Ask again then, or when the admission changes.
+    /// The writer asks again at this moment, or when the admission changes.
     At(u64),
-    /// Ask again when the admission changes.
+    /// The writer asks again when the admission changes.
     Never,
 }
 
-/// The places that a writer has taken at the gates.
+/// The writer's places in the queues of the gates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Places {
     all: Option<u64>,
@@ -38,38 +38,38 @@ fn pass(gate: &mut Gate, now: u64, bytes: u64, place: &mut Option<u64>) -> Passa
     Passage::At(now.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))
 }
 
-/// What stalls for one cause came to.
+/// The stalls of one cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Stalls {
-    /// How often writers began to be slowed down.
+    /// How often a period of delayed writes began.
     pub delays: u64,
-    /// For how long they were, in nanoseconds.
+    /// The length of these periods, in nanoseconds.
     pub delayed_ns: u64,
-    /// How often they were stopped.
+    /// How often a period of stopped writes began.
     pub stops: u64,
-    /// For how long they were, in nanoseconds.
+    /// The length of these periods, in nanoseconds.
     pub stopped_ns: u64,
-    /// Delays and stops, one after the other without a pause counting once, in which some writer
-    /// waited.
+    /// Periods in which some writer waited. Delays and stops that follow each other at once count
+    /// as one.
     pub felt: u64,
-    /// How long writers waited, all threads together, in nanoseconds.
+    /// The time that writers waited, in nanoseconds, for all threads together.
     pub waited_ns: u64,
 }
 
-/// Both gates, and their history.
+/// The gates of the database and of its column family, and their history.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gates {
     all: Gate,
     family: Gate,
-    /// Since when the effective state is what it is.
+    /// The moment since which the current state is effective.
     since: u64,
-    /// Some writer has waited since the gates were last open.
+    /// True if a writer has waited since the gates were last open.
     felt: bool,
     stalls: BTreeMap<StallCause, Stalls>,
 }
 
 impl Gates {
-    /// The stricter of the two.
+    /// Returns the stricter admission of the two gates.
     pub(crate) fn effective(&self) -> Admission {
         let strictness = |admission: &Admission| match admission.state {
             AdmissionState::Open => (0, 0),
@@ -84,14 +84,14 @@ impl Gates {
         self.effective().state == AdmissionState::Open
     }
 
-    /// A new admission is in force.
+    /// Puts a new admission in force.
     pub(crate) fn publish(&mut self, now: u64, of_family: bool, admission: Admission) {
         self.count_time(now);
         let before = self.effective();
         let gate = if of_family { &mut self.family } else { &mut self.all };
         gate.publish(Instant(now), admission);
         let after = self.effective();
-        // Who waited in the last one may say so after its end.
+        // A writer that waited under the last admission may report its wait after the end of it.
         self.felt &= before.state != AdmissionState::Open;
         let cause = cause(after);
         let stalls = self.stalls.entry(cause).or_default();
@@ -103,7 +103,7 @@ impl Gates {
         }
     }
 
-    /// Counts the time since the last call for the state in force.
+    /// Adds the time since the last call to the current state.
     pub(crate) fn count_time(&mut self, now: u64) {
         let passed = now.saturating_sub(self.since);
         self.since = now;
@@ -116,7 +116,7 @@ impl Gates {
         }
     }
 
-    /// A write of `bytes` is at the gates.
+    /// Answers a write of `bytes` at the gates.
     #[inline]
     pub(crate) fn pass(&mut self, now: u64, bytes: u64, places: &mut Places) -> Passage {
         let all = pass(&mut self.all, now, bytes, &mut places.all);
@@ -128,7 +128,7 @@ impl Gates {
         }
     }
 
-    /// A writer has waited.
+    /// Records that a writer has waited.
     pub(crate) fn waited(&mut self, cause: StallCause, ns: u64) {
         let first = !std::mem::replace(&mut self.felt, true);
         let stalls = self.stalls.entry(cause).or_default();
@@ -136,12 +136,12 @@ impl Gates {
         stalls.felt += u64::from(first);
     }
 
-    /// Why writers wait now.
+    /// Returns the cause for which writers wait now.
     pub(crate) fn cause(&self) -> StallCause {
         cause(self.effective())
     }
 
-    /// By cause; what never happened is left out.
+    /// Returns the stalls by cause, without causes that never occurred.
     pub(crate) fn stalls(&self) -> BTreeMap<&'static str, Stalls> {
         let happened = self.stalls.iter().filter(|(_, stalls)| **stalls != Stalls::default());
         happened.map(|(cause, stalls)| (cause.name(), *stalls)).collect()
@@ -169,8 +169,8 @@ mod tests {
         assert_eq!(gates.pass(0, 1_000, &mut Places::default()), Passage::Now);
         let mut places = Places::default();
         assert_eq!(gates.pass(0, 1_000, &mut places), Passage::At(1_000_000));
-        // Half of it was let pass; of the rest 50 bytes less are waited for, which might have gone
-        // on ahead at the rate before and may not at this one.
+        // Half of it passed. The writer waits for 50 bytes less than the rest: the old rate could
+        // have lent it these, and the new rate cannot.
         gates.publish(500_000, true, delayed(500_000));
         assert_eq!(gates.pass(500_000, 1_000, &mut places), Passage::At(1_400_000));
         assert_eq!(gates.pass(1_500_000, 1_000, &mut places), Passage::Now);

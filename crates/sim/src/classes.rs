@@ -1,4 +1,4 @@
-//! What the device did, by class of I/O.
+//! The work of the device by class of I/O.
 
 use sateen_control::{ClassSample, IO_CLASSES};
 

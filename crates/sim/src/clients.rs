@@ -1,5 +1,5 @@
-//! The clients: open loop, a bounded number of threads. An operation is due on schedule, begins
-//! when its thread is free, and its latency counts from when it was due.
+//! The clients: an open loop with a fixed number of threads. An operation is due on schedule and
+//! begins when its thread is free. Its latency counts from the moment at which it was due.
 
 use sateen_control::{IoClass, StallCause};
 use sateen_workload::{Mix, Rng, ScanLength, Schedule};
@@ -8,10 +8,10 @@ use crate::admission::{Passage, Places};
 use crate::config::Load;
 use crate::data_plane::{DataPlane, Io, Request};
 
-/// A filter says yes by mistake for one in so many keys.
+/// One in this many negative lookups of a filter is a false positive.
 const FILTER_MISTAKES_ONE_IN: u64 = 100;
 
-/// What an operation does.
+/// The kinds of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Read,
@@ -20,14 +20,15 @@ enum Kind {
     ReadModifyWrite,
 }
 
-/// What a thread is doing until `at`.
+/// What a thread does until its moment `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Nothing: its next operation begins then.
+enum Activity {
+    /// It is idle. Its next operation begins then.
     Idle,
-    /// A read from the device is done then; so many are to follow, and then perhaps a write.
+    /// A read from the device completes then. `more` reads follow, and then a write if
+    /// `then_write`.
     Reading { request: Request, more: u32, then_write: bool },
-    /// At the gates, since a moment.
+    /// A write waits at the gates since a moment.
     AtGates { since: u64, cause: StallCause, places: Places },
 }
 
@@ -37,19 +38,19 @@ struct Thread {
     rng: Rng,
     due: u64,
     at: u64,
-    state: State,
+    state: Activity,
 }
 
-/// See the head of this file.
+/// The client threads.
 #[derive(Debug)]
 pub(crate) struct Clients {
     threads: Vec<Thread>,
-    /// Cumulated parts of reads, writes, scans; the rest reads, then writes.
+    /// The cumulated shares of reads, writes and scans. The rest are reads followed by a write.
     parts: [u32; 3],
     total: u32,
     scan: ScanLength,
     entry_bytes: u64,
-    /// Nothing is begun from then on.
+    /// No operation begins at or after this moment.
     end: u64,
 }
 
@@ -60,7 +61,7 @@ impl Clients {
             let mut schedule = Schedule::new(spec, load.process, load.seed, nth, count);
             let due = schedule.next_due_ns();
             let rng = Rng::stream(load.seed, 0x636c_6965_6e74 + nth as u64);
-            Thread { schedule, rng, due, at: due, state: State::Idle }
+            Thread { schedule, rng, due, at: due, state: Activity::Idle }
         };
         let Mix { read, update, insert, scan, read_modify_write, delete } = load.spec.mix;
         let write = update + insert + delete;
@@ -74,8 +75,8 @@ impl Clients {
         }
     }
 
-    /// Goes on up to before `until`, or up to the moment, which is returned, when a memtable was
-    /// sealed.
+    /// Runs the clients until `until` (excluded). If a write seals a memtable before, stops there
+    /// and returns that moment.
     pub(crate) fn run(&mut self, until: u64, data: &mut DataPlane) -> Option<u64> {
         loop {
             let (nth, at) = self.first()?;
@@ -88,24 +89,24 @@ impl Clients {
         }
     }
 
-    /// The thread that acts first.
+    /// The thread that acts next, and when.
     #[inline]
     fn first(&self) -> Option<(usize, u64)> {
         let times = self.threads.iter().map(|thread| thread.at).enumerate();
         times.min_by_key(|(_, at)| *at)
     }
 
-    /// True if a memtable was sealed.
+    /// Runs the next step of a thread. Returns true if it sealed a memtable.
     fn step(&mut self, nth: usize, now: u64, data: &mut DataPlane) -> bool {
         match self.threads[nth].state {
-            State::Idle => {
+            Activity::Idle => {
                 if self.threads[nth].due >= self.end {
                     self.threads[nth].at = u64::MAX;
                     return false;
                 }
                 self.begin(nth, now, data)
             }
-            State::Reading { request, more, then_write } => {
+            Activity::Reading { request, more, then_write } => {
                 data.report(now, &request);
                 if more > 0 {
                     self.read(nth, now, more, then_write, data);
@@ -117,7 +118,7 @@ impl Clients {
                     false
                 }
             }
-            State::AtGates { since, cause, places } => {
+            Activity::AtGates { since, cause, places } => {
                 data.gates.waited(cause, now - since);
                 self.knock(nth, now, places, data)
             }
@@ -136,7 +137,7 @@ impl Clients {
             Kind::Scan => {
                 let thread = &mut self.threads[nth];
                 let entries = u64::from(self.scan.draw(&mut thread.rng));
-                // A block of each run to begin with, then those of the last level.
+                // The seek reads a block of each run; the following entries are in the last level.
                 let blocks = data.level0_runs + data.levels;
                 let further = (entries * self.entry_bytes).div_ceil(data.block_bytes);
                 let reads = self.misses(nth, data, blocks + further, 0);
@@ -156,14 +157,15 @@ impl Clients {
         }
     }
 
-    /// How many device reads `blocks` blocks, and filters of `filters` runs, come to.
+    /// Returns how many reads of the device it takes to read `blocks` blocks and to look into
+    /// `filters` filters.
     fn misses(&mut self, nth: usize, data: &DataPlane, blocks: u64, filters: u64) -> u32 {
         let rng = &mut self.threads[nth].rng;
         let mistaken = u64::from(rng.below(FILTER_MISTAKES_ONE_IN) < filters);
         (0..blocks + mistaken).map(|_| u32::from(rng.unit() < data.miss)).sum()
     }
 
-    /// The thread's processor work is over at `ready`; `reads` reads from the device follow.
+    /// Ends the processor work of a thread at `ready`; `reads` reads from the device follow.
     fn look(
         &mut self,
         nth: usize,
@@ -187,14 +189,14 @@ impl Clients {
         let (at, request) = data.submit(now, IoClass::Client, Io::Read(data.read_bytes));
         let thread = &mut self.threads[nth];
         thread.at = at;
-        thread.state = State::Reading { request, more: reads - 1, then_write };
+        thread.state = Activity::Reading { request, more: reads - 1, then_write };
     }
 
     fn write(&mut self, nth: usize, now: u64, data: &mut DataPlane) -> bool {
         self.knock(nth, now, Places::default(), data)
     }
 
-    /// A write is at the gates.
+    /// Lets a write ask at the gates.
     fn knock(&mut self, nth: usize, now: u64, mut places: Places, data: &mut DataPlane) -> bool {
         let at = match data.gates.pass(now, data.write_bytes, &mut places) {
             Passage::Now => {
@@ -208,7 +210,7 @@ impl Clients {
         };
         let thread = &mut self.threads[nth];
         thread.at = at;
-        thread.state = State::AtGates { since: now, cause: data.gates.cause(), places };
+        thread.state = Activity::AtGates { since: now, cause: data.gates.cause(), places };
         false
     }
 
@@ -217,25 +219,25 @@ impl Clients {
         data.recorder.record(thread.due, at);
         thread.due = thread.schedule.next_due_ns();
         thread.at = thread.due.max(at);
-        thread.state = State::Idle;
+        thread.state = Activity::Idle;
     }
 
-    /// The admission has changed: who waits at the gate looks again.
+    /// Lets all waiting writes ask again after a change of the admission.
     pub(crate) fn admission_changed(&mut self, now: u64) {
         for thread in &mut self.threads {
-            if let State::AtGates { since, .. } = thread.state {
-                // Clients may be a few microseconds ahead of the clock.
+            if let Activity::AtGates { since, .. } = thread.state {
+                // A client may be a few microseconds ahead of the simulation's time.
                 thread.at = now.max(since);
             }
         }
     }
 
-    /// When the operation that has waited longest was due.
+    /// The moment at which the operation that has waited longest was due.
     pub(crate) fn oldest_due(&self) -> u64 {
         self.threads.iter().map(|thread| thread.due).min().unwrap_or(u64::MAX)
     }
 
-    /// How many operations are due before `end` and not done.
+    /// The number of operations that are due before `end` and have not ended.
     pub(crate) fn undone(&self, end: u64) -> u64 {
         let left = |thread: &Thread| {
             let mut schedule = thread.schedule.clone();
@@ -246,12 +248,12 @@ impl Clients {
         self.threads.iter().map(left).sum()
     }
 
-    /// Whether every operation begun is done and none is to begin.
+    /// True if no operation is running or due.
     pub(crate) fn at_rest(&self) -> bool {
-        self.threads.iter().all(|t| t.state == State::Idle && t.due >= self.end)
+        self.threads.iter().all(|t| t.state == Activity::Idle && t.due >= self.end)
     }
 
-    /// No further operation begins.
+    /// Stops the clients from beginning operations.
     pub(crate) fn stop(&mut self) {
         self.end = 0;
     }

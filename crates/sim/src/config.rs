@@ -1,4 +1,4 @@
-//! What is simulated: a policy, a device, a load, a database. Plain values.
+//! The configuration of a simulation: a policy, a device, a load and a database, as plain values.
 
 use sateen_control::options::{AdmissionPolicy, SchedulerOptions, TunerOptions};
 use sateen_control::{CfOptions, ControlOptions, DeviceProfile};
@@ -23,11 +23,11 @@ pub const POLICY_NAMES: &[&str] = &[
     "pebblesdb",
 ];
 
-/// What of the device's bandwidth the fixed limiter of `rocksdb-limited` leaves to background
-/// writes, in percent: 90 MB/s of 200, the best of the fixed rates that SILK tries (§4.3).
+/// The percentage of the device's bandwidth that the fixed limiter of `rocksdb-limited` gives to
+/// background writes: 90 MB/s of 200, the best of the fixed rates that SILK tries (§4.3).
 const LIMITED_PERCENT: u64 = 45;
 
-/// The options of the control plane, under a name.
+/// A named set of options for the control plane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     /// The name that the report shows.
@@ -40,23 +40,23 @@ pub struct Policy {
     pub read_request_bytes: u64,
     /// The most bytes that a flush or compaction writes at once.
     pub write_request_bytes: u64,
-    /// How much of the cache is for tables of level 0, which compactions then need not read.
+    /// The percentage of the cache that holds tables of level 0, which compactions need not read.
     pub level0_cache_percent: u64,
 }
 
 impl Policy {
-    /// What the policy believes of the device at the start, if it believes anything.
+    /// Returns the policy with an initial belief about the device.
     #[must_use]
     pub fn believing(mut self, device: DeviceProfile) -> Policy {
         self.control.scheduler.hint = device;
         self
     }
 
-    /// The policy of that name. `told_bandwidth` is what it is told of the device, in bytes a
-    /// second; most are told nothing.
+    /// Returns the policy with this name. `told_bandwidth` is the device's bandwidth in bytes a
+    /// second, as the user states it; most policies ignore it.
     ///
     /// # Errors
-    /// If there is none of that name.
+    /// If no policy has this name.
     pub fn named(name: &str, told_bandwidth: u64) -> Result<Policy> {
         let mut control = ControlOptions::rocksdb();
         control.tuner.slots_max = SLOTS_MAX;
@@ -115,8 +115,8 @@ impl Policy {
         })
     }
 
-    /// The sizes of the standard case: memtables of 16 MB, tables of 16 MB, a base level of 64 MB,
-    /// four job slots. Of a policy that is about sizes they stay.
+    /// Sets the sizes of the standard case: memtables of 16 MB, tables of 16 MB, a base level of 64
+    /// MB, four job slots. A policy whose point is its sizes keeps them.
     #[must_use]
     pub fn standard_sizes(mut self) -> Policy {
         self.control = self.control.with_max_background_jobs(4);
@@ -135,26 +135,27 @@ impl Policy {
     }
 }
 
-/// What ADOC makes job slots up to: as on a machine of eight processors.
+/// The largest number of job slots that ADOC sets: that of a machine with eight processors.
 const SLOTS_MAX: usize = 16;
 
 /// The size of tables in vLSM's evaluation (§6).
 const VLSM_TABLE_BYTES: u64 = 8 << 20;
 
-/// Whether writes are logged.
+/// How writes are logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wal {
-    /// No.
+    /// Writes are not logged.
     #[default]
     Off,
-    /// Into the page cache, which is written back in the background: no writer waits for it.
+    /// The WAL goes to the page cache, which is written back in the background. No writer waits for
+    /// it.
     Buffered,
 }
 
-/// What clients do.
+/// The load of the clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
-    /// The operations and when they are due. Whatever its keys, they are drawn uniformly here.
+    /// The operations, and when they are due. Keys are drawn uniformly, whatever the workload says.
     pub spec: Spec,
     /// How arrivals spread within the rate.
     pub process: Process,
@@ -162,11 +163,11 @@ pub struct Load {
     pub threads: usize,
     /// Bytes of a key.
     pub key_bytes: u64,
-    /// Bytes of values, if the workload does not say.
+    /// Bytes of values, if the workload prescribes none.
     pub sizes: ValueSize,
-    /// Entries of a scan, if the workload does not say.
+    /// Entries of a scan, if the workload prescribes none.
     pub scan: ScanLength,
-    /// Fixes every arrival and every draw.
+    /// The seed of every arrival and every draw.
     pub seed: u64,
 }
 
@@ -180,16 +181,16 @@ impl Load {
     }
 }
 
-/// What a processor takes for what, in nanoseconds.
+/// Processor times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs {
-    /// A read, its device reads not counted.
+    /// A read, without its device reads.
     pub read_ns: u64,
-    /// And for each run of level 0 that it looks into.
+    /// Each run of level 0 that a read looks into.
     pub read_run_ns: u64,
-    /// A write, its waiting not counted.
+    /// A write, without its waiting.
     pub write_ns: u64,
-    /// And for logging it.
+    /// The WAL record of a write.
     pub wal_ns: u64,
     /// Each entry of a scan.
     pub scan_entry_ns: u64,
@@ -213,39 +214,39 @@ impl Default for Costs {
     }
 }
 
-/// One simulation.
+/// The configuration of one simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimConfig {
-    /// Who decides.
+    /// The policy of the control plane.
     pub policy: Policy,
-    /// The truth about the device.
+    /// The device as it is, whatever the policy believes.
     pub device: DeviceConfig,
     /// The clients.
     pub load: Load,
     /// Bytes of the database at the start.
     pub db_bytes: u64,
-    /// Bytes of blocks that are in memory: reads of them need no device.
+    /// Bytes of the block cache. Reads of cached blocks need no device.
     pub cache_bytes: u64,
     /// Bytes of a block.
     pub block_bytes: u64,
-    /// Bytes that reading a block takes of the device: with direct I/O whole pages.
+    /// Bytes that a block read moves on the device. With direct I/O these are whole pages.
     pub read_bytes: u64,
-    /// Whether writes are logged.
+    /// How writes are logged.
     pub wal: Wal,
-    /// Threads for background work; `None`: as many as there may be jobs.
+    /// Threads for background work; `None` for as many as there are job slots.
     pub workers: Option<usize>,
-    /// What a processor takes.
+    /// The processor times.
     pub costs: Costs,
     /// Virtual time, in nanoseconds.
     pub duration_ns: u64,
 }
 
 impl SimConfig {
-    /// The standard case: bursts of 10 s at `peak_rate` and 10 s at a quarter of it, half reads,
-    /// half writes of 1 KB, on 8 GB behind 200 MB/s.
+    /// The standard case: bursts of 10 s at `peak_rate` and valleys of 10 s at a quarter of it;
+    /// half reads, half writes of 1 KB; a database of 8 GB on a device of 200 MB/s.
     ///
     /// # Errors
-    /// If no policy has that name.
+    /// If no policy has this name.
     pub fn standard(policy: &str, peak_rate: f64) -> Result<SimConfig> {
         let device = DeviceConfig::default();
         let mut spec = Spec::named("bursts").map_err(|error| Error::usage(error.to_string()))?;
@@ -273,10 +274,10 @@ impl SimConfig {
         })
     }
 
-    /// Refuses what cannot be simulated.
+    /// Checks that the configuration can be simulated.
     ///
     /// # Errors
-    /// If a setting makes no sense; the text names it.
+    /// If a setting is invalid. The text names it.
     pub fn check(&self) -> Result<()> {
         let usage = |text: &str| Err(Error::usage(text));
         if self.load.threads == 0 || self.load.threads > 1024 {
@@ -317,7 +318,7 @@ impl SimConfig {
         Ok(())
     }
 
-    /// Job slots, as many as there may ever be.
+    /// The largest number of job slots that the policy may use.
     pub(crate) fn slots(&self) -> usize {
         let control = &self.policy.control;
         let configured = control.slots().total();

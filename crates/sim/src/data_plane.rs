@@ -1,5 +1,5 @@
-//! What clients and background work share: the device and what it did by class, the memtables, the
-//! gate, the recorder.
+//! The state that clients and background work share: the device and its work by class, the
+//! memtables, the gates, the recorder.
 
 use std::collections::VecDeque;
 
@@ -11,11 +11,11 @@ use crate::config::{Costs, SimConfig, Wal};
 use crate::device::{Device, Direction};
 use crate::recorder::Recorder;
 
-/// What a memtable needs for an entry besides key and value.
+/// Bytes of a memtable entry in addition to its key and value.
 const MEMTABLE_ENTRY_BYTES: u64 = 32;
-/// What a table needs for an entry besides key and value: index, filter, framing.
+/// Bytes of a table entry in addition to its key and value: index, filter, framing.
 const TABLE_ENTRY_BYTES: u64 = 12;
-/// The log is written back in pieces of this size.
+/// The WAL is written back in pieces of this size.
 const WAL_WRITE_BYTES: u64 = 256 << 10;
 
 /// A memtable.
@@ -25,7 +25,7 @@ pub(crate) struct Memtable {
     pub(crate) bytes: u64,
 }
 
-/// A request to the device: reported in the sample of the moment when it is done.
+/// A request to the device. It is reported when it completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) class: IoClass,
@@ -41,7 +41,7 @@ pub(crate) enum Io {
     Barrier,
 }
 
-/// See the head of this file.
+/// The state that clients and background work share.
 #[derive(Debug)]
 pub(crate) struct DataPlane {
     pub(crate) device: Device,
@@ -49,27 +49,27 @@ pub(crate) struct DataPlane {
     pub(crate) recorder: Recorder,
     pub(crate) costs: Costs,
     pub(crate) active: Memtable,
-    /// Oldest first.
+    /// Sealed memtables, oldest first.
     pub(crate) sealed: VecDeque<Memtable>,
     /// Since the last sample.
     pub(crate) classes: Classes,
     /// Since the last sample.
     pub(crate) user_bytes: u64,
-    /// At so many bytes the active memtable is sealed, and the one after it.
+    /// The size at which the active memtable is sealed, and that of the next one.
     pub(crate) write_buffer_bytes: u64,
     pub(crate) next_write_buffer_bytes: u64,
-    /// Bytes of key and value of a write.
+    /// Bytes of the key and the value of a write.
     pub(crate) write_bytes: u64,
     pub(crate) block_bytes: u64,
     pub(crate) read_bytes: u64,
-    /// The part of block reads that the cache does not answer.
+    /// The share of block reads that miss the cache.
     pub(crate) miss: f64,
-    /// Runs of level 0, and levels below it that have tables.
+    /// Runs in level 0, and the number of lower levels with tables.
     pub(crate) level0_runs: u64,
     pub(crate) levels: u64,
     wal: Wal,
     wal_pending: u64,
-    /// Writes of the log under way: when they are done, and what they are.
+    /// WAL writes in progress: when each completes, and its request.
     wal_writes: VecDeque<(u64, Request)>,
 }
 
@@ -98,12 +98,12 @@ impl DataPlane {
         }
     }
 
-    /// What an entry takes in a table.
+    /// Returns the bytes of an entry in a table.
     pub(crate) fn table_entry_bytes(&self) -> u64 {
         self.write_bytes + TABLE_ENTRY_BYTES
     }
 
-    /// Starts a request: it is done at the moment returned, and is to be reported then.
+    /// Submits a request. Returns the moment at which it completes and must be reported.
     pub(crate) fn submit(&mut self, now: u64, class: IoClass, what: Io) -> (u64, Request) {
         let done = match what {
             Io::Read(bytes) => self.device.submit(now, Direction::Read, bytes),
@@ -113,7 +113,7 @@ impl DataPlane {
         (done, Request { class, what, submitted: now })
     }
 
-    /// A request is done.
+    /// Counts a request that has completed.
     pub(crate) fn report(&mut self, now: u64, request: &Request) {
         let ns = now.saturating_sub(request.submitted);
         let class = &mut self.classes[request.class.index()];
@@ -135,12 +135,12 @@ impl DataPlane {
         }
     }
 
-    /// What the processor takes for a write.
+    /// Returns the processor time of a write.
     pub(crate) fn write_ns(&self) -> u64 {
         self.costs.write_ns + if self.wal == Wal::Off { 0 } else { self.costs.wal_ns }
     }
 
-    /// An admitted write: true if the memtable is full with it and was sealed.
+    /// Applies an admitted write. Returns true if the write filled and sealed the memtable.
     pub(crate) fn write(&mut self, now: u64) -> bool {
         self.user_bytes += self.write_bytes;
         self.active.entries += 1;
@@ -160,13 +160,13 @@ impl DataPlane {
         true
     }
 
-    /// The active memtable waits for its flush from now on.
+    /// Seals the active memtable.
     pub(crate) fn seal(&mut self) {
         self.sealed.push_back(std::mem::take(&mut self.active));
         self.write_buffer_bytes = self.next_write_buffer_bytes;
     }
 
-    /// What the device did since the last call.
+    /// Returns and resets the work of the device since the last call.
     pub(crate) fn take_classes(&mut self, now: u64) -> Classes {
         while let Some((done, write)) = self.wal_writes.front().copied() {
             if done > now {

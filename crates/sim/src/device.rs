@@ -1,16 +1,15 @@
-//! The device as it is, in virtual time: what a request costs, and how long it waits.
+//! The model of a device in virtual time: the cost of a request, and how long it waits.
 //!
-//! Requests of one direction are served in the order in which they were submitted, so that a
-//! client's read waits behind what background work has asked for before it. Since the order is
-//! fixed when a request is submitted, so is the moment at which it is done. Requests must be
-//! submitted in the order of time (a few microseconds of error between client threads is all that
-//! the clients' model allows itself).
+//! The device serves requests of one direction in the order of submission, so that a client's read
+//! waits for earlier requests of background work. The completion of a request is known when it is
+//! submitted. Requests must be submitted in the order of time; client threads may differ by a few
+//! microseconds, which is the error of their model.
 
 use std::collections::VecDeque;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Which way the bytes go.
+/// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the device.
@@ -19,7 +18,7 @@ pub enum Direction {
     Write,
 }
 
-/// How many bytes a second the device moves.
+/// Bandwidths in bytes a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bandwidth {
     /// Reads.
@@ -28,34 +27,35 @@ pub struct Bandwidth {
     pub write: u64,
 }
 
-/// What the device is like.
+/// The properties of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceConfig {
     /// The bandwidth at the start.
     pub bandwidth: Bandwidth,
-    /// Reads and writes share one bandwidth (that of reads) and one queue.
+    /// True if reads and writes share one queue and one bandwidth, that of reads.
     pub shared: bool,
-    /// What every request takes besides its transfer.
+    /// The time of every request in addition to its transfer.
     pub latency_ns: u64,
-    /// What a barrier takes once everything written before is done.
+    /// The time of a barrier after all earlier writes are complete.
     pub barrier_ns: u64,
-    /// Requests of one direction that are served at a time.
+    /// Requests of one direction that are served at the same time.
     pub parallelism: usize,
-    /// The bandwidth holds over this time: what a faster device behind a throttle lets through at
-    /// once. 0: every request takes its transfer.
+    /// The period of a throttle, in nanoseconds: a fast device lets requests through at once until
+    /// they have used the bandwidth of the period. 0 for a device whose every request takes its
+    /// transfer time.
     pub burst_ns: u64,
-    /// So often, and for so long, it serves nobody, whatever was asked of it: shared disks do.
-    /// Nanoseconds; 0: never.
+    /// The interval of pauses in nanoseconds, as shared disks have them; 0 for none. During a pause
+    /// the device serves no request.
     pub pause_every_ns: u64,
-    /// See `pause_every_ns`.
+    /// The length of a pause, in nanoseconds.
     pub pause_ns: u64,
-    /// From these moments on (nanoseconds, ascending) the bandwidth is another.
+    /// Changes of the bandwidth, each with its moment in nanoseconds, in ascending order.
     pub changes: Vec<(u64, Bandwidth)>,
 }
 
 impl Default for DeviceConfig {
-    /// The throttled device of the standard case: a fast one whose bandwidth the kernel limits in
-    /// slices of 20 ms.
+    /// The throttled device of the standard case: a fast device whose bandwidth the kernel limits
+    /// in periods of 20 ms.
     fn default() -> DeviceConfig {
         let bandwidth = Bandwidth { read: 200_000_000, write: 200_000_000 };
         DeviceConfig {
@@ -75,15 +75,15 @@ impl Default for DeviceConfig {
 /// The requests of one direction.
 #[derive(Clone, Debug, Default)]
 struct Queue {
-    /// When everything submitted so far has been transferred.
+    /// The moment at which all submitted requests have been transferred.
     free_at: u64,
-    /// When the last `parallelism` requests are done.
+    /// The completion of the last `parallelism` requests.
     done: VecDeque<u64>,
-    /// How many changes of bandwidth lie before `free_at`.
+    /// The number of bandwidth changes before `free_at`.
     change: usize,
 }
 
-/// A device under way.
+/// A device in a running simulation.
 #[derive(Clone, Debug)]
 pub struct Device {
     config: DeviceConfig,
@@ -92,18 +92,19 @@ pub struct Device {
 }
 
 impl Device {
-    /// A device with nothing to do.
+    /// An idle device.
     #[must_use]
     pub fn new(config: DeviceConfig) -> Device {
         Device { config, read: Queue::default(), write: Queue::default() }
     }
 
-    /// Submits a request at `now`: the moment at which it is done.
+    /// Submits a request at `now`. Returns the moment of its completion.
     pub fn submit(&mut self, now: u64, direction: Direction, bytes: u64) -> u64 {
         let Device { config, read, write } = self;
         let queue = if direction == Direction::Read || config.shared { read } else { write };
         let mut start = now;
-        // The pause ends a period: what comes in it waits for the next one.
+        // The pause is at the end of its interval. A request that arrives in it waits for the next
+        // interval.
         if let Some(at) = now.checked_rem(config.pause_every_ns)
             && at + config.pause_ns >= config.pause_every_ns
         {
@@ -118,8 +119,8 @@ impl Device {
         done
     }
 
-    /// Submits a barrier at `now`: it is done when everything written before it is durable.
-    /// Nothing is written meanwhile.
+    /// Submits a barrier at `now`. It completes when all earlier writes are durable. No write is
+    /// served meanwhile.
     pub fn barrier(&mut self, now: u64) -> u64 {
         let queue = if self.config.shared { &mut self.read } else { &mut self.write };
         let written = queue.done.back().copied().unwrap_or(0);
@@ -129,7 +130,7 @@ impl Device {
     }
 }
 
-/// When `bytes` are over that begin to move at `start`.
+/// Returns the moment at which a transfer of `bytes` that starts at `start` ends.
 fn transfer(
     config: &DeviceConfig,
     queue: &mut Queue,
@@ -159,8 +160,8 @@ fn transfer(
     }
 }
 
-/// How long `bytes` take at `rate`. Wide arithmetic costs as much as all else together: only where
-/// it must be.
+/// Returns how long `bytes` take at `rate`. Wide arithmetic costs as much as all other work
+/// together, so it is used only where it is needed.
 #[inline]
 fn transfer_ns(bytes: u64, rate: u64) -> u64 {
     match bytes.checked_mul(SECOND_NS) {
@@ -172,7 +173,7 @@ fn transfer_ns(bytes: u64, rate: u64) -> u64 {
     }
 }
 
-/// How many bytes `rate` moves in `ns`.
+/// Returns how many bytes `rate` moves in `ns`.
 fn bytes_in(ns: u64, rate: u64) -> u64 {
     let bytes = u128::from(ns) * u128::from(rate) / u128::from(SECOND_NS);
     u64::try_from(bytes).unwrap_or(u64::MAX)
@@ -202,7 +203,7 @@ mod tests {
         let mut device = device(|config| config.latency_ns = 100_000);
         assert_eq!(device.submit(0, Direction::Read, MB), 5 * MS + 100_000);
         assert_eq!(device.submit(0, Direction::Write, MB), 10 * MS + 100_000);
-        // Idle again: no memory of what was.
+        // An idle device keeps no memory of earlier requests.
         assert_eq!(device.submit(1000 * MS, Direction::Read, 0), 1000 * MS + 100_000);
     }
 
@@ -265,7 +266,7 @@ mod tests {
         let slow = Bandwidth { read: 50 * MB, write: 50 * MB };
         let fast = Bandwidth { read: 1000 * MB, write: 1000 * MB };
         let mut device = device(|config| config.changes = vec![(5 * MS, slow), (15 * MS, fast)]);
-        // 1 MB until 5 ms, half of one until 15 ms, the rest at 1 GB/s.
+        // 1 MB by 5 ms, half a MB by 15 ms, the rest at 1 GB/s.
         assert_eq!(device.submit(0, Direction::Read, 2 * MB), 15 * MS + MS / 2);
         assert_eq!(device.submit(20 * MS, Direction::Write, MB), 21 * MS);
     }

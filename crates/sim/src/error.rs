@@ -1,16 +1,16 @@
-//! What can go wrong in a simulation.
+//! The errors of a simulation.
 
 use std::fmt;
 
-/// The result of everything fallible here.
+/// The result of the functions here that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a simulation did not run, or did not finish.
+/// Why a simulation did not run or did not finish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// What was asked for makes no sense; the text names the setting.
+    /// A setting is invalid. The text names it.
     Usage(String),
-    /// The control plane and the world disagree: a mistake in one of them.
+    /// The control plane and the model disagree, which is a bug in one of them.
     Broken(String),
 }
 

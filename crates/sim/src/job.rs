@@ -1,6 +1,6 @@
-//! A flush or a compaction, in steps. A step reads its part of the inputs, computes, and writes
-//! what comes of it, one request after the other; the last one ends with the barriers of the file
-//! and of the manifest.
+//! A flush or a compaction, in steps. A step reads its part of the inputs, computes, and writes its
+//! part of the outputs, one request after the other. The last step ends with the barriers of the
+//! file and of the manifest.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use sateen_control::{CompactionPlan, IoClass};
 use crate::data_plane::{DataPlane, Io, Memtable, Request};
 use crate::merge::{Output, key, number};
 
-/// What a record of the manifest takes.
+/// Bytes of a manifest record.
 const MANIFEST_BYTES: u64 = 4096;
 
-/// What a job is about.
+/// The work of a job.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
-    /// The oldest memtables.
+    /// A flush of the oldest memtables.
     Flush(Vec<Memtable>),
-    /// A plan.
+    /// A compaction by this plan.
     Compaction(Arc<CompactionPlan>),
 }
 
-/// Where a job is.
+/// The phase of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// It has no grant, or none of the threads.
+    /// It waits for a grant or a thread.
     Waiting,
     Read {
         left: u64,
@@ -32,9 +32,9 @@ enum Phase {
     Write {
         left: u64,
     },
-    /// The file's barrier.
+    /// It waits for the file's barrier.
     Sync,
-    /// The manifest's record, and its barrier.
+    /// It waits for the manifest's record and its barrier.
     Manifest,
     ManifestSync,
     Over,
@@ -47,37 +47,37 @@ pub(crate) struct Moved {
     pub(crate) written: u64,
 }
 
-/// The most bytes of one request.
+/// The largest requests, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Most {
     pub(crate) read: u64,
     pub(crate) write: u64,
 }
 
-/// What comes next.
+/// What a job does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Ask again then.
+    /// It continues at this moment.
     At(u64),
-    /// The grant is used.
+    /// It has used its grant.
     Stepped(Moved),
-    /// All is done but to install the result.
+    /// It is complete, and its result can be installed.
     Done(Moved),
 }
 
-/// See the head of this file.
+/// A running flush or compaction.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) work: Work,
-    /// Has been told to give up.
+    /// True if the control plane has discarded it.
     pub(crate) discarded: bool,
-    /// The first key that it does not come to, if it ends before its time.
+    /// The first key that it does not process, if it ends early.
     pub(crate) ends_before: Option<u64>,
-    /// What it writes, in the order of keys.
+    /// Its output tables, in the order of keys.
     pub(crate) outputs: Vec<Output>,
     class: IoClass,
     input: u64,
-    /// How much of the input is in memory, which is spread over it evenly.
+    /// Bytes of the input that are in memory. They are spread over it evenly.
     in_memory: u64,
     output: u64,
     moved: Moved,
@@ -87,7 +87,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// A job that goes through `input` bytes, of which so many are in memory, and writes `outputs`
+    /// A job that processes `input` bytes, of which `in_memory` are in memory, and writes `outputs`
     /// of `output` bytes in all.
     pub(crate) fn new(
         work: Work,
@@ -116,12 +116,12 @@ impl Job {
         }
     }
 
-    /// Whether a thread steps it, which it does until the last of its barriers has returned.
+    /// True while a thread runs a step of it, which includes its last barrier.
     pub(crate) fn is_stepping(&self) -> bool {
         !matches!(self.phase, Phase::Waiting)
     }
 
-    /// Brings it to an end at the first key before which it may, behind what it has written.
+    /// Ends the job early: at the first key after its current outputs where it may end.
     pub(crate) fn finish_early(&mut self, entry_bytes: u64) {
         let Work::Compaction(plan) = &self.work else { return };
         let Some(mut end) = plan.early_end().filter(|_| self.ends_before.is_none()) else { return };
@@ -155,7 +155,7 @@ impl Job {
         self.outputs = kept;
     }
 
-    /// Begins a step of about `bytes`.
+    /// Begins a step of about `bytes` bytes.
     pub(crate) fn begin(&mut self, bytes: u64) {
         let read = bytes.min(self.input - self.moved.read);
         let upto = match self.input {
@@ -170,18 +170,18 @@ impl Job {
         self.phase = Phase::Read { left: read - self.part_in_memory(read) };
     }
 
-    /// How much of `bytes` of the input is in memory.
+    /// Returns how many of the next `bytes` bytes of the input are in memory.
     fn part_in_memory(&self, bytes: u64) -> u64 {
         let part = u128::from(self.in_memory) * u128::from(bytes);
         (part / u128::from(self.input.max(1))) as u64
     }
 
-    /// What a step has moved on the device.
+    /// Returns the bytes that the step moved on the device.
     fn on_device(&self) -> Moved {
         Moved { read: self.step.read - self.part_in_memory(self.step.read), ..self.step }
     }
 
-    /// Goes on at `now`: the request that was under way is done.
+    /// Continues at `now`, when the last request is complete.
     pub(crate) fn advance(&mut self, now: u64, most: Most, data: &mut DataPlane) -> Next {
         if let Some(request) = self.request.take() {
             data.report(now, &request);
@@ -209,7 +209,7 @@ impl Job {
                         self.phase = Phase::Waiting;
                         return Next::Stepped(self.on_device());
                     }
-                    // What only changes level has no file.
+                    // A trivial move writes no file.
                     self.phase = if self.output > 0 { Phase::Sync } else { Phase::Manifest };
                 }
                 Phase::Write { left } => {
@@ -242,7 +242,7 @@ impl Job {
     }
 }
 
-/// The key behind the first `entries` of `outputs`; `None` if that is all.
+/// Returns the key after the first `entries` entries of `outputs`, or `None` if these are all.
 fn reached(outputs: &[Output], entries: u64) -> Option<u64> {
     let mut left = entries;
     for output in outputs {
@@ -256,7 +256,7 @@ fn reached(outputs: &[Output], entries: u64) -> Option<u64> {
     None
 }
 
-/// What of `outputs` lies before `next`.
+/// Returns the part of `outputs` before `next`.
 fn before(outputs: &[Output], next: u64) -> Vec<Output> {
     let mut kept: Vec<_> = outputs.iter().filter(|o| o.smallest < next).copied().collect();
     if let Some(last) = kept.last_mut().filter(|last| last.largest >= next) {

@@ -1,13 +1,14 @@
-//! Virtual time on a modelled [`Device`]. Two things run in it.
+//! Simulations in virtual time on a modelled [`Device`]. There are two.
 //!
-//! The real engine: [`SimVfs`] is a file system whose calls take the time that the device needs,
-//! and can lose its power at any of them. `tests/sim` runs it against faults, crashes and a model.
+//! 1. The real engine. [`SimVfs`] is a file system whose calls take the time that the device needs.
+//!    Its power can fail at any call. `tests/sim` runs the engine on it with faults, crashes and a
+//!    model.
 //!
-//! The control plane alone, which is the rest of this crate: the same [`ControlPlane`] that runs in
-//! the engine, driven by a tree without bytes and clients that arrive on schedule.
+//! 2. The control plane alone. The rest of this crate drives the same [`ControlPlane`] that runs in
+//!    the engine with a tree without bytes and clients that arrive on schedule.
 //!
-//! A day of load on half a terabyte takes minutes, and the same configuration gives the same
-//! report, bit for bit. What the model leaves out is in `docs/simulator.md`.
+//! A day of load on half a terabyte takes minutes. The same configuration gives the same report,
+//! bit for bit. `docs/simulator.md` says what the model leaves out.
 //!
 //! ```
 //! use sateen_sim::{SimConfig, Simulation};

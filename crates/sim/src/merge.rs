@@ -1,9 +1,9 @@
-//! What a compaction makes of its inputs, without looking at a key.
+//! The outputs of a compaction, estimated from its inputs without looking at a key.
 //!
-//! Keys are the numbers below some bound, written as eight bytes big-endian, and every table holds
-//! a random part of the keys between its bounds: so many of them in a hundred, its density. Where
-//! runs of densities a, b, … overlap, the merge has the density 1 − (1 − a)(1 − b)…: duplicates
-//! vanish. Tables end where the plan's [`OutputCutter`] says.
+//! Keys are the numbers below a bound, written as eight bytes big-endian. A table holds a random
+//! part of the keys between its bounds; this part is its density. Where runs of densities a, b, …
+//! overlap, the merge has the density 1 − (1 − a)(1 − b)…, because duplicates vanish. Tables end
+//! where the plan's [`OutputCutter`] says.
 //!
 //! [`OutputCutter`]: sateen_control::compaction::OutputCutter
 
@@ -12,20 +12,20 @@ use std::sync::Arc;
 use sateen_control::compaction::{CompactionPlan, Input};
 use sateen_control::{TableMeta, UserKey};
 
-/// The cutter is asked at least so often for every table of the size aimed at.
+/// The merge asks the cutter at least this many times for each table of the target size.
 const ASKED_PER_TABLE: u64 = 16;
 
-/// The key of a number.
+/// Returns the key of a number.
 pub(crate) fn key(number: u64) -> UserKey {
     UserKey::bytewise(number.to_be_bytes())
 }
 
-/// The number of a key; keys of other lengths do not occur.
+/// Returns the number of a key. The model has no keys of other lengths.
 pub(crate) fn number(key: &[u8]) -> u64 {
     key.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// A table that a compaction is going to write.
+/// A table that a compaction will write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Output {
     pub(crate) smallest: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Output {
     pub(crate) entries: u64,
 }
 
-/// A table of an input: the numbers from `from` up to before `to`, and how densely it has them.
+/// A table of an input: the numbers in `from..to`, and its density.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     from: u64,
@@ -46,7 +46,7 @@ fn span(table: &TableMeta) -> Span {
     Span { from, to, density: (table.entries as f64 / (to - from) as f64).min(1.0) }
 }
 
-/// The tables that `plan` writes when an entry has `entry_bytes` and tables are to have about
+/// Returns the tables that `plan` writes, if an entry takes `entry_bytes` and a table about
 /// `table_bytes`.
 pub(crate) fn outputs(plan: &CompactionPlan, entry_bytes: u64, table_bytes: u64) -> Vec<Output> {
     let runs: Vec<Vec<Span>> = plan.rewrite.iter().map(spans).collect();
@@ -66,7 +66,7 @@ pub(crate) fn outputs(plan: &CompactionPlan, entry_bytes: u64, table_bytes: u64)
         for nth in 0..steps {
             let part = |nth: u64| from + ((to - from) as u128 * nth as u128 / steps as u128) as u64;
             carried += density * (part(nth + 1) - part(nth)) as f64;
-            // Where no key is expected yet there is nothing to ask about.
+            // Without an expected key there is nothing to ask the cutter about.
             if carried >= 1.0 {
                 writer.add(part(nth), part(nth + 1) - 1, carried as u64);
                 carried -= carried.floor();
@@ -80,12 +80,14 @@ fn spans(input: &Input) -> Vec<Span> {
     input.tables.iter().map(|table| span(table)).collect()
 }
 
-/// Every number at which the merge, or what lies below its outputs, changes.
+/// Returns every number at which the density of the merge changes, or at which a table below its
+/// outputs begins or ends.
 fn points(plan: &CompactionPlan, runs: &[Vec<Span>]) -> Vec<u64> {
     let mut spans: Vec<(u64, u64)> = runs.iter().flatten().map(|s| (s.from, s.to)).collect();
     spans.sort_unstable();
     let mut points: Vec<u64> = spans.iter().flat_map(|(from, to)| [*from, *to]).collect();
-    // Between the victims of a group there is nothing to merge, and may be most of a level below.
+    // The gaps between the victims of a group have nothing to merge, and may cover most of a level
+    // below.
     let hulls = spans.into_iter().fold(Vec::<(u64, u64)>::new(), |mut hulls, (from, to)| {
         match hulls.last_mut() {
             Some(last) if from <= last.1 => last.1 = last.1.max(to),
@@ -105,7 +107,7 @@ fn points(plan: &CompactionPlan, runs: &[Vec<Span>]) -> Vec<u64> {
     points
 }
 
-/// The density of the merge at `number`, which never descends.
+/// Returns the density of the merge at `number`. Successive calls must not decrease `number`.
 fn density(runs: &[Vec<Span>], at: &mut [usize], number: u64) -> f64 {
     let mut absent = 1.0;
     for (run, at) in runs.iter().zip(at) {
@@ -144,15 +146,15 @@ impl Writer {
     fn finish(mut self) -> Vec<Output> {
         self.done.extend(self.open);
         for output in &mut self.done {
-            // Rounding may have brought one key too many together.
+            // Rounding may have added one key too many.
             output.entries = output.entries.min(output.largest - output.smallest + 1);
         }
         self.done
     }
 }
 
-/// `entries` keys spread over all `keys`, cut into tables of about `table_bytes` and at `starts`: a
-/// flush.
+/// Returns the tables of a flush: `entries` keys spread over all `keys`, cut into tables of about
+/// `table_bytes` and at `starts`.
 pub(crate) fn spread(
     keys: u64,
     starts: &[u64],
@@ -182,13 +184,13 @@ pub(crate) fn spread(
     outputs
 }
 
-/// How many different keys `writes` random writes to `keys` keys touch.
+/// Returns how many different keys `writes` random writes to `keys` keys touch.
 pub(crate) fn distinct(keys: u64, writes: u64) -> u64 {
     let (keys, writes) = (keys.max(1) as f64, writes as f64);
     ((keys * -(-writes / keys).exp_m1()).round() as u64).max(1)
 }
 
-/// Tables of a plan's inputs, all together.
+/// Returns all tables of a plan's inputs.
 pub(crate) fn input_tables(plan: &CompactionPlan) -> impl Iterator<Item = &Arc<TableMeta>> {
     plan.rewrite.iter().flat_map(|input| &input.tables)
 }
@@ -211,7 +213,8 @@ mod tests {
         assert_eq!((tables[0].smallest, tables[3].largest), (0, 999_999));
         assert_eq!(tables.iter().map(|table| table.entries).sum::<u64>(), 10_000);
         assert!(tables.windows(2).all(|pair| pair[0].largest + 1 == pair[1].smallest));
-        // More writes than keys touch every key, few touch as many as they are.
+        // Many more writes than keys touch every key. A few writes touch as many keys as there are
+        // writes.
         assert_eq!(distinct(100, 10_000), 100);
         assert_eq!(distinct(1 << 40, 10_000), 10_000);
     }

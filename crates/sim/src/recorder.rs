@@ -1,4 +1,4 @@
-//! Latencies by the second in which operations ended, and of the whole run.
+//! Records latencies by the second in which operations ended, and for the whole run.
 
 use sateen_control::IO_CLASSES;
 use sateen_workload::Histogram;
@@ -17,10 +17,10 @@ pub struct Second {
     pub done: u64,
     /// Their median latency in nanoseconds.
     pub p50_ns: u64,
-    /// The latency that 99 in 100 of them did not exceed. If none ended although some were due, how
-    /// long the oldest of those had waited.
+    /// The latency that 99 of 100 of them did not exceed. If operations were due and none ended,
+    /// the time for which the oldest of them has waited.
     pub p99_ns: u64,
-    /// The longest.
+    /// The longest latency.
     pub max_ns: u64,
     /// Bytes read from the device, by class.
     pub read_bytes: [u64; IO_CLASSES],
@@ -30,22 +30,22 @@ pub struct Second {
     pub debt_bytes: u64,
     /// Runs in level 0, at the end of the second.
     pub level0_runs: u64,
-    /// What the scheduler believes that the device reads and writes in a second, at the end of this
-    /// one.
+    /// The bytes a second that the device reads in the scheduler's estimate, at the end of this
+    /// second.
     pub believed_read: u64,
-    /// See `believed_read`.
+    /// The same for writes.
     pub believed_write: u64,
-    /// Memtables that wait for their flush, at the end of the second.
+    /// Sealed memtables that wait for their flush, at the end of the second.
     pub sealed: u64,
-    /// Flushes and compactions that may run at a time, together, at the end of the second.
+    /// Job slots: flushes and compactions that may run at a time, at the end of the second.
     pub slots: u64,
-    /// At so many bytes a memtable is sealed, from the next one on, at the end of the second.
+    /// The size at which the next memtable is sealed, in bytes, at the end of the second.
     pub memtable_bytes: u64,
     /// Nanoseconds of the second in which writers were slowed down or stopped.
     pub stalled_ns: u64,
 }
 
-/// See the head of this file.
+/// The recorder of a simulation.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     current: Histogram,
@@ -55,7 +55,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// An operation that was due at `due` ended at `at`.
+    /// Records an operation that was due at `due` and ended at `at`.
     #[inline]
     pub(crate) fn record(&mut self, due: u64, at: u64) {
         self.offer(due);
@@ -71,7 +71,8 @@ impl Recorder {
         self.offered[second] += 1;
     }
 
-    /// A second is over. `oldest_due` is when the oldest operation that waits was due.
+    /// Closes the current second. `oldest_due` is the moment at which the oldest waiting operation
+    /// was due.
     pub(crate) fn end_second(&mut self, classes: &Classes, oldest_due: u64) -> &mut Second {
         let nth = self.seconds.len();
         let waited = (nth as u64 + 1) * SECOND_NS;
@@ -94,7 +95,7 @@ impl Recorder {
         &mut self.seconds[nth]
     }
 
-    /// Operations that were due and ended, by the second in which they were due.
+    /// Returns how many of the operations that have ended were due in this second.
     pub(crate) fn offered(&self, second: usize) -> u64 {
         u64::from(self.offered.get(second).copied().unwrap_or(0))
     }

@@ -1,4 +1,4 @@
-//! What came of a simulation, for people and for programs.
+//! The report of a simulation, as a table of text and as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,36 +12,36 @@ use crate::classes::Classes;
 use crate::config::SimConfig;
 use crate::recorder::{Recorder, Second};
 
-/// A second is bad if more than one in a hundred of its operations took longer.
+/// A second counts as bad if its p99 is above this.
 const BAD_P99_NS: u64 = 10_000_000;
 
-/// What background work did.
+/// Counts of background work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Flushes installed.
     pub flushes: u64,
     /// Compactions installed.
     pub compactions: u64,
-    /// Tables moved to another level as they are.
+    /// Trivial moves: tables that changed their level unread.
     pub moves: u64,
-    /// Compactions that installed a part of what they were to do.
+    /// Compactions that ended early and installed a part of their result.
     pub partial: u64,
-    /// Jobs given up.
+    /// Discarded jobs.
     pub discarded: u64,
     /// Pauses of jobs.
     pub paused: u64,
-    /// Jobs that went on after a pause.
+    /// Resumptions of paused jobs.
     pub resumed: u64,
-    /// Changes of the bandwidth that background work gets.
+    /// Changes of the background bandwidth.
     pub bandwidth_changes: u64,
-    /// How often job slots or the size of memtables were adjusted.
+    /// Adjustments of job slots or of the memtable size.
     pub adjustments: u64,
 }
 
-/// What the device did for one class.
+/// The work of the device for one class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClassBytes {
-    /// Its name.
+    /// The name of the class.
     pub class: &'static str,
     /// Bytes read.
     pub read_bytes: u64,
@@ -51,7 +51,7 @@ pub struct ClassBytes {
     pub syncs: u64,
 }
 
-/// What came of one simulation.
+/// The report of one simulation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// The policy's name.
@@ -66,23 +66,23 @@ pub struct Report {
     pub offered: u64,
     /// Operations that ended.
     pub done: u64,
-    /// Latency of all operations that ended, in nanoseconds: the median.
+    /// The median latency of all operations that ended, in nanoseconds.
     pub p50_ns: u64,
-    /// Of 99 in 100.
+    /// The p99 of the same, in nanoseconds.
     pub p99_ns: u64,
-    /// Of 999 in 1000.
+    /// The p99.9 of the same, in nanoseconds.
     pub p999_ns: u64,
-    /// The longest.
+    /// The longest latency, in nanoseconds.
     pub max_ns: u64,
-    /// The largest p99 of a second.
+    /// The worst second's p99, in nanoseconds.
     pub worst_second_p99_ns: u64,
     /// Seconds whose p99 was above 10 ms.
     pub bad_seconds: u64,
-    /// Stalls by cause.
+    /// Write stalls by cause.
     pub stalls: BTreeMap<&'static str, Stalls>,
     /// Bytes of keys and values that clients wrote.
     pub user_bytes: u64,
-    /// What the device did.
+    /// The work of the device by class.
     pub classes: Vec<ClassBytes>,
     /// Bytes that flushes and compactions wrote for each byte that clients wrote.
     pub write_amplification: f64,
@@ -90,9 +90,9 @@ pub struct Report {
     pub debt_bytes: u64,
     /// Bytes of each level at the end.
     pub level_bytes: Vec<u64>,
-    /// What background work did.
+    /// Counts of background work.
     pub counts: Counts,
-    /// Second by second.
+    /// The seconds of the run.
     pub series: Vec<Second>,
 }
 
@@ -147,13 +147,13 @@ impl Report {
             .collect();
     }
 
-    /// How often writers were slowed down or stopped and felt it, all causes together.
+    /// Returns how many delays and stops made a writer wait, for all causes together.
     #[must_use]
     pub fn stall_count(&self) -> u64 {
         self.stalls.values().map(|stalls| stalls.felt).sum()
     }
 
-    /// How long writers waited, in nanoseconds, all threads and causes together.
+    /// Returns how long writers waited, in nanoseconds, for all threads and causes together.
     #[must_use]
     pub fn waited_ns(&self) -> u64 {
         self.stalls.values().map(|stalls| stalls.waited_ns).sum()
@@ -175,7 +175,7 @@ const HEADS: [&str; 16] = [
     "s>10ms", "stalls", "waited", "wr.amp", "debt", "L0",
 ];
 
-/// The reports as a table of text, a line each, and below it the stalls by cause.
+/// Writes the reports as a text table: a line for each, and below it the stalls by cause.
 #[must_use]
 pub fn table(reports: &[Report]) -> String {
     let mut rows = vec![HEADS.map(str::to_owned)];
@@ -187,7 +187,7 @@ pub fn table(reports: &[Report]) -> String {
     for row in &rows {
         let mut line = String::new();
         for (at, (cell, &width)) in row.iter().zip(&widths).enumerate() {
-            // Names to the left, figures to the right.
+            // Names are aligned left, figures right.
             let _infallible = match at {
                 0..3 => write!(line, "{cell:<width$}  "),
                 _ => write!(line, "{cell:>width$}  "),

@@ -1,4 +1,4 @@
-//! Single options of a policy by name, as text.
+//! Sets options of a policy by name.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ impl Policy {
     /// Sets one option. Sizes may end in K, M, G or T (powers of 1024); times are in milliseconds.
     ///
     /// # Errors
-    /// If there is no such option, or it does not take such a value.
+    /// If no option has this name, or the option does not take this value.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
         let known = self.set_control(name, value)?
             || self.set_tuner(name, value)?
@@ -89,7 +89,7 @@ impl Policy {
         Ok(())
     }
 
-    /// False if it is not one of the whole database.
+    /// Returns false if `name` is not an option of the whole database.
     fn set_control(&mut self, name: &str, value: &str) -> Result<bool> {
         let control = &mut self.control;
         let limiter = &mut control.rate_limiter;
@@ -157,7 +157,7 @@ impl Policy {
         Ok(true)
     }
 
-    /// False if it is not one of the tuner.
+    /// Returns false if `name` is not an option of the tuner.
     fn set_tuner(&mut self, name: &str, value: &str) -> Result<bool> {
         let tuner = &mut self.control.tuner;
         match name {
@@ -183,7 +183,7 @@ impl Policy {
         Ok(true)
     }
 
-    /// False if it is not one of a column family.
+    /// Returns false if `name` is not an option of a column family.
     fn set_family(&mut self, name: &str, value: &str) -> Result<bool> {
         let family = &mut self.family;
         match name {

@@ -1,10 +1,10 @@
-//! The real engine on a modelled device: a file system whose calls take the time that a [`Device`]
-//! says, in the virtual time of the thread that makes them ([`sateen::clock`]).
+//! A file system for the real engine on a modelled device. Its calls take the time that a
+//! [`Device`] says, in the virtual time of the calling thread ([`sateen::clock`]).
 //!
-//! What is written through the page cache is paid for when it is synced or written back, and by the
-//! writer himself where too much is dirty; direct writes and all reads are paid for at once. Every
-//! call goes into a hash with its time and what came of it: two runs are the same if their hashes
-//! are. The power may fail at any call: from then on all of them fail.
+//! Buffered writes cost time when they are synced or written back, and the writer itself waits if
+//! too many bytes are dirty. Direct writes and all reads cost time at once. Every call goes into a
+//! hash with its time and its result; two runs are the same if their hashes are. The power may fail
+//! at any call. From then on all calls fail.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,21 +19,21 @@ use sateen_control::IO_CLASSES;
 
 use crate::device::{Device, DeviceConfig, Direction};
 
-/// What a call takes besides what the device does.
+/// The time of a call in addition to the device's.
 const CALL_NS: u64 = 2_000;
-/// What the page cache copies in a nanosecond.
+/// Bytes that the page cache copies in a nanosecond.
 const CACHE_BYTES_PER_NS: u64 = 4;
-/// A request that takes longer than this was stalled.
+/// A request that takes at least this time counts as a stall.
 const STALL_NS: u64 = 500_000_000;
 
-/// What went through a [`SimVfs`].
+/// Counts of the calls of a [`SimVfs`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SimCounts {
-    /// Calls of any kind.
+    /// All calls.
     pub calls: u64,
-    /// Time that calls took, by [`IoClass::index`]; those without a class count with the manifest.
+    /// Time of the calls by [`IoClass::index`]. Calls without a class count with the manifest.
     pub class_ns: [u64; IO_CLASSES],
-    /// Calls that took half a second and more.
+    /// Calls that took half a second or longer.
     pub stalls: u64,
     /// Syncs of files and directories.
     pub barriers: u64,
@@ -41,36 +41,37 @@ pub struct SimCounts {
 
 type Failure = Box<dyn FnOnce() + Send>;
 
-struct State {
+struct SimState {
     device: Device,
-    /// Bytes of each open file (by a number of its own) that the page cache has and the device not.
+    /// Dirty bytes of each open file, by the file's number: the page cache has them and the device
+    /// does not.
     dirty: BTreeMap<u64, u64>,
     dirty_max: u64,
     next_file: u64,
     counts: SimCounts,
     hash: u64,
     log: Option<Vec<String>>,
-    /// The call at which the power fails, and what is done just before.
+    /// The call at which the power fails, and the action just before it.
     failure: Option<(u64, Failure)>,
     power: bool,
 }
 
-/// See the module. Clones are the same device.
+/// A file system on a modelled device. Clones share the device.
 #[derive(Clone)]
 pub struct SimVfs {
     inner: Arc<dyn Vfs>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SimState>>,
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<SimState>) -> MutexGuard<'_, SimState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SimVfs {
-    /// `inner` on a device. Writers wait once `dirty_max` bytes are in the page cache alone.
+    /// Puts `inner` on a device. Buffered writers wait once `dirty_max` bytes are dirty.
     #[must_use]
     pub fn new(inner: Arc<dyn Vfs>, device: DeviceConfig, dirty_max: u64) -> SimVfs {
-        let state = State {
+        let state = SimState {
             device: Device::new(device),
             dirty: BTreeMap::new(),
             dirty_max,
@@ -84,25 +85,25 @@ impl SimVfs {
         SimVfs { inner, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Another file system on the same device, after a power failure say.
+    /// Returns another file system on the same device, for instance after a power failure.
     #[must_use]
     pub fn with_files(&self, inner: Arc<dyn Vfs>) -> SimVfs {
         SimVfs { inner, state: self.state.clone() }
     }
 
-    /// The power fails so many calls from now on; just before, `act` is called.
+    /// Makes the power fail after this many calls. `act` runs just before.
     pub fn fail_power(&self, calls: u64, act: impl FnOnce() + Send + 'static) {
         let mut state = lock(&self.state);
         state.failure = Some((state.counts.calls + calls, Box::new(act)));
     }
 
-    /// Whether the power failed and was not switched on again.
+    /// True if the power has failed and was not switched on again.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         !lock(&self.state).power
     }
 
-    /// Switches the power off, or on; a failure that was to come does not come.
+    /// Switches the power on or off and cancels a planned failure.
     pub fn switch_power(&self, on: bool) {
         let mut state = lock(&self.state);
         state.failure = None;
@@ -110,37 +111,37 @@ impl SimVfs {
         state.dirty.clear();
     }
 
-    /// What went through.
+    /// Returns the counts of all calls.
     #[must_use]
     pub fn counts(&self) -> SimCounts {
         lock(&self.state).counts.clone()
     }
 
-    /// A hash of all calls and all that was noted.
+    /// Returns a hash of all calls and notes.
     #[must_use]
     pub fn trace(&self) -> u64 {
         lock(&self.state).hash
     }
 
-    /// Adds to the trace, an answer of the database for instance.
+    /// Adds a note to the trace, for instance an answer of the database.
     pub fn note(&self, what: &str, bytes: &[u8]) {
         let mut state = lock(&self.state);
         let hash = fold_bytes(0, bytes);
         state.trace(what, "", &[bytes.len() as u64, hash]);
     }
 
-    /// From now on keeps a line for each entry of the trace: to find where two differ.
+    /// Keeps a line for each further entry of the trace, so that two traces can be compared.
     pub fn keep_log(&self) {
         lock(&self.state).log = Some(Vec::new());
     }
 
-    /// The lines kept.
+    /// Returns the lines that were kept.
     #[must_use]
     pub fn log(&self) -> Vec<String> {
         lock(&self.state).log.clone().unwrap_or_default()
     }
 
-    /// A call that the device sees as one small request, or as a barrier.
+    /// Makes a call that costs the device a barrier, or nothing.
     fn pass<T>(
         &self,
         what: &'static str,
@@ -160,7 +161,7 @@ impl SimVfs {
     }
 }
 
-/// A call under way.
+/// A call that is being made.
 struct Call<'a> {
     what: &'static str,
     path: Option<&'a Path>,
@@ -169,11 +170,11 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Makes the call, if there is power, and lets the time pass that it takes.
+    /// Makes the call if the power is on, and lets its time pass.
     fn make<T>(
         self,
-        state: &Mutex<State>,
-        cost: impl FnOnce(&mut State, u64) -> u64,
+        state: &Mutex<SimState>,
+        cost: impl FnOnce(&mut SimState, u64) -> u64,
         act: impl FnOnce() -> io::Result<T>,
     ) -> io::Result<T> {
         let mut guard = lock(state);
@@ -221,7 +222,7 @@ fn fold_bytes(hash: u64, bytes: &[u8]) -> u64 {
     rest.iter().fold(hash, |hash, byte| fold(hash, u64::from(*byte)))
 }
 
-impl State {
+impl SimState {
     fn trace(&mut self, what: &str, path: &str, words: &[u64]) {
         let now = now_ns();
         let mut hash = fold(fold_bytes(self.hash, what.as_bytes()), now);
@@ -232,13 +233,13 @@ impl State {
         }
     }
 
-    /// Everything written before is durable.
+    /// Submits a barrier, after which all earlier writes are durable.
     fn barrier(&mut self, now: u64) -> u64 {
         self.counts.barriers += 1;
         self.device.barrier(now)
     }
 
-    /// Sends what is dirty of a file to the device: when that has it.
+    /// Sends the dirty bytes of a file to the device. Returns the moment at which it has them.
     fn write_back(&mut self, now: u64, file: u64) -> u64 {
         match self.dirty.remove(&file) {
             Some(bytes) => self.device.submit(now, Direction::Write, bytes),
@@ -307,22 +308,12 @@ impl Vfs for SimVfs {
         self.pass("lock", &[path], false, |vfs| vfs.lock(path))
     }
 
-    fn mark(&self, path: &Path, at: u64) -> io::Result<Box<dyn VfsLock>> {
-        self.inner.mark(path, at)
-    }
-
-    fn free_space(&self, path: &Path) -> io::Result<u64> {
-        self.inner.free_space(path)
-    }
-
-    fn total_space(&self, path: &Path) -> io::Result<u64> {
-        self.inner.total_space(path)
-    }
+    sateen::pass_on! { inner: mark free_space total_space }
 }
 
 struct SimFile {
     inner: Arc<dyn VfsFile>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SimState>>,
     number: u64,
     path: PathBuf,
     direct: bool,
@@ -352,14 +343,14 @@ impl fmt::Debug for SimFile {
 impl VfsFile for SimFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize> {
         let bytes = buffer.len() as u64;
-        let read = |state: &mut State, now| state.device.submit(now, Direction::Read, bytes);
+        let read = |state: &mut SimState, now| state.device.submit(now, Direction::Read, bytes);
         self.call("read", Some(class), [offset, bytes, 0])
             .make(&self.state, read, || self.inner.read_at(buffer, offset, class))
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<()> {
         let length = bytes.len() as u64;
-        let write = |state: &mut State, now| {
+        let write = |state: &mut SimState, now| {
             if self.direct {
                 return state.device.submit(now, Direction::Write, length);
             }
@@ -374,7 +365,7 @@ impl VfsFile for SimFile {
     }
 
     fn sync_data(&self, class: IoClass) -> io::Result<()> {
-        let sync = |state: &mut State, now| {
+        let sync = |state: &mut SimState, now| {
             let written = state.write_back(now, self.number);
             state.barrier(written)
         };
@@ -383,8 +374,8 @@ impl VfsFile for SimFile {
     }
 
     fn start_writeback(&self, offset: u64, length: u64) -> io::Result<()> {
-        let begin = |state: &mut State, now| {
-            // Nobody waits for it, but what comes next is served after it.
+        let begin = |state: &mut SimState, now| {
+            // No caller waits for these writes, but the device serves later requests after them.
             state.write_back(now, self.number);
             now
         };
@@ -393,7 +384,7 @@ impl VfsFile for SimFile {
     }
 
     fn punch_hole(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
-        let punch = |state: &mut State, now| state.device.submit(now, Direction::Write, 0);
+        let punch = |state: &mut SimState, now| state.device.submit(now, Direction::Write, 0);
         self.call("punch", Some(class), [offset, length, 0])
             .make(&self.state, punch, || self.inner.punch_hole(offset, length, class))
     }
@@ -414,21 +405,7 @@ impl VfsFile for SimFile {
         self.small("allocated", [0; 3], || self.inner.allocated())
     }
 
-    fn links(&self) -> io::Result<u64> {
-        self.inner.links()
-    }
-
-    fn modified(&self) -> io::Result<Option<u64>> {
-        self.inner.modified()
-    }
-
-    fn alignment(&self) -> usize {
-        self.inner.alignment()
-    }
-
-    fn poison(&self) {
-        self.inner.poison();
-    }
+    sateen::pass_on! { inner: links modified alignment poison }
 }
 
 #[cfg(test)]
@@ -464,7 +441,7 @@ mod tests {
         let bytes = vec![7; MB as usize];
         let write = |at: u64| file.write_at(&bytes, at * MB, IoClass::Flush).unwrap();
         assert_eq!(ms(|| write(0)), 0, "into the page cache");
-        // 100 ms for the bytes.
+        // 1 MB takes 100 ms.
         assert_eq!(ms(|| file.sync_data(IoClass::Flush).unwrap()), 106);
         assert_eq!(ms(|| file.sync_data(IoClass::Flush).unwrap()), 5, "nothing to write");
         write(1);

@@ -1,9 +1,9 @@
-//! The driver: the control plane on one side, the modelled device, tree and clients on the other,
-//! and the clock between them.
+//! The driver of a simulation: the control plane on one side, the modelled device, tree and clients
+//! on the other, and virtual time between them.
 //!
-//! What must stay true: things happen in the order of time, at equal times in the order in which
-//! they were arranged; control hears of the end of a job as [`Event`] demands; nothing depends on
-//! anything but the configuration.
+//! Invariants: events happen in the order of time, and at equal times in the order in which they
+//! were scheduled. The control plane is told of the end of a job as [`Event`] demands. The
+//! configuration alone determines every result.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -28,7 +28,7 @@ use crate::tree::{FAMILY, Tree};
 
 const SAMPLE_NS: u64 = SAMPLE_PERIOD.as_nanos() as u64;
 
-/// One simulation under way.
+/// A running simulation.
 #[derive(Debug)]
 pub struct Simulation {
     config: SimConfig,
@@ -38,15 +38,15 @@ pub struct Simulation {
     data: DataPlane,
     clients: Clients,
     jobs: BTreeMap<JobId, Job>,
-    /// Granted, and waiting for a thread.
+    /// Jobs with a grant that wait for a thread, and the bytes of their grants.
     runnable: VecDeque<(JobId, u64)>,
-    /// Threads that step a job.
+    /// Threads that run a step now.
     busy: usize,
-    /// Jobs whose request is done: when, in which order, which.
+    /// Requests of jobs by completion: the moment, the order of submission, the job.
     wakes: BinaryHeap<Reverse<(u64, u64, JobId)>>,
     wake_number: u64,
     next_sample: u64,
-    /// What the device did in this second, and in all.
+    /// The work of the device in this second and in the whole run.
     second: Classes,
     total: Classes,
     user_bytes: u64,
@@ -55,10 +55,10 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// A simulation at its start.
+    /// A simulation at its beginning.
     ///
     /// # Errors
-    /// If the configuration makes no sense.
+    /// If the configuration is invalid.
     pub fn new(config: SimConfig) -> Result<Simulation> {
         config.check()?;
         let mut data = DataPlane::new(&config);
@@ -96,10 +96,10 @@ impl Simulation {
         Ok(simulation)
     }
 
-    /// The whole of it.
+    /// Runs a simulation from beginning to end.
     ///
     /// # Errors
-    /// If the configuration makes no sense, or control and the world disagree.
+    /// If the configuration is invalid, or the control plane and the model disagree.
     pub fn run(config: SimConfig) -> Result<Report> {
         let duration_ns = config.duration_ns;
         let mut simulation = Simulation::new(config)?;
@@ -107,10 +107,10 @@ impl Simulation {
         Ok(simulation.report())
     }
 
-    /// Goes on up to a moment, in nanoseconds from the start.
+    /// Runs up to a moment, in nanoseconds from the start.
     ///
     /// # Errors
-    /// If control and the world disagree.
+    /// If the control plane and the model disagree.
     pub fn run_until(&mut self, end: u64) -> Result<()> {
         while self.now < end {
             let at = self.next_at().min(end);
@@ -129,14 +129,14 @@ impl Simulation {
         Ok(())
     }
 
-    /// When something happens besides what clients do.
+    /// Returns the time of the next event that is not a client's.
     fn next_at(&self) -> u64 {
         let wake = self.wakes.peek().map_or(u64::MAX, |Reverse((at, _, _))| *at);
         let poll = self.plane.poll_timeout().map_or(u64::MAX, |at| at.0.max(self.now + 1));
         wake.min(poll).min(self.next_sample)
     }
 
-    /// What is due happens.
+    /// Handles all events that are due.
     fn happen(&mut self) -> Result<()> {
         if self.next_sample <= self.now {
             self.sample();
@@ -151,7 +151,7 @@ impl Simulation {
         self.poll()
     }
 
-    /// Tells control how things stand, as the engine does.
+    /// Sends the control plane a sample, as the engine does.
     fn sample(&mut self) {
         self.next_sample += SAMPLE_NS;
         let classes = self.data.take_classes(self.now);
@@ -195,7 +195,7 @@ impl Simulation {
         self.plane.handle(Instant(self.now), event);
     }
 
-    /// Does what control says, and gives threads to whom it granted something.
+    /// Carries out the actions of the control plane, and assigns threads to jobs with new grants.
     fn poll(&mut self) -> Result<()> {
         const POLLS_MAX: usize = 100_000;
         for _ in 0..POLLS_MAX {
@@ -212,7 +212,7 @@ impl Simulation {
             Action::StartFlush { job, memtables, stripes, .. } => {
                 self.start_flush(job, memtables as usize, &stripes)
             }
-            // There is one column family.
+            // The model has one column family.
             Action::StartFlushTogether { job, members } => match members.as_slice() {
                 [one] => self.start_flush(job, one.memtables as usize, &one.stripes),
                 _ => Err(Error::broken(format!("{job} is of {} families", members.len()))),
@@ -308,7 +308,7 @@ impl Simulation {
         }
     }
 
-    /// Gives free threads to granted jobs, first come, first served.
+    /// Assigns free threads to jobs with a grant, in the order of the grants.
     fn assign(&mut self) -> Result<()> {
         let workers = self.config.workers.unwrap_or_else(|| self.config.slots());
         while self.busy < workers {
@@ -316,7 +316,7 @@ impl Simulation {
             let Some(job) = self.jobs.get_mut(&id) else { continue };
             job.begin(bytes);
             self.busy += 1;
-            // A step takes time, if only that of the processor.
+            // Every step takes processor time.
             self.wake(self.now, id);
         }
         Ok(())
@@ -367,7 +367,7 @@ impl Simulation {
         self.plane.handle(Instant(self.now), event);
     }
 
-    /// Installs what a job has made and reports its end.
+    /// Installs the result of a job and reports its end.
     fn finish(&mut self, id: JobId, job: &Job, moved: Moved) -> Result<()> {
         match &job.work {
             Work::Flush(memtables) => {
@@ -410,12 +410,13 @@ impl Simulation {
         Ok(())
     }
 
-    /// No more load: goes on until nothing is left to do, and says so if that does not come about.
+    /// Ends the load and runs until no work is left. A simulation that does not come to rest is an
+    /// error.
     ///
     /// # Errors
-    /// If something is held for ever, or control and the world disagree.
+    /// If something is never released, or the control plane and the model disagree.
     pub fn quiesce(&mut self) -> Result<()> {
-        /// Virtual time after which it should have come to rest.
+        /// The virtual time within which the simulation must come to rest.
         const PATIENCE_NS: u64 = 100_000 * SECOND_NS;
         let end = self.now + PATIENCE_NS;
         self.clients.stop();
@@ -442,10 +443,10 @@ impl Simulation {
         Ok(())
     }
 
-    /// Checks that nothing is lost: tables, jobs, threads.
+    /// Checks that no table, job or thread is lost.
     ///
     /// # Errors
-    /// If something is.
+    /// If something is lost.
     pub fn check(&self) -> Result<()> {
         self.tree.check()?;
         let known: Vec<_> = self.plane.jobs().map(|(id, _, _)| id).collect();
@@ -459,7 +460,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// What has come of it so far.
+    /// Returns the report up to now.
     #[must_use]
     pub fn report(&self) -> Report {
         let mut gates = self.data.gates.clone();
@@ -475,14 +476,14 @@ impl Simulation {
     }
 }
 
-/// What reads depend on.
+/// Updates what the cost of reads depends on.
 fn look_at(tree: &Tree, data: &mut DataPlane) {
     let levels = tree.version.levels();
     data.level0_runs = tree.version.level(0).runs().len() as u64;
     data.levels = levels.iter().skip(1).filter(|level| !level.is_empty()).count() as u64;
 }
 
-/// The oldest and newest number in a plan's inputs.
+/// The oldest and newest sequence number in a plan's inputs.
 fn seqno_range(plan: &CompactionPlan) -> (SeqNo, SeqNo) {
     let ranges = || input_tables(plan).map(|table| (table.seqno_min, table.seqno_max));
     let oldest = ranges().map(|range| range.0).min().unwrap_or_default();

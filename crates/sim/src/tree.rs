@@ -16,10 +16,10 @@ use crate::merge::{Output, key, spread};
 /// The one column family.
 pub(crate) const FAMILY: ColumnFamilyId = ColumnFamilyId(0);
 
-/// How full the levels above the last are at the start, in percent of their targets.
+/// The size of the levels above the last at the start, in percent of their targets.
 const SETTLED_PERCENT: u64 = 95;
 
-/// What has come and gone, in bytes of tables.
+/// The bytes of tables that were added and removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ledger {
     pub(crate) loaded: u64,
@@ -27,16 +27,16 @@ pub(crate) struct Ledger {
     pub(crate) removed: u64,
 }
 
-/// See the head of this file.
+/// The tree.
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) version: Arc<Version>,
     /// Keys are the numbers below this.
     pub(crate) keys: u64,
-    /// What an entry takes in a table.
+    /// Bytes of an entry in a table.
     pub(crate) entry_bytes: u64,
     pub(crate) ledger: Ledger,
-    /// Tables of level 0 that are in memory, and how many bytes may be.
+    /// Tables of level 0 that are in memory, with their bytes, and the bytes that may be.
     in_memory: BTreeMap<TableId, u64>,
     pub(crate) in_memory_max: u64,
     last_table: u64,
@@ -45,8 +45,8 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// A tree that holds all of `keys` once in its last level, and in the levels above what a long
-    /// load of overwrites leaves there when it has settled.
+    /// Builds a tree whose last level holds each of `keys` once. The levels above hold what a long
+    /// load of overwrites leaves there.
     pub(crate) fn load(
         options: &CfOptions,
         keys: u64,
@@ -85,13 +85,13 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Adds a run of about `bytes` over all keys, in tables of unequal sizes.
+    /// Adds a run of about `bytes` bytes over all keys, in tables of unequal sizes.
     fn fill(&mut self, options: &CfOptions, level: u8, bytes: u64, rng: &mut Rng) -> Result<()> {
         let base = LevelTargets::new(&self.version, options).base_level.min(level);
         let table_bytes = options.target_file_size(level, base);
         let mut tables =
             spread(self.keys, &[], bytes / self.entry_bytes, self.entry_bytes, table_bytes);
-        // Boundaries of different levels do not meet.
+        // The boundaries of different levels must differ.
         for at in 1..tables.len() {
             let (before, after) = (tables[at - 1], tables[at]);
             let width = (after.largest - after.smallest) / 3;
@@ -114,7 +114,7 @@ impl Tree {
         self.install(&VersionEdit { column_family: FAMILY, added, ..VersionEdit::default() })
     }
 
-    /// A table as an edit adds it.
+    /// Returns a table in the form in which an edit adds it.
     pub(crate) fn added(
         &mut self,
         level: u8,
@@ -144,20 +144,20 @@ impl Tree {
         AddedTable { level, epoch, table }
     }
 
-    /// A new run of level 0.
+    /// Returns the epoch of a new run of level 0.
     pub(crate) fn epoch(&mut self) -> Epoch {
         self.last_epoch += 1;
         Epoch(self.last_epoch)
     }
 
-    /// The numbers of the next `writes` writes.
+    /// Returns the first and last sequence number of the next `writes` writes.
     pub(crate) fn seqnos(&mut self, writes: u64) -> (SeqNo, SeqNo) {
         let first = self.last_seqno + 1;
         self.last_seqno += writes.max(1);
         (SeqNo(first), SeqNo(self.last_seqno))
     }
 
-    /// Makes the version after `edit` the current one.
+    /// Applies `edit` and makes the result the current version.
     pub(crate) fn install(&mut self, edit: &VersionEdit) -> Result<()> {
         let before = self.version.bytes();
         let next = self.version.apply(edit);
@@ -178,13 +178,14 @@ impl Tree {
         Ok(())
     }
 
-    /// How much of what `plan` rewrites is in memory.
+    /// Returns how many bytes of the tables that `plan` rewrites are in memory.
     pub(crate) fn bytes_in_memory(&self, plan: &CompactionPlan) -> u64 {
         let tables = plan.rewrite.iter().flat_map(|input| &input.tables);
         tables.filter_map(|table| self.in_memory.get(&table.id)).sum()
     }
 
-    /// Whether what is there is what came less what went, and no table has more keys than fit.
+    /// Checks that the live bytes are those added less those removed, and that no table has more
+    /// keys than its range.
     pub(crate) fn check(&self) -> Result<()> {
         self.version.validate().map_err(|error| Error::broken(error.to_string()))?;
         let Ledger { loaded, added, removed } = self.ledger;

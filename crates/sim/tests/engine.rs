@@ -1,5 +1,5 @@
-//! The simulator says what the engine does: the same load, options and device, and write
-//! amplification and stalls agree within a tenth.
+//! The simulator agrees with the engine: with the same load, options and device, write
+//! amplification and stalls differ by at most a tenth.
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 use std::sync::Arc;
@@ -15,24 +15,24 @@ const KEYS: u64 = 40_000;
 const KEY_BYTES: u64 = 16;
 const VALUE_BYTES: u64 = 1000;
 const WRITES: u64 = 60_000;
-/// Of the device, in bytes a second, reads and writes together.
+/// The device's bandwidth for reads and writes together, in bytes a second.
 const BANDWIDTH: u64 = 20_000_000;
 const MEMTABLE: u64 = 1 << 20;
 const TABLE: u64 = 1 << 20;
 const BASE: u64 = 4 << 20;
 const SLICE: u64 = 64 << 10;
-/// What a write takes the writer.
+/// The writer's time for a write.
 const WRITE_NS: u64 = 20_000;
 const BACKGROUND: [IoClass; 3] = [IoClass::Flush, IoClass::L0, IoClass::Deep(1)];
-/// Writers are stopped at so many runs of level 0, and not slowed down before: that would be a
-/// stall for each write.
+/// The number of runs in level 0 at which writes stop. They are not delayed before, because each
+/// delayed write would count as a stall.
 const LEVEL0_STOP: u32 = 12;
 
-/// What is compared.
+/// The figures that are compared.
 #[derive(Debug)]
 struct Outcome {
     write_amplification: f64,
-    /// For each megabyte of keys and values.
+    /// Stalls for each megabyte of keys and values.
     stalls: f64,
 }
 
@@ -56,8 +56,8 @@ fn written(metrics: &Metrics) -> u64 {
     BACKGROUND.iter().map(|class| metrics.io[class.index()].totals.write_bytes).sum()
 }
 
-/// One writer that writes as fast as it can, on keys drawn at random, and one worker. Time is
-/// reckoned, not waited for: a step begins when the one before it is done, and takes what the
+/// Runs the engine with one worker and one writer, which writes random keys as fast as it can. Time
+/// is computed instead of waited for: a step begins when the one before it ends, and takes what the
 /// device needs for its bytes.
 fn engine(profile: &str) -> Outcome {
     let mut options = Options::profile(profile).unwrap();
@@ -118,7 +118,7 @@ fn engine(profile: &str) -> Outcome {
     Outcome::new(written(&after) - written(&before), stalls, user_bytes)
 }
 
-/// Bytes that background work has read and written.
+/// Returns the bytes that background work has read and written.
 fn moved(db: &Db) -> u64 {
     let metrics = db.metrics();
     let read = |class: &IoClass| metrics.io[class.index()].totals.read_bytes;
@@ -147,7 +147,7 @@ fn simulator(profile: &str) -> Outcome {
     config.load.threads = 1;
     config.load.spec.mix.read = 0;
     config.load.sizes = ValueSize::Fixed(VALUE_BYTES as u32);
-    // As fast as it can.
+    // More than the device can take, so that the writer never idles.
     config.load.spec.arrivals = ArrivalSpec::Steady { rate: 500_000.0 };
     config.duration_ns = 600_000_000_000;
     config.db_bytes = KEYS * (KEY_BYTES + VALUE_BYTES);

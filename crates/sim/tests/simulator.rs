@@ -1,5 +1,5 @@
-//! The simulator keeps its own books: nothing is lost, nothing is held for ever, the same
-//! configuration gives the same report, and what is known of the standard case comes out.
+//! Checks of the simulator itself: nothing is lost or held for ever, the same configuration gives
+//! the same report, and the known results of the standard case come out.
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 use sateen_control::DeviceProfile;
@@ -42,15 +42,15 @@ fn nothing_is_lost_and_nothing_is_held() {
             simulation.quiesce().unwrap_or_else(|error| panic!("{policy}: {error}"));
             simulation.check().unwrap();
             let report = simulation.report();
-            // What is written to the device is what was flushed and compacted, and every write of
-            // the clients was flushed once, less what was overwritten in memory: of a memtable that
-            // is part of the database, about half of that part.
+            // The device receives the bytes that were flushed and compacted. Every client write is
+            // flushed once, except those overwritten in memory: a memtable of a given share of the
+            // database loses about half of that share.
             let flushed = written(&report, "flush") as f64 / report.user_bytes as f64;
             let memtable = report.series.iter().map(|second| second.memtable_bytes).max().unwrap();
             let overwritten = memtable as f64 / db_bytes / 2.0;
             assert!((0.98 - overwritten..1.03).contains(&flushed), "{policy}: {flushed}");
             assert!(report.counts.flushes > 0 && report.counts.compactions > 0, "{policy}");
-            // Every key is there once at most in the last level.
+            // The last level has each key at most once.
             assert!(*report.level_bytes.last().unwrap() <= 8_000_000_000, "{policy}");
             assert!(report.debt_bytes == 0, "{policy}: {}", report.debt_bytes);
         }
@@ -75,7 +75,7 @@ fn the_same_configuration_gives_the_same_report() {
 #[test]
 fn operations_are_those_that_were_due() {
     let report = Simulation::run(standard("silk", 10_000.0, 40)).unwrap();
-    // Two peaks of 10 s at 10 000, two valleys at 2 500: 250 000, give or take.
+    // Two peaks of 10 s at 10 000 and two valleys at 2 500 are about 250 000.
     assert!(report.offered.abs_diff(250_000) < 2_500, "{}", report.offered);
     assert!(report.offered - report.done < 10, "{}", report.done);
     assert_eq!(report.series.len(), 40);
@@ -107,7 +107,7 @@ fn writers_are_stopped_when_they_write_more_than_the_device_takes() {
     assert!(user_bytes_second < 60_000_000, "{user_bytes_second}");
 }
 
-/// Reads that the device can just not serve: the backlog grows by the difference.
+/// The device serves slightly fewer reads than arrive, so the backlog grows by the difference.
 #[test]
 fn a_saturated_device_queues() {
     let mut config = standard("rocksdb", 1.0, 20);
@@ -118,7 +118,8 @@ fn a_saturated_device_queues() {
     config.device.bandwidth = Bandwidth { read: 5_000 * 4096, write: 100_000_000 };
     config.device.burst_ns = 0;
     let report = Simulation::run(config).unwrap();
-    // A read is one block, and a few more where filters err: not quite 5 000 a second of 6 000.
+    // A read is one block, plus a few for false positives of filters: a little less than 5 000 of 6
+    // 000 a second.
     assert!((95_000..100_000).contains(&report.done), "{}", report.done);
     let late = |second: usize| report.series[second].p50_ns as f64 / 1e9;
     let growth = late(18) - late(8);
@@ -157,7 +158,7 @@ fn what_is_believed_at_first_may_be_wrong() {
     }
 }
 
-/// In a peak that leaves nothing for deep compactions, clients are served all the same.
+/// Clients are served even in a peak that leaves no bandwidth for deep compactions.
 #[test]
 fn level0_costs_no_more_than_a_long_peak_leaves() {
     let mut config = standard("sateen", 1.0, 200);

@@ -1,5 +1,5 @@
-//! What is adjusted while the database runs stays as it is where nothing overflows, does not go
-//! back and forth where something always does, and is in nobody's way.
+//! The tuner: it changes nothing while nothing overflows, does not oscillate under constant
+//! overflow, and does not interfere with the scheduler.
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 use sateen_sim::{Bandwidth, Report, Second, SimConfig, Simulation};
@@ -9,7 +9,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 const MINUTE: usize = 60;
 const ADJUSTED: [&str; 3] = ["adoc", "adoc-threads", "adoc-batch"];
 
-/// A policy that is adjusted, by itself or because it is told to be.
+/// A policy with the tuner on.
 fn config(policy: &str, seconds: u64) -> SimConfig {
     let mut config = SimConfig::standard(policy, 1.0).unwrap();
     if !ADJUSTED.contains(&policy) {
@@ -20,7 +20,7 @@ fn config(policy: &str, seconds: u64) -> SimConfig {
     config
 }
 
-/// So many operations a second all the time, so many percent of them reads.
+/// A constant load of `rate` operations a second, of which `reads` percent are reads.
 fn steady(policy: &str, rate: f64, reads: u32, seconds: u64) -> SimConfig {
     let mut config = config(policy, seconds);
     config.load.spec.arrivals = ArrivalSpec::Steady { rate };
@@ -28,7 +28,7 @@ fn steady(policy: &str, rate: f64, reads: u32, seconds: u64) -> SimConfig {
     config
 }
 
-/// More writes than the device can take, whatever is adjusted.
+/// More writes than the device can take with any adjustment.
 fn overload(policy: &str, seconds: u64) -> SimConfig {
     let mut config = steady(policy, 12_000.0, 0, seconds);
     config.db_bytes = 2_000_000_000;
@@ -36,7 +36,7 @@ fn overload(policy: &str, seconds: u64) -> SimConfig {
     config
 }
 
-/// Runs it to its end and beyond: nothing may be held.
+/// Runs a simulation to its end and to rest; nothing may be held then.
 fn run(config: SimConfig) -> Report {
     let name = config.policy.name.clone();
     let seconds = config.duration_ns / SECOND_NS;
@@ -52,7 +52,7 @@ fn run(config: SimConfig) -> Report {
 
 type Knob = fn(&Second) -> u64;
 
-/// The seconds in which a knob began to go another way than before.
+/// Returns the seconds in which a knob changed its direction.
 fn turns(series: &[Second], knob: Knob) -> Vec<usize> {
     let mut before = None;
     let mut turns = Vec::new();
@@ -128,11 +128,11 @@ fn only_what_is_to_be_adjusted_is_and_within_its_bounds() {
     }
 }
 
-/// Slots come and go beside a scheduler that pauses jobs itself: each pause is of the one or of the
-/// other, and all that was paused goes on.
+/// The tuner removes and adds slots while the scheduler pauses jobs itself. Each pause belongs to
+/// one of them, and all paused jobs resume.
 #[test]
 fn adjusting_is_in_no_way_of_the_scheduler() {
-    // With memtables so small, and so few runs allowed, level 0 overflows in a burst.
+    // With small memtables and few allowed runs, level 0 overflows in a burst.
     for (policy, memtable_bytes, slowdown) in [("silk", "1M", "20"), ("sateen", "2M", "12")] {
         let mut bursts = SimConfig::standard(policy, 25_000.0).unwrap();
         bursts.duration_ns = 300 * SECOND_NS;

@@ -1,7 +1,7 @@
 //! When operations are due, in nanoseconds from the start of the run.
 //!
-//! The rate is a piecewise constant function of time that all threads share (a burst is a burst
-//! for all of them); each thread draws its own arrivals at its share of that rate.
+//! The rate is a piecewise constant function of time that all threads share, so that a burst
+//! reaches all of them. Each thread draws its own arrivals at its share of that rate.
 
 use crate::Rng;
 
@@ -10,7 +10,7 @@ const SECOND_NS: f64 = 1e9;
 /// How the offered rate (operations a second, all threads together) moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ArrivalSpec {
-    /// The next operation when the last is done.
+    /// A closed loop: the next operation begins when the last one ends.
     Closed,
     /// A constant rate.
     Steady {
@@ -48,7 +48,7 @@ pub enum ArrivalSpec {
 }
 
 impl ArrivalSpec {
-    /// The same shape with its peak (or constant, or mean) at `rate`.
+    /// The same shape, scaled so that its peak (or its constant rate, or its mean) is `rate`.
     #[must_use]
     pub fn scaled_to(self, rate: f64) -> ArrivalSpec {
         match self {
@@ -71,7 +71,7 @@ impl ArrivalSpec {
 /// How arrivals spread within the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Process {
-    /// At equal distances.
+    /// At equal intervals.
     Even,
     /// Independently of each other.
     Poisson,
@@ -84,13 +84,14 @@ pub struct Schedule {
     process: Process,
     share: f64,
     rng: Rng,
-    /// Draws the lengths of peaks and valleys: the same numbers in every thread.
+    /// Draws the lengths of peaks and valleys. It yields the same numbers in every thread.
     shape: Rng,
     now_ns: f64,
     rate: f64,
     segment_end_ns: f64,
     segment: u64,
-    /// What of the first gap is already over, so that evenly spaced threads take turns.
+    /// The part of the first gap that is over at the start, so that evenly spaced threads take
+    /// turns.
     credit: f64,
 }
 
@@ -127,7 +128,7 @@ impl Schedule {
         if self.spec == ArrivalSpec::Closed {
             return u64::MAX;
         }
-        // In units of expected arrivals: how much of the rate must pass before the next one.
+        // The expected number of arrivals that must pass before the next one.
         let mut left = match self.process {
             Process::Even => 1.0 - std::mem::take(&mut self.credit),
             Process::Poisson => self.rng.exponential(),
@@ -218,7 +219,7 @@ mod tests {
         for threads in [1, 2, 3, 8] {
             let even = due_times(spec, Process::Even, 10, threads);
             assert!((9_990..=10_008).contains(&even.len()), "{threads}: {}", even.len());
-            // Evenly spaced over all threads together, not in packs.
+            // Arrivals of all threads together are evenly spaced.
             assert!(even.windows(2).all(|pair| pair[1] - pair[0] < 1_100_000), "{threads}");
             let poisson = due_times(spec, Process::Poisson, 10, threads);
             assert!((9_600..=10_400).contains(&poisson.len()), "{threads}: {}", poisson.len());

@@ -1,7 +1,7 @@
 //! A histogram of fixed size whose quantiles are within 1/128 of the truth.
 //!
-//! Values up to [`Histogram::VALUE_MAX`] fall in log-linear buckets: 128 to each power of two.
-//! Recording is a shift and an add, merging adds counts: nothing is lost by merging.
+//! Values up to [`Histogram::VALUE_MAX`] fall into log-linear buckets, 128 for each power of two.
+//! Recording is a shift and an addition. Merging adds counts and loses nothing.
 
 const SUB_BITS: u32 = 7;
 const SUB_BUCKETS: usize = 1 << SUB_BITS;
@@ -43,7 +43,8 @@ impl std::fmt::Debug for Histogram {
 }
 
 impl Histogram {
-    /// The largest value told apart; larger ones count as this (2.4 hours in nanoseconds).
+    /// The largest value with a bucket of its own (2.4 hours in nanoseconds). Larger values count
+    /// as this one.
     pub const VALUE_MAX: u64 = (1 << TOP_BIT) - 1;
 
     /// An empty histogram (about 37 KB).
@@ -73,7 +74,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// The same counts in little memory, to be kept or handed on.
+    /// The same counts in less memory, to be kept or passed on.
     #[must_use]
     pub fn compact(&self) -> CompactHistogram {
         let filled = (0u16..).zip(self.counts.iter()).filter(|(_, count)| **count > 0);
@@ -94,7 +95,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// Forgets everything.
+    /// Removes all counts.
     pub fn clear(&mut self) {
         if self.count > 0 {
             self.counts.fill(0);
@@ -122,8 +123,8 @@ impl Histogram {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
 
-    /// A value that at least the part `q` of the values do not exceed, at most 1/128 above the
-    /// smallest such value; 0 if nothing was recorded.
+    /// Returns a value that at least the fraction `q` of the values do not exceed. It is at most
+    /// 1/128 above the smallest such value, and 0 if nothing was recorded.
     #[must_use]
     pub fn quantile(&self, q: f64) -> u64 {
         let rank = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
@@ -138,7 +139,7 @@ impl Histogram {
     }
 }
 
-/// The bucket of `value`: below 256 one each, above 128 to a power of two.
+/// The bucket of `value`: one bucket each below 256, and 128 buckets for each power of two above.
 #[inline]
 fn bucket(value: u64) -> usize {
     let value = value.min(Histogram::VALUE_MAX);

@@ -1,11 +1,11 @@
-//! Keys: which one an operation touches, and how its number is written.
+//! Keys: which key an operation touches, and how its number becomes bytes.
 //!
-//! A key is a number in `0..n`; choosing it and writing it are separate, so that every
+//! A key is a number in `0..n`. Choosing a number and writing it are separate, so that every
 //! distribution works with every format.
 
 use crate::{Rng, mix64};
 
-/// How a key's number becomes bytes; both keep the order of the numbers.
+/// How a key's number becomes bytes. Both styles keep the order of the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyStyle {
     /// Eight bytes big-endian, then ASCII zeros up to the size.
@@ -14,7 +14,7 @@ pub enum KeyStyle {
     Decimal,
 }
 
-/// How keys are written: always `size` bytes.
+/// The format of keys, which all have `size` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyFormat {
     /// Bytes of every key.
@@ -24,7 +24,7 @@ pub struct KeyFormat {
 }
 
 impl KeyFormat {
-    /// Writes the key of number `index` over what `out` held.
+    /// Replaces the contents of `out` with the key of number `index`.
     #[inline]
     pub fn write(&self, index: u64, out: &mut Vec<u8>) {
         out.clear();
@@ -48,7 +48,7 @@ impl KeyFormat {
         }
     }
 
-    /// How many different keys the format can write (saturating).
+    /// The number of different keys of this format, at most `u64::MAX`.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         let size = u32::try_from(self.size).unwrap_or(u32::MAX);
@@ -63,9 +63,9 @@ impl KeyFormat {
 /// Which keys are touched.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KeyChoice {
-    /// One after the other, each thread its own part.
+    /// In order. Each thread has its own part of the keys.
     Sequential,
-    /// Every key once, in a random order, each thread its own part.
+    /// Every key once, in random order. Each thread has its own part of the keys.
     Shuffled,
     /// Every key equally often, at random.
     Uniform,
@@ -79,8 +79,8 @@ pub enum KeyChoice {
         /// The skew; YCSB's is 0.99.
         theta: f64,
     },
-    /// Mixgraph's two levels: the hotness of key ranges is a sum of two exponentials, that of the
-    /// keys within a range a power law, with the published parameters.
+    /// Mixgraph's two levels. The hotness of key ranges is a sum of two exponentials; the hotness
+    /// of keys within a range is a power law. The parameters are the published ones.
     Mixgraph,
 }
 
@@ -96,7 +96,7 @@ pub struct Zipfian {
 }
 
 impl Zipfian {
-    /// Ranks `0..items`, rank `r` with a probability proportional to `1 / (r + 1)^theta`;
+    /// Draws ranks `0..items`. Rank `r` has a probability proportional to `1 / (r + 1)^theta`, with
     /// `theta` in (0, 1).
     #[must_use]
     pub fn new(items: u64, theta: f64) -> Zipfian {
@@ -130,8 +130,8 @@ impl Zipfian {
     }
 }
 
-/// The sum of `1/i^theta` for i in `1..=n`: exact for the first terms, by Euler–Maclaurin beyond,
-/// because fifty million powers would take seconds.
+/// The sum of `1/i^theta` for i in `1..=n`. The first terms are exact and the rest is by
+/// Euler–Maclaurin, because fifty million powers would take seconds.
 fn zeta(n: u64, theta: f64) -> f64 {
     const EXACT: u64 = 10_000;
     let exact = (1..=n.min(EXACT)).map(|i| (i as f64).powf(-theta)).sum::<f64>();
@@ -143,7 +143,8 @@ fn zeta(n: u64, theta: f64) -> f64 {
     exact + integral + (b.powf(-theta) - a.powf(-theta)) / 2.0
 }
 
-/// A random order of `0..n`, computed and not stored: a Feistel network walked until in range.
+/// A random order of `0..n`, computed instead of stored: a Feistel network that is applied until
+/// its result is in range.
 #[derive(Clone, Copy, Debug)]
 pub struct Permutation {
     items: u64,
@@ -152,7 +153,7 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// The order of `0..items` that `seed` gives.
+    /// The order of `0..items` that `seed` determines.
     #[must_use]
     pub fn new(items: u64, seed: u64) -> Permutation {
         let bits = 64 - items.max(2).saturating_sub(1).leading_zeros();
@@ -184,10 +185,11 @@ const KEYRANGE: [f64; 4] = [14.18, -2.917, 0.0164, -0.08082];
 const KEYRANGES: u64 = 30;
 const KEY_POWER: [f64; 2] = [0.002_312, 0.3467];
 
-/// Two-level hotness: range by two-term exponential, key within it by power law.
+/// Two-level hotness: a range is drawn by a two-term exponential, and a key within it by a power
+/// law.
 #[derive(Clone, Debug)]
 struct MixgraphKeys {
-    /// For each range in order of hotness: the cumulated probability and the range's place.
+    /// The cumulated probability and the position of each range, in order of hotness.
     ranges: Vec<(f64, u64)>,
     range_keys: u64,
 }
@@ -240,8 +242,7 @@ enum Inner {
 }
 
 impl KeyChooser {
-    /// The chooser over keys `0..items`, whose sequential and shuffled orders begin at position
-    /// `first`.
+    /// A chooser of keys `0..items`. Its sequential and shuffled orders begin at position `first`.
     #[must_use]
     pub fn new(choice: KeyChoice, items: u64, first: u64, seed: u64) -> KeyChooser {
         let items = items.max(1);
@@ -258,7 +259,8 @@ impl KeyChooser {
         KeyChooser { inner, items }
     }
 
-    /// The next key number. `newest` is the newest key there is, for [`KeyChoice::Latest`].
+    /// Returns the next key number. `newest` is the newest existing key, which
+    /// [`KeyChoice::Latest`] needs.
     #[inline]
     pub fn next(&mut self, rng: &mut Rng, newest: u64) -> u64 {
         match &mut self.inner {
@@ -329,7 +331,8 @@ mod tests {
             let got = f64::from(counts[rank as usize]);
             assert!((got - expected).abs() < expected * 0.03, "rank {rank}: {got} for {expected}");
         }
-        // Beyond the first two ranks the method is a continuous approximation: compare the head.
+        // Beyond the first two ranks the method is a continuous approximation, so that only sums of
+        // the first ranks are compared.
         for head in [10usize, 100, 500] {
             let expected: f64 = (0..head as u64).map(|rank| zipfian.probability(rank)).sum();
             let got = f64::from(counts[..head].iter().sum::<u32>()) / f64::from(DRAWS);
@@ -380,7 +383,7 @@ mod tests {
             }
             let newest = counts[ITEMS as usize - 1];
             counts.sort_unstable_by(|a, b| b.cmp(a));
-            // The part of all draws that the hottest hundredth of the keys gets.
+            // The share of all draws that hit the hottest hundredth of the keys.
             let hot = f64::from(counts[..ITEMS as usize / 100].iter().sum::<u32>()) / 300_000.0;
             top.insert(format!("{choice:?}").split(' ').next().unwrap().to_owned(), hot);
             if matches!(choice, KeyChoice::Latest { .. }) {

@@ -1,7 +1,7 @@
 //! Recorded loads: one operation a line, `microseconds,operation,key[,value bytes]`.
 //!
-//! A line that cannot be understood is an error that names its number: a recording that is
-//! silently cut short would measure something else.
+//! A malformed line is an error that names its number: skipping it would silently measure another
+//! load.
 
 use std::io::BufRead;
 
@@ -12,9 +12,9 @@ use crate::OpKind;
 pub struct ReplayEvent {
     /// When it is due, in microseconds from the start of the recording.
     pub due_us: u64,
-    /// What is done.
+    /// The operation.
     pub kind: OpKind,
-    /// The key as it stands in the file.
+    /// The key, as the file has it.
     pub key: Box<[u8]>,
     /// Bytes of the value (writes) or entries to read (scans); 0 otherwise.
     pub size: u32,
@@ -51,8 +51,8 @@ impl From<std::io::Error> for ReplayError {
     }
 }
 
-/// Reads a whole recording. Empty lines, lines that begin with `#` and one heading line that
-/// begins with a letter are skipped; times must not go backwards.
+/// Reads a whole recording. It skips empty lines, lines that begin with `#`, and one heading line
+/// that begins with a letter. Times must not decrease.
 ///
 /// # Errors
 /// If the file cannot be read, or a line is malformed.
@@ -81,7 +81,7 @@ pub fn parse_replay(reader: impl BufRead) -> Result<Vec<ReplayEvent>, ReplayErro
 /// Reads one line.
 ///
 /// # Errors
-/// If it is malformed; the text says how.
+/// If the line is malformed. The text says why.
 pub fn parse_replay_line(line: &[u8]) -> Result<ReplayEvent, String> {
     let mut fields = line.split(|&byte| byte == b',');
     let time = fields.next().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! A fast, splittable random number generator: xoshiro256++ seeded through splitmix64.
 //!
-//! Streams split from one seed are independent for our purposes; a generator is never shared
-//! between threads.
+//! Streams split from one seed are independent enough for a workload. Threads never share a
+//! generator.
 
 /// Mixes all bits of `x` (the finalizer of splitmix64): a cheap bijective hash.
 #[inline]
@@ -30,7 +30,8 @@ impl Rng {
         Rng { state }
     }
 
-    /// The generator of stream number `stream` of `seed`: one for each thread and purpose.
+    /// The generator of stream number `stream` of `seed`. Each thread and purpose has a stream of
+    /// its own.
     #[must_use]
     pub fn stream(seed: u64, stream: u64) -> Rng {
         Rng::new(mix64(seed ^ mix64(stream.wrapping_add(0x5851_f42d_4c95_7f2d))))

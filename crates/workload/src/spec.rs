@@ -2,7 +2,7 @@
 
 use crate::{ArrivalSpec, KeyChoice, Rng, ValueSize};
 
-/// The parts of each operation in a mix; only their ratios matter.
+/// The share of each operation in a mix. Only the ratios of the numbers matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mix {
     /// Point reads.
@@ -67,21 +67,21 @@ pub struct Spec {
     pub mix: Mix,
     /// The keys.
     pub keys: KeyChoice,
-    /// The values' sizes, if the workload says so itself.
+    /// The sizes of values, if the workload prescribes them.
     pub sizes: Option<ValueSize>,
-    /// The scans' lengths, if the workload says so itself.
+    /// The lengths of scans, if the workload prescribes them.
     pub scan: Option<ScanLength>,
     /// When operations arrive.
     pub arrivals: ArrivalSpec,
-    /// Reads look for keys that are not there, between those that are.
+    /// True if reads look for missing keys, which lie between existing ones.
     pub missing: bool,
-    /// One more thread writes all the time while the others do their work.
+    /// True if one more thread writes all the time while the others work.
     pub extra_writer: bool,
-    /// Starts on an empty database (otherwise on a loaded one).
+    /// True if the workload starts on an empty database. The others start on a loaded one.
     pub fills: bool,
 }
 
-/// There is no workload of that name.
+/// An error: no workload has this name.
 #[derive(Debug, PartialEq, Eq)]
 pub struct UnknownWorkload(pub String);
 
@@ -118,10 +118,10 @@ const ZIPFIAN: KeyChoice = KeyChoice::Zipfian { theta: 0.99 };
 const LATEST: KeyChoice = KeyChoice::Latest { theta: 0.99 };
 
 impl Spec {
-    /// The workload of that name, in upper or lower case.
+    /// Returns the workload with this name, in upper or lower case.
     ///
     /// # Errors
-    /// If there is none.
+    /// If no workload has this name.
     pub fn named(name: &str) -> Result<Spec, UnknownWorkload> {
         let lower = name.to_ascii_lowercase();
         let known = WORKLOAD_NAMES.iter().find(|known| **known == lower);

@@ -26,17 +26,17 @@ pub struct Op {
     pub size: u32,
 }
 
-/// Which part of the whole a thread has.
+/// The part of the keys and operations that one thread has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// The thread's number, from 0.
     pub thread: usize,
-    /// How many there are.
+    /// The number of threads.
     pub threads: usize,
 }
 
 impl Share {
-    /// This thread's part of `items`: the first, and how many.
+    /// Returns this thread's part of `items`: the first item, and the number of items.
     #[must_use]
     pub fn of(&self, items: u64) -> (u64, u64) {
         let at = |thread: usize| {
@@ -56,7 +56,7 @@ pub struct OpStream {
     format: KeyFormat,
     sizes: ValueSize,
     scan: ScanLength,
-    /// Cumulated parts of the mix.
+    /// The cumulated shares of the mix.
     thresholds: [u32; 6],
     missing: bool,
     items: u64,
@@ -65,8 +65,8 @@ pub struct OpStream {
 }
 
 impl OpStream {
-    /// The operations of one thread on a database of `items` keys. `sizes` and `scan` are used
-    /// where the workload leaves them open.
+    /// The operations of one thread on a database of `items` keys. `sizes` and `scan` apply where
+    /// the workload prescribes nothing.
     #[must_use]
     pub fn new(
         spec: &Spec,
@@ -97,12 +97,12 @@ impl OpStream {
         }
     }
 
-    /// The next operation; its key replaces what `key` held.
+    /// Returns the next operation and replaces the contents of `key` with its key.
     #[inline]
     pub fn next(&mut self, key: &mut Vec<u8>) -> Op {
         const INSERT: usize = 2;
         let total = self.thresholds[5];
-        // One operation alone needs no draw.
+        // A mix of one operation needs no draw.
         let part = if self.thresholds[0] == total {
             0
         } else {
@@ -117,7 +117,8 @@ impl OpStream {
         };
         self.format.write(index, key);
         if self.missing {
-            // One byte longer: between this key and the next, so that only a filter helps.
+            // A key with one more byte lies between this key and the next, so that only a filter
+            // can tell that it is missing.
             key.push(b'.');
         }
         let (kind, size) = match part {
@@ -130,7 +131,7 @@ impl OpStream {
         Op { kind, size }
     }
 
-    /// New keys are dealt to the threads in turn after the loaded range.
+    /// Threads take turns in numbering new keys, which follow the loaded range.
     fn insert(&mut self) -> u64 {
         let index =
             self.items + self.share.thread as u64 + self.inserted * self.share.threads as u64;
@@ -138,7 +139,7 @@ impl OpStream {
         index
     }
 
-    /// The newest key that this thread knows to be there.
+    /// The newest existing key that this thread knows.
     fn newest(&self) -> u64 {
         match self.inserted {
             0 => self.items.saturating_sub(1),

@@ -1,4 +1,5 @@
-//! Values: how large, and bytes of a chosen compressibility that cost almost nothing to make.
+//! Values: their sizes, and their bytes, which have a chosen compressibility and cost almost
+//! nothing to make.
 
 use crate::Rng;
 
@@ -69,7 +70,7 @@ pub(crate) fn pareto(u: f64, shape: f64, scale: f64) -> f64 {
     if shape == 0.0 { -scale * u.ln() } else { scale * (u.powf(-shape) - 1.0) / shape }
 }
 
-/// Bytes for values: slices of one buffer made beforehand, taken at moving offsets.
+/// Bytes for values: slices of one buffer that is filled once, taken at moving offsets.
 #[derive(Clone, Debug)]
 pub struct ValueSource {
     buffer: std::sync::Arc<[u8]>,
@@ -77,11 +78,11 @@ pub struct ValueSource {
 }
 
 impl ValueSource {
-    /// Bytes that a general compressor shrinks to about `ratio` of their size (1.0: not at all),
-    /// for values of up to `size_max` bytes.
+    /// Makes bytes that a general compressor shrinks to about `ratio` of their size (1.0: not at
+    /// all), for values of up to `size_max` bytes.
     #[must_use]
     pub fn new(seed: u64, ratio: f64, size_max: u32) -> ValueSource {
-        // Pieces of 100 bytes whose first part is random and is then repeated, as is usual.
+        // Each piece of 100 bytes begins with random bytes and repeats them, as in db_bench.
         const PIECE_BYTES: usize = 100;
         let random_bytes =
             ((PIECE_BYTES as f64 * ratio.clamp(0.0, 1.0)).round() as usize).clamp(1, PIECE_BYTES);
@@ -96,7 +97,7 @@ impl ValueSource {
         ValueSource { buffer: buffer.into(), position: 0 }
     }
 
-    /// The same bytes, starting elsewhere: for another thread.
+    /// The same bytes with another first offset, for another thread.
     #[must_use]
     pub fn split(&self, thread: u64) -> ValueSource {
         let position = (mix_position(thread) % self.buffer.len() as u64) as usize;
@@ -108,7 +109,7 @@ impl ValueSource {
     pub fn next(&mut self, bytes: u32) -> &[u8] {
         let bytes = bytes as usize;
         if self.position + bytes > self.buffer.len() {
-            // Not back to 0: each round starts elsewhere, so that values differ.
+            // Each round starts at another offset, so that values differ.
             self.position = (self.position * 31 + 17) % 97;
         }
         let start = self.position;

@@ -17,17 +17,18 @@ use crate::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Arrivals on schedule; latency counts from when an operation was due.
+    /// Operations arrive on schedule. A latency counts from the moment at which the operation was
+    /// due.
     Open,
-    /// The next operation when the last is done.
+    /// The next operation begins when the last one ends.
     Closed,
 }
 
-/// Which keys are touched, where the workload leaves it open.
+/// The distribution of keys, for workloads that prescribe none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Distribution {
-    /// All alike.
+    /// Every key equally often.
     Uniform,
     /// YCSB's scrambled zipfian.
     Zipfian,
@@ -39,13 +40,13 @@ pub enum Distribution {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrivals {
-    /// At equal distances.
+    /// At equal intervals.
     Even,
     /// Independently of each other.
     Poisson,
 }
 
-/// In which order keys are loaded before a workload that reads or overwrites.
+/// The order in which keys are loaded before a workload that reads or overwrites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoadOrder {
@@ -329,7 +330,7 @@ fn parse_value_size(text: &str) -> std::result::Result<String, String> {
     value_size(text).map(|_| text.to_owned())
 }
 
-/// `400`, `250-1000`, `nutanix` or `mixgraph`.
+/// Parses `400`, `250-1000`, `nutanix` or `mixgraph`.
 fn value_size(text: &str) -> std::result::Result<ValueSize, String> {
     let number = |text: &str| {
         let bytes = parse_bytes(text)?;
@@ -354,7 +355,7 @@ fn value_size(text: &str) -> std::result::Result<ValueSize, String> {
     }
 }
 
-/// One workload as the options make it.
+/// One workload with all options applied.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan {
     pub(crate) spec: Spec,
@@ -368,7 +369,7 @@ pub(crate) struct Plan {
 }
 
 impl BenchArgs {
-    /// The options that all engines share, and the rest.
+    /// Returns the settings of the store: those that all engines share and those of one engine.
     pub(crate) fn store_config(&self) -> Result<StoreConfig> {
         let set = self.set.iter().map(|assignment| {
             let (name, value) = assignment.split_once('=').ok_or_else(|| {
@@ -394,11 +395,11 @@ impl BenchArgs {
             peer_rate_limit: self.peer_rate_limit,
             peer_cache: self.peer_cache,
         };
-        // Without a profile engines are compared, and get the same.
+        // Without a profile the command compares engines, which therefore get the same settings.
         Ok(if self.profile.is_some() { config } else { config.filled() })
     }
 
-    /// Refuses what makes no sense, before anything runs.
+    /// Checks the options before anything runs.
     pub(crate) fn check(&self) -> Result<()> {
         let usage = |text: &str| Err(Error::Usage(text.to_owned()));
         if self.threads == 0 || self.threads > 1024 {
@@ -447,7 +448,7 @@ impl BenchArgs {
         self.store_config().map(|_| ())
     }
 
-    /// The keys at which regions begin, all but the first.
+    /// Returns the keys at which all regions but the first begin.
     fn region_begins(&self) -> Vec<Vec<u8>> {
         let format = self.key_format();
         let begin = |nth: u32| {
@@ -463,7 +464,7 @@ impl BenchArgs {
         KeyFormat { size: self.key_size, style: KeyStyle::BigEndian }
     }
 
-    /// The plan of one of the workloads.
+    /// Returns the plan of a workload.
     pub(crate) fn plan(&self, name: &str) -> Result<Plan> {
         let replay = name.strip_prefix("replay=").map(PathBuf::from);
         let mut spec = match &replay {
@@ -477,14 +478,14 @@ impl BenchArgs {
                     WORKLOAD_NAMES.join(", ")
                 ))
             })?,
-            // Of the recording only the database that it meets matters.
+            // A recording brings its own operations. Only the database that it meets matters here.
             Some(_) => Spec { name: "replay", ..Spec::named("ycsb-a").map_err(unknown)? },
         };
         self.apply(&mut spec)?;
         let open = spec.arrivals != ArrivalSpec::Closed || replay.is_some();
         let operations = match (self.ops, self.duration) {
             (Some(operations), _) => Some(operations),
-            // A fill ends when everything is written, whatever the time.
+            // A fill ends when all keys are written, however long it takes.
             (None, None) if !open => Some(self.num),
             (None, Some(_)) if spec.fills && !open => Some(self.num),
             (None, _) => None,

@@ -11,14 +11,14 @@ const ROWS_PER_TEN: f64 = 3.0;
 /// Columns of the scale's labels.
 const LABELS: usize = 8;
 
-/// The widest text and chart: lines that are longer are hard to follow.
+/// The widest text and chart. Longer lines are hard to follow.
 const COLUMNS_MAX: usize = 130;
 
 const SATEEN: char = '●';
 const OPPONENT: char = '█';
 const BOTH: char = '◉';
 
-/// What the output is.
+/// The properties of the output.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Screen {
     pub(super) columns: usize,
@@ -26,7 +26,7 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// Standard output; 80 columns without colour if it is no terminal.
+    /// Describes standard output. Without a terminal it has 80 columns and no colour.
     pub(super) fn of_output() -> Screen {
         let output = std::io::stdout();
         let terminal = output.is_terminal();
@@ -46,11 +46,11 @@ impl Screen {
     }
 }
 
-/// The chart, a line for each row.
+/// Draws the chart, a line for each row.
 pub(super) fn draw(verdict: &Verdict, screen: &Screen) -> String {
     let seconds = verdict.seconds.max(1);
     let room = screen.columns.saturating_sub(LABELS + 2).max(8);
-    // A wide screen gives a second several columns; a narrow one, a column several seconds.
+    // On a wide screen a second has several columns. On a narrow one a column has several seconds.
     let wide = (room / seconds).clamp(1, 4);
     let at_once = seconds.div_ceil(room);
     let columns = seconds.div_ceil(at_once);
@@ -88,7 +88,7 @@ pub(super) fn draw(verdict: &Verdict, screen: &Screen) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Seconds below the chart, every ten.
+/// Labels every tenth second below the chart.
 fn axis(seconds: usize, width: usize) -> String {
     let mut line = " ".repeat(LABELS + 2);
     for second in (0..=seconds).step_by(10.max(seconds / 6 / 10 * 10)) {
@@ -101,12 +101,12 @@ fn axis(seconds: usize, width: usize) -> String {
     line
 }
 
-/// The row of a latency.
+/// Returns the row of a latency.
 fn row_of(ns: u64) -> usize {
     ((ns as f64 / LOWEST_NS).log10() * ROWS_PER_TEN).round().max(0.0) as usize
 }
 
-/// What stands beside a row: every factor of ten.
+/// Returns the label of a row. Rows at a power of ten have one.
 fn label(row: usize) -> String {
     if !row.is_multiple_of(ROWS_PER_TEN as usize) {
         return String::new();
@@ -120,7 +120,8 @@ fn label(row: usize) -> String {
     }
 }
 
-/// `text` in lines of at most so many columns, ended by a line end; nothing of nothing.
+/// Wraps `text` into lines of at most `columns` columns, each with a line end. An empty text stays
+/// empty.
 pub(super) fn wrapped(text: &str, columns: usize) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

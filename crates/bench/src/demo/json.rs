@@ -9,7 +9,7 @@ use super::verdict::{Verdict, WAIT_NS, Waits};
 use super::{DEVICE_BYTES_PER_SECOND, DemoArgs, DeviceKind};
 use crate::result::{Report, RunResult};
 
-/// The document. Times are in nanoseconds, sizes in bytes.
+/// Returns the document. Times are in nanoseconds, sizes in bytes.
 pub(super) fn figures(
     args: &DemoArgs,
     report: &Report,

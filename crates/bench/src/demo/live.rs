@@ -1,5 +1,5 @@
-//! What the demo says while it runs: lines on standard error, one a second, without cursor tricks.
-//! The opponent runs first; beside Sateen's seconds stand those of the opponent.
+//! The progress of the demo: one line a second on standard error, without cursor movements. The
+//! opponent runs first; its seconds are repeated beside those of Sateen.
 
 use std::io::Write;
 
@@ -12,13 +12,13 @@ use crate::result::Measured;
 use crate::sampler::Told;
 use crate::units;
 
-/// Operations and p99 of a second.
+/// The operations and the p99 of a second.
 type Figures = (u64, Option<u64>);
 
 /// The progress of a demo.
 pub(super) struct Live {
     args: DemoArgs,
-    /// Of the engine that ran before, by second.
+    /// The figures of the engine that ran before, by second.
     before: Vec<Figures>,
     now: Vec<Figures>,
     heads: Vec<String>,
@@ -31,7 +31,7 @@ impl Live {
         Live { args, before: Vec::new(), now: Vec::new(), heads: Vec::new(), begun: false }
     }
 
-    /// Says what will happen.
+    /// Announces the demo.
     pub(super) fn begin(&self, opponent: &Opponent, place: &Place) {
         let DemoArgs { seconds, rate, keys, device, .. } = &self.args;
         let device = match device {
@@ -55,14 +55,14 @@ impl Live {
         ));
     }
 
-    /// Says that the opponent does not run, and why the profile does.
+    /// Says why the opponent does not run and that the profile replaces it.
     pub(super) fn replaced(&mut self, why: &str) {
         self.heads.clear();
         self.now.clear();
         say(&format!("{why}\nThe profile rocksdb runs instead of it."));
     }
 
-    /// The next engine begins.
+    /// Announces the next engine.
     pub(super) fn engine(&mut self, bench: &BenchArgs, engine: &Engine) {
         self.before = std::mem::take(&mut self.now);
         self.begun = false;
@@ -75,7 +75,7 @@ impl Live {
         say(&format!("\n{name}: loading …"));
     }
 
-    /// Takes a line of the running measurement.
+    /// Handles a message of the running measurement.
     pub(super) fn told(&mut self, told: Told) {
         match told {
             Told::Loaded { seconds } => {
@@ -85,7 +85,7 @@ impl Live {
         }
     }
 
-    /// The engine is done: the seconds that it had no time to tell.
+    /// Ends an engine: prints the seconds that it has not reported yet.
     pub(super) fn done(&mut self, measured: &Measured) {
         for second in self.now.len()..(self.args.seconds as usize).min(measured.timeline.len()) {
             let of = &measured.timeline[second];
@@ -111,7 +111,7 @@ fn head(engines: &[String]) -> String {
     format!("second load {}", columns.collect::<Vec<_>>().join(""))
 }
 
-/// A second of the engine that runs, and the same second of the other one.
+/// Formats a second of the running engine and the same second of the other one.
 fn line(second: usize, now: Figures, before: Option<Figures>) -> String {
     let load = if (second / 10).is_multiple_of(2) { "burst" } else { "calm" };
     let mut line = format!("{:>4} s {load:<5}", second + 1);
@@ -122,7 +122,7 @@ fn line(second: usize, now: Figures, before: Option<Figures>) -> String {
     line
 }
 
-/// Says it on standard error. If that is gone, there is nobody to tell.
+/// Prints a line on standard error. If that fails, there is no other place for it.
 fn say(text: &str) {
     let _nobody = writeln!(std::io::stderr().lock(), "{text}");
 }

@@ -32,7 +32,7 @@ use crate::engine::Engine;
 use crate::result::{Report, RunResult};
 use crate::{Error, Result, html};
 
-/// The speed of the limited device, reads and writes each, as in docs/benchmarks.md.
+/// The bandwidth of the limited device for reads and for writes, as in docs/benchmarks.md.
 const DEVICE_BYTES_PER_SECOND: u64 = 200_000_000;
 
 /// The device that the demo runs on.
@@ -89,17 +89,17 @@ struct Parsed {
     bench: BenchArgs,
 }
 
-/// What both engines get: the options of docs/benchmarks.md for bursts, on fewer keys.
+/// The options of both engines: those of docs/benchmarks.md for bursts, with fewer keys.
 const SHARED: &str = "demo -w bursts --value-size 1000 --read-percent 50 \
      --distribution uniform --memtable-size 16M --memtables 2 \
      --block-cache 32M --bloom-bits 10 --compression none --wal buffered --direct --jobs 4 -t 8 \
      --rounds 1 --report-interval 0";
 
-/// RocksDB gets Sateen's sizes of tables and levels, and its auto-tuned rate limiter.
+/// The options of RocksDB: Sateen's sizes of tables and levels, and its auto-tuned rate limiter.
 const ROCKSDB: &str = "--peer-rate-limit 200M \
      --peer-options max_bytes_for_level_base=67108864;target_file_size_base=16777216";
 
-/// The benchmark that one half of the demo is; `opponent`: that of the other.
+/// Returns the benchmark of Sateen, or that of the `opponent`.
 fn bench_args(args: &DemoArgs, opponent: Option<&Opponent>) -> Result<BenchArgs> {
     let split = |words: &'static str| words.split_ascii_whitespace().map(std::ffi::OsString::from);
     let mut words: Vec<_> = split(SHARED).collect();
@@ -145,7 +145,7 @@ pub fn demo(args: &DemoArgs, reexec: &Reexec, output: &mut dyn Write) -> Result<
     };
     let second = run_one(&sateen_args, Engine::Sateen, &place, reexec, &mut live)?;
 
-    // Sateen first: ratios are of the first to the second.
+    // Sateen comes first, because ratios compare the first engine with the second.
     let mut report = compare::report_of(&sateen_args, vec![second, first]);
     let verdict = Verdict::of(&report.runs[0], &report.runs[1], args.seconds, &opponent);
     report.headline = Some(verdict.sentence());
@@ -195,7 +195,7 @@ fn run_one(
         watched: true,
     };
     let run = compare::run_child(&task, reexec, &mut |told| live.told(told));
-    // The next engine gets the space; what is left goes with the place.
+    // The next engine needs the space. The rest is removed with the place.
     let _ = std::fs::remove_dir_all(&directory);
     if let Ok(run) = &run {
         live.done(&run.measured);
@@ -203,7 +203,7 @@ fn run_one(
     run
 }
 
-/// How the device is limited and who the opponent is, for the report page.
+/// Describes the limited device and the opponent for the report page.
 fn how(args: &DemoArgs, opponent: &Opponent) -> String {
     let limited = "The device is limited in real time, without root: a file system below each \
          engine lets 200 MB/s of reads and 200 MB/s of writes through. RocksDB has no such file \

@@ -1,4 +1,4 @@
-//! The engine that the demo compares Sateen with: RocksDB if its library is there, otherwise Sateen
+//! The engine that the demo compares Sateen with: RocksDB if its library is found, otherwise Sateen
 //! with RocksDB's options.
 
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use super::DemoArgs;
 use crate::engine::Engine;
 use crate::{Error, Result};
 
-/// The variable that names RocksDB's library.
+/// The environment variable that names RocksDB's library.
 const VARIABLE: &str = "SATEEN_ROCKSDB_LIB";
 
-/// Where `cargo xtask fetch-rocksdb` puts the library, below the top of the repository.
+/// The folder for the library of `cargo xtask fetch-rocksdb`, below the top of the repository.
 const FETCHED: &str = "target/peers";
 
-/// Where systems keep libraries.
+/// The directories of system libraries.
 const SYSTEM: [&str; 6] = [
     "/usr/local/lib",
     "/usr/local/lib64",
@@ -29,9 +29,9 @@ pub(super) enum Opponent {
     /// RocksDB itself.
     RocksDb {
         library: PathBuf,
-        /// The user named the library: no other opponent will do.
+        /// True if the user named the library, so that no other opponent may replace it.
         named: bool,
-        /// As the library tells it, once it has run.
+        /// The version that the library reports once it has run.
         version: String,
     },
     /// Sateen's profile `rocksdb`.
@@ -39,10 +39,11 @@ pub(super) enum Opponent {
 }
 
 impl Opponent {
-    /// The library that the user named, the fetched one, the system's, or the profile.
+    /// Finds the opponent: the library that the user named, the fetched one, the system's, or else
+    /// the profile.
     ///
     /// # Errors
-    /// If there is no file of the name that the user gave.
+    /// If the file that the user named does not exist.
     pub(super) fn find(args: &DemoArgs) -> Result<Opponent> {
         let variable = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
         let named = match (&args.peer, variable) {
@@ -73,14 +74,14 @@ impl Opponent {
         }
     }
 
-    /// Takes the version from the engine that has run.
+    /// Sets the version from the engine that has run.
     pub(super) fn is_called(&mut self, engine: &str) {
         if let Opponent::RocksDb { version, .. } = self {
             engine.clone_into(version);
         }
     }
 
-    /// True for a library that nobody named: if it does not run, the profile does.
+    /// True for a library that the user did not name. If it does not run, the profile replaces it.
     pub(super) fn may_be_replaced(&self) -> bool {
         matches!(self, Opponent::RocksDb { named: false, .. })
     }
@@ -110,7 +111,7 @@ impl Opponent {
         }
     }
 
-    /// Who the opponent is, in a sentence.
+    /// Describes the opponent in a sentence.
     pub(super) fn about(&self) -> String {
         match self {
             Opponent::RocksDb { library, .. } => format!(
@@ -127,7 +128,7 @@ impl Opponent {
         }
     }
 
-    /// How to get the real RocksDB.
+    /// Says how to get the real RocksDB.
     pub(super) fn hint(&self) -> Option<String> {
         let text = "The opponent was Sateen's own profile rocksdb, because no library of RocksDB \
              ran. To compare with RocksDB itself: cargo xtask fetch-rocksdb, or set \
@@ -136,7 +137,7 @@ impl Opponent {
     }
 }
 
-/// The fetched library, in the repository that this program was built in or that it is started in.
+/// Finds the fetched library in the repository of the build or of the working directory.
 fn fetched() -> Option<PathBuf> {
     let program = std::env::current_exe().unwrap_or_default();
     let here = std::env::current_dir().unwrap_or_default();
@@ -145,14 +146,14 @@ fn fetched() -> Option<PathBuf> {
         .find_map(|top| newest(&top.join(FETCHED), |name| name.starts_with("rocksdb-")))
 }
 
-/// RocksDB among the libraries in a directory of the system. Sateen's own C library may be
-/// installed under RocksDB's name: it is none.
+/// Finds RocksDB in a directory of the system. Sateen's own C library may be installed under
+/// RocksDB's name; it does not count.
 fn system(directory: &Path) -> Option<PathBuf> {
     newest(directory, |name| name.starts_with("librocksdb.so"))
         .filter(|library| !is_sateen(&std::fs::read(library).unwrap_or_default()))
 }
 
-/// The last by name of the libraries whose names are wanted.
+/// Returns the last by name of the wanted libraries.
 fn newest(directory: &Path, wanted: impl Fn(&str) -> bool) -> Option<PathBuf> {
     let entries = std::fs::read_dir(directory).ok()?.flatten();
     entries

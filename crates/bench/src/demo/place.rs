@@ -1,4 +1,4 @@
-//! Where the demo writes: a directory of its own that goes with it, and the report, which stays.
+//! The files of the demo: a temporary directory for the databases, and the report, which stays.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -9,15 +9,16 @@ use tempfile::TempDir;
 use super::DemoArgs;
 use crate::{Error, Result, units};
 
-/// What the larger of the two databases takes at its largest, its compactions included.
+/// The largest size of the larger of the two databases, its compactions included.
 pub(super) const SPACE_BYTES: u64 = 1_500_000_000;
 
 /// The demo's directories.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// With the databases; removed when it is dropped.
+    /// The directory of the databases, removed on drop.
     databases: TempDir,
-    /// The directory of a report whose place the user did not name, until it is kept.
+    /// The directory of the report, if the user named no place for it. It is removed unless the
+    /// report is kept.
     folder: Option<TempDir>,
     report: PathBuf,
     direct: bool,
@@ -27,7 +28,7 @@ impl Place {
     /// Makes the directories.
     ///
     /// # Errors
-    /// If one cannot be written, or has too little space. The text says what to do.
+    /// If a directory cannot be written or has too little space. The text says what to do.
     pub(super) fn find(args: &DemoArgs) -> Result<Place> {
         let home = args.db.clone().unwrap_or_else(std::env::temp_dir);
         let (folder, report) = report_place(args)?;
@@ -37,12 +38,12 @@ impl Place {
         Ok(Place { databases, folder, report, direct })
     }
 
-    /// The directory of one engine's database.
+    /// Returns the directory of one engine's database.
     pub(super) fn database(&self, engine: &str) -> PathBuf {
         self.databases.path().join(engine)
     }
 
-    /// The directory of all databases.
+    /// Returns the directory of all databases.
     pub(super) fn databases(&self) -> &Path {
         self.databases.path()
     }
@@ -52,7 +53,7 @@ impl Place {
         self.direct
     }
 
-    /// The file of the report.
+    /// Returns the file of the report.
     pub(super) fn report(&self) -> &Path {
         &self.report
     }
@@ -66,7 +67,7 @@ impl Place {
     }
 }
 
-/// A new directory in `home`, which the user can change by `option`.
+/// Makes a new directory in `home`. Errors name `option`, by which the user can change it.
 fn new_directory(home: &Path, option: &str) -> Result<TempDir> {
     tempfile::Builder::new().prefix("sateen-demo-").tempdir_in(home).map_err(|error| {
         let why = error.raw_os_error().map(std::io::Error::from_raw_os_error).unwrap_or(error);
@@ -78,8 +79,8 @@ fn new_directory(home: &Path, option: &str) -> Result<TempDir> {
     })
 }
 
-/// Where the report goes: by default into a new directory, which goes unless it is kept. Minutes of
-/// measuring are not spent for a report that cannot be written.
+/// Returns the place of the report, by default a new directory that is removed unless it is kept.
+/// The report must be writable before minutes are spent on measuring.
 fn report_place(args: &DemoArgs) -> Result<(Option<TempDir>, PathBuf)> {
     let Some(html) = &args.html else {
         let folder = new_directory(&std::env::temp_dir(), "--db and --html")?;
@@ -108,7 +109,7 @@ fn check_space(home: &Path, free: u64) -> Result<()> {
     )))
 }
 
-/// Tries a direct open: file systems in memory may have none.
+/// Returns true if a direct open works. File systems in memory may not support it.
 fn has_direct_io(directory: &Path) -> bool {
     use std::os::unix::fs::OpenOptionsExt;
     let path = directory.join("direct");
@@ -118,7 +119,7 @@ fn has_direct_io(directory: &Path) -> bool {
         .truncate(true)
         .custom_flags(libc::O_DIRECT)
         .open(&path);
-    // Where the open fails, the file may have been made all the same.
+    // The file may exist even if the open failed.
     let _ = std::fs::remove_file(&path);
     opened.is_ok()
 }
@@ -158,7 +159,7 @@ mod tests {
             assert!(error.contains(part), "{error}");
         }
         check_space(home.path(), SPACE_BYTES).unwrap();
-        // Where nobody may write, root included.
+        // Not even root may write there.
         let args = DemoArgs { db: Some("/proc".into()), ..demo_args() };
         let error = Place::find(&args).unwrap_err().to_string();
         assert!(error.contains("/proc: cannot make a directory") && error.contains("--db"));

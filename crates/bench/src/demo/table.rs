@@ -1,10 +1,10 @@
-//! The demo's table: what a client noticed, and what it cost.
+//! The demo's table: what clients noticed, and what it cost.
 
 use super::verdict::{Verdict, Waits};
 use crate::result::{Measured, Report};
 use crate::units;
 
-/// The figures of an engine, in the order of [`LABELS`].
+/// Returns the figures of an engine, in the order of [`LABELS`].
 fn column(waits: &Waits, measured: &Measured) -> Vec<String> {
     let all = measured.all.unwrap_or_default();
     let disk = measured.disk;
@@ -39,7 +39,7 @@ const LABELS: [&str; 12] = [
     "CPU per operation",
 ];
 
-/// The table, at most 60 columns wide.
+/// Draws the table, at most 60 columns wide.
 pub(super) fn draw(report: &Report, verdict: &Verdict) -> String {
     let [sateen, opponent] = [(0, &verdict.sateen), (1, &verdict.opponent)]
         .map(|(at, waits)| column(waits, &report.runs[at].measured));

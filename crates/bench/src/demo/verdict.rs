@@ -5,10 +5,10 @@ use super::opponent::Opponent;
 use crate::result::{Measured, RunResult};
 use crate::{seconds, units};
 
-/// A second counts if the p99 of the operations that ended in it is above this.
+/// A second counts as waiting if its p99 is above this ([`seconds`]).
 pub(super) const WAIT_NS: u64 = 100_000_000;
 
-/// The machine was busy if other programs had more than this share of its processors.
+/// The machine counts as busy if other programs used more than this share of its processors.
 const BUSY_SHARE: f64 = 0.15;
 
 /// One engine's seconds.
@@ -20,7 +20,7 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// `whole` cuts off the part of a second with which a run ends.
+    /// Takes the first `whole` seconds, without the part of a second at the end of a run.
     fn of(name: String, measured: &Measured, whole: usize) -> Waits {
         Waits { name, p99_ns: seconds::p99s(measured).take(whole).collect() }
     }
@@ -43,13 +43,13 @@ pub(super) struct Verdict {
     pub(super) opponent: Waits,
     pub(super) seconds: usize,
     pub(super) cpus: usize,
-    /// Processors that other programs, or other guests of the host, used meanwhile: the more of the
+    /// Processors that other programs or other guests of the host used: the larger figure of the
     /// two runs.
     pub(super) others_cpus: f64,
 }
 
 impl Verdict {
-    /// Of Sateen's run and the opponent's.
+    /// The verdict on Sateen's run and the opponent's.
     pub(super) fn of(
         sateen: &RunResult,
         opponent: &RunResult,
@@ -67,7 +67,7 @@ impl Verdict {
         }
     }
 
-    /// True if other programs had so much of the machine that the figures are theirs, too.
+    /// True if other programs used so much of the machine that they may have changed the figures.
     pub(super) fn was_busy(&self) -> bool {
         self.others_cpus > BUSY_SHARE * self.cpus as f64
     }
@@ -111,7 +111,7 @@ impl Verdict {
     }
 }
 
-/// Processors that others used while a run was measured.
+/// Returns the processors that others used while a run was measured.
 fn others_cpus(measured: &Measured) -> f64 {
     let seconds = measured.seconds.max(1e-3);
     let ms: u64 = measured.timeline.iter().map(|one| one.others_ms + one.stolen_ms).sum();
@@ -151,7 +151,7 @@ pub(super) mod tests {
             says(&[1, 2, 101], &[101, 2, 3000]),
             "RocksDB 11.8.1 made clients wait more than 100 ms in 2 of 3 seconds, Sateen in 1."
         );
-        // And when we lose.
+        // The verdict when Sateen loses.
         assert_eq!(
             says(&[500, 2, 101], &[1, 2, 3]),
             "Sateen made clients wait more than 100 ms in 2 of 3 seconds, RocksDB 11.8.1 in none."

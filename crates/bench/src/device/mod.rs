@@ -21,11 +21,11 @@ use std::time::{Duration, Instant};
 
 pub(crate) use limited::LimitedVfs;
 
-/// How long an idle queue saves up for: a burst of this length passes at once. It makes up for
-/// threads that sleep longer than they asked to.
+/// The unused time that an idle queue may save: a burst of this length passes at once. It makes up
+/// for threads that sleep longer than they asked to.
 const SAVED_NS: u64 = 5_000_000;
 
-/// Waits below this are left out: the next call of the direction waits for them, too.
+/// The shortest sleep. A shorter wait is added to that of the next call of the same direction.
 const SHORTEST_SLEEP_NS: u64 = 50_000;
 
 /// Bytes that may be queued before a buffered write waits, as for dirty pages.
@@ -35,7 +35,7 @@ const BUFFERED_BYTES_MAX: u64 = 64 << 20;
 #[derive(Debug)]
 struct Queue {
     bytes_per_second: u64,
-    /// When all that was reserved is through.
+    /// The time at which all reserved bytes have been transferred.
     free_at_ns: u64,
 }
 
@@ -44,21 +44,22 @@ impl Queue {
         Queue { bytes_per_second: bytes_per_second.max(1), free_at_ns: 0 }
     }
 
-    /// Queues bytes of a call that began at `begun_ns`; returns when they are through.
+    /// Queues the bytes of a call that began at `begun_ns`. Returns when they have been
+    /// transferred.
     fn reserve(&mut self, begun_ns: u64, bytes: u64) -> u64 {
         let begin = self.free_at_ns.max(begun_ns.saturating_sub(SAVED_NS));
         self.free_at_ns = begin.saturating_add(self.ns_of(bytes));
         self.free_at_ns
     }
 
-    /// How long the device takes for so many bytes.
+    /// Returns how long the device takes for this many bytes.
     fn ns_of(&self, bytes: u64) -> u64 {
         let ns = u128::from(bytes) * 1_000_000_000 / u128::from(self.bytes_per_second);
         u64::try_from(ns).unwrap_or(u64::MAX)
     }
 }
 
-/// What has passed a device.
+/// The bytes that have passed a device.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Passed {
@@ -78,12 +79,12 @@ pub(crate) struct Device {
     syncs: AtomicU64,
 }
 
-/// The time on the device's clock at which the last write to a file is through.
+/// The time on the device's clock at which the last write to a file has been transferred.
 #[derive(Debug, Default)]
 pub(crate) struct WrittenAt(AtomicU64);
 
 impl WrittenAt {
-    /// Forgets the file whose place another one takes.
+    /// Resets the time for another file in the same place.
     pub(crate) fn clear(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -101,7 +102,7 @@ impl Device {
         }
     }
 
-    /// The time on the device's clock. A call takes it before it goes to the disk.
+    /// Returns the time on the device's clock. A call asks for it before it goes to the disk.
     pub(crate) fn now_ns(&self) -> u64 {
         u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
@@ -128,7 +129,7 @@ impl Device {
         self.wait_until(file.0.load(Ordering::Relaxed));
     }
 
-    /// What has passed so far.
+    /// Returns the bytes that have passed so far.
     #[cfg(test)]
     pub(crate) fn passed(&self) -> Passed {
         Passed {

@@ -1,4 +1,4 @@
-//! The limiter, by arithmetic: no test here looks at a clock to decide.
+//! The limiter by arithmetic. No test here depends on a clock.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::{Device, LimitedVfs, Passed, Queue, SAVED_NS, WrittenAt};
 
 const MS: u64 = 1_000_000;
 
-/// 200 MB/s: a million bytes take five milliseconds.
+/// At 200 MB/s a million bytes take five milliseconds.
 fn queue() -> Queue {
     Queue::new(200_000_000)
 }
@@ -18,7 +18,7 @@ fn queue() -> Queue {
 fn bytes_of_one_direction_follow_each_other_at_the_devices_speed() {
     let mut queue = queue();
     let begin = 1_000 * MS;
-    // The saved milliseconds pass at once, all that follows at 200 MB/s.
+    // The saved milliseconds pass at once. Everything after them moves at 200 MB/s.
     assert_eq!(queue.reserve(begin, 1_000_000), begin - SAVED_NS + 5 * MS);
     assert_eq!(queue.reserve(begin, 1_000_000), begin - SAVED_NS + 10 * MS);
     assert_eq!(queue.reserve(begin + MS, 4_000), begin - SAVED_NS + 10 * MS + 20_000);
@@ -33,7 +33,7 @@ fn callers_that_wait_for_their_bytes_get_the_rate_and_no_more() {
         now = queue.reserve(now, 65_536).max(now) + MS;
         bytes += 65_536;
     }
-    // One caller loses what it oversleeps; three at a time keep the device busy.
+    // One caller loses the time that it oversleeps. Three callers keep the device busy.
     assert!(bytes <= 2_000_000_000 + 1_000_000, "{bytes}");
     let (mut queue, mut bytes) = (self::queue(), 0u64);
     let mut callers = [0u64; 3];
@@ -65,7 +65,8 @@ fn extremes_do_not_overflow() {
 
 #[test]
 fn a_sync_waits_for_what_was_written_to_its_file() {
-    // So fast that nothing sleeps: what counts is until when a sync would wait.
+    // The device is so fast that nothing sleeps. Only the time until which a sync would wait
+    // counts.
     let device = Device::new(u64::MAX / 2);
     let (log, table) = (WrittenAt::default(), WrittenAt::default());
     device.write(50 * MS, 4096, false, &log);

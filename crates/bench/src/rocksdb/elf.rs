@@ -55,7 +55,7 @@ struct Symbol {
     rest: [u32; 5],
 }
 
-/// What is looked for, and what was found.
+/// The search for the slots of a library, and its result.
 struct Search<'a> {
     inside: usize,
     hooks: &'a [Hook],
@@ -84,7 +84,7 @@ pub(super) unsafe fn redirect(
     search.failed.map_or(Ok(search.redirected), Err)
 }
 
-/// Looks at one loaded object; ends the iteration at the one that was looked for.
+/// Visits one loaded object. Ends the iteration at the wanted one.
 unsafe extern "C" fn visit(
     object: *mut libc::dl_phdr_info,
     _size: usize,
@@ -121,7 +121,7 @@ unsafe extern "C" fn visit(
 struct Tables {
     symbols: usize,
     names: usize,
-    /// Begin and bytes of the two tables of relocations.
+    /// The addresses and sizes of the two relocation tables.
     relocations: [(usize, usize); 2],
 }
 
@@ -130,7 +130,7 @@ impl Tables {
     /// `dynamic` is the address of the dynamic section of the object loaded at `base`.
     unsafe fn read(base: usize, dynamic: usize) -> Tables {
         let mut tables = Tables::default();
-        // glibc has added the base to these addresses, other linkers have not.
+        // glibc has added the base to these addresses; other linkers have not.
         let whole = |value: usize| if value < base { base.wrapping_add(value) } else { value };
         let mut entry = dynamic as *const Dynamic;
         // SAFETY: the section ends with DT_NULL.

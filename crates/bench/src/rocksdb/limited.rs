@@ -1,9 +1,9 @@
 //! RocksDB on a limited [`Device`]. Its C interface takes no file system, so its library's calls of
 //! libc are redirected here ([`elf`]): opening, reading, writing, syncing and closing.
 //!
-//! What must stay true: files outside of the database's directory, and all other code of the
-//! process, see no difference; a call returns what libc's returned, `errno` included. What the
-//! library does through other ways costs nothing: its info log and the file CURRENT (`fopen`).
+//! Invariants: files outside of the database's directory and all other code of the process see no
+//! difference, and a call returns the result of libc, `errno` included. I/O of the library through
+//! other calls costs nothing: that of its info log and of the file CURRENT (`fopen`).
 #![expect(unsafe_code, reason = "functions in place of libc's")]
 
 use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_void};
@@ -18,7 +18,7 @@ use super::elf::{self, Hook};
 use crate::device::{Device, WrittenAt};
 use crate::{Error, Result};
 
-/// Descriptors at and above this are not limited; a benchmark has a few hundred.
+/// Descriptors at and above this number are not limited. A benchmark has a few hundred.
 const DESCRIPTORS_MAX: usize = 1 << 16;
 
 const OTHER: u8 = 0;
@@ -28,7 +28,7 @@ const DIRECT: u8 = 2;
 /// A descriptor of the process.
 #[derive(Debug, Default)]
 struct Descriptor {
-    /// `OTHER` if it is no file of the database.
+    /// `OTHER` for a file outside of the database.
     kind: AtomicU8,
     written: WrittenAt,
 }
@@ -39,14 +39,14 @@ struct Limited {
     descriptors: Vec<Descriptor>,
 }
 
-/// Set once, before a call is redirected. A process measures one database.
+/// The limited database of the process. It is set before the first call is redirected.
 static LIMITED: OnceLock<Limited> = OnceLock::new();
 
 /// Puts the files below `directory` on `device`, for the library that has the address `inside`.
 ///
 /// # Errors
-/// If the library does not read and write by these functions, or the process has a limited library
-/// already.
+/// If the library does not read and write with these functions, or the process already has a
+/// limited library.
 ///
 /// # Safety
 /// No other thread runs in the library.
@@ -95,7 +95,7 @@ fn hooks() -> [Hook; 13] {
     ]
 }
 
-/// The descriptor, if it is a file of the database.
+/// Returns the descriptor if it belongs to a file of the database.
 fn of_database(fd: c_int) -> Option<(&'static Limited, &'static Descriptor, u8)> {
     let limited = LIMITED.get()?;
     let descriptor = limited.descriptors.get(usize::try_from(fd).ok()?)?;
@@ -103,7 +103,7 @@ fn of_database(fd: c_int) -> Option<(&'static Limited, &'static Descriptor, u8)>
     (kind != OTHER).then_some((limited, descriptor, kind))
 }
 
-/// Notes what was opened as `fd`.
+/// Notes the file that was opened as `fd`.
 fn opened(fd: c_int, path: &CStr, flags: c_int) {
     let Some(limited) = LIMITED.get() else { return };
     let Some(descriptor) = usize::try_from(fd).ok().and_then(|fd| limited.descriptors.get(fd))
@@ -120,8 +120,8 @@ fn opened(fd: c_int, path: &CStr, flags: c_int) {
     descriptor.kind.store(kind, Ordering::Relaxed);
 }
 
-/// Opens a file by `call`, which takes the flags. A file system without direct I/O is asked again
-/// without it: the device that is measured has it.
+/// Opens a file by `call` with the flags. If the file system has no direct I/O, opens it again
+/// without: the modelled device has direct I/O.
 fn open_by(path: *const c_char, flags: c_int, call: impl Fn(c_int) -> c_int) -> c_int {
     let mut fd = call(flags);
     // SAFETY: the library passes a path that ends in NUL.
@@ -139,8 +139,8 @@ fn errno() -> c_int {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
-// The mode is a variadic argument of C; on the systems that Sateen runs on it comes in the register
-// of a third one, whose value does not matter where no file is created.
+// C passes the mode as a variadic argument. On the systems that Sateen supports it is in the
+// register of a third argument, whose value is ignored unless a file is created.
 
 unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
     // SAFETY: the library's arguments.
@@ -165,7 +165,7 @@ unsafe extern "C" fn close(fd: c_int) -> c_int {
     unsafe { libc::close(fd) }
 }
 
-/// Does `call`, whose result is the bytes read.
+/// Makes a call that returns the bytes read.
 fn reading(fd: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {
     let Some((limited, ..)) = of_database(fd) else { return call() };
     let begun = limited.device.now_ns();
@@ -176,7 +176,7 @@ fn reading(fd: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {
     done
 }
 
-/// Does `call`, whose result is the bytes written.
+/// Makes a call that returns the bytes written.
 fn writing(fd: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {
     let Some((limited, descriptor, kind)) = of_database(fd) else { return call() };
     let begun = limited.device.now_ns();
@@ -187,7 +187,7 @@ fn writing(fd: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {
     done
 }
 
-/// Does `call`, which returns 0 when the file is durable.
+/// Makes a call that returns 0 when the file is durable.
 fn syncing(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
     let done = call();
     if let Some((limited, descriptor, _)) = of_database(fd).filter(|_| done == 0) {
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
     use sateen_peers::Library;
 
-    /// A library that writes, reads and syncs a file as RocksDB does.
+    /// A library that writes, reads and syncs a file in RocksDB's way.
     const SOURCE: &str = r"
         #include <fcntl.h>
         #include <unistd.h>
@@ -258,7 +258,7 @@ mod tests {
 
     type Twice = unsafe extern "C" fn(*const c_char, *const c_char, i64, *mut c_char) -> c_int;
 
-    /// One test for all: a process limits one database.
+    /// There is one test because a process can limit one database only.
     #[test]
     fn the_librarys_calls_are_counted_and_pass_bytes_on_unchanged() {
         let folder = tempfile::tempdir().unwrap();
@@ -294,12 +294,12 @@ mod tests {
         assert_eq!(call(&inside, &text), (0, text.repeat(2)));
         let passed = device.passed();
         assert_eq!((passed.read_bytes, passed.written_bytes, passed.syncs), (10_000, 10_000, 1));
-        // Not the files elsewhere, and not what the rest of the process does with the same ones.
+        // Files elsewhere are not limited, nor are calls of the rest of the process.
         assert_eq!(call(&outside, &text), (0, text.repeat(2)));
         assert_eq!(std::fs::read(&inside).unwrap(), text.repeat(2));
         std::fs::write(directory.join("ours"), &text).unwrap();
         assert_eq!(device.passed(), passed);
-        // A failure is the caller's to see.
+        // The caller sees a failure of libc.
         assert_eq!(call(&directory.join("no/file"), &text).0, -1);
         // SAFETY: as above.
         let again = unsafe { limit(twice as *const c_void, &directory, device) };

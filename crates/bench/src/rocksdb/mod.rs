@@ -1,8 +1,9 @@
-//! RocksDB as a peer: the same calls through its C functions, in the fairest configuration.
+//! RocksDB as a peer: the same operations through its C functions, with the fairest settings.
 //!
-//! Reads go through `get_into_buffer` where the library has it (it neither allocates nor pins),
-//! otherwise through `get_pinned`. Statistics stay off. The block cache is a HyperClockCache
-//! unless asked otherwise, filters and indexes stay in memory outside of it, as is its default.
+//! Reads call `get_into_buffer` if the library has it, because it neither allocates nor pins, and
+//! `get_pinned` otherwise. Statistics stay off. The block cache is a HyperClockCache unless the
+//! user asks for another. Filters and indexes stay in memory outside of it, which is RocksDB's
+//! default.
 #![expect(unsafe_code, reason = "calls to C functions")]
 
 mod elf;
@@ -77,7 +78,7 @@ pub(crate) fn open(
     }
 }
 
-/// The options of `config`.
+/// Builds the options of `config`.
 ///
 /// # Safety
 /// `cache` is null or a cache of `api`.
@@ -125,11 +126,11 @@ unsafe fn build_options(api: &Api, config: &StoreConfig, cache: Handle) -> Resul
     }
 }
 
-/// What RocksDB's documentation names as usual: a refill of 100 ms, one request in ten unfair.
+/// The usual values of RocksDB's documentation: a refill of 100 ms, one request in ten unfair.
 const LIMITER_REFILL_US: i64 = 100_000;
 const LIMITER_FAIRNESS: i32 = 10;
 
-/// Flushes and compactions share a limiter that tunes itself between a twentieth of `rate` and
+/// Lets flushes and compactions share a limiter that tunes itself between a twentieth of `rate` and
 /// `rate` bytes a second.
 ///
 /// # Safety
@@ -466,7 +467,7 @@ impl Client for RocksClient<'_> {
     }
 }
 
-/// Calls `f` with a place for an error, and returns the error that it put there.
+/// Calls `f` with a place for an error and returns the error that `f` stored there.
 ///
 /// # Safety
 /// `f` is sound and leaves in the place null or a text to be freed with `free` of `api`.
@@ -476,10 +477,10 @@ unsafe fn call<T>(api: &Api, f: impl FnOnce(*mut *mut c_char) -> T) -> Result<T>
     unsafe { sateen_peers::call(api.common.free, f) }.map_err(Error::Failed)
 }
 
-/// The error that a text stands for, and releases the text.
+/// Returns a C text as an error and frees the text.
 ///
 /// # Safety
-/// `error` is null or a NUL-terminated text of RocksDB's, which is not used again.
+/// `error` is null or a NUL-terminated text of RocksDB, which is not used again.
 unsafe fn take_error(api: &Api, error: *mut c_char) -> Result<()> {
     // SAFETY: as the caller promises.
     unsafe { sateen_peers::take_error(api.common.free, error) }.map_err(Error::Failed)

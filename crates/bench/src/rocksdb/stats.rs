@@ -1,7 +1,7 @@
-//! What RocksDB's statistics texts tell, with statistics proper switched off.
+//! Figures from RocksDB's statistics texts, which exist even when its statistics are off.
 //!
-//! The texts are for people and round to megabytes; whatever is not found counts as zero, so that
-//! a change of the texts costs figures and not the run.
+//! The texts are for people and round to megabytes. A figure that is not found counts as zero, so
+//! that a change of the texts costs figures instead of the run.
 
 use std::path::Path;
 
@@ -12,14 +12,14 @@ use crate::store::{LevelSize, StalledBy};
 const KB: f64 = 1024.0;
 const GB: f64 = KB * KB * KB;
 
-/// Cumulated since open.
+/// Figures since open.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Stats {
     pub(super) levels: Vec<LevelSize>,
     pub(super) wal_written: u64,
     pub(super) flush_written: u64,
     pub(super) compaction_read: u64,
-    /// Flushes included.
+    /// Bytes that compactions and flushes wrote.
     pub(super) compaction_written: u64,
     pub(super) stall_count: u64,
     pub(super) stall_ns: u64,
@@ -56,7 +56,7 @@ pub(super) fn parse(family: &str, database: &str) -> Stats {
     stats
 }
 
-/// A row of the table: `  L0     10/8    248.62 MB   0.5 …`.
+/// Parses a row of the table: `  L0     10/8    248.62 MB   0.5 …`.
 fn level(line: &str) -> Option<(usize, LevelSize)> {
     let mut words = line.split_ascii_whitespace();
     let level = words.next()?.strip_prefix('L')?.parse().ok().filter(|level| *level < 64)?;
@@ -72,20 +72,20 @@ fn level(line: &str) -> Option<(usize, LevelSize)> {
     Some((level, LevelSize { files, bytes: (number * unit) as u64 }))
 }
 
-/// The number at the beginning of `text`, in GB.
+/// Parses the number of GB at the beginning of `text`.
 fn gigabytes(text: &str) -> u64 {
     let number = text.split([' ', ',']).next().and_then(|word| word.parse::<f64>().ok());
     (number.unwrap_or(0.0) * GB) as u64
 }
 
-/// What RocksDB calls the causes, and what Sateen does.
+/// RocksDB's names of the causes, and Sateen's.
 const CAUSES: [(&str, StallCause); 3] = [
     ("memtable-limit", StallCause::MemtableLimit),
     ("l0-file-count-limit", StallCause::Level0Runs),
     ("pending-compaction-bytes", StallCause::PendingCompactionBytes),
 ];
 
-/// It tells how often, and not for how long.
+/// Parses the count of a cause. RocksDB does not tell the time.
 fn stalled_by(line: &str, (name, cause): (&str, StallCause)) -> StalledBy {
     let of = |kind| after(line, &format!("{name}-{kind}: ")).unwrap_or(0);
     let count = of("delays") + of("stops");
@@ -97,7 +97,7 @@ fn after(line: &str, label: &str) -> Option<u64> {
     rest.split(',').next()?.trim().parse().ok()
 }
 
-/// `00:01:2.500 H:M:S` in nanoseconds.
+/// Parses `00:01:2.500 H:M:S` into nanoseconds.
 fn clock(text: &str) -> u64 {
     let time = text.split(' ').next().unwrap_or_default();
     let seconds =
@@ -105,7 +105,7 @@ fn clock(text: &str) -> u64 {
     (seconds * 1e9) as u64
 }
 
-/// The version that is written in the library itself.
+/// Finds the version in the library file.
 pub(super) fn version_of(library: &Path) -> String {
     const LABEL: &[u8] = b"rocksdb_build_git_tag:";
     let Ok(bytes) = std::fs::read(library) else {

@@ -1,8 +1,8 @@
-//! Runs one phase of load: client threads, and once a second a look at the engine.
+//! Runs one phase of load with client threads, and samples the engine once a second.
 //!
-//! Open loop: an operation is due when the schedule says so, whether or not the last is done, and
-//! its latency counts from then. Closed loop: the next begins when the last is done. Waiting
-//! threads sleep; they spin for the last moments only where processors are left over.
+//! In an open loop an operation is due on schedule, whether or not the last one has ended, and its
+//! latency counts from then. In a closed loop the next operation begins when the last one ends.
+//! Waiting threads sleep. They spin for the last moments only if there are idle processors.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -19,13 +19,13 @@ use crate::sampler::{Live, Sampler};
 use crate::store::{Client, Store};
 use crate::{Result, system};
 
-/// What is run.
+/// The phase to run.
 pub(crate) struct Phase<'a> {
     pub(crate) spec: &'a Spec,
     pub(crate) threads: usize,
     /// Keys in the database.
     pub(crate) items: u64,
-    /// Operations of all threads together; `None`: until time is up.
+    /// Operations of all threads together; `None` for as many as fit in the time.
     pub(crate) operations: Option<u64>,
     pub(crate) seconds: Option<f64>,
     pub(crate) process: Process,
@@ -34,16 +34,16 @@ pub(crate) struct Phase<'a> {
     pub(crate) sizes: ValueSize,
     pub(crate) scan: ScanLength,
     pub(crate) values: &'a ValueSource,
-    /// Operations a second of an extra writer; `None`: as fast as it can.
+    /// Operations a second of an extra writer; `None` for as many as it can do.
     pub(crate) write_rate: Option<f64>,
     pub(crate) replay: Option<&'a [ReplayEvent]>,
-    /// What to tell while it runs.
+    /// The progress to report.
     pub(crate) live: Live<'a>,
-    /// Where to write what the engine's flight recorder says of the phase.
+    /// The file for the engine's flight recorder.
     pub(crate) trace: Option<&'a std::path::Path>,
 }
 
-/// Where one thread's operations come from.
+/// The operations of one thread.
 struct Work<'a> {
     stream: OpStream,
     schedule: Option<Schedule>,
@@ -59,7 +59,7 @@ impl<'a> Work<'a> {
         let Share { thread, threads } = share;
         let open = spec.arrivals != ArrivalSpec::Closed;
         let replay = phase.replay.map(|events| {
-            // All operations of a key by one thread: they stay in their order.
+            // One thread does all operations of a key, so that they keep their order.
             let mine = move |event: &&ReplayEvent| {
                 let hash = event.key.iter().fold(0, |hash, byte| mix64(hash ^ u64::from(*byte)));
                 hash as usize % threads == thread
@@ -75,7 +75,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The work of the thread that writes while the others read.
+    /// Returns the work of the thread that writes while the others read.
     fn extra_writer(phase: &Phase<'a>, spec: &Spec) -> Work<'a> {
         let Phase { items, seed, format, sizes, scan, .. } = *phase;
         let share = Share { thread: phase.threads, threads: phase.threads + 1 };
@@ -86,7 +86,7 @@ impl<'a> Work<'a> {
         Work { stream, schedule, left: u64::MAX, replay: None }
     }
 
-    /// The next operation, its key in `key`, and when it is due.
+    /// Returns the next operation and when it is due. Its key is in `key`.
     #[inline]
     fn next(&mut self, key: &mut Vec<u8>) -> Option<(Op, Option<u64>)> {
         if let Some(replay) = &mut self.replay {
@@ -110,7 +110,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// What the operations of one thread did.
+/// Counts of one thread's operations.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     done: u64,
@@ -120,7 +120,7 @@ struct Tally {
     user_bytes_written: u64,
 }
 
-/// What one thread measured.
+/// The results of one thread.
 struct Part<'a> {
     recorder: Recorder<'a>,
     tally: Tally,
@@ -129,18 +129,18 @@ struct Part<'a> {
     counted: bool,
 }
 
-/// Shared by the threads of a phase.
+/// The state that the threads of a phase share.
 struct Shared<'a> {
     start: Instant,
     end_ns: u64,
-    /// Threads whose work counts and is not done.
+    /// Threads with counted work that have not finished.
     counted_left: AtomicUsize,
     failed: AtomicBool,
     spin_ns: u64,
     windows: &'a Windows,
 }
 
-/// Runs the phase to its end. The figures of what follows it (settling, size) are left at zero.
+/// Runs the phase to its end. Figures of later phases (settling, size) stay zero.
 pub(crate) fn run(store: &dyn Store, phase: &Phase<'_>) -> Result<Measured> {
     let windows = Windows::default();
     let extra = phase.spec.extra_writer.then(|| Spec {
@@ -215,7 +215,7 @@ fn client_thread<'a>(
     thread: usize,
     extra: Option<&Spec>,
 ) -> Result<Part<'a>> {
-    // The kernel may otherwise wake a sleeper 50 us late.
+    // With the default slack the kernel may wake a sleeper 50 us late.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let counted = thread < phase.threads;
     let work = match extra.filter(|_| !counted) {
@@ -304,7 +304,7 @@ impl ClientLoop<'_> {
         Ok(())
     }
 
-    /// Counts what was due before time was up and was never begun.
+    /// Counts operations that were due before the time was up and never began.
     fn count_unserved(
         &mut self,
         work: &mut Work<'_>,
@@ -360,7 +360,7 @@ impl ClientLoop<'_> {
     }
 }
 
-/// Waits for `due_ns`; returns the time when it goes on.
+/// Waits until `due_ns`. Returns the time at which the thread continues.
 #[inline]
 fn wait_until(shared: &Shared<'_>, due_ns: u64, now_ns: u64, recorder: &mut Recorder<'_>) -> u64 {
     let mut now = now_ns;

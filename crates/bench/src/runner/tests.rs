@@ -1,4 +1,4 @@
-//! The runner against a store in memory: what is offered, done and measured.
+//! The runner on a store in memory: operations offered, done and measured.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -4,13 +4,13 @@ use serde::Serialize;
 
 use super::figure::{Spread, Unit};
 
-/// Ratios this near to 1 are called equal.
+/// Ratios within this distance of 1 count as equal.
 const EQUAL_WITHIN: f64 = 0.02;
 
-/// The first engine's figure against the second's.
+/// A comparison of the first engine's figure with the second's.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// "2.1 × faster".
+    /// The comparison in words, "2.1 × faster".
     pub text: String,
     /// The same factor round by round, "1.9 – 2.4"; `None` if there was one round.
     pub range: Option<String>,
@@ -19,7 +19,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Of a ratio of the first engine's figure to the second's.
+    /// Puts the ratio of the first engine's figure to the second's into words.
     pub(crate) fn of(ratio: Spread, label: &str, unit: Unit, higher_is_better: bool) -> Comparison {
         let (more, less) = words(label, unit);
         let better = (ratio.median > 1.0) == higher_is_better;
@@ -46,7 +46,7 @@ fn range(ratio: Spread, inverted: bool) -> Option<String> {
     shown.then(|| format!("{} – {}", factor(low), factor(high)))
 }
 
-/// A factor with two digits, near 1 with three.
+/// Formats a factor with two digits; near 1 with three.
 pub(super) fn factor(value: f64) -> String {
     match value {
         _ if value < 1.095 => format!("{value:.2}"),
@@ -55,7 +55,7 @@ pub(super) fn factor(value: f64) -> String {
     }
 }
 
-/// What a larger and a smaller figure are called.
+/// Returns the words for a larger and a smaller figure.
 fn words(label: &str, unit: Unit) -> (&'static str, &'static str) {
     match unit {
         Unit::Rate => ("faster", "slower"),

@@ -1,10 +1,11 @@
-//! A figure of a table: its unit, its spread over the rounds, and its ratio to another engine's.
+//! A figure of a table: its unit, its spread over the rounds, and its ratio to that of another
+//! engine.
 
 use serde::Serialize;
 
 use crate::units;
 
-/// How a figure is written.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -23,7 +24,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The value with its unit.
+    /// Formats the value with its unit.
     #[must_use]
     pub fn write(self, value: f64) -> String {
         match self {
@@ -63,7 +64,7 @@ impl Spread {
     }
 }
 
-/// The ratio of the medians, with the extremes of the ratios round by round.
+/// Returns the ratio of the medians and the extremes of the ratios of single rounds.
 pub(super) fn ratio(ours: &[f64], theirs: &[f64]) -> Option<Spread> {
     let by_round: Vec<f64> = ours
         .iter()

@@ -1,10 +1,10 @@
-//! The outcome of a workload in a sentence or two.
+//! The outcome of a workload in one or two sentences.
 
 use super::rows::{Row, Section};
 use crate::result::Report;
 use crate::units;
 
-/// The outcome of a workload in a sentence or two.
+/// The outcome of a workload in one or two sentences.
 pub(crate) fn headline(section: &Section, report: &Report) -> String {
     let row = |label: &str| section.rows.iter().find(|row| row.label == label);
     let parts = [
@@ -22,7 +22,7 @@ fn is_open(section: &Section, report: &Report) -> bool {
     of.into_iter().any(|run| run.rate == section.rate && run.measured.open_loop)
 }
 
-/// Each engine's median, written, with commas between them.
+/// Returns each engine's median, formatted by `write`, with commas between them.
 fn each(section: &Section, row: &Row, write: impl Fn(&str, f64) -> String) -> String {
     let pairs = section.engines.iter().zip(&row.cells);
     let parts = pairs.filter_map(|(engine, cell)| Some(write(engine, cell.as_ref()?.median)));

@@ -6,7 +6,7 @@ use super::figure::Unit;
 use crate::result::{KINDS, Quantiles, RunResult};
 use crate::seconds;
 
-/// Why writes are slowed or stopped: what the reports call it (ADOC: MT, L0, PS).
+/// The causes of stalls, and their names in the reports (ADOC: MT, L0, PS).
 const CAUSES: [(&str, StallCause); 4] = [
     ("memtables", StallCause::MemtableLimit),
     ("level 0", StallCause::Level0Runs),
@@ -14,7 +14,7 @@ const CAUSES: [(&str, StallCause); 4] = [
     ("shared memory", StallCause::WriteBuffers),
 ];
 
-/// A second whose 99th percentile is above this is counted.
+/// A second counts as bad if its p99 is above this.
 const BAD_NS: u64 = 10_000_000;
 
 pub(super) type Get = Box<dyn Fn(&RunResult) -> Option<f64>>;
@@ -22,7 +22,7 @@ pub(super) type Get = Box<dyn Fn(&RunResult) -> Option<f64>>;
 pub(super) struct Metric {
     pub(super) label: String,
     pub(super) unit: Unit,
-    /// Where it is nothing for anybody it is left out.
+    /// True if the row is left out when it is zero for all engines.
     pub(super) unless_zero: bool,
     pub(super) get: Get,
 }
@@ -115,7 +115,7 @@ pub(super) fn metrics() -> Vec<Metric> {
     all
 }
 
-/// The largest of any second: levels (0) or bytes (1).
+/// Returns the largest compaction chain of any second, in levels (0) or bytes (1).
 fn widest_chain(run: &RunResult, which: usize) -> Option<f64> {
     let chains = run.measured.timeline.iter().filter_map(|second| second.chain);
     chains.map(|chain| chain[which] as f64).reduce(f64::max)
@@ -125,18 +125,18 @@ fn worst_of_kind(run: &RunResult, kind: usize) -> Option<f64> {
     seconds::worst_of_kind(&run.measured, kind).map(|ns| ns as f64)
 }
 
-/// The worst second's 99th percentile of all operations.
+/// Returns the worst second's p99 of all operations.
 pub(super) fn worst_second(run: &RunResult) -> Option<f64> {
     seconds::worst(seconds::p99s(&run.measured)).map(|ns| ns as f64)
 }
 
-/// Seconds in which clients waited. A closed loop hides them.
+/// Returns the number of seconds in which clients waited. A closed loop hides them.
 fn bad_seconds(run: &RunResult) -> Option<f64> {
     let bad = seconds::above(seconds::p99s(&run.measured), BAD_NS);
     run.measured.open_loop.then_some(bad as f64)
 }
 
-/// What a row of the tables means, in a sentence or two; empty for an unknown label.
+/// Returns the meaning of a table's row in one or two sentences; empty for an unknown label.
 pub(super) fn about(label: &str) -> &'static str {
     match label {
         "throughput" => "Operations that ended, divided by the seconds measured.",

@@ -1,4 +1,4 @@
-//! Medians over rounds and ratios between engines: the rows of every table.
+//! The rows of every table: medians over rounds, and ratios between engines.
 
 mod comparison;
 mod figure;
@@ -15,13 +15,13 @@ use self::metrics::{Metric, metrics, worst_second};
 pub use self::rows::{Row, Section};
 use crate::result::{Report, RunResult};
 
-/// The tables of a report, one for each workload.
+/// Returns the tables of a report, one for each workload and rate.
 pub(crate) fn sections(report: &Report) -> Vec<Section> {
     let parts = distinct(report.runs.iter().map(|run| (run.workload.as_str(), run.rate)));
     parts.into_iter().map(|(workload, rate)| section(report, workload, rate)).collect()
 }
 
-/// How a workload at a rate is called.
+/// Returns the name of a workload at a rate.
 pub(crate) fn workload_at(workload: &str, rate: Option<u64>) -> String {
     match rate {
         Some(rate) => format!("{workload} {}", Unit::Rate.write(rate as f64)),
@@ -29,7 +29,7 @@ pub(crate) fn workload_at(workload: &str, rate: Option<u64>) -> String {
     }
 }
 
-/// In the order in which they first come.
+/// Returns the different values in the order of their first occurrence.
 fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut once = Vec::new();
     for one in all {
@@ -45,15 +45,15 @@ fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
 pub(crate) struct Sweep {
     pub(crate) workload: String,
     pub(crate) engines: Vec<String>,
-    /// Ascending.
+    /// The rates in ascending order.
     pub(crate) rates: Vec<u64>,
-    /// The 99th percentile of all operations, by engine and rate.
+    /// The p99 of all operations, by engine and rate.
     pub(crate) p99: Vec<Vec<Option<f64>>>,
-    /// The worst second's, by engine and rate.
+    /// The worst second's p99, by engine and rate.
     pub(crate) worst: Vec<Vec<Option<f64>>>,
 }
 
-/// A sweep for each workload that ran at several rates.
+/// Returns a sweep for each workload that ran at several rates.
 pub(crate) fn sweeps(report: &Report) -> Vec<Sweep> {
     let workloads = distinct(report.runs.iter().map(|run| run.workload.as_str()));
     workloads.into_iter().filter_map(|workload| sweep(report, workload)).collect()
@@ -202,7 +202,7 @@ pub(crate) mod tests {
             run.measured.open_loop = true;
             let all = |count, p99| Some(Quantiles { count, p99, ..Quantiles::default() });
             run.measured.all = all(1_000_000, p99);
-            // The broken second at the end does not count.
+            // The part of a second at the end does not count.
             let seconds = [all(100, 100), all(100, 1_000 * p99 + 2_000_001), all(99, 1 << 40)];
             run.measured.timeline = seconds.map(|all| Second { all, ..Second::default() }).into();
             runs.push(run);

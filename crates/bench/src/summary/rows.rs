@@ -8,24 +8,25 @@ use super::figure::{Spread, Unit, ratio};
 /// One line of a table.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// What was measured.
+    /// The name of the figure.
     pub label: String,
-    /// What that means, in a sentence.
+    /// Its meaning in a sentence.
     pub about: String,
-    /// How its figures are written.
+    /// Its unit.
     pub unit: Unit,
-    /// True for a throughput.
+    /// True if a larger figure is better.
     pub higher_is_better: bool,
-    /// For each engine.
+    /// The figures of each engine.
     pub cells: Vec<Option<Spread>>,
-    /// Of the first engine to the second: of the medians, and the extremes round by round.
+    /// The ratio of the first engine to the second: that of the medians, and the extremes of single
+    /// rounds.
     pub ratio: Option<Spread>,
     /// The ratio in words.
     pub compared: Option<Comparison>,
 }
 
 impl Row {
-    /// A row of one figure for each engine.
+    /// Makes a row of one figure for each engine.
     #[must_use]
     pub fn of_figures(label: &str, about: &str, unit: Unit, figures: &[f64]) -> Row {
         let ratio = match figures {
@@ -56,12 +57,12 @@ impl Row {
     }
 }
 
-/// The table of one workload, at one rate.
+/// The table of one workload at one rate.
 #[derive(Clone, Debug, Serialize)]
 pub struct Section {
     /// The workload and its rate.
     pub title: String,
-    /// The outcome in a sentence or two.
+    /// The outcome in one or two sentences.
     pub headline: String,
     /// The workload.
     pub workload: String,
@@ -69,7 +70,7 @@ pub struct Section {
     pub rate: Option<u64>,
     /// The engines that ran it.
     pub engines: Vec<String>,
-    /// Repetitions.
+    /// The number of repetitions.
     pub rounds: usize,
     /// The figures.
     pub rows: Vec<Row>,

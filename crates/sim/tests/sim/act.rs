@@ -1,4 +1,4 @@
-//! What each operation does.
+//! The operations of a run.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const SNAPSHOTS_MAX: usize = 5;
 const FAMILIES_MAX: usize = 3;
 
 impl World {
-    /// Does one operation; if the power fails meanwhile, the database is opened again.
+    /// Does one operation. If the power fails meanwhile, opens the database again.
     pub(crate) fn act(&mut self, op: Op) {
         let random = &mut Random::new(op.seed);
         self.counts.operations += 1;
@@ -99,7 +99,7 @@ impl World {
     }
 
     fn family(&self, random: &mut Random) -> ColumnFamily {
-        // The default one as often as all others.
+        // The default column family gets half of the operations.
         let at = if random.one_in(2) { 0 } else { random.below(self.live.len() as u64) };
         self.live[at as usize].clone()
     }
@@ -231,7 +231,7 @@ impl World {
         self.iters.push(OpenIter { iter, view, at: None });
     }
 
-    /// Moves an iterator that pins what was there when it was made.
+    /// Moves an iterator and compares it with the state at its creation, which it pins.
     fn move_iter(&mut self, random: &mut Random) {
         let Some(slot) = pick(&self.iters, random) else { return };
         let may_fail = self.tainted || self.doubt || self.sim.has_failed();
@@ -265,7 +265,7 @@ impl World {
                 _ => continue,
             }
             *at = at.filter(|at| *at < view.len());
-            // What a compaction would remove is passed by.
+            // The iterator skips values that a compaction would remove.
             let shown = |iter: &sateen::Iter| settled(iter.key(), Value::from(iter.value()));
             while iter.valid() && shown(iter).is_none() {
                 if forwards { iter.next() } else { iter.prev() }
@@ -373,7 +373,7 @@ impl World {
                 self.live.push(family);
             }
             None => {
-                // Whatever its number was to be.
+                // The id that the family would have had is unknown.
                 self.doubtful_family = Some((u32::MAX, name));
                 self.mend_unless_dark();
             }
@@ -402,7 +402,7 @@ impl World {
         }
     }
 
-    /// A checkpoint holds what was there, whatever comes after.
+    /// A checkpoint holds the state at its creation, whatever is written later.
     fn checkpoint(&mut self) {
         self.made += 1;
         let path = PathBuf::from(format!("/checkpoint{}", self.made));

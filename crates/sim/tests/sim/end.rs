@@ -1,5 +1,5 @@
-//! Quiesce: the disk is well, nobody writes, and the database comes to rest within a bounded time
-//! with everything given back.
+//! The end of a run: with a healthy disk and no writer, the database comes to rest within a bounded
+//! time and has released everything.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +11,17 @@ use sateen::vfs::{Vfs, VfsOperation};
 use crate::common::{ZERO_AT_REST, assert_no_orphans};
 use crate::world::{PATH, World};
 
-/// So long it may take at most, in virtual time.
+/// The virtual time within which the database must come to rest.
 const REST_WITHIN: Duration = Duration::from_secs(1800);
 const STEPS_MAX: u64 = 500_000;
 
 impl World {
-    /// See the module.
+    /// Lets the database come to rest, and checks that it holds nothing more.
     pub(crate) fn quiesce(&mut self) {
-        // No failure that was to come comes any more.
+        // Cancel a planned failure.
         self.sim.switch_power(true);
-        // What could not be removed is removed at the next open; nothing else may lie about before.
+        // The next open removes files that could not be removed. Until then no other file may be
+        // left over.
         let stuck = self
             .faults
             .sites()
@@ -48,7 +49,7 @@ impl World {
         self.finish();
     }
 
-    /// What the database still has to do or holds, in words.
+    /// Returns in words what the database still has to do or holds.
     fn unrest(&self, metrics: &Metrics) -> Vec<String> {
         let mut unrest = Vec::new();
         for family in &self.live {
@@ -78,7 +79,7 @@ impl World {
         unrest
     }
 
-    /// Does what there is to do until nothing is left.
+    /// Runs background work until none is left.
     fn rest(&self) {
         let (mut steps, start) = (0, Self::now());
         loop {
@@ -97,7 +98,7 @@ impl World {
                 self.db().health(),
                 self.db().property("sateen.stats").unwrap_or_default()
             );
-            // Sparsely in the long run: each look costs more than a step.
+            // Look less often as time passes, because a look costs more than a step.
             clock::advance((passed / 20).max(Duration::from_millis(20)));
         }
     }
@@ -110,7 +111,7 @@ impl World {
             if !options.compaction_style.policy().rests_without_debt() {
                 continue;
             }
-            // Where level 0 is looked at in stripes, runs count that lie over one another.
+            // Where policies treat level 0 in stripes, only overlapping runs count.
             let tables = self.db().live_tables_cf(family);
             let level0 = || tables.iter().filter(|table| table.level == 0);
             let over = |key: &[u8]| {
@@ -147,7 +148,7 @@ impl World {
             }
         }
         assert_eq!(manifests.len(), 1, "one manifest: {manifests:?}");
-        // The one in use, one made in advance, and one that the newest flush has just left.
+        // The active WAL, a preallocated one, and one that the newest flush has just released.
         assert!(logs.len() <= 3, "logs that nothing needs: {logs:?}");
         assert_no_orphans(vfs, PATH, &self.options);
     }

@@ -1,9 +1,9 @@
-//! The real engine in virtual time on a modelled device: from one seed come options, device,
-//! clients, faults and power failures; every answer is compared with a model, and each run ends in
-//! rest. One in a hundred is done twice and must be the same call by call.
+//! The real engine in virtual time on a modelled device. A seed determines options, device,
+//! clients, faults and power failures. Every answer is compared with a model, and each run ends at
+//! rest. One run in a hundred is repeated and must make the same calls.
 //!
-//! A run is a list of operations. When one fails, operations are left out of its list while it
-//! still fails, and what remains is printed. `SATEEN_SIM_SEED=<n>` replays a seed.
+//! A run is a list of operations. If it fails, operations are removed while it still fails, and the
+//! rest is printed. `SATEEN_SIM_SEED=<n>` replays a seed.
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 mod act;

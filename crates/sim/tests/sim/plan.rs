@@ -1,4 +1,4 @@
-//! What a seed stands for: options, a device, clients and a list of operations.
+//! The plan of a seed: options, a device, clients and a list of operations.
 
 use std::time::Duration;
 
@@ -24,16 +24,16 @@ kinds! {
 
 pub(crate) type Op = draw::Op<Kind>;
 
-/// See the module.
+/// The plan of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) options: Options,
     pub(crate) device: DeviceConfig,
     pub(crate) dirty_max: u64,
-    /// Between two operations of clients, on average, in nanoseconds.
+    /// The mean time between two client operations, in nanoseconds.
     pub(crate) gap_ns: u64,
-    /// Of the calls of background work between two operations, so many percent are made.
+    /// The percentage of background steps that run between two operations.
     pub(crate) eager: u64,
     pub(crate) ops: Vec<Op>,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn new(seed: u64) -> Plan {
         let mut random = Random::new(seed);
-        // The first numbers of neighbouring seeds are alike.
+        // Neighbouring seeds begin with similar numbers.
         for _ in 0..8 {
             random.next();
         }
@@ -69,7 +69,7 @@ fn ops(random: &mut Random, faults: bool, power: bool) -> Vec<Op> {
     })
 }
 
-/// Any number from `low` to `high`, each order of magnitude as often as another.
+/// Returns a number from `low` to `high`; every order of magnitude is equally likely.
 fn logarithmic(random: &mut Random, low: u64, high: u64) -> u64 {
     let part = random.below(1 << 20) as f64 / (1 << 20) as f64;
     (low as f64 * (high as f64 / low as f64).powf(part)) as u64
@@ -91,7 +91,7 @@ fn device(random: &mut Random) -> DeviceConfig {
         ..DeviceConfig::default()
     };
     if random.one_in(3) {
-        // It stands still for seconds.
+        // The device pauses for seconds.
         config.pause_every_ns = SECOND_NS * (2 + random.below(20));
         config.pause_ns = SECOND_NS / 2 + random.below(config.pause_every_ns / 2);
     }
@@ -182,10 +182,10 @@ fn shape(random: &mut Random, options: &mut Options) {
     family.compression = vec![codes[random.below(2) as usize]];
 }
 
-/// Keys of the series.
+/// The number of different keys.
 pub(crate) const KEYS: u64 = 160;
 
-/// A key.
+/// Draws a key.
 pub(crate) fn key(random: &mut Random) -> Vec<u8> {
     match random.below(12) {
         0 => (0..random.below(3)).map(|_| b'a' + random.below(3) as u8).collect(),
@@ -194,7 +194,7 @@ pub(crate) fn key(random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// A value of fewer bytes than `most`.
+/// Draws a value of fewer than `most` bytes.
 pub(crate) fn value(random: &mut Random, most: u64) -> Value {
     let length = random.below(most);
     draw::bytes(random, length)

@@ -1,4 +1,5 @@
-//! Running seeds: once, twice where traces are compared, and with fewer operations once one fails.
+//! Runs seeds. Some run twice to compare their traces. A failing plan runs again with fewer
+//! operations.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -13,23 +14,23 @@ use crate::rel::{Suite, processors, quietly, said};
 use crate::world::{Counts, World};
 
 const SHRINK_FOR: Duration = Duration::from_secs(60);
-/// One seed in so many is run twice.
+/// One of this many seeds runs twice.
 const TWICE: u64 = 100;
-/// In so many seeds everything has happened.
+/// This many seeds together reach every kind of event.
 const ENOUGH: u64 = 200;
 
-/// Longer than any run takes, on a busy machine.
+/// The real time after which a run counts as hung, on a busy machine.
 const HANG: Duration = Duration::from_secs(120);
 static RUNNING: Mutex<Vec<(u64, Instant)>> = Mutex::new(Vec::new());
 
-/// What came of a run.
+/// The result of a run.
 struct Ran {
     counts: Counts,
     trace: u64,
     log: Vec<String>,
 }
 
-/// A run that does not return says so and ends the process: nothing else would.
+/// Starts a thread that ends the process, with a message, if a run does not return.
 fn watch() {
     static WATCH: Once = Once::new();
     WATCH.call_once(|| {
@@ -39,7 +40,7 @@ fn watch() {
                 let running = RUNNING.lock().unwrap();
                 for (seed, since) in running.iter() {
                     if since.elapsed() > HANG {
-                        // Past the capture of the test harness, which would keep it.
+                        // The test harness would keep captured output, so the message goes past it.
                         let replay = format!("cargo xtask rel replay --suite sim --case {seed}");
                         let text = format!("seed {seed} does not return\nREPLAY: {replay}\n");
                         let _lost = std::io::stderr().write_all(text.as_bytes());
@@ -51,7 +52,7 @@ fn watch() {
     });
 }
 
-/// Does all of a plan. Returns what went wrong, and at which operation.
+/// Runs a whole plan. Returns the failure and the index of its operation.
 fn run(plan: &Plan, log: bool) -> Result<Ran, (usize, String)> {
     watch();
     let (at, began) = (Cell::new(0), Instant::now());
@@ -70,7 +71,7 @@ fn run(plan: &Plan, log: bool) -> Result<Ran, (usize, String)> {
     done.map_err(|payload| (at.get(), said(payload.as_ref())))
 }
 
-/// Leaves out what the failure does not need.
+/// Removes operations that the failure does not need.
 fn shrink(plan: &Plan, failed_at: usize) -> Plan {
     let with = |ops: &[Op]| Plan { ops: ops.to_vec(), ..plan.clone() };
     let fails = |ops: &[Op]| run(&with(ops), false).err().map(|(failed_at, _)| failed_at);
@@ -78,7 +79,7 @@ fn shrink(plan: &Plan, failed_at: usize) -> Plan {
     with(&draw::shrink(ops, SHRINK_FOR, fails))
 }
 
-/// Runs a seed; the same seed twice is the same run.
+/// Runs a seed. Two runs of the same seed are identical.
 fn examine(seed: u64) -> Counts {
     let plan = Plan::new(seed);
     let (why, few) = match quietly(|| run(&plan, false)) {
@@ -108,7 +109,7 @@ fn examine(seed: u64) -> Counts {
     );
 }
 
-/// The first entry of the trace that is another the second time.
+/// Returns the first entry of the trace that differs in a second run.
 fn difference(plan: &Plan) -> String {
     let logs = [0, 1].map(|_| quietly(|| run(plan, true)).map(|ran| ran.log).unwrap_or_default());
     let [first, second] = &logs;
@@ -162,7 +163,7 @@ fn rel() {
         "traces compared",
     ]
     .map(|name| (name, AtomicU64::new(0)));
-    // Its thread stays, and is there before threads are counted.
+    // Its thread stays and must exist before threads are counted.
     watch();
     Suite::new("sim", "seeds").run(processors(), |suite, seed| {
         let counts = examine(seed);

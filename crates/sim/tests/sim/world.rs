@@ -1,5 +1,5 @@
-//! The engine in virtual time beside its model: opening, waiting, writing, and what a power failure
-//! leaves.
+//! The engine in virtual time and its model: opening, waiting, writing, and the state after a power
+//! failure.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -21,12 +21,12 @@ use crate::plan::Plan;
 
 pub(crate) const PATH: &str = "/db";
 
-/// A write that waits while nothing at all is done for so long is forgotten.
+/// A write that waits this long while no background work is done is stuck.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(120);
-/// No write waits longer, whatever is done meanwhile.
+/// No write may wait longer, even while background work is done.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3600);
 
-/// What a run did.
+/// Counts of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) operations: u64,
@@ -46,24 +46,24 @@ pub(crate) struct Counts {
 /// An iterator that stays open across other operations.
 pub(crate) struct OpenIter {
     pub(crate) iter: Iter,
-    /// What it shows, and where in it it stands.
+    /// The entries that the iterator must show, and its position in them.
     pub(crate) view: Vec<(Vec<u8>, Value)>,
     pub(crate) at: Option<usize>,
 }
 
-/// What happens while a writer waits.
+/// The state of a waiting writer.
 struct Waiting {
     calls: Cell<u64>,
     idle: Cell<Duration>,
     all: Cell<Duration>,
-    /// The newest sequence number when the writer was last seen to wait.
+    /// The newest sequence number when the writer last began to wait.
     seqno: Cell<u64>,
 }
 
-/// What the power failure that comes leaves, and whether that is all there was.
+/// The files that the next power failure leaves, and whether they are all files.
 type Image = Arc<Mutex<Option<(MemVfs, bool)>>>;
 
-/// See the module.
+/// The engine and its model.
 pub(crate) struct World {
     pub(crate) plan: Plan,
     pub(crate) options: Options,
@@ -74,20 +74,20 @@ pub(crate) struct World {
     db: Option<Db>,
     waiting: Rc<Waiting>,
     image: Image,
-    /// When the next client comes.
+    /// The moment of the next client operation.
     due: Duration,
     pub(crate) random: RefCell<Random>,
     /// Column families, the default one first.
     pub(crate) live: Vec<ColumnFamily>,
-    /// One of this name was being made or dropped when the power failed.
+    /// The column family that was being created or dropped when the power failed.
     pub(crate) doubtful_family: Option<(u32, String)>,
     pub(crate) model: Model,
     pub(crate) snapshots: Vec<(Snapshot, usize)>,
     pub(crate) iters: Vec<OpenIter>,
     pub(crate) made: u32,
-    /// Faults were let loose since all was mended: errors are allowed.
+    /// True if faults were injected since the last repair of the disk. Errors are then allowed.
     pub(crate) tainted: bool,
-    /// Faults were let loose since the database was opened.
+    /// True if faults were injected since the database was opened.
     pub(crate) doubt: bool,
     pub(crate) counts: Counts,
 }
@@ -147,7 +147,7 @@ impl World {
         clock::virtual_time().expect("time is virtual")
     }
 
-    /// A result that must be Ok unless disks or the power fail.
+    /// Returns the value of a result that may fail only with a disk or power failure.
     #[track_caller]
     pub(crate) fn settle<T>(&self, what: &str, result: Result<T>) -> Option<T> {
         match result {
@@ -160,7 +160,8 @@ impl World {
         }
     }
 
-    /// A result that must be Ok, unless the power fails: the disk is well.
+    /// Returns the value of a result that may fail only with a power failure, because the disk is
+    /// healthy.
     #[track_caller]
     pub(crate) fn must<T>(&self, what: &str, result: Result<T>) -> Option<T> {
         match result {
@@ -174,7 +175,7 @@ impl World {
 
     // ---- time ----------------------------------------------------------------------------------
 
-    /// Lets time pass until the next client comes; background work gets its share of it.
+    /// Lets time pass until the next client operation; background work gets its share of it.
     pub(crate) fn wait_for_client(&mut self) {
         while Self::now() < self.due && !self.sim.has_failed() {
             let left = self.due.saturating_sub(Self::now());
@@ -190,7 +191,7 @@ impl World {
         self.due += if pause { Duration::from_millis(self.below(20_000)) } else { gap };
     }
 
-    /// Has who waits for background work see it done.
+    /// Runs background work for callers that wait for it.
     fn serve_waiters(&self, db: &Db) {
         let (db, waiting, sim) = (db.clone(), self.waiting.clone(), self.sim.clone());
         let pass = move |most: Duration| {
@@ -225,7 +226,7 @@ impl World {
         self.db().options().wal != WalMode::Off && !options.disable_wal
     }
 
-    /// Does a write of `changes` to both.
+    /// Writes `changes` to the engine and the model.
     pub(crate) fn write(
         &mut self,
         changes: Vec<Change>,
@@ -240,7 +241,7 @@ impl World {
         let calls = waiting.calls.get();
         let result = act(self.db());
         self.counts.waits += u64::from(self.waiting.calls.get() > calls);
-        // What the database writes again by itself it wrote while the writer was waiting.
+        // The database itself repeated the write while the writer waited.
         let applied = self.db().latest_sequence_number() > self.waiting.seqno.get();
         match result {
             Ok(()) => {
@@ -260,7 +261,7 @@ impl World {
                 self.settle::<()>("a write", Err(error.clone()));
                 match applied {
                     true => self.model.commit(changes, logged, false),
-                    // Refused from the start: nothing reached the log.
+                    // The write was refused before it reached the WAL.
                     false if matches!(error, Error::Background { .. }) => {}
                     false => self.model.maybe(changes, logged),
                 }
@@ -273,12 +274,13 @@ impl World {
 
     // ---- reading -------------------------------------------------------------------------------
 
-    /// All of a column family, forwards; backwards must say the same. As compactions leave it.
+    /// Reads a whole column family forwards and checks that the backward read is the same. Values
+    /// that a compaction would remove are left out.
     pub(crate) fn read(db: &Db, family: &ColumnFamily, options: &ReadOptions) -> Result<View> {
         Ok(view_of(whole(db.iter_cf(family, options)?, <[u8]>::to_vec)?))
     }
 
-    /// Reads `family` at `at` as a whole and compares.
+    /// Compares the whole of `family` with the model's state `at`.
     pub(crate) fn compare(&self, family: &ColumnFamily, options: &ReadOptions, at: usize) {
         let Some(found) = self.settle("a scan", Self::read(self.db(), family, options)) else {
             return;
@@ -316,8 +318,8 @@ impl World {
         self.faults.reset_sites();
     }
 
-    /// Opens what is there, and holds what it shows against what may be there. With `all`, nothing
-    /// logged may be missing.
+    /// Opens the database and checks that its state is a possible one. With `all`, no logged write
+    /// may be missing.
     fn open(&mut self, mut all: bool) {
         loop {
             let families: Vec<(String, ColumnFamilyOptions)> = self
@@ -327,13 +329,13 @@ impl World {
                 .skip(1)
                 .map(|family| (family.name.clone(), self.options.column_family.clone()))
                 .collect();
-            // Half of them have options of their own, which are the same.
+            // Half of the families get explicit options, with the same values.
             let families: Vec<_> =
                 families.iter().step_by(2).map(|(name, own)| (&**name, own.clone())).collect();
             let vfs = Arc::new(self.sim.clone());
             let opened = Db::open_with(vfs, PATH, self.options.clone(), &families);
             let opened = match opened {
-                // It was not there yet when the power failed.
+                // The family did not exist yet when the power failed.
                 Err(Error::NoSuchColumnFamily(_)) if self.doubtful_family.is_some() => {
                     let (id, _) = self.doubtful_family.take().expect("it is some");
                     self.model.families.remove(&id);
@@ -354,7 +356,7 @@ impl World {
         }
     }
 
-    /// Returns false if the power fails meanwhile.
+    /// Takes over the state of the opened database. Returns false if the power fails meanwhile.
     fn adopt(&mut self, all: bool) -> bool {
         let mut recovered = BTreeMap::new();
         self.live.clear();
@@ -396,7 +398,7 @@ impl World {
         true
     }
 
-    /// Closes and opens. A close that returns Ok has stored everything.
+    /// Closes and opens the database. A close that returns Ok has stored everything.
     pub(crate) fn restart(&mut self) {
         self.forget_readers();
         let closed = self.settle("close", self.db().close()).is_some();
@@ -413,8 +415,8 @@ impl World {
         self.open(true);
     }
 
-    /// The disk is well again: the database works again and has lost nothing. With `anew`, it is
-    /// also closed and opened.
+    /// Repairs the disk and checks that the database works again and has lost nothing. With `anew`,
+    /// it is also closed and opened.
     pub(crate) fn mend(&mut self, anew: bool) {
         self.faults.clear();
         if self.tainted {
@@ -445,7 +447,8 @@ impl World {
         }
     }
 
-    /// The power fails so many calls from now on, or the process dies, if everything is left.
+    /// Makes the power fail after this many calls. If `choice` keeps everything, this is the death
+    /// of the process.
     pub(crate) fn fail_within(&self, calls: u64, choice: CrashChoice) {
         let (mem, image) = (self.mem.clone(), self.image.clone());
         self.sim.fail_power(calls, move || {
@@ -454,7 +457,7 @@ impl World {
         });
     }
 
-    /// Goes on with what the power failure left. Returns whether that is all there was.
+    /// Continues with the files that the power failure left. Returns true if these are all files.
     fn take_image(&mut self) -> bool {
         let (image, all) =
             self.image.lock().expect("nobody panicked").take().expect("the power failed");
@@ -469,9 +472,9 @@ impl World {
         all
     }
 
-    /// The power has failed: the database is opened again.
+    /// Opens the database again after a power failure.
     pub(crate) fn recover(&mut self) {
-        // Whatever was under way may have been done or not.
+        // Operations in progress may have been done or not.
         let all = self.take_image();
         match all {
             true => self.counts.kills += 1,
@@ -480,10 +483,10 @@ impl World {
         self.open(all);
     }
 
-    /// The run is over: what it did is counted.
+    /// Ends the run and counts what it did.
     pub(crate) fn finish(&mut self) {
         self.leave();
-        // With the handles go the files that have no name any more.
+        // Files without a name vanish with their last handle.
         let named = self.mem.crash_image(CrashChoice::Everything).used_bytes();
         assert_eq!(self.mem.used_bytes(), named, "a file without a name is still open");
         self.counts.virtual_ms = Self::now().as_millis() as u64;
