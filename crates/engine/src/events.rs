@@ -5,11 +5,12 @@
 //! Writers cause events of memtables, stalls and errors under locks; these events wait in a queue,
 //! and the thread of the chores delivers them.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use sateen_control::{ColumnFamilyId, SeqNo};
@@ -18,9 +19,8 @@ use sateen_store::base::error::Error;
 use sateen_store::base::sync::atomic::{AtomicUsize, Ordering};
 use sateen_store::base::sync::{Mutex, lock};
 
-use crate::background::state::Health;
-use crate::core::DbCore;
-use crate::db::{Db, LiveTable};
+use crate::health::Health;
+use crate::live_table::LiveTable;
 
 /// Events that wait at most; then the oldest is lost.
 const QUEUED_MAX: usize = 4096;
@@ -178,57 +178,34 @@ impl ErrorReason {
     }
 }
 
-/// Hears what a database does. Each method may be called by any thread of the database or of the
-/// program, several at once. It should return soon: the thread that calls it does nothing else
-/// meanwhile. It may read, write and ask for background work, but must not wait for that work. The
-/// handle that it is given does not keep the database open. RocksDB: `EventListener`.
-pub trait EventListener: Send + Sync {
-    /// A flush begins.
-    fn flush_begins(&self, db: &Db, flush: &FlushInfo) {
-        let _ = (db, flush);
-    }
-    /// A flush is part of the database.
-    fn flush_ended(&self, db: &Db, flush: &FlushInfo) {
-        let _ = (db, flush);
-    }
-    /// A compaction begins.
-    fn compaction_begins(&self, db: &Db, compaction: &CompactionInfo) {
-        let _ = (db, compaction);
-    }
-    /// A compaction is part of the database, or failed.
-    fn compaction_ended(&self, db: &Db, compaction: &CompactionInfo) {
-        let _ = (db, compaction);
-    }
-    /// A file was taken in.
-    fn file_ingested(&self, db: &Db, file: &IngestInfo) {
-        let _ = (db, file);
-    }
-    /// A memtable takes no more writes.
-    fn memtable_sealed(&self, memtable: &SealInfo) {
-        let _ = memtable;
-    }
-    /// Writers are admitted in another way.
-    fn stall_changed(&self, stall: &StallInfo) {
-        let _ = stall;
-    }
-    /// Something failed that keeps the database from working, or damage was found.
-    fn background_error(&self, reason: ErrorReason, error: &Error) {
-        let _ = (reason, error);
-    }
-    /// All is well again.
-    fn recovered(&self) {}
+/// What listeners are told.
+pub(crate) enum Announcement<'a> {
+    FlushBegins(&'a FlushInfo),
+    FlushEnded(&'a FlushInfo),
+    CompactionBegins(&'a CompactionInfo),
+    CompactionEnded(&'a CompactionInfo),
+    FileIngested(&'a IngestInfo),
+    MemtableSealed(&'a SealInfo),
+    StallChanged(&'a StallInfo),
+    BackgroundError(ErrorReason, &'a Error),
+    Recovered,
+}
+
+/// A listener as the engine calls it. The type of the handle that a listener is given belongs to a
+/// higher layer, which makes one of these of each listener of the program.
+pub(crate) trait Hears: Send + Sync {
+    fn hear(&self, handle: &dyn Any, told: &Announcement<'_>);
+}
+
+/// Makes the handle that listeners are given.
+pub(crate) trait MakesHandle: Send + Sync {
+    /// Returns a handle that does not keep the database open.
+    fn handle(self: Arc<Self>) -> Box<dyn Any>;
 }
 
 /// The listeners of a database.
 #[derive(Clone, Default)]
-pub struct Listeners(Vec<Arc<dyn EventListener>>);
-
-impl Listeners {
-    /// Adds a listener.
-    pub fn add(&mut self, listener: Arc<dyn EventListener>) {
-        self.0.push(listener);
-    }
-}
+pub struct Listeners(pub(crate) Vec<Arc<dyn Hears>>);
 
 impl std::fmt::Debug for Listeners {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -236,7 +213,7 @@ impl std::fmt::Debug for Listeners {
     }
 }
 
-/// Lists of the same listeners are equal.
+/// Clones of one list are equal.
 impl PartialEq for Listeners {
     fn eq(&self, other: &Listeners) -> bool {
         let mut pairs = self.0.iter().zip(&other.0);
@@ -268,6 +245,8 @@ struct Queue {
 #[derive(Default)]
 pub(crate) struct Events {
     listeners: Listeners,
+    /// Set once the database is open; before that nobody is told anything.
+    database: OnceLock<Weak<dyn MakesHandle>>,
     queue: Mutex<Queue>,
     /// Jobs that are or will be installed and whose end is not told yet.
     untold: AtomicUsize,
@@ -285,6 +264,11 @@ impl Drop for Untold {
 impl Events {
     pub(crate) fn new(listeners: Listeners) -> Events {
         Events { listeners, ..Events::default() }
+    }
+
+    /// The database is open: listeners are told from now on.
+    pub(crate) fn begin(&self, database: Weak<dyn MakesHandle>) {
+        let _first = self.database.set(database);
     }
 
     /// Whether there are listeners.
@@ -332,6 +316,52 @@ impl Events {
             push(&mut queue, Queued::Sealed(info));
         }
     }
+
+    /// Tells each listener. No lock may be held.
+    pub(crate) fn tell(&self, told: &Announcement<'_>) {
+        let Some(database) = self.database.get().and_then(Weak::upgrade) else { return };
+        if !self.are_heard() {
+            return;
+        }
+        let handle = database.handle();
+        for listener in &self.listeners.0 {
+            let before = LISTENS.replace(true);
+            // A listener is the program's: what it does wrong must not end a thread of ours.
+            let hear = AssertUnwindSafe(|| listener.hear(handle.as_ref(), told));
+            let _panicked = catch_unwind(hear);
+            LISTENS.set(before);
+        }
+    }
+
+    /// Tells what waits, unless another thread does.
+    pub(crate) fn tell_queued(&self) {
+        loop {
+            let event = {
+                let mut queue = lock(&self.queue);
+                if queue.is_told {
+                    return;
+                }
+                let Some(event) = queue.waiting.pop_front() else { return };
+                queue.is_told = true;
+                event
+            };
+            self.tell(&match &event {
+                Queued::Sealed(info) => Announcement::MemtableSealed(info),
+                Queued::Stall(info) => Announcement::StallChanged(info),
+                Queued::Error(reason, error) => Announcement::BackgroundError(*reason, error),
+                Queued::Recovered => Announcement::Recovered,
+                Queued::CompactionEnded(info) => Announcement::CompactionEnded(info),
+            });
+            lock(&self.queue).is_told = false;
+        }
+    }
+
+    /// Returns when the end of all jobs that are installed is told.
+    pub(crate) fn wait_for_listeners(&self) {
+        while !LISTENS.get() && self.untold.load(Ordering::Acquire) > 0 {
+            clock::sleep(Duration::from_micros(200));
+        }
+    }
 }
 
 fn push(queue: &mut Queue, event: Queued) {
@@ -341,50 +371,7 @@ fn push(queue: &mut Queue, event: Queued) {
     }
 }
 
-impl DbCore {
-    /// Calls `act` with each listener. No lock may be held.
-    pub(crate) fn tell(self: &Arc<Self>, act: impl Fn(&dyn EventListener, &Db)) {
-        let db = Db::borrowed(self.clone());
-        for listener in &self.events.listeners.0 {
-            let before = LISTENS.replace(true);
-            // A listener is the program's: what it does wrong must not end a thread of ours.
-            let _panicked = catch_unwind(AssertUnwindSafe(|| act(listener.as_ref(), &db)));
-            LISTENS.set(before);
-        }
-    }
-
-    /// Tells what waits, unless another thread does.
-    pub(crate) fn tell_queued(self: &Arc<Self>) {
-        loop {
-            let event = {
-                let mut queue = lock(&self.events.queue);
-                if queue.is_told {
-                    return;
-                }
-                let Some(event) = queue.waiting.pop_front() else { return };
-                queue.is_told = true;
-                event
-            };
-            self.tell(|listener, db| match &event {
-                Queued::Sealed(info) => listener.memtable_sealed(info),
-                Queued::Stall(info) => listener.stall_changed(info),
-                Queued::Error(reason, error) => listener.background_error(*reason, error),
-                Queued::Recovered => listener.recovered(),
-                Queued::CompactionEnded(info) => listener.compaction_ended(db, info),
-            });
-            lock(&self.events.queue).is_told = false;
-        }
-    }
-
-    /// Returns when the end of all jobs that are installed is told.
-    pub(crate) fn wait_for_listeners(&self) {
-        while !LISTENS.get() && self.events.untold.load(Ordering::Acquire) > 0 {
-            clock::sleep(Duration::from_micros(200));
-        }
-    }
-
-    /// Whether the calling thread is in a listener: then it must not wait for the background.
-    pub(crate) fn is_listening() -> bool {
-        LISTENS.get()
-    }
+/// True if the calling thread is in a listener: then it must not wait for the background.
+pub(crate) fn is_listening() -> bool {
+    LISTENS.get()
 }

@@ -1,72 +1,61 @@
 //! Sateen: an embedded, ordered, persistent key-value store with a flat latency tail.
 #![deny(missing_docs)]
 
+mod admission;
 mod background;
-mod behind;
-mod check;
-mod checkpoint;
-mod column_family;
-mod compaction_filter;
 mod core;
 mod db;
-mod destroy;
-pub mod dump;
+mod entry;
+mod environment;
 mod events;
-mod found;
 #[doc(hidden)]
 pub mod fuzz;
-mod held;
-mod ingest;
-mod iter;
-mod live_files;
-mod merge;
+mod health;
+mod live_table;
 pub mod metrics;
-mod observe;
+mod open;
+mod operators;
 mod options;
 mod read;
-mod recovery;
-mod repair;
 mod secondary;
 mod snapshot;
 pub mod timeline;
+mod tools;
 mod tree;
 mod ttl;
-mod updates;
 mod write;
-mod write_buffers;
 
+pub use admission::write_buffers::WriteBufferManager;
+pub use background::compact_files::CompactFilesOptions;
+#[doc(hidden)]
+pub use background::held::Held;
 #[doc(hidden)]
 pub use background::interfere::Interference;
 pub use background::scrub::ScrubReport;
-pub use background::state::{Health, HealthListener};
-pub use check::{CheckReport, check, check_with};
-pub use compaction_filter::{
+pub use db::ingest::{IngestOptions, SstFileInfo, SstFileWriter};
+pub use db::iter::Iter;
+pub use db::listeners::EventListener;
+pub use db::live_files::{LiveFile, LiveFileKind, LiveFilesOptions};
+pub use db::observe::PROPERTIES;
+pub use db::updates::Updates;
+pub use db::{Db, WaitForCompactOptions};
+pub use events::{
+    CompactionInfo, ErrorReason, FlushInfo, IngestInfo, Listeners, SealInfo, StallInfo, StallState,
+};
+pub use health::{Health, HealthListener};
+pub use live_table::LiveTable;
+pub use operators::compaction_filter::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,
 };
-pub use core::compact_files::CompactFilesOptions;
-pub use db::{ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, LiveTable, WaitForCompactOptions};
-pub use destroy::{DestroyReport, destroy, destroy_with};
-pub use events::{
-    CompactionInfo, ErrorReason, EventListener, FlushInfo, IngestInfo, Listeners, SealInfo,
-    StallInfo, StallState,
-};
-#[doc(hidden)]
-pub use held::Held;
-pub use ingest::{IngestOptions, SstFileInfo, SstFileWriter};
-pub use iter::Iter;
-pub use live_files::{LiveFile, LiveFileKind, LiveFilesOptions};
-pub use merge::{MergeOperator, Merging};
-pub use observe::PROPERTIES;
+pub use operators::merge::{MergeOperator, Merging};
+pub use operators::wall_clock::WallClock;
+pub use options::table_filter::TableFilter;
 pub use options::{
-    ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle, FlushOptions,
-    OptionInfo, Options, Preemption, ReadOptions, Regions, StatisticsLevel, StoredOptions, Tuner,
-    WalMode, WalRecovery, WriteController, WriteOptions,
+    ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle,
+    DEFAULT_COLUMN_FAMILY, FlushOptions, OptionInfo, Options, Preemption, ReadOptions, Regions,
+    StatisticsLevel, StoredOptions, Tuner, WalMode, WalRecovery, WriteController, WriteOptions,
 };
-pub use read::super_version::PinnedSlice;
-pub use read::table_filter::TableFilter;
-pub use repair::{
-    LostRange, RepairReport, repair, repair_families_with, repair_giving_up_unreadable, repair_with,
-};
+pub use read::lookup::PinnedSlice;
 pub use sateen_control::{ColumnFamilyId, Comparator, ValueKind};
 #[doc(hidden)]
 pub use sateen_store::base::clock;
@@ -83,10 +72,14 @@ pub use sateen_store::pass_on;
 pub use sateen_store::table::Compression;
 pub use sateen_store::vfs;
 pub use snapshot::Snapshot;
-pub use ttl::WallClock;
-pub use updates::Updates;
+pub use tools::check::{CheckReport, check, check_with};
+pub use tools::destroy::{DestroyReport, destroy, destroy_with};
+pub use tools::dump;
+pub use tools::repair::{
+    LostRange, RepairReport, repair, repair_families_with, repair_giving_up_unreadable, repair_with,
+};
+pub use tree::handle::ColumnFamily;
 pub use write::batch::{BatchItems, WriteBatch, WriteBatchIter};
-pub use write_buffers::WriteBufferManager;
 
 /// The example of the README compiles.
 #[cfg(doctest)]

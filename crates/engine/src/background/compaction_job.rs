@@ -25,9 +25,11 @@ use sateen_store::table::{TableIter, TableIterOptions};
 use super::compaction_iter::{CompactionIter, CompactionStats, Pulled};
 use super::output::{Output, OutputContext};
 use super::{Step, StepBytes};
-use crate::column_family::ColumnFamilyData;
-use crate::compaction_filter::{CompactionFilterContext, FilterToBe};
+use crate::background::Background;
 use crate::metrics::CompactionDone;
+use crate::operators::compaction_filter::{CompactionFilterContext, FilterToBe};
+use crate::options::control;
+use crate::tree::families::ColumnFamilyData;
 
 /// A step reads chunks of no more than this part of its grant, but none smaller than so much.
 const CHUNKS_OF_STEP: u64 = 2;
@@ -295,4 +297,42 @@ fn filter_to_be(
         level: plan.start_level(),
         newest_snapshot: context.newest_snapshot,
     })
+}
+
+/// What compactions read ahead takes no more than this part of a memory budget, all of them
+/// together, but each run at least `READ_BYTES_MIN`.
+const READING_PART: u64 = 8;
+const READ_BYTES_MIN: u64 = 16 << 10;
+
+impl Background {
+    /// `slots`: so many compactions run at a time.
+    pub(crate) fn make_compaction(
+        &self,
+        plan: Arc<CompactionPlan>,
+        slots: usize,
+    ) -> Option<CompactionJob> {
+        let family = self.tree.family_by_id(plan.cf)?;
+        let version = self.tree.versions.version(plan.cf)?;
+        let options = self.env.options.load();
+        let compression = control::compression_from_code(plan.compression);
+        let chunk_bytes = match options.memory_budget {
+            Some(budget) => {
+                let inputs = plan.rewrite.len().max(1) as u64;
+                let share = budget / READING_PART / slots.max(1) as u64 / inputs;
+                options.compaction_readahead_bytes.min(share.max(READ_BYTES_MIN))
+            }
+            None => options.compaction_readahead_bytes,
+        };
+        let chunk_bytes = usize::try_from(chunk_bytes).unwrap_or(1 << 20);
+        let read = TableIterOptions::compaction(plan.class, chunk_bytes.max(4096));
+        let context = CompactionContext {
+            output: self.output_context(&family, plan.output_level, plan.class, compression),
+            tables: self.tree.tables.clone(),
+            read,
+            snapshots: self.writes.snapshot_list(),
+            newest_snapshot: self.writes.snapshots.newest(),
+            version,
+        };
+        Some(CompactionJob::new(family, plan, context))
+    }
 }

@@ -6,7 +6,7 @@ use sateen_control::{DeviceProfile, Instant};
 use sateen_store::base::sync::{Mutex, lock};
 use sateen_store::files::device_hint;
 
-use crate::core::DbCore;
+use crate::background::Background;
 
 /// How often it is looked at.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
@@ -29,16 +29,16 @@ fn is_news(now: u64, then: u64) -> bool {
     now.abs_diff(then) > then / NEWS
 }
 
-impl DbCore {
+impl Background {
     /// Writes down what is believed of the device, if it is time or `at_once`, and if it has
     /// changed.
     pub(crate) fn keep_device_hint(&self, at_once: bool) {
         // What somebody has set was not learned.
-        if self.options.load().device_bandwidth.is_some() {
+        if self.env.options.load().device_bandwidth.is_some() {
             return;
         }
         let mut kept = lock(&self.driver.hint.kept);
-        let now = self.now();
+        let now = self.env.now();
         if !at_once && now.since(kept.1) < KEEP_EVERY {
             return;
         }
@@ -47,7 +47,7 @@ impl DbCore {
         let news = is_news(found.read_bytes_per_second, then.read_bytes_per_second)
             || is_news(found.write_bytes_per_second, then.write_bytes_per_second);
         // Whether it can be written or not: it is a hint.
-        if news && device_hint::write(self.vfs.as_ref(), &self.directory, &found).is_ok() {
+        if news && device_hint::write(self.env.vfs.as_ref(), &self.env.directory, &found).is_ok() {
             kept.0 = found;
         }
     }
@@ -81,7 +81,7 @@ mod tests {
 
         let db = open(&vfs, Options::default());
         // As if something else had been believed at first.
-        lock(&db.core().driver.hint.kept).0.write_bytes_per_second = 1;
+        lock(&db.core().background.driver.hint.kept).0.write_bytes_per_second = 1;
         db.close().unwrap();
         let kept = device_hint::read(&vfs, directory).expect("it differs from what was kept");
         assert_eq!(Some(kept.read_bytes_per_second.to_string()), begins_with);
@@ -110,7 +110,7 @@ mod tests {
             let faults = FaultVfs::new(Arc::new(vfs.clone()));
             let options = Options { background_threads: 0, ..Options::default() };
             let db = Db::open_with(Arc::new(faults.clone()), "/db", options, &[]).unwrap();
-            lock(&db.core().driver.hint.kept).0.write_bytes_per_second = 1;
+            lock(&db.core().background.driver.hint.kept).0.write_bytes_per_second = 1;
             let rule = FaultRule::new(Fault::Io).on(operation).path_contains("DEVICE");
             let rule = faults.add(rule);
             db.put("key", "value").unwrap();

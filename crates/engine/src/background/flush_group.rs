@@ -2,7 +2,7 @@
 //!
 //! 1. [`CommitPipeline::seal`](crate::write::CommitPipeline) seals the memtables of all column
 //!    families at one sequence number.
-//! 2. Control asks for one flush of all ([`DbCore::make_flush_together`]). It takes the memtables
+//! 2. Control asks for one flush of all ([`Background::make_flush_together`]). It takes the memtables
 //!    that were sealed at the newest such number or before.
 //! 3. [`FlushGroup::step`] writes the tables of one column family after the other.
 //! 4. One edit of the manifest installs them all (`install.rs`).
@@ -20,9 +20,9 @@ use sateen_store::base::error::Result;
 use super::flush_job::FlushJob;
 use super::step::Edits;
 use super::{Step, StepBytes};
-use crate::column_family::ColumnFamilyData;
-use crate::core::DbCore;
+use crate::background::Background;
 use crate::metrics::FlushDone;
+use crate::tree::families::ColumnFamilyData;
 
 /// A flush under way: one job for each column family.
 pub(crate) struct FlushGroup {
@@ -37,8 +37,8 @@ impl FlushGroup {
     }
 
     /// Writes about `bytes`.
-    pub(super) fn step(&mut self, bytes: u64, core: &DbCore) -> Result<Step<Edits>> {
-        let counters = &core.versions.counters;
+    pub(super) fn step(&mut self, bytes: u64, core: &Background) -> Result<Step<Edits>> {
+        let counters = &core.tree.versions.counters;
         let (mut left, mut written) = (bytes, 0);
         while let Some(job) = self.members.get_mut(self.edits.len()) {
             if left == 0 {
@@ -125,7 +125,7 @@ impl FlushGroup {
     }
 }
 
-impl DbCore {
+impl Background {
     /// A flush of the oldest `memtables` sealed memtables of a column family that were sealed at
     /// `through` or before. None if there are none.
     pub(crate) fn make_flush(
@@ -135,7 +135,7 @@ impl DbCore {
         through: SeqNo,
         stripes: &Stripes,
     ) -> Option<FlushJob> {
-        self.flush_of(self.family_by_id(id)?, memtables, through, stripes)
+        self.flush_of(self.tree.family_by_id(id)?, memtables, through, stripes)
     }
 
     fn flush_of(
@@ -153,15 +153,15 @@ impl DbCore {
         }
         let compression = family.options().compression_of(0);
         let context = self.output_context(&family, 0, IoClass::Flush, compression);
-        Some(FlushJob::new(family, sealed, stripes, self.snapshot_list(), context))
+        Some(FlushJob::new(family, sealed, stripes, self.writes.snapshot_list(), context))
     }
 
     /// A flush of all that is sealed, of all column families. Which memtables those are is looked
     /// at here: control may have heard of one family's since it heard of another's, and a family
     /// that was just made is not among `members` yet.
     pub(super) fn make_flush_together(&self, members: &[FlushMember]) -> Option<FlushGroup> {
-        let through = self.pipeline.sealed_through();
-        let families = self.families.load_full();
+        let through = self.writes.pipeline.sealed_through();
+        let families = self.tree.families.load_full();
         let jobs = families.values().filter_map(|family| {
             let at = members.binary_search_by_key(&family.id(), |member| member.cf).ok();
             let stripes = at.and_then(|at| members.get(at)).map(|member| member.stripes.clone());

@@ -17,9 +17,9 @@ use super::compaction_iter::{CompactionIter, Pulled};
 use super::log_values::LogValues;
 use super::output::{Output, OutputContext};
 use super::{Step, StepBytes};
-use crate::column_family::{ColumnFamilyData, Sealed};
 use crate::metrics::FlushDone;
 use crate::options::control;
+use crate::tree::families::{ColumnFamilyData, Sealed};
 
 type Input = CompactionIter<MergingIter<MemTableIter>, fn(&[u8]) -> bool>;
 

@@ -19,15 +19,15 @@ use sateen_store::iter::merging_iter::MergingIter;
 use sateen_store::memtable::MemTable;
 
 use super::flush_job::FlushJob;
-use crate::column_family::Sealed;
-use crate::core::DbCore;
+use crate::background::Background;
+use crate::tree::families::Sealed;
 
 /// So many entries make a key hot.
 const ENTRIES_MIN: u32 = 2;
 /// So many keys are written again at a time: clients' writes wait meanwhile.
 const KEYS_AT_A_TIME: usize = 32;
 
-impl DbCore {
+impl Background {
     /// Lets a flush that has not begun leave hot keys in memory, if its column family says so. If
     /// that is not possible they are stored as ever.
     pub(super) fn keep_hot_keys(&self, job: &mut FlushJob) {
@@ -36,7 +36,7 @@ impl DbCore {
             return;
         }
         // Of a batch that was not logged a part must not be in a log.
-        if self.has_unlogged_writes() {
+        if self.writes.has_unlogged_writes() {
             return;
         }
         #[expect(
@@ -49,7 +49,8 @@ impl DbCore {
         let kept = Arc::new(MemTable::new(0, None, job.family.comparator()));
         let found = hot_keys(job.sealed(), bytes_max, job.family.comparator());
         for keys in found.unwrap_or_default().chunks(KEYS_AT_A_TIME) {
-            let Ok(written) = self.pipeline.write_again(&job.family, job.last_seqno(), keys) else {
+            let Ok(written) = self.writes.pipeline.write_again(&job.family, job.last_seqno(), keys)
+            else {
                 break;
             };
             for (place, seqno) in written {
@@ -59,7 +60,7 @@ impl DbCore {
             }
         }
         if !kept.is_empty() {
-            job.keep(kept, self.snapshot_list());
+            job.keep(kept, self.writes.snapshot_list());
         }
     }
 }
@@ -125,12 +126,13 @@ mod tests {
         let options = Options { background_threads: 0, ..Options::profile("triad").unwrap() };
         let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
         let family = db.default_column_family().data.clone();
-        let last_seqno = || db.core().pipeline.exclusive(|stage| stage.last_seqno());
+        let last_seqno = || db.core().writes.pipeline.exclusive(|stage| stage.last_seqno());
         let write_again = || {
             db.put("hot", "value").unwrap();
             let last = last_seqno();
             let keys = [family.comparator().key(b"hot")];
-            let again = || db.core().pipeline.write_again(&family, last, &keys).unwrap().len();
+            let again =
+                || db.core().writes.pipeline.write_again(&family, last, &keys).unwrap().len();
             let before = again();
             family.store_through(SeqNo(last.0 + 1));
             (before, again(), last_seqno().0 - last.0)

@@ -8,13 +8,13 @@ use sateen_store::base::error::{Error, Result};
 use sateen_store::base::plant::planted;
 use sateen_store::files::reclaim::OpenTables;
 
-use super::Job;
 use super::step::Edits;
-use crate::core::DbCore;
+use crate::background::Background;
+use crate::background::driver::Job;
 use crate::options::WalMode;
 use crate::tree::version_set::Barrier;
 
-impl DbCore {
+impl Background {
     /// Makes a finished job's tables part of the tree: those of all its column families at once.
     /// Returns their versions.
     pub(super) fn install_result(
@@ -26,14 +26,14 @@ impl DbCore {
             Job::Flush(flush) => (Some(flush.last_seqno()), flush.needs_log(), flush.must_store()),
             Job::Compaction(_) => (None, false, true),
         };
-        let others = self.families().len() > 1 || self.options.load().keeps_logs();
+        let others = self.tree.families().len() > 1 || self.env.options.load().keeps_logs();
         if needs_log || last_seqno.is_some() && others {
             // After a power loss the families must agree on one prefix: what this flush makes
             // durable in one of them is durable in the logs of the others first. A dead log cannot
             // be synced; then all families are stored together before writes go on. The same for
             // keys that stay in memory, for the logs that had them go once this flush is installed,
             // for values that stay in the log, and where logs are kept for those who read them.
-            match self.pipeline.sync_wal() {
+            match self.writes.pipeline.sync_wal() {
                 // Which recovery holds the logs to: damage must not pass for what was not synced.
                 // All of them say so, because any of them may be dropped.
                 Ok(durable) => {
@@ -56,9 +56,9 @@ impl DbCore {
         let in_log = || {
             !must_store
                 && !needs_log
-                && self.options.load().wal != WalMode::Off
-                && !self.has_unlogged_writes()
-                && !self.pipeline.wal_is_dead()
+                && self.env.options.load().wal != WalMode::Off
+                && !self.writes.has_unlogged_writes()
+                && !self.writes.pipeline.wal_is_dead()
         };
         let can_wait = job.families().iter().all(|family| family.options().compaction_files)
             && (matches!(job, Job::Compaction(_)) || in_log());
@@ -77,7 +77,7 @@ impl DbCore {
             }
             Err(error) => {
                 let files = job.files();
-                files.iter().for_each(|file| self.tables.evict_file(*file));
+                files.iter().for_each(|file| self.tree.tables.evict_file(*file));
                 // The dead manifest may hold the edit: its files go once a new one is current.
                 self.driver.chores.after_roll(&files);
                 Err(error)
@@ -93,7 +93,7 @@ impl DbCore {
     ) -> Result<Vec<Arc<Version>>> {
         let install = |edits| {
             let versions =
-                self.versions.install_all(edits, last_seqno, &self.reclaimer, barrier)?;
+                self.tree.versions.install_all(edits, last_seqno, &self.tree.reclaimer, barrier)?;
             Ok(versions.into_iter().flatten())
         };
         if planted("atomic_flush_in_parts") {
@@ -105,19 +105,19 @@ impl DbCore {
 
     fn open_results(&self, edits: &[VersionEdit], class: IoClass) -> Result<()> {
         let mut added = edits.iter().flat_map(|edit| &edit.added);
-        added.try_for_each(|added| self.tables.get(&added.table, class).map(drop))
+        added.try_for_each(|added| self.tree.tables.get(&added.table, class).map(drop))
     }
 
     /// Removes what a finished job has made, open handles included.
     fn give_up_result(&self, job: &mut Job) {
-        job.files().iter().for_each(|file| self.tables.evict_file(*file));
+        job.files().iter().for_each(|file| self.tree.tables.evict_file(*file));
         job.abandon();
     }
 
     fn count_job(&self, job: &Job) {
         match job {
-            Job::Flush(flush) => flush.done().for_each(|done| self.metrics.flush_done(&done)),
-            Job::Compaction(compaction) => self.metrics.compaction_done(&compaction.done()),
+            Job::Flush(flush) => flush.done().for_each(|done| self.env.metrics.flush_done(&done)),
+            Job::Compaction(compaction) => self.env.metrics.compaction_done(&compaction.done()),
         }
     }
 }

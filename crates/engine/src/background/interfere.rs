@@ -6,9 +6,8 @@ use std::sync::Arc;
 use sateen_control::{Adjustment, JobId, JobSlots, Limit, Overflow};
 use sateen_store::base::sync::lock;
 
-use super::Job;
-use crate::core::DbCore;
-use crate::db::Db;
+use crate::background::Background;
+use crate::background::driver::Job;
 use crate::timeline::{CompactionReason, EventKind};
 
 /// What is done to the jobs. The numbers choose among those it can be done to.
@@ -28,16 +27,8 @@ pub enum Interference {
 /// Memtables are at most so many times as large as configured, and there are half as many slots.
 const TIMES_MAX: u64 = 8;
 
-impl Db {
-    /// Does that. Returns false if there was nothing to do it to. Not part of the interface.
-    #[doc(hidden)]
-    pub fn interfere(&self, how: Interference) -> bool {
-        self.core().interfere(how)
-    }
-}
-
-impl DbCore {
-    fn interfere(self: &Arc<Self>, how: Interference) -> bool {
+impl Background {
+    pub(crate) fn interfere(self: &Arc<Self>, how: Interference) -> bool {
         let mut shared = lock(&self.driver.shared);
         // Who asked for a compaction waits for its end, and is not told of another.
         let may_go = |job: &Job| {
@@ -48,7 +39,7 @@ impl DbCore {
             let at = number.checked_rem(jobs.len() as u64)?;
             jobs.get(usize::try_from(at).ok()?).copied()
         };
-        let now = self.now();
+        let now = self.env.now();
         match how {
             Interference::NextStep(number) => {
                 let count = shared.runnable.len();
@@ -73,7 +64,7 @@ impl DbCore {
                 let Some(job) = chosen(jobs.map(|(id, _)| *id).collect(), number) else {
                     return false;
                 };
-                self.metrics.timeline.told(now, EventKind::FinishEarly { job });
+                self.env.metrics.timeline.told(now, EventKind::FinishEarly { job });
                 if let Some(slot) = shared.jobs.get_mut(&job) {
                     slot.finish_early = true;
                 }
@@ -81,7 +72,7 @@ impl DbCore {
             }
             Interference::Adjust(number) => {
                 let (what, times) = (number / TIMES_MAX, 1 + number % TIMES_MAX);
-                let families = self.families();
+                let families = self.tree.families();
                 let limit = if what.is_multiple_of(2) {
                     // Few mostly, so that jobs are in each other's way.
                     Limit::Slots(JobSlots::divided(usize::try_from(times / 2).unwrap_or(1)))

@@ -2,24 +2,24 @@
 
 use sateen_control::{Adjustment, Instant, Limit};
 
-use super::Shared;
-use crate::core::DbCore;
+use crate::background::Background;
+use crate::background::driver::Shared;
 use crate::timeline::EventKind;
 
-impl DbCore {
+impl Background {
     /// Nobody waits for it: slots count from the next step on, which control sees to, and memtables
     /// have another size from the next one on.
     pub(super) fn set_limit(&self, shared: &mut Shared, now: Instant, adjustment: Adjustment) {
         let Adjustment { limit, overflow } = adjustment;
         if let Limit::Memtable { cf, bytes } = limit
-            && let Some(family) = self.family_by_id(cf)
+            && let Some(family) = self.tree.family_by_id(cf)
         {
             family.adjust_memtables(bytes);
         }
         if let Some(overflow) = overflow {
             shared.scheduled.adjustments[overflow.index()] += 1;
         }
-        self.metrics.timeline.told(now, EventKind::Adjusted(adjustment));
+        self.env.metrics.timeline.told(now, EventKind::Adjusted(adjustment));
     }
 }
 

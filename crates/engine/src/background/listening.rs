@@ -4,16 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sateen_control::JobId;
-use sateen_control::version::{AddedTable, VersionEdit};
+use sateen_control::version::{AddedTable, TableMeta, VersionEdit};
 use sateen_store::base::error::Error;
 
 use super::compaction_job::CompactionJob;
 use super::flush_job::FlushJob;
-use super::{Job, Shared};
-use crate::column_family::ColumnFamilyData;
-use crate::core::DbCore;
-use crate::db::LiveTable;
-use crate::events::{CompactionInfo, ErrorReason, FlushInfo, Queued, SealInfo, StallState, Untold};
+use crate::background::Background;
+use crate::background::driver::{Job, Shared};
+use crate::events::{
+    Announcement, CompactionInfo, ErrorReason, FlushInfo, Queued, SealInfo, StallState, Untold,
+};
+use crate::live_table::LiveTable;
+use crate::tree::families::ColumnFamilyData;
 
 /// How a job ends, as it is to be told.
 pub(super) struct Outcome {
@@ -28,24 +30,24 @@ enum Told {
     Compaction(Box<CompactionInfo>),
 }
 
-impl DbCore {
+impl Background {
     /// A job is about to take its first step.
     pub(super) fn announce(self: &Arc<Self>, id: JobId, job: &Job) {
-        if !self.events.are_heard() {
+        if !self.env.events.are_heard() {
             return;
         }
         match job {
             Job::Flush(flush) => {
                 flush.families().for_each(|family| self.note_sealed(family));
-                self.tell_queued();
+                self.env.events.tell_queued();
                 for member in flush.members() {
                     let info = self.flush_info(id, member, &[]);
-                    self.tell(|listener, db| listener.flush_begins(db, &info));
+                    self.env.events.tell(&Announcement::FlushBegins(&info));
                 }
             }
             Job::Compaction(compaction) => {
                 let info = self.compaction_info(id, compaction, &[], None);
-                self.tell(|listener, db| listener.compaction_begins(db, &info));
+                self.env.events.tell(&Announcement::CompactionBegins(&info));
             }
         }
     }
@@ -58,7 +60,7 @@ impl DbCore {
         job: &Job,
         edits: &[VersionEdit],
     ) -> Option<Outcome> {
-        let heard = self.events.are_heard();
+        let heard = self.env.events.are_heard();
         let told = match job {
             Job::Flush(flush) if heard => {
                 let ended = flush.members().zip(edits);
@@ -71,7 +73,7 @@ impl DbCore {
             }
             _ => return None,
         };
-        Some(Outcome { told, untold: heard.then(|| self.events.untold()) })
+        Some(Outcome { told, untold: heard.then(|| self.env.events.untold()) })
     }
 
     /// Tells the end of a job, which `error` kept from being installed if there is one, and keeps
@@ -86,7 +88,7 @@ impl DbCore {
         match told {
             Told::Flush(each) if error.is_none() => {
                 for info in each {
-                    self.tell(|listener, db| listener.flush_ended(db, &info));
+                    self.env.events.tell(&Announcement::FlushEnded(&info));
                 }
             }
             Told::Flush(_) => {}
@@ -95,7 +97,7 @@ impl DbCore {
                 if error.is_some() {
                     info.outputs.clear();
                 }
-                self.tell(|listener, db| listener.compaction_ended(db, &info));
+                self.env.events.tell(&Announcement::CompactionEnded(&info));
                 if let Job::Compaction(compaction) = job
                     && let Some(request) = compaction.plan.request
                     && error.is_none()
@@ -110,15 +112,15 @@ impl DbCore {
     /// A job that was announced is given up: its end is told later, as locks are held now.
     pub(super) fn queue_given_up(&self, id: JobId, job: &Job) {
         if let Job::Compaction(compaction) = job
-            && self.events.are_heard()
+            && self.env.events.are_heard()
         {
             let error = Some(given_up(compaction.family.as_ref()));
             let info = self.compaction_info(id, compaction, &[], error);
-            self.events.push(Queued::CompactionEnded(Box::new(info)));
+            self.env.events.push(Queued::CompactionEnded(Box::new(info)));
         }
     }
 
-    /// As [`DbCore::job_failed`]; listeners hear what kind of job it was.
+    /// As [`Background::job_failed`]; listeners hear what kind of job it was.
     pub(super) fn this_job_failed(&self, job: &Job, error: &Error) {
         let reason = match job {
             Job::Flush(_) => ErrorReason::Flush,
@@ -129,31 +131,31 @@ impl DbCore {
 
     /// Tells what waits in queues, and what nobody put there.
     pub(super) fn tell_what_waits(self: &Arc<Self>) {
-        if self.events.are_heard() {
-            self.families().values().for_each(|family| self.note_sealed(family));
-            self.tell_queued();
+        if self.env.events.are_heard() {
+            self.tree.families().values().for_each(|family| self.note_sealed(family));
+            self.env.events.tell_queued();
         }
     }
 
     fn note_sealed(&self, family: &ColumnFamilyData) {
         for sealed in family.sealed() {
             let info = SealInfo {
-                column_family: self.name_of(family),
+                column_family: self.tree.name_of(family),
                 first_seqno: 0,
                 entries: sealed.memtable.entries() as u64,
                 deletions: sealed.memtable.tombstones() as u64,
             };
-            self.events.sealed(family.id(), sealed.last_seqno, info);
+            self.env.events.sealed(family.id(), sealed.last_seqno, info);
         }
     }
 
     /// Gates were opened or closed.
     pub(super) fn note_stalls(&self) {
-        if !self.events.are_heard() {
+        if !self.env.events.are_heard() {
             return;
         }
         let of_all = &self.driver.gate;
-        for family in self.families().named() {
+        for family in self.tree.families().named() {
             let gates = [of_all, &family.gate];
             let state = if gates.iter().any(|gate| gate.is_stopped()) {
                 StallState::Stopped
@@ -162,13 +164,12 @@ impl DbCore {
             } else {
                 StallState::Delayed
             };
-            self.events.stall(family.id(), family.name(), state);
+            self.env.events.stall(family.id(), family.name(), state);
         }
     }
 
-    fn name_of(&self, tree: &ColumnFamilyData) -> String {
-        let whole = self.family_by_id(tree.whole());
-        whole.as_deref().unwrap_or(tree).name().to_owned()
+    fn live_table(&self, part: &ColumnFamilyData, level: u8, table: &TableMeta) -> LiveTable {
+        LiveTable::of(&self.env.directory, &self.tree.name_of(part), level, table)
     }
 
     fn added(&self, family: &ColumnFamilyData, added: &[AddedTable]) -> Vec<LiveTable> {
@@ -178,7 +179,7 @@ impl DbCore {
     fn flush_info(&self, id: JobId, flush: &FlushJob, added: &[AddedTable]) -> FlushInfo {
         let gates = [&self.driver.gate, &flush.family.gate];
         FlushInfo {
-            column_family: self.name_of(&flush.family),
+            column_family: self.tree.name_of(&flush.family),
             column_family_id: flush.family.whole().0,
             job: id.0,
             tables: self.added(&flush.family, added),
@@ -202,7 +203,7 @@ impl DbCore {
         let inputs: Vec<_> = inputs.collect();
         let whole: usize = family.super_version().version.tables().count();
         CompactionInfo {
-            column_family: self.name_of(family),
+            column_family: self.tree.name_of(family),
             column_family_id: family.whole().0,
             job: id.0,
             reason: plan.reason.name(),

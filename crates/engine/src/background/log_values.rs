@@ -16,10 +16,10 @@ use sateen_store::vfs::Vfs;
 use sateen_store::wal::WalReader;
 
 use super::flush_job::FlushJob;
-use crate::column_family::ColumnFamilyData;
-use crate::core::DbCore;
+use crate::background::Background;
 use crate::options::WalMode;
 use crate::timeline::EventKind;
+use crate::tree::families::ColumnFamilyData;
 
 /// Shorter values cost about as little in the table as what says where they are.
 const VALUE_BYTES_MIN: usize = 32;
@@ -42,11 +42,11 @@ struct Wanted {
     last: SeqNo,
 }
 
-impl DbCore {
+impl Background {
     /// Whether there is a log for what should stay in it when `family` is flushed. If not that is
     /// told, once.
     pub(super) fn has_log_for(&self, family: &ColumnFamilyData) -> bool {
-        let there_is = self.options.load().wal != WalMode::Off;
+        let there_is = self.env.options.load().wal != WalMode::Off;
         if !there_is {
             self.tell_of_no_log(family);
         }
@@ -55,7 +55,7 @@ impl DbCore {
 
     fn tell_of_no_log(&self, family: &ColumnFamilyData) {
         if family.note_lack_of_log() {
-            self.metrics.timeline.told(self.now(), EventKind::CannotUseLog);
+            self.env.metrics.timeline.told(self.env.now(), EventKind::CannotUseLog);
         }
     }
 
@@ -69,14 +69,14 @@ impl DbCore {
         let Some(log) = job.oldest_log() else { return };
         let wanted = Wanted {
             log,
-            db_uid: self.versions.db_uid(),
+            db_uid: self.tree.versions.db_uid(),
             family: job.family.id(),
             last: job.last_seqno(),
         };
-        let file = self.versions.counters.file();
-        let path = table_file_name(&self.directory, file);
-        let vfs = self.vfs.as_ref();
-        if let Err(error) = vfs.hard_link(&wal_file_name(&self.wal_directory(), log), &path) {
+        let file = self.tree.versions.counters.file();
+        let path = table_file_name(&self.env.directory, file);
+        let vfs = self.env.vfs.as_ref();
+        if let Err(error) = vfs.hard_link(&wal_file_name(&self.env.wal_directory(), log), &path) {
             if error.kind() != ErrorKind::NotFound {
                 self.tell_of_no_log(&job.family);
             }

@@ -12,11 +12,12 @@ use sateen_store::base::error::Result;
 use sateen_store::base::sync::lock;
 
 use super::step::Edits;
-use super::{Driver, Job, Shared, Step, StepBytes, output};
-use crate::column_family::ColumnFamilyData;
-use crate::held::Held;
+use super::{Step, StepBytes, output};
+use crate::background::driver::{Driver, Job, Shared};
+use crate::background::held::Held;
 use crate::metrics::SchedulerMetrics;
 use crate::timeline::JobInfo;
+use crate::tree::families::ColumnFamilyData;
 
 /// What there is to tell before control has told anything.
 pub(super) fn at_first(plane: &ControlPlane) -> SchedulerMetrics {

@@ -15,11 +15,14 @@ use sateen_store::files::counters::Counters;
 use sateen_store::files::replace::sync_directory;
 use sateen_store::files::spare::SpareFiles;
 use sateen_store::files::{CompactionFileWriter, table_file_name};
+use sateen_store::table::table_images::ImagesShare;
 use sateen_store::table::table_images::OutputImages;
 use sateen_store::table::{Compression, TableBuilder, TableBuilderOptions};
 use sateen_store::vfs::{OpenOptions, Vfs};
 
+use crate::background::Background;
 use crate::options::{ColumnFamilyOptions, Options};
+use crate::tree::families::ColumnFamilyData;
 
 /// What an output holds in memory, about: the buffer of its file, and its open table's index and
 /// hashes.
@@ -255,5 +258,48 @@ impl Output {
             let path = table_file_name(&self.context.directory, id);
             let _orphan = self.context.vfs.remove(&path);
         }
+    }
+}
+
+impl Background {
+    pub(crate) fn output_context(
+        &self,
+        family: &ColumnFamilyData,
+        level: u8,
+        class: IoClass,
+        compression: Compression,
+    ) -> OutputContext {
+        OutputContext {
+            vfs: self.env.vfs.clone(),
+            directory: self.env.directory.clone(),
+            db_uid: self.tree.versions.db_uid(),
+            options: self.env.options.load_full(),
+            family_options: family.options(),
+            family: family.id(),
+            level,
+            compression,
+            class,
+            spare_files: Some(self.spare_files.clone()),
+            images: self.images_for(family, level),
+        }
+    }
+
+    /// Where tables of `level` are kept in memory, if they are. What goes through the page cache is
+    /// in memory already.
+    fn images_for(&self, family: &ColumnFamilyData, level: u8) -> Option<OutputImages> {
+        let (options, own) = (self.env.options.load(), family.options());
+        let percent = options.level0_cache_percent;
+        if level > 0 || !options.direct_io_for_flush_and_compaction || percent == 0 {
+            return None;
+        }
+        // Its memtables at its trigger, and one that comes while they go.
+        let memtables = u64::from(own.level0_trigger).saturating_add(1);
+        let expected_bytes = memtables.saturating_mul(own.memtable_bytes);
+        let table_bytes = match own.flush_table_bytes {
+            0 => own.memtable_bytes,
+            bytes => bytes,
+        };
+        let share = ImagesShare { percent, expected_bytes, table_bytes };
+        Some(OutputImages { images: self.tree.tables.images()?.clone(), share })
     }
 }

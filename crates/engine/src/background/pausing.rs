@@ -7,8 +7,8 @@ use sateen_store::base::clock;
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::sync::lock;
 
-use super::{Driver, Shared};
-use crate::core::DbCore;
+use crate::background::Background;
+use crate::background::driver::{Driver, Shared};
 use crate::events::CompactionInfo;
 use crate::timeline::Grant;
 
@@ -72,20 +72,20 @@ impl Driver {
     }
 }
 
-impl DbCore {
+impl Background {
     /// Returns when no flush or compaction takes a step; none does until
-    /// [`DbCore::continue_background`].
+    /// [`Background::continue_background`].
     pub(crate) fn pause_background(&self) -> Result<()> {
-        self.check_open()?;
+        self.env.check_open()?;
         {
             let mut shared = lock(&self.driver.shared);
             shared.pauses.asked += 1;
-            shared.tell_control(self.now());
+            shared.tell_control(self.env.now());
         }
         // A listener would wait for the step that it is called by.
-        while !DbCore::is_listening() && self.driver.is_stepping() {
+        while !crate::events::is_listening() && self.driver.is_stepping() {
             // The step of a thread that panicked never ends.
-            if let Err(error) = self.check_open().and_then(|()| self.health.check()) {
+            if let Err(error) = self.env.check_open().and_then(|()| self.env.health.check()) {
                 self.continue_background()?;
                 return Err(error);
             }
@@ -94,15 +94,15 @@ impl DbCore {
         Ok(())
     }
 
-    /// Ends one [`DbCore::pause_background`].
+    /// Ends one [`Background::pause_background`].
     pub(crate) fn continue_background(&self) -> Result<()> {
-        self.check_open()?;
+        self.env.check_open()?;
         let mut shared = lock(&self.driver.shared);
         let Some(left) = shared.pauses.asked.checked_sub(1) else {
             return Err(Error::InvalidArgument("background work is not paused".into()));
         };
         shared.pauses.asked = left;
-        shared.tell_control(self.now());
+        shared.tell_control(self.env.now());
         drop(shared);
         self.driver.wake.notify_all();
         Ok(())
@@ -111,11 +111,11 @@ impl DbCore {
     /// Gives up the flushes under way and waits until those that are being stepped have ended. None
     /// is started before control hears that it is not paused any more.
     pub(crate) fn stop_flushes(&self) -> Result<()> {
-        self.driver.pause_for_health(self.now(), true);
+        self.driver.pause_for_health(self.env.now(), true);
         let mut shared = lock(&self.driver.shared);
         let flushes = shared.jobs.iter().filter(|(_, slot)| slot.is_flush).map(|(id, _)| *id);
         for id in flushes.collect::<Vec<_>>() {
-            self.discard(&mut shared, self.now(), id);
+            self.discard(&mut shared, self.env.now(), id);
         }
         let abandoned = std::mem::take(&mut shared.abandoned);
         drop(shared);

@@ -9,8 +9,8 @@ use sateen_store::base::error::{Error, Result};
 use sateen_store::base::sync::{Mutex, lock, thread};
 use sateen_store::base::waited;
 
-use super::Turn;
-use crate::core::DbCore;
+use crate::background::Background;
+use crate::background::driver::Turn;
 
 /// The threads of a database.
 #[derive(Default)]
@@ -20,12 +20,12 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// Starts `workers` workers, the chores' thread and the one that samples.
-    pub(crate) fn start(&self, core: &Arc<DbCore>, workers: u32, nice: u32) -> Result<()> {
+    pub(crate) fn start(&self, core: &Arc<Background>, workers: u32, nice: u32) -> Result<()> {
         let mut threads = lock(&self.threads);
         for number in 0..workers + 2 {
             let core = core.clone();
             // Who samples decides how fast clients may write: it must not wait behind the work.
-            let (name, nice, work): (String, u32, fn(&Arc<DbCore>)) = match number {
+            let (name, nice, work): (String, u32, fn(&Arc<Background>)) = match number {
                 0 => ("sateen-sample".to_owned(), 0, |core| core.sampling_loop()),
                 1 => ("sateen-chores".to_owned(), nice, |core| core.chores_loop()),
                 worker => (format!("sateen-work-{}", worker - 2), nice, work),
@@ -70,7 +70,7 @@ fn core_path() -> std::path::PathBuf {
     std::path::PathBuf::from("the pool")
 }
 
-fn work(core: &Arc<DbCore>) {
+fn work(core: &Arc<Background>) {
     while !core.driver.is_stopping() {
         if let Turn::Idle(until) = core.background_once() {
             core.wait_for_work(until);

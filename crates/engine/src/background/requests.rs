@@ -6,11 +6,11 @@ use sateen_control::{Event, Instant, RequestId};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::sync::{lock, wait_timeout};
 
-use super::{Driver, IDLE_WAIT_MAX};
-use crate::core::DbCore;
+use crate::background::Background;
+use crate::background::driver::{Driver, IDLE_WAIT_MAX};
 
 impl Driver {
-    /// Starts a manual compaction; if somebody will wait for it, [`DbCore::wait_request`] ends it.
+    /// Starts a manual compaction; if somebody will wait for it, [`Background::wait_request`] ends it.
     pub(crate) fn request(
         &self,
         now: Instant,
@@ -42,7 +42,7 @@ impl Driver {
     }
 }
 
-impl DbCore {
+impl Background {
     /// Returns when the request is over: whether everything was compacted.
     pub(crate) fn wait_request(self: &Arc<Self>, request: RequestId) -> Result<bool> {
         self.wait_request_unless(request, &|| false)
@@ -58,7 +58,7 @@ impl DbCore {
         loop {
             if !is_given_up && cancelled() {
                 is_given_up = true;
-                self.driver.report(self.now(), Event::CompactRangeCancelled { request });
+                self.driver.report(self.env.now(), Event::CompactRangeCancelled { request });
             }
             let shared = lock(&self.driver.shared);
             match shared.requests.get(&request) {
@@ -74,14 +74,14 @@ impl DbCore {
             if shared.stop {
                 return Err(Error::Closed);
             }
-            if let Err(refusal) = self.health.check() {
+            if let Err(refusal) = self.env.health.check() {
                 // It may never end: a failed compaction is tried again only once all is well.
                 let mut shared = shared;
                 shared.requests.remove(&request);
-                shared.plane.handle(self.now(), Event::CompactRangeCancelled { request });
+                shared.plane.handle(self.env.now(), Event::CompactRangeCancelled { request });
                 return Err(refusal);
             }
-            if self.has_threads() {
+            if self.env.has_threads() {
                 let (wake, mutex) = (&self.driver.wake, &self.driver.shared);
                 drop(wait_timeout(wake, mutex, shared, IDLE_WAIT_MAX));
             } else {

@@ -10,7 +10,7 @@ use sateen_store::base::sync::atomic::Ordering;
 use sateen_store::base::sync::lock;
 use sateen_store::vfs::ClassTotals;
 
-use crate::core::DbCore;
+use crate::background::Background;
 
 /// What was counted when control was last told.
 #[derive(Default)]
@@ -27,12 +27,12 @@ pub(super) struct Sampler {
 const IDLE_SAMPLES: u32 = 100;
 const IDLE_SAMPLE_PERIOD: Duration = Duration::from_millis(50);
 
-impl DbCore {
+impl Background {
     /// Tells control what the device and the clients did since the last time, and does what it
     /// decides.
     fn sample(self: &Arc<Self>, sampler: &mut Sampler) {
-        let totals = self.vfs.totals();
-        let user_bytes = self.metrics.write_bytes();
+        let totals = self.env.vfs.totals();
+        let user_bytes = self.env.metrics.write_bytes();
         let mut sample = Box::<Sample>::default();
         for (class, (now, then)) in
             sample.classes.iter_mut().zip(totals.iter().zip(&sampler.totals))
@@ -56,7 +56,7 @@ impl DbCore {
         (sampler.totals, sampler.user_bytes) = (totals, user_bytes);
         let mut shared = lock(&self.driver.shared);
         sampler.quiet = if quiet && shared.jobs.is_empty() { sampler.quiet + 1 } else { 0 };
-        let now = self.now();
+        let now = self.env.now();
         self.report_all_memtables(&mut shared, now);
         shared.plane.handle(now, Event::Sample(sample));
         self.poll_control(&mut shared);
@@ -71,7 +71,7 @@ impl DbCore {
 
     /// Samples if it is time to, for a database whose steps the caller does.
     pub(crate) fn sample_if_due(self: &Arc<Self>) {
-        let now = self.now();
+        let now = self.env.now();
         let mut sampler = lock(&self.driver.sampler);
         if now.since(sampler.told_at) >= SAMPLE_PERIOD {
             sampler.told_at = now;
@@ -93,7 +93,7 @@ impl DbCore {
     /// Some gate has changed: whether writers have to look at theirs.
     pub(super) fn look_at_gates(&self) {
         let open = self.driver.gate.is_open()
-            && self.families().values().all(|family| family.gate.is_open());
+            && self.tree.families().values().all(|family| family.gate.is_open());
         self.driver.gated.store(!open, Ordering::Release);
         self.note_stalls();
     }

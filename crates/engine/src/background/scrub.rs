@@ -25,7 +25,7 @@ use sateen_store::table::{Table, TableIter, TableIterOptions};
 use sateen_store::vfs::Vfs;
 use sateen_store::wal::WalReader;
 
-use crate::core::DbCore;
+use crate::background::Background;
 use crate::metrics::ScrubMetrics;
 use crate::timeline::EventKind;
 
@@ -146,9 +146,9 @@ impl Scrubbing {
 }
 
 impl Run {
-    fn new(core: &DbCore) -> Run {
+    fn new(core: &Background) -> Run {
         let mut tables = BTreeMap::new();
-        for family in core.families().values() {
+        for family in core.tree.families().values() {
             let version = family.super_version().version.clone();
             for (level, epoch, table) in version.tables() {
                 let smallest = table.smallest.clone();
@@ -157,10 +157,10 @@ impl Run {
             }
         }
         let cache = TableCache::new(TableCacheOptions {
-            vfs: core.vfs.clone(),
-            directory: core.directory.clone(),
-            db_uid: core.versions.db_uid(),
-            direct: core.options.load().direct_reads,
+            vfs: core.env.vfs.clone(),
+            directory: core.env.directory.clone(),
+            db_uid: core.tree.versions.db_uid(),
+            direct: core.env.options.load().direct_reads,
             open_files_max: 2,
             memory_bytes_max: 1 << 20,
             images: None,
@@ -169,7 +169,7 @@ impl Run {
     }
 
     /// Verifies about so many bytes. Returns how many, and whether that was the end.
-    fn step(&mut self, core: &DbCore, bytes: u64) -> (u64, bool) {
+    fn step(&mut self, core: &Background, bytes: u64) -> (u64, bool) {
         let mut done = 0;
         while done < bytes {
             if core.driver.is_stopping() {
@@ -199,8 +199,8 @@ impl Run {
     }
 
     /// Opens a table if it is still there. Returns the bytes that this took.
-    fn open(&mut self, core: &DbCore, id: TableId, place: &Place) -> u64 {
-        let Some(family) = core.family_by_id(place.family) else { return 0 };
+    fn open(&mut self, core: &Background, id: TableId, place: &Place) -> u64 {
+        let Some(family) = core.tree.family_by_id(place.family) else { return 0 };
         // Held until the table is: what is reclaimed must not be read any more.
         let version = family.super_version().version.clone();
         let run = version.level(place.level).run(place.epoch);
@@ -227,7 +227,7 @@ impl Run {
     }
 
     /// Verifies records of logs; `None` at the end.
-    fn step_logs(&mut self, core: &DbCore, bytes: u64) -> Option<u64> {
+    fn step_logs(&mut self, core: &Background, bytes: u64) -> Option<u64> {
         let logs = self.logs.get_or_insert_with(|| {
             logs_of(core).unwrap_or_else(|error| {
                 // Which there are is not known, so none can be said to be well.
@@ -263,13 +263,13 @@ impl Run {
 
     fn open_log(
         &mut self,
-        core: &DbCore,
+        core: &Background,
         number: LogNumber,
         failed: Option<String>,
     ) -> Option<LogUnderWay> {
-        let path = wal_file_name(&core.wal_directory(), number);
-        let uid = Some(core.versions.db_uid());
-        match WalReader::open(core.vfs.as_ref(), &path, number, uid, 0) {
+        let path = wal_file_name(&core.env.wal_directory(), number);
+        let uid = Some(core.tree.versions.db_uid());
+        match WalReader::open(core.env.vfs.as_ref(), &path, number, uid, 0) {
             Ok(reader) => Some(LogUnderWay { number, reader, failed }),
             Err(error) => {
                 self.log_failed(core, number, &failed, error);
@@ -281,7 +281,7 @@ impl Run {
     /// What is read while it is written looks damaged; what is read once more and is needed is.
     fn log_failed(
         &mut self,
-        core: &DbCore,
+        core: &Background,
         number: LogNumber,
         before: &Option<String>,
         error: Error,
@@ -291,16 +291,16 @@ impl Run {
                 None => self.open_log(core, number, Some(error.to_string())),
                 Some(_) => None,
             };
-        } else if number >= core.versions.oldest_log() {
+        } else if number >= core.tree.versions.oldest_log() {
             self.report.found(error);
         }
     }
 }
 
 /// The logs that are there, the newest first.
-fn logs_of(core: &DbCore) -> Result<Vec<LogNumber>> {
-    let directory = core.wal_directory();
-    let listing = core.vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
+fn logs_of(core: &Background) -> Result<Vec<LogNumber>> {
+    let directory = core.env.wal_directory();
+    let listing = core.env.vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
     let names = listing.iter().filter_map(|path| path.file_name()?.to_str());
     let logs = names.filter_map(|name| match FileName::parse(name) {
         Some(FileName::Wal(log)) => Some(log),
@@ -350,16 +350,16 @@ impl UnderWay {
     }
 }
 
-impl DbCore {
+impl Background {
     /// Verifies some bytes if control says so, and sees to it that it is asked again in time.
     pub(super) fn scrub_some(self: &Arc<Self>) {
-        let step = self.driver.scrub_step(self.now());
+        let step = self.driver.scrub_step(self.env.now());
         let again = match step {
             ScrubStep::Nothing => return,
             ScrubStep::Wait(until) => until,
             ScrubStep::Read(bytes) => {
                 self.scrub_slice(bytes);
-                self.now()
+                self.env.now()
             }
         };
         self.driver.chores.again_at(Some(again));
@@ -376,7 +376,7 @@ impl DbCore {
         };
         let mut run = taken.unwrap_or_else(|| {
             scrubbing.running.store(true, Ordering::Relaxed);
-            self.metrics.timeline.told(self.now(), EventKind::ScrubBegan);
+            self.env.metrics.timeline.told(self.env.now(), EventKind::ScrubBegan);
             Box::new(Run::new(self))
         });
         let told = (run.report.problems.len(), run.report.unreadable.len());
@@ -385,16 +385,19 @@ impl DbCore {
         scrubbing.bytes.fetch_add(done, Ordering::Relaxed);
         for problem in run.report.problems.iter().skip(told.0) {
             scrubbing.problems.fetch_add(1, Ordering::Relaxed);
-            self.health.found(problem);
+            self.env.health.found(problem);
         }
-        run.report.unreadable.iter().skip(told.1).for_each(|error| self.health.found(error));
-        self.driver.scrub_stepped(self.now(), done);
+        run.report.unreadable.iter().skip(told.1).for_each(|error| self.env.health.found(error));
+        self.driver.scrub_stepped(self.env.now(), done);
         if over {
-            self.driver.scrub_finished(self.now());
+            self.driver.scrub_finished(self.env.now());
             scrubbing.running.store(false, Ordering::Relaxed);
             scrubbing.runs.fetch_add(1, Ordering::Relaxed);
             let (bytes, problems) = (run.report.bytes, run.report.problems.len() as u64);
-            self.metrics.timeline.told(self.now(), EventKind::ScrubEnded { bytes, problems });
+            self.env
+                .metrics
+                .timeline
+                .told(self.env.now(), EventKind::ScrubEnded { bytes, problems });
         }
         let mut state = lock(&scrubbing.state);
         state.taken = false;
@@ -412,10 +415,10 @@ impl DbCore {
 
     /// Has all verified, and waits for the end of it.
     pub(crate) fn scrub(self: &Arc<Self>, rate: Option<u64>) -> Result<ScrubReport> {
-        self.check_writable("scrubbing")?;
+        self.env.check_writable("scrubbing")?;
         let scrubbing = &self.scrubbing;
         let before = lock(&scrubbing.state).over;
-        self.driver.request_scrub(self.now(), rate);
+        self.driver.request_scrub(self.env.now(), rate);
         self.driver.chores.poke();
         loop {
             let state = lock(&scrubbing.state);
@@ -427,11 +430,11 @@ impl DbCore {
             if self.driver.is_stopping() {
                 return Err(Error::Closed);
             }
-            if self.has_threads() {
+            if self.env.has_threads() {
                 drop(wait_timeout(&scrubbing.ended, &scrubbing.state, state, WAIT));
             } else {
                 drop(state);
-                self.check_open()?;
+                self.env.check_open()?;
                 self.scrub_here();
             }
         }
@@ -439,10 +442,10 @@ impl DbCore {
 
     /// Without threads the caller does it, at the same pace.
     fn scrub_here(self: &Arc<Self>) {
-        match self.driver.scrub_step(self.now()) {
+        match self.driver.scrub_step(self.env.now()) {
             ScrubStep::Read(bytes) => self.scrub_slice(bytes),
             ScrubStep::Wait(Instant(until)) => {
-                let wait = Duration::from_nanos(until.saturating_sub(self.now().0));
+                let wait = Duration::from_nanos(until.saturating_sub(self.env.now().0));
                 sleep(wait.min(WAIT));
             }
             // Another caller had the end of it.

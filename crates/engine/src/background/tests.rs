@@ -95,7 +95,7 @@ fn an_early_end_at_every_slice_loses_nothing() {
         }
         let report = db.check(&mut |_, _| {}).unwrap();
         assert!(report.problems.is_empty() && report.orphans.is_empty(), "{report:?}");
-        let shared = lock(&db.core().driver.shared);
+        let shared = lock(&db.core().background.driver.shared);
         assert!(shared.jobs.is_empty() && shared.plane.in_flight().is_empty());
     }
 }
@@ -188,7 +188,7 @@ fn all_of(db: &Db, family: &crate::ColumnFamily) -> Model {
 
 /// A deep compaction that has some slices to go through.
 fn deep_job(db: &Db) -> Option<JobId> {
-    let shared = lock(&db.core().driver.shared);
+    let shared = lock(&db.core().background.driver.shared);
     let is_deep = |job: &Job| {
         let is_deep = !matches!(job.class(), IoClass::Flush | IoClass::L0);
         is_deep && job.info(JobId(0)).input_bytes > 12 * (4 << 10)
@@ -247,7 +247,7 @@ fn give_way(way: Way, after: usize) -> Option<bool> {
         written += 8;
         db.flush_cf(family, &crate::FlushOptions { wait: false }).unwrap();
         loop {
-            let shared = lock(&db.core().driver.shared);
+            let shared = lock(&db.core().background.driver.shared);
             let flushed = !shared.jobs.values().any(|slot| slot.is_flush);
             drop(shared);
             if !db.core().step_here().unwrap() || flushed && !family.data.wants_flush() {
@@ -271,7 +271,7 @@ fn give_way(way: Way, after: usize) -> Option<bool> {
 
     assert!(all_of(&db, &one) == in_one, "{way:?} after {after} steps");
     assert!(all_of(&db, &two) == in_two, "{way:?} after {after} steps");
-    let shared = lock(&db.core().driver.shared);
+    let shared = lock(&db.core().background.driver.shared);
     assert!(shared.jobs.is_empty() && shared.abandoned.is_empty());
     assert!(shared.plane.in_flight().is_empty() && shared.plane.is_idle());
     drop(shared);
@@ -300,7 +300,7 @@ fn steps_tell_the_bytes_of_files_not_of_what_is_in_them() {
     options.column_family.memtable_bytes = 256 << 10;
     options.column_family.table_bytes = 64 << 10;
     let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
-    let before = db.core().vfs.totals();
+    let before = db.core().env.vfs.totals();
     let mut written = 0;
     for i in 0..4_000_u64 {
         let random = (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -311,7 +311,7 @@ fn steps_tell_the_bytes_of_files_not_of_what_is_in_them() {
             work(&db, usize::MAX, &mut 0);
         }
     }
-    let after = db.core().vfs.totals();
+    let after = db.core().env.vfs.totals();
     let classes = IoClass::ALL.into_iter().map(IoClass::index);
     let on_disk: u64 = classes.map(|at| after[at].read_bytes - before[at].read_bytes).sum();
     let jobs = db.timeline().jobs();
@@ -402,23 +402,26 @@ fn a_flush_waits_for_a_barrier_and_its_log_with_it() {
         let open = |vfs: &MemVfs| Db::open_with(Arc::new(vfs.clone()), "/db", options.clone(), &[]);
         let db = open(&vfs).unwrap();
         let core = db.core();
-        let manifest_syncs = || core.vfs.totals()[IoClass::Manifest.index()].syncs;
+        let manifest_syncs = || core.env.vfs.totals()[IoClass::Manifest.index()].syncs;
         let mut keys = 0;
         for round in 0..6 {
             for _ in 0..3 {
                 db.put(format!("key{keys:04}"), vec![b'v'; 1000]).unwrap();
                 keys += 1;
             }
-            let ids: Vec<_> = core.families().values().map(|family| family.id()).collect();
-            core.pipeline.exclusive(|stage| core.pipeline.seal(stage, &ids));
+            let ids: Vec<_> = core.tree.families().values().map(|family| family.id()).collect();
+            core.writes.pipeline.exclusive(|stage| core.writes.pipeline.seal(stage, &ids));
             core.driver.memtables_changed();
             let before = manifest_syncs();
-            while core.families().values().any(|family| family.sealed_usage().0 > 0) {
+            while core.tree.families().values().any(|family| family.sealed_usage().0 > 0) {
                 assert!(db.step().unwrap());
             }
             // The names of files that were made in advance, at most.
             let barriers = manifest_syncs() - before;
-            assert!(core.versions.holds_until_barrier() && barriers <= 2, "{round}: {barriers}");
+            assert!(
+                core.tree.versions.holds_until_barrier() && barriers <= 2,
+                "{round}: {barriers}"
+            );
             match wal {
                 // What has to be durable by now.
                 WalMode::Buffered => db.flush().unwrap(),
@@ -435,8 +438,12 @@ fn a_flush_waits_for_a_barrier_and_its_log_with_it() {
             assert!(report.problems.is_empty() && report.orphans.is_empty(), "{report:?}");
         }
         db.wait_idle().unwrap();
-        assert!(!core.versions.holds_until_barrier());
-        assert!(core.pipeline.live_logs().len() == 1, "{:?}", core.pipeline.live_logs());
+        assert!(!core.tree.versions.holds_until_barrier());
+        assert!(
+            core.writes.pipeline.live_logs().len() == 1,
+            "{:?}",
+            core.writes.pipeline.live_logs()
+        );
     }
 }
 
@@ -458,13 +465,13 @@ fn level_0_is_not_read_from_its_files() {
         let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
         let core = db.core();
         let read = || {
-            let totals = core.vfs.totals();
+            let totals = core.env.vfs.totals();
             let all: u64 = totals.iter().map(|class| class.read_bytes).sum();
             let clients = totals[IoClass::Client.index()].read_bytes;
             [clients, all - clients]
         };
-        let images = || core.tables.images().unwrap().count();
-        let in_level0 = || core.families().values().map(level0_tables).sum::<usize>();
+        let images = || core.tree.tables.images().unwrap().count();
+        let in_level0 = || core.tree.families().values().map(level0_tables).sum::<usize>();
         for i in 0..200_u32 {
             db.put(format!("key{:03}", i * 7 % 100), [b'v'; 500]).unwrap();
             if i % 40 == 39 {
@@ -488,7 +495,7 @@ fn level_0_is_not_read_from_its_files() {
             assert!(db.get(format!("key{i:03}")).unwrap().is_some());
         }
         db.wait_idle().unwrap();
-        assert_eq!((in_level0(), images(), core.blocks.table_images_bytes()), (0, 0, 0));
+        assert_eq!((in_level0(), images(), core.tree.blocks.table_images_bytes()), (0, 0, 0));
         let after = read();
         [after[0] - before[0], after[1] - before[1]]
     };

@@ -4,8 +4,9 @@
 use sateen_control::ValueKind;
 use sateen_store::base::error::{Error, Result};
 
-use super::{ColumnFamily, Db, check_family, check_merges};
+use super::{Db, check_family, check_merges};
 use crate::options::WriteOptions;
+use crate::tree::handle::ColumnFamily;
 use crate::write::batch::WriteBatch;
 
 impl Db {
@@ -30,7 +31,7 @@ impl Db {
 
     /// The entries of `batch` whose column families exist, and its log data.
     fn of_present_families(&self, batch: &WriteBatch) -> Result<WriteBatch> {
-        let families = self.core.families();
+        let families = self.core.tree.families();
         batch.moved(|entry| {
             let family = families.by_id(entry.column_family);
             let is_present = family.is_some_and(|family| family.region().is_none());

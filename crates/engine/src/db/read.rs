@@ -6,13 +6,14 @@ use sateen_store::base::error::Result;
 use sateen_store::base::perf::{self, PerfMetric};
 use sateen_store::base::tier::MemoryOnly;
 
-use super::{ColumnFamily, Db, check_family};
-use crate::column_family::ColumnFamilyData;
-use crate::iter::Iter;
+use super::{Db, check_family};
+use crate::db::iter::Iter;
 use crate::metrics::Operation;
 use crate::options::ReadOptions;
-use crate::read::super_version::{Copy, Pin, PinnedSlice, ValueSink};
+use crate::read::lookup::{Copy, Pin, PinnedSlice, ValueSink};
 use crate::snapshot::Snapshot;
+use crate::tree::families::ColumnFamilyData;
+use crate::tree::handle::ColumnFamily;
 use crate::ttl;
 
 /// Reading.
@@ -22,7 +23,7 @@ impl Db {
     /// # Errors
     /// `Io` or `Corruption` if a table cannot be read: never a wrong answer.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.find(&self.core.default_family, key.as_ref(), &ReadOptions::default(), Copy)
+        self.find(&self.core.tree.default_family, key.as_ref(), &ReadOptions::default(), Copy)
     }
 
     /// The value of `key` in a column family, as of the options' snapshot.
@@ -44,7 +45,7 @@ impl Db {
     /// # Errors
     /// As [`Db::get`].
     pub fn get_pinned(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedSlice>> {
-        self.find(&self.core.default_family, key.as_ref(), &ReadOptions::default(), Pin)
+        self.find(&self.core.tree.default_family, key.as_ref(), &ReadOptions::default(), Pin)
     }
 
     /// As [`Db::get_cf`], without copying a value that is in a block.
@@ -73,9 +74,9 @@ impl Db {
     ) -> Vec<Result<Option<PinnedSlice>>> {
         let core = &self.core;
         let _tier = MemoryOnly::when(options.memory_only);
-        let timer = core.metrics.start(Operation::MultiGet);
+        let timer = core.env.metrics.start(Operation::MultiGet);
         let (mut hits, mut value_bytes) = (0, 0);
-        let checked = core.check_open().and_then(|()| check_family(family));
+        let checked = core.env.check_open().and_then(|()| check_family(family));
         // In key order neighbours share blocks; the answers go back to where they were asked for.
         let mut order: Vec<usize> = (0..keys.len()).collect();
         let comparator = family.data.comparator();
@@ -87,7 +88,7 @@ impl Db {
             Ok(view) => (Ok(()), view),
             Err(error) => (Err(error), None),
         };
-        let before = several.then(|| core.snapshot());
+        let before = several.then(|| core.writes.snapshot());
         // The order matters: see `SuperVersion`.
         let mut trees = Vec::new();
         for at in &order {
@@ -97,7 +98,7 @@ impl Db {
             }
         }
         let seqno = before.as_ref().map(Snapshot::seqno).or(options.seqno());
-        let seqno = seqno.unwrap_or_else(|| core.pipeline.visible_seqno());
+        let seqno = seqno.unwrap_or_else(|| core.writes.pipeline.visible_seqno());
         drop(view);
         let lookup = core.lookup(&family.data, options);
         let hidden_before = core.hidden_before(&family.data);
@@ -125,7 +126,7 @@ impl Db {
             answers[at] = answer;
         }
         perf::add(PerfMetric::MultigetReadBytes, value_bytes);
-        core.metrics.record_multi_get(timer, keys.len() as u64, hits, value_bytes);
+        core.env.metrics.record_multi_get(timer, keys.len() as u64, hits, value_bytes);
         answers
     }
 
@@ -138,13 +139,13 @@ impl Db {
         sink: S,
     ) -> Result<Option<S::Out>> {
         let core = &self.core;
-        core.check_open()?;
+        core.env.check_open()?;
         let _tier = MemoryOnly::when(options.memory_only);
-        let timer = core.metrics.start(Operation::Get);
+        let timer = core.env.metrics.start(Operation::Get);
         let view = core.view(options)?;
         // The order matters: see `SuperVersion`.
         let super_version = family.tree(key).super_version();
-        let seqno = options.seqno().unwrap_or_else(|| core.pipeline.visible_seqno());
+        let seqno = options.seqno().unwrap_or_else(|| core.writes.pipeline.visible_seqno());
         drop(view);
         let found = super_version.get(key, seqno, &core.lookup(family, options), sink);
         let found = found.map_err(|error| core.explain(error))?;
@@ -153,7 +154,7 @@ impl Db {
         if let Some(bytes) = value_bytes {
             perf::add(PerfMetric::GetReadBytes, bytes as u64);
         }
-        core.metrics.record_get(timer, value_bytes);
+        core.env.metrics.record_get(timer, value_bytes);
         Ok(found)
     }
 
@@ -162,7 +163,7 @@ impl Db {
     /// # Errors
     /// `InvalidArgument` if the options' bounds are reversed.
     pub fn iter(&self, options: &ReadOptions) -> Result<Iter> {
-        Iter::new(&self.core, &self.core.default_family, options)
+        Iter::new(&self.core, &self.core.tree.default_family, options)
     }
 
     /// An iterator over a column family. Seek before use.
@@ -177,7 +178,7 @@ impl Db {
     /// A consistent view of all column families as they are now.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        self.core.snapshot()
+        self.core.writes.snapshot()
     }
 }
 

@@ -7,8 +7,8 @@ use sateen_store::base::error::Result;
 use sateen_store::vfs::{PosixVfs, Vfs};
 
 use super::Db;
+use crate::open;
 use crate::options::{ColumnFamilyOptions, Options};
-use crate::recovery;
 
 /// Following another database.
 impl Db {
@@ -55,7 +55,7 @@ impl Db {
         options: Options,
         families: &[(&str, ColumnFamilyOptions)],
     ) -> Result<Db> {
-        Ok(Db::of(recovery::open_secondary(vfs, path.as_ref(), options, families)?))
+        Db::of(open::open_secondary(vfs, path.as_ref(), options, families)?)
     }
 
     /// Takes in what the primary has written since this was last called or the secondary was

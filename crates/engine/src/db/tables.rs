@@ -8,40 +8,14 @@ use sateen_control::version::{Placement, TableMeta};
 use sateen_store::base::error::Result;
 use sateen_store::files::table_file_name;
 
-use super::{ColumnFamily, Db, check_family};
-use crate::column_family::ColumnFamilyData;
+use super::{Db, check_family};
+use crate::background::compact_files::CompactFilesOptions;
 use crate::core::DbCore;
-use crate::core::compact_files::CompactFilesOptions;
 use crate::events::CompactionInfo;
+use crate::live_table::LiveTable;
 use crate::options::ReadOptions;
-
-/// A table of a database, as it is now.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LiveTable {
-    /// The column family's name.
-    pub column_family: String,
-    /// The level that it is in.
-    pub level: u8,
-    /// The file that it is in, perhaps with others.
-    pub file: PathBuf,
-    /// Where in the file it begins.
-    pub offset: u64,
-    /// Its bytes there, and those of its values that are elsewhere.
-    pub size_bytes: u64,
-    /// The smallest key.
-    pub smallest: Vec<u8>,
-    /// The largest key.
-    pub largest: Vec<u8>,
-    /// The oldest sequence number inside.
-    pub smallest_seqno: u64,
-    /// The newest sequence number inside.
-    pub largest_seqno: u64,
-    /// Entries, deletions included.
-    pub entries: u64,
-    /// Deletions.
-    pub deletions: u64,
-}
+use crate::tree::families::ColumnFamilyData;
+use crate::tree::handle::ColumnFamily;
 
 /// How to wait for background work ([`Db::wait_for_compact`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,35 +31,6 @@ pub struct WaitForCompactOptions {
     pub timeout: Option<Duration>,
 }
 
-impl DbCore {
-    /// What is told of `table`, which is in `level` of `tree`.
-    pub(crate) fn live_table(
-        &self,
-        tree: &ColumnFamilyData,
-        level: u8,
-        table: &TableMeta,
-    ) -> LiveTable {
-        let offset = match table.placement {
-            Placement::WholeFile(_) => 0,
-            Placement::Slice { offset, .. } | Placement::Log { offset, .. } => offset,
-        };
-        let whole = self.family_by_id(tree.whole());
-        LiveTable {
-            column_family: whole.as_deref().unwrap_or(tree).name().to_owned(),
-            level,
-            file: table_file_name(&self.directory, table.placement.file()),
-            offset,
-            size_bytes: table.size_bytes,
-            smallest: table.smallest.bytes().to_vec(),
-            largest: table.largest.bytes().to_vec(),
-            smallest_seqno: table.seqno_min.0,
-            largest_seqno: table.seqno_max.0,
-            entries: table.entries,
-            deletions: table.tombstones,
-        }
-    }
-}
-
 /// Tables, and the work on them.
 impl Db {
     /// A handle that does not keep the database from being closed.
@@ -96,7 +41,7 @@ impl Db {
     /// The tables of all column families: level by level, of each run in the order of their keys.
     #[must_use]
     pub fn live_tables(&self) -> Vec<LiveTable> {
-        let families = self.core.families();
+        let families = self.core.tree.families();
         families.named().flat_map(|family| self.tables_of(family)).collect()
     }
 
@@ -111,8 +56,9 @@ impl Db {
         for tree in family.trees() {
             let version = tree.super_version().version.clone();
             let all = version.tables();
-            let live =
-                |(level, _, table): (_, _, &Arc<_>)| self.core.live_table(tree, level, table);
+            let live = |(level, _, table): (_, _, &Arc<_>)| {
+                LiveTable::of(&self.core.env.directory, family.name(), level, table)
+            };
             tables.extend(all.map(live));
         }
         tables.sort_by_key(|table| table.level);
@@ -125,7 +71,7 @@ impl Db {
     /// the files copies the identity. RocksDB: `GetDbIdentity`.
     #[must_use]
     pub fn identity(&self) -> String {
-        self.core.versions.identity().uuid()
+        self.core.tree.versions.identity().uuid()
     }
 
     /// False if `key` is not there for sure. It costs no I/O: the memtables and the filters of
@@ -140,12 +86,12 @@ impl Db {
         options: &ReadOptions,
     ) -> Result<bool> {
         check_family(family)?;
-        self.core.check_open()?;
+        self.core.env.check_open()?;
         let key = key.as_ref();
         let _view = self.core.view(options)?;
         // The order matters: see `SuperVersion`.
         let super_version = family.data.tree(key).super_version();
-        let seqno = options.seqno().unwrap_or_else(|| self.core.pipeline.visible_seqno());
+        let seqno = options.seqno().unwrap_or_else(|| self.core.writes.pipeline.visible_seqno());
         super_version.may_contain(key, seqno, &self.core.lookup(&family.data, options))
     }
 
@@ -161,11 +107,11 @@ impl Db {
         options: &ReadOptions,
     ) -> Result<bool> {
         check_family(family)?;
-        self.core.check_open()?;
+        self.core.env.check_open()?;
         let key = key.as_ref();
         // The order matters: see `SuperVersion`.
         let super_version = family.data.tree(key).super_version();
-        let seqno = options.seqno().unwrap_or_else(|| self.core.pipeline.visible_seqno());
+        let seqno = options.seqno().unwrap_or_else(|| self.core.writes.pipeline.visible_seqno());
         let lookup = self.core.lookup(&family.data, options);
         let is_there = super_version.has_in_memory(key, seqno, &lookup)?;
         drop(super_version);
@@ -190,7 +136,7 @@ impl Db {
         end: Option<&[u8]>,
     ) -> Result<()> {
         check_family(family)?;
-        self.core.drop_tables(&family.data, begin, end)
+        self.core.background.drop_tables(&family.data, begin, end)
     }
 
     /// Takes in files that an [`SstFileWriter`](crate::SstFileWriter) wrote, all or none. What is
@@ -215,30 +161,30 @@ impl Db {
     /// Files of tables that are not needed any more stay until as many calls of
     /// [`Db::enable_file_deletions`], for somebody who copies them.
     pub fn disable_file_deletions(&self) {
-        self.core.reclaimer.keep();
+        self.core.tree.reclaimer.keep();
     }
 
     /// Ends one [`Db::disable_file_deletions`].
     pub fn enable_file_deletions(&self) {
-        self.core.reclaimer.release();
-        self.core.driver.chores.poke();
+        self.core.tree.reclaimer.release();
+        self.core.background.driver.chores.poke();
     }
 
     /// Ends all calls of [`Db::disable_file_deletions`].
     pub fn enable_all_file_deletions(&self) {
-        self.core.reclaimer.release_all();
-        self.core.driver.chores.poke();
+        self.core.tree.reclaimer.release_all();
+        self.core.background.driver.chores.poke();
     }
 
     /// [`Db::compact_range`] fails with `ManualCompactionPaused`, those under way after the job
     /// that runs for them, until as many calls of [`Db::resume_manual_compactions`].
     pub fn pause_manual_compactions(&self) {
-        self.core.pause_manual();
+        self.core.background.pause_manual();
     }
 
     /// Ends one [`Db::pause_manual_compactions`], or the next one, if it comes before.
     pub fn resume_manual_compactions(&self) {
-        self.core.resume_manual();
+        self.core.background.resume_manual();
     }
 
     /// No flush or compaction starts or goes on until as many calls of
@@ -249,7 +195,7 @@ impl Db {
     /// # Errors
     /// `Closed`, and `Background` if something fails meanwhile: then nothing is paused.
     pub fn pause_background_work(&self) -> Result<()> {
-        self.core.pause_background()
+        self.core.background.pause_background()
     }
 
     /// Ends one [`Db::pause_background_work`]. RocksDB: `ContinueBackgroundWork`.
@@ -257,7 +203,7 @@ impl Db {
     /// # Errors
     /// `InvalidArgument` if there is none.
     pub fn continue_background_work(&self) -> Result<()> {
-        self.core.continue_background()
+        self.core.background.continue_background()
     }
 
     /// Compacts the tables in `files`, and all that lies between them and `output_level` in their
@@ -279,14 +225,14 @@ impl Db {
     ) -> Result<CompactionInfo> {
         check_family(family)?;
         let files: Vec<&Path> = files.iter().map(AsRef::as_ref).collect();
-        self.core.compact_files(&family.data, &files, output_level, options)
+        self.core.background.compact_files(&family.data, &files, output_level, options)
     }
 
     /// Returns when all listeners have returned from what they were told of flushes and compactions
     /// that are installed. Returns at once within a listener. RocksDB: `listener_wait` of
     /// `FlushOptions`.
     pub fn wait_for_listeners(&self) {
-        self.core.wait_for_listeners();
+        self.core.env.events.wait_for_listeners();
     }
 
     /// Returns when no flush or compaction is left to do.
@@ -295,11 +241,11 @@ impl Db {
     /// `BackgroundPaused` if the options say so; `TimedOut`; `Background` if something failed
     /// meanwhile; those of [`Db::close`].
     pub fn wait_for_compact(&self, options: &WaitForCompactOptions) -> Result<()> {
-        let until = options.timeout.map(|most| self.core.now() + most);
+        let until = options.timeout.map(|most| self.core.env.now() + most);
         if options.flush {
             self.flush_all()?;
         }
-        self.core.wait_idle_until(until, options.abort_on_pause)?;
+        self.core.background.wait_idle_until(until, options.abort_on_pause)?;
         if options.close { self.close() } else { Ok(()) }
     }
 }

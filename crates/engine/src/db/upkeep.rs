@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use sateen_store::base::error::{Error, Result};
 
-use super::{ColumnFamily, Db, check_family};
+use super::{Db, check_family};
 use crate::background::scrub::ScrubReport;
-use crate::background::state::Health;
+use crate::health::Health;
 use crate::options::{ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options};
+use crate::tree::handle::ColumnFamily;
 
 /// Upkeep.
 impl Db {
@@ -27,7 +28,7 @@ impl Db {
     pub fn flush_cf(&self, family: &ColumnFamily, options: &FlushOptions) -> Result<()> {
         check_family(family)?;
         let trees: Vec<_> = family.data.trees().cloned().collect();
-        self.core.flush(&trees, options.wait)
+        self.core.background.flush(&trees, options.wait)
     }
 
     /// Stores the memtables of all column families.
@@ -35,8 +36,8 @@ impl Db {
     /// # Errors
     /// As [`Db::flush`].
     pub fn flush_all(&self) -> Result<()> {
-        let families: Vec<_> = self.core.families().values().cloned().collect();
-        self.core.flush(&families, true)
+        let families: Vec<_> = self.core.tree.families().values().cloned().collect();
+        self.core.background.flush(&families, true)
     }
 
     /// Compacts the keys from `begin` to `end` (both inclusive; `None`: all) of a column family
@@ -52,7 +53,7 @@ impl Db {
         options: &CompactRangeOptions,
     ) -> Result<()> {
         check_family(family)?;
-        self.core.compact_range(&family.data, begin, end, options)
+        self.core.background.compact_range(&family.data, begin, end, options)
     }
 
     /// Returns when there is no background work left to do.
@@ -60,7 +61,7 @@ impl Db {
     /// # Errors
     /// `Background` if something failed meanwhile.
     pub fn wait_idle(&self) -> Result<()> {
-        self.core.wait_idle()
+        self.core.background.wait_idle()
     }
 
     /// Verifies every checksum of every live table and log, beside clients and below all other
@@ -84,7 +85,7 @@ impl Db {
     /// `Closed` if the database is closed meanwhile, `ReadOnly` if it was opened so: then
     /// [`Db::check`] does the same, and more.
     pub fn scrub(&self, rate: Option<u64>) -> Result<ScrubReport> {
-        self.core.scrub(rate)
+        self.core.background.scrub(rate)
     }
 
     /// Does one piece of background work on the calling thread: how a database that was opened with
@@ -93,7 +94,7 @@ impl Db {
     /// # Errors
     /// `Closed`. Failures of the work itself show in [`Db::health`].
     pub fn step(&self) -> Result<bool> {
-        self.core.step_here()
+        self.core.background.step_here()
     }
 
     /// Changes options of the running database, all or none.
@@ -118,15 +119,15 @@ impl Db {
     #[doc(hidden)]
     #[must_use]
     pub fn is_of_parent_process(&self) -> bool {
-        self.core.is_of_parent()
+        self.core.env.is_of_parent()
     }
 
     /// The options in force. `max_open_files` is what the process's limit on open files leaves of
     /// it.
     #[must_use]
     pub fn options(&self) -> Options {
-        let mut options = (*self.core.options.load_full()).clone();
-        let (_, most) = self.core.tables.descriptors();
+        let mut options = (*self.core.env.options.load_full()).clone();
+        let (_, most) = self.core.tree.tables.descriptors();
         options.max_open_files = u32::try_from(most).unwrap_or(u32::MAX);
         options
     }
@@ -140,7 +141,7 @@ impl Db {
     /// Whether the database works, and if not, why.
     #[must_use]
     pub fn health(&self) -> (Health, Option<Arc<Error>>) {
-        (self.core.health.health(), self.core.health.cause())
+        (self.core.env.health.health(), self.core.env.health.cause())
     }
 
     /// Makes a database that refuses writes work again, once the cause is gone.
@@ -148,28 +149,28 @@ impl Db {
     /// # Errors
     /// What still keeps it from working; it stays as it is.
     pub fn resume(&self) -> Result<()> {
-        self.core.check_open()?;
-        if self.core.read_only {
+        self.core.env.check_open()?;
+        if self.core.env.read_only {
             return Err(Error::ReadOnly("resuming"));
         }
-        self.core.resume_inner()
+        self.core.background.resume_inner()
     }
 
     /// The newest sequence number that readers see.
     #[must_use]
     pub fn latest_sequence_number(&self) -> u64 {
-        self.core.pipeline.visible_seqno().0
+        self.core.writes.pipeline.visible_seqno().0
     }
 
     /// How long a write would wait now; zero if it would not. `None`: until something is mended.
     #[must_use]
     pub fn write_delay(&self) -> Option<Duration> {
-        if self.core.health.check().is_err() {
+        if self.core.env.health.check().is_err() {
             return None;
         }
-        let families = self.core.families();
+        let families = self.core.tree.families();
         let waits = families.values().map(|family| family.gate.expected_wait());
-        waits.chain([self.core.driver.gate.expected_wait()]).max()
+        waits.chain([self.core.background.driver.gate.expected_wait()]).max()
     }
 
     /// How long until writes to the default column family stop if they and the background go on as
@@ -182,7 +183,8 @@ impl Db {
     /// As [`Db::time_to_stall`], of a column family.
     #[must_use]
     pub fn time_to_stall_cf(&self, family: &ColumnFamily) -> Option<Duration> {
-        let outlook = self.core.driver.outlook(family.data.trees().map(|tree| tree.id()))?;
+        let outlook =
+            self.core.background.driver.outlook(family.data.trees().map(|tree| tree.id()))?;
         outlook.time_to_stall_ns.map(Duration::from_nanos)
     }
 
@@ -197,7 +199,8 @@ impl Db {
     /// As [`Db::sustainable_write_rate`], of a column family.
     #[must_use]
     pub fn sustainable_write_rate_cf(&self, family: &ColumnFamily) -> Option<u64> {
-        let outlook = self.core.driver.outlook(family.data.trees().map(|tree| tree.id()))?;
+        let outlook =
+            self.core.background.driver.outlook(family.data.trees().map(|tree| tree.id()))?;
         Some(outlook.sustainable_write_rate)
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sateen_control::SeqNo;
 
-use crate::read::table_filter::TableFilter;
+use crate::options::table_filter::TableFilter;
 use crate::snapshot::Snapshot;
 
 /// Options of a read.

@@ -16,7 +16,7 @@ use sateen_store::vfs::{PosixVfs, Vfs};
 use super::choices::ComparatorText;
 use super::text::Unit;
 use super::{ColumnFamilyOptions, OptionInfo, Options};
-use crate::db::DEFAULT_COLUMN_FAMILY;
+use crate::options::DEFAULT_COLUMN_FAMILY;
 
 const FIRST_LINE: &str = "sateen options 1";
 const DATABASE: &str = "[database]";

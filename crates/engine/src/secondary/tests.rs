@@ -14,15 +14,15 @@ use sateen_store::wal::frame::{
 };
 
 use crate::db::Db;
-use crate::ingest::{IngestOptions, SstFileWriter};
+use crate::db::ingest::{IngestOptions, SstFileWriter};
 use crate::options::Options;
 use crate::write::batch::WriteBatch;
 
 /// Appends a commit group to the log in use, behind the back of its writer.
 pub(crate) fn append(vfs: &MemVfs, db: &Db, batch: &WriteBatch) {
-    let (number, _) = db.core().pipeline.live_logs().pop().unwrap();
+    let (number, _) = db.core().writes.pipeline.live_logs().pop().unwrap();
     let path = sateen_store::wal::file_path(Path::new("/db"), number);
-    let db_uid = db.core().versions.db_uid();
+    let db_uid = db.core().tree.versions.db_uid();
     let mut reader = WalReader::open(vfs, &path, number, Some(db_uid), 0).unwrap();
     while reader.next().unwrap().is_some() {}
     let position = reader.position();

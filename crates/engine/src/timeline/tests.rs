@@ -331,7 +331,7 @@ fn giving_dead_tables_back_has_steps_of_its_own_with_their_bytes() {
         timeline.steps.iter().filter(|step| step.kind == StepKind::Reclaim).copied().collect();
     assert!(reclaims.iter().all(|step| step.class == IoClass::Reclaim));
     let told = reclaims.iter().map(|step| step.punched_bytes + step.unlinked_bytes).sum::<u64>();
-    let (punched, unlinked) = db.core().reclaimer.counters.given_back();
+    let (punched, unlinked) = db.core().tree.reclaimer.counters.given_back();
     assert_eq!(told, punched + unlinked);
     // Three of four generations.
     assert!(unlinked > 3 * 400 * 1000, "{unlinked}");

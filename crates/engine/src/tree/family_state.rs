@@ -8,7 +8,7 @@ use sateen_control::version::{AddedTable, DurableLog, LEVELS_MAX, Region, Versio
 use sateen_control::{ColumnFamilyId, Comparator, LogNumber, SeqNo};
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 
-use crate::column_family::ColumnFamilyData;
+use crate::tree::families::ColumnFamilyData;
 
 /// Tables in one record of a snapshot: keeps a record, and so a pause, short.
 const SNAPSHOT_TABLES_PER_RECORD: usize = 512;

@@ -1,4 +1,52 @@
 //! Column families and their versions: what is where, and which version is current.
+//!
+//! 1. [`version_set`] makes a version current: it appends an edit to the manifest.
+//! 2. [`families`] shows readers the new version, in a [`super_version`] with the memtables.
+//! 3. The reclaimer gives back what no version needs any more.
 
+pub(crate) mod families;
 pub(crate) mod family_state;
+pub(crate) mod handle;
+pub(crate) mod manifest_follower;
+pub(crate) mod super_version;
 pub(crate) mod version_set;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use families::{ColumnFamilyData, Families};
+use sateen_control::ColumnFamilyId;
+use sateen_store::base::sync::Mutex;
+use sateen_store::block_cache::BlockCache;
+use sateen_store::files::reclaim::Reclaimer;
+use sateen_store::table::table_cache::TableCache;
+use version_set::VersionSet;
+
+/// The column families of an open database, their tables, and the caches of those.
+pub(crate) struct Tree {
+    pub(crate) versions: VersionSet,
+    pub(crate) families: ArcSwap<Families>,
+    /// Held while a column family is made or dropped, or options change: never on the data path.
+    pub(crate) changes: Mutex<()>,
+    pub(crate) default_family: Arc<ColumnFamilyData>,
+    pub(crate) tables: Arc<TableCache>,
+    pub(crate) blocks: Arc<BlockCache>,
+    pub(crate) reclaimer: Reclaimer,
+}
+
+impl Tree {
+    /// All column families, as they are now.
+    pub(crate) fn families(&self) -> arc_swap::Guard<Arc<Families>> {
+        self.families.load()
+    }
+
+    pub(crate) fn family_by_id(&self, id: ColumnFamilyId) -> Option<Arc<ColumnFamilyData>> {
+        self.families().by_id(id).cloned()
+    }
+
+    /// The name by which clients know the column family of `part`, which may be one of its regions.
+    pub(crate) fn name_of(&self, part: &ColumnFamilyData) -> String {
+        let whole = self.family_by_id(part.whole());
+        whole.as_deref().unwrap_or(part).name().to_owned()
+    }
+}

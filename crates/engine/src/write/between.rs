@@ -7,7 +7,7 @@ use sateen_store::base::error::{Error, Result};
 
 use super::batch::WriteBatch;
 use super::{Assignment, CommitPipeline, Payload, Stage};
-use crate::column_family::ColumnFamilyData;
+use crate::tree::families::ColumnFamilyData;
 
 impl CommitPipeline {
     /// Writes those of `keys` of `family` again of which the newest entry is a value no newer than

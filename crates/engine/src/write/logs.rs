@@ -13,7 +13,7 @@ use sateen_store::wal::frame::FILE_HEADER_BYTES;
 use sateen_store::wal::{self, ReadableLog, WalSync, WalWriter};
 
 use super::{CommitPipeline, Stage};
-use crate::column_family::ColumnFamilyData;
+use crate::tree::families::ColumnFamilyData;
 
 impl CommitPipeline {
     /// Hands over a log made in the background; taken up at the next switch.

@@ -10,10 +10,10 @@
 //! the queue; the client path creates, renames and removes no file (a successor log is made in the
 //! background and merely taken up here, the old one staying in use until it is there).
 
-pub(crate) mod admission;
 pub(crate) mod batch;
 mod between;
 mod logs;
+pub(crate) mod path;
 mod publish;
 mod queue;
 
@@ -34,8 +34,8 @@ use sateen_store::base::waited;
 use sateen_store::memtable::MemTable;
 use sateen_store::wal::{WalSync, WalWriter};
 
-use crate::column_family::ColumnFamilyData;
 use crate::timeline::Recorder;
+use crate::tree::families::ColumnFamilyData;
 
 /// The memtables that take writes, one per column family. Replaced as a whole when one is sealed.
 #[derive(Clone, Default)]

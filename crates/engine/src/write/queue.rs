@@ -319,7 +319,7 @@ mod tests {
         let db = Db::open_with(Arc::new(faulty.clone()), "/db", options, &[]).unwrap();
         db.put("a", "1").unwrap();
         while db.step().unwrap() {}
-        let pipeline = &db.core().pipeline;
+        let pipeline = &db.core().writes.pipeline;
         assert!(!pipeline.wants_wal(), "there is a successor");
         faulty.add(FaultRule::new(Fault::Io).class(IoClass::Wal).on(VfsOperation::Write));
         db.put("refused", "2").unwrap_err();
@@ -338,7 +338,7 @@ mod tests {
     fn nobody_waits_for_a_leader_that_panicked() {
         let db = Db::open_with(Arc::new(MemVfs::new()), "/db", Options::default(), &[]).unwrap();
         db.put("before", "1").unwrap();
-        let pipeline = &db.core().pipeline;
+        let pipeline = &db.core().writes.pipeline;
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             pipeline.exclusive(|_| panic!("as a bug would"));
         }));
@@ -354,7 +354,7 @@ mod tests {
         const WRITERS: usize = 1100;
         let options = Options::default();
         let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
-        let pipeline = &db.core().pipeline;
+        let pipeline = &db.core().writes.pipeline;
         std::thread::scope(|scope| {
             pipeline.exclusive(|_| {
                 for i in 0..WRITERS {

@@ -206,6 +206,15 @@ fn advice(source: &io::Error) -> String {
 }
 
 impl Error {
+    /// The error for a range that ends before it begins.
+    pub fn reversed_bounds(lower: &[u8], upper: &[u8]) -> Error {
+        Error::InvalidArgument(format!(
+            "the lower bound \"{}\" is above the upper bound \"{}\"",
+            lower.escape_ascii(),
+            upper.escape_ascii()
+        ))
+    }
+
     /// An I/O error with the operation and file that it belongs to.
     pub fn io(operation: &'static str, path: &Path, source: io::Error) -> Error {
         Error::Io { operation, path: path.to_owned(), source: Arc::new(source) }

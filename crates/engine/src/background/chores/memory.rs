@@ -8,8 +8,8 @@ use sateen_control::Instant;
 use sateen_store::base::sync::lock;
 use sateen_store::vfs::give_back_free_memory;
 
-use crate::column_family::ColumnFamilyData;
-use crate::core::DbCore;
+use crate::background::Background;
+use crate::tree::families::ColumnFamilyData;
 
 /// How long after memtables last grew the memory kept for the next is given back.
 const IDLE_MEMORY_AFTER: Duration = Duration::from_secs(2);
@@ -25,35 +25,35 @@ const GIVE_BACK_PAUSE: Duration = Duration::from_secs(1);
 /// A memtable that holds no more is not being filled.
 const IDLE_MEMTABLE_BYTES: usize = 64 << 10;
 
-impl DbCore {
+impl Background {
     /// As much memory is kept as the largest of the next memtables takes, and given back when none
     /// was needed for a while.
     pub(super) fn keep_memory_for_memtables(&self) {
-        let kept = self.pool_memory.bytes();
+        let kept = self.writes.memtable_pool.bytes();
         if kept > 0 {
-            let now = self.now();
+            let now = self.env.now();
             let mut state = lock(&self.driver.chores.state);
             // A large memtable takes a while to fill, and takes some of it all the time.
-            let seen = (self.pipeline.seals(), kept);
+            let seen = (self.writes.pipeline.seals(), kept);
             if state.kept_seen.0 != seen {
                 state.kept_seen = (seen, now.0);
             }
             let is_idle = now.since(Instant(state.kept_seen.1)) >= IDLE_MEMORY_AFTER;
             drop(state);
             if is_idle {
-                self.pool_memory.set_bytes_max(0);
+                self.writes.memtable_pool.set_bytes_max(0);
             }
         }
-        let next = self.families().values().map(|family| family.next_memtable_bytes()).max();
+        let next = self.tree.families().values().map(|family| family.next_memtable_bytes()).max();
         // No less than at open.
-        let next = next.unwrap_or(0).max(self.options.load().column_family.memtable_bytes);
-        self.pool_memory.set_bytes_max(usize::try_from(next).unwrap_or(usize::MAX));
+        let next = next.unwrap_or(0).max(self.env.options.load().column_family.memtable_bytes);
+        self.writes.memtable_pool.set_bytes_max(usize::try_from(next).unwrap_or(usize::MAX));
     }
 
     /// What whole tables take of the cache may be too much by now.
     pub(super) fn look_at_table_images(&self) {
-        if let Some(images) = self.tables.images() {
-            images.look(self.options.load().level0_cache_percent);
+        if let Some(images) = self.tree.tables.images() {
+            images.look(self.env.options.load().level0_cache_percent);
         }
     }
 
@@ -61,9 +61,9 @@ impl DbCore {
     /// of the rest the memtables may grow to a half, which is theirs whether or not they have grown
     /// to it yet, and the cache has the other half and what the memtables will not need.
     pub(super) fn keep_memory_budget(&self) {
-        let options = self.options.load();
+        let options = self.env.options.load();
         let Some(budget) = options.memory_budget else { return };
-        let families = self.families();
+        let families = self.tree.families();
         let cache_min = (budget / 16).min(CACHE_BYTES_MIN);
         let left = budget.saturating_sub(self.expected_other_memory());
         let half = (left / 2).max(budget / 8);
@@ -88,15 +88,15 @@ impl DbCore {
         }
         let memtables = self.memtable_memory().max(growth);
         let cache = left.saturating_sub(memtables).max(cache_min);
-        let before = self.blocks.usage_bytes();
-        self.blocks.set_capacity(cache.min(options.block_cache_bytes.max(cache_min)));
-        self.give_back_free_memory(before.saturating_sub(self.blocks.usage_bytes()), budget);
+        let before = self.tree.blocks.usage_bytes();
+        self.tree.blocks.set_capacity(cache.min(options.block_cache_bytes.max(cache_min)));
+        self.give_back_free_memory(before.saturating_sub(self.tree.blocks.usage_bytes()), budget);
     }
 
     /// The cache has given up so many bytes for others, who do not find them in what the allocator
     /// keeps for the threads that had them.
     fn give_back_free_memory(&self, given_up: u64, budget: u64) {
-        let now = self.now();
+        let now = self.env.now();
         {
             let mut state = lock(&self.driver.chores.state);
             state.given_up.0 += given_up;
@@ -146,7 +146,7 @@ mod tests {
         let core = db.core();
         let kept = || {
             core.keep_memory_for_memtables();
-            core.pool_memory.bytes() / CHUNK
+            core.writes.memtable_pool.bytes() / CHUNK
         };
         let family = &db.default_column_family().data;
         family.adjust_memtables(64 * CHUNK as u64);

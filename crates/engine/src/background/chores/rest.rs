@@ -7,7 +7,7 @@ use sateen_store::base::error::Result;
 use sateen_store::base::sync::atomic::Ordering;
 use sateen_store::base::sync::lock;
 
-use crate::core::DbCore;
+use crate::background::Background;
 
 /// How long the edit of a flush or compaction waits for another to be made durable with, at most.
 /// Logs, and tables that were compacted, are there for so much longer: less than kernels wait
@@ -18,8 +18,8 @@ const EDITS_WAIT_MAX: Duration = Duration::from_secs(3);
 /// nothing to do.
 const REST_AFTER: Duration = Duration::from_secs(1);
 
-impl DbCore {
-    /// [`DbCore::tidy_at_rest`] as the only chore.
+impl Background {
+    /// [`Background::tidy_at_rest`] as the only chore.
     pub(crate) fn tidied_at_rest(&self) -> bool {
         self.tidy_at_rest().unwrap_or_else(|error| {
             self.chore_failed(&error);
@@ -38,30 +38,31 @@ impl DbCore {
     /// Whether there has been nothing to do for a while, or somebody waits for that.
     fn rests(&self) -> bool {
         let rests = !self.driver.has_jobs() && !self.driver.has_due_work();
-        let (chores, now) = (&self.driver.chores, self.now());
+        let (chores, now) = (&self.driver.chores, self.env.now());
         let mut state = lock(&chores.state);
         let since = rests.then(|| state.rest_since.unwrap_or(now));
         state.rest_since = since;
-        let at_once = !self.has_threads() || chores.waiting_for_rest.load(Ordering::Relaxed) > 0;
+        let at_once =
+            !self.env.has_threads() || chores.waiting_for_rest.load(Ordering::Relaxed) > 0;
         since.is_some_and(|since| at_once || now.since(since) >= REST_AFTER)
     }
 
     /// Removes the files that were made in advance. Returns whether there were any.
     pub(crate) fn remove_spare_files(&self) -> bool {
         let tables = self.spare_files.remove_all();
-        self.spare_logs.remove_all() || tables
+        self.writes.spare_logs.remove_all() || tables
     }
 
     /// Makes the edits durable that wait for a barrier, so that what they did away with can go:
     /// with no other edit that takes them along, after a while, or at once if `now`.
     fn sync_edits_that_wait(&self, now: bool) -> Result<bool> {
         // A dead manifest is replaced, with all edits.
-        let waits = self.versions.holds_until_barrier() && !self.manifest_is_dead();
+        let waits = self.tree.versions.holds_until_barrier() && !self.manifest_is_dead();
         {
             let mut state = lock(&self.driver.chores.state);
-            let since = waits.then(|| state.edits_wait_since.unwrap_or_else(|| self.now()));
+            let since = waits.then(|| state.edits_wait_since.unwrap_or_else(|| self.env.now()));
             state.edits_wait_since = since;
-            if !since.is_some_and(|since| now || self.now().since(since) >= EDITS_WAIT_MAX) {
+            if !since.is_some_and(|since| now || self.env.now().since(since) >= EDITS_WAIT_MAX) {
                 return Ok(false);
             }
         }
@@ -71,6 +72,9 @@ impl DbCore {
 
     /// Makes the edits durable that wait for a barrier.
     pub(crate) fn sync_edits(&self) -> Result<()> {
-        self.versions.sync_edits(&self.reclaimer).inspect_err(|error| self.edit_failed(error))
+        self.tree
+            .versions
+            .sync_edits(&self.tree.reclaimer)
+            .inspect_err(|error| self.edit_failed(error))
     }
 }

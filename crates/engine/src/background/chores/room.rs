@@ -6,31 +6,31 @@ use sateen_store::base::plant::planted;
 use sateen_store::vfs::Vfs;
 use sateen_store::wal;
 
-use crate::core::DbCore;
+use crate::background::Background;
 
 /// As much free space is always enough to try to write again.
 const ENOUGH_BYTES: u64 = 64 << 20;
 /// This part of the file system is enough, too: a small one never has [`ENOUGH_BYTES`] free.
 const ENOUGH_PART: u64 = 16;
 
-impl DbCore {
+impl Background {
     /// Reserves as much space for the next log as the one in use has got.
     pub(super) fn reserve_for_next_wal(&self) {
-        let Some((written, next)) = self.pipeline.successor() else { return };
-        let most = self.options.load().wal_preallocation();
+        let Some((written, next)) = self.writes.pipeline.successor() else { return };
+        let most = self.env.options.load().wal_preallocation();
         if let Some(bytes) = wal::space::wanted(written, next.reserved_bytes(), most) {
-            wal::space::reserve(self.vfs.as_ref(), &next, bytes);
+            wal::space::reserve(self.env.vfs.as_ref(), &next, bytes);
         }
     }
 
     /// Whether enough is free to try to write again: two memtables, if the file system is not too
     /// small for that. An attempt that finds too little is repeated later.
     pub(super) fn has_room_again(&self) -> Result<bool> {
-        let directory = &self.directory;
+        let directory = &self.env.directory;
         let failed = |error| Error::io("statfs", directory, error);
-        let total = self.vfs.total_space(directory).map_err(failed)?;
-        let free = self.vfs.free_space(directory).map_err(failed)?;
-        let two_memtables = self.options.load().column_family.memtable_bytes.saturating_mul(2);
+        let total = self.env.vfs.total_space(directory).map_err(failed)?;
+        let free = self.env.vfs.free_space(directory).map_err(failed)?;
+        let two_memtables = self.env.options.load().column_family.memtable_bytes.saturating_mul(2);
         let enough = two_memtables.min(ENOUGH_BYTES).min(total / ENOUGH_PART);
         Ok(free >= enough && !planted("full_disk_for_ever"))
     }

@@ -7,7 +7,7 @@ use sateen_store::base::key;
 use sateen_store::base::plant::planted;
 
 use super::{CompactionIter, Pulled};
-use crate::read::db_iter::Visible;
+use crate::entry::Visible;
 
 impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
     /// The operands in hand and the entry under the cursor, of `trailer`, which is the next one and

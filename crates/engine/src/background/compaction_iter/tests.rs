@@ -13,8 +13,8 @@ use sateen_control::version::RangeTombstone;
 use sateen_store::iter::vec_iter::{Fault, VecIter, internal};
 
 use super::*;
-use crate::merge::MergeOperator;
-use crate::merge::appending;
+use crate::operators::merge::MergeOperator;
+use crate::operators::merge::appending;
 
 type Entry = (Vec<u8>, Vec<u8>);
 

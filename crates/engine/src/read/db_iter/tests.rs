@@ -10,7 +10,7 @@ use sateen_store::iter::merging_iter::MergingIter;
 use sateen_store::iter::vec_iter::{Fault, VecIter, internal};
 
 use super::*;
-use crate::merge::appending;
+use crate::operators::merge::appending;
 
 /// One write: key and kind, and the child in which it is found; the next child has a copy of it if
 /// it is `copied`, as after a compaction that ended early. Operands never are.

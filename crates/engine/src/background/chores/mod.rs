@@ -1,0 +1,573 @@
+//! What has to be done now and then, off the client path and beside the jobs: the next log, syncs
+//! by interval, logs and tables that nobody needs, a new manifest, mending what failed.
+
+mod memory;
+mod old_logs;
+mod rest;
+mod room;
+mod space;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sateen_control::compaction::Stripes;
+use sateen_control::version::{TableMeta, Version, VersionEdit};
+use sateen_control::{ColumnFamilyId, Epoch, Event, FileId, Instant, IoClass, LogNumber, SeqNo};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::locks::lock_timed;
+use sateen_store::base::sync::atomic::{AtomicU64, Ordering};
+use sateen_store::base::sync::{Condvar, Mutex, lock, wait_timeout};
+use sateen_store::files::reclaim::OpenTables;
+use sateen_store::files::{manifest_file_name, table_file_name, wal_file_name};
+use sateen_store::vfs::Vfs;
+use sateen_store::wal::{self, WalWriter};
+
+use super::flush_job::FlushJob;
+use crate::background::Background;
+use crate::health::Health;
+use crate::options::WalMode;
+use crate::tree::families::ColumnFamilyData;
+
+/// The log in use is not left for its size alone before it has so many bytes.
+const LOG_ALONE_BYTES_MIN: u64 = 1 << 20;
+/// How often the chores are looked at when nobody asks.
+const ROUND: Duration = Duration::from_millis(100);
+/// How long after a failure the first attempt to mend it is made; doubled up to the maximum.
+const MEND_AFTER: Duration = Duration::from_millis(500);
+const MEND_AFTER_MAX: Duration = Duration::from_secs(2);
+
+/// How many tables a round of chores opens, and how long after it is the next: clients that begin
+/// right after the database was opened open tables, too, and should find a device to do it.
+const OPENED_AT_A_TIME: usize = 16;
+const OPEN_PAUSE: Duration = Duration::from_millis(5);
+
+/// A table, and where it was.
+struct ToOpen {
+    family: ColumnFamilyId,
+    level: u8,
+    epoch: Epoch,
+    table: Arc<TableMeta>,
+}
+
+#[derive(Default)]
+struct State {
+    poked: bool,
+    stop: bool,
+    /// Outputs that a dead manifest may name: removed once a new manifest is current.
+    after_roll: Vec<FileId>,
+    /// Logs that nobody writes or reads, but that a manifest may name: removed once none does that
+    /// counts.
+    logs_left: Vec<LogNumber>,
+    manifest_dead: bool,
+    /// Seals counted and memory kept for memtables when that was last looked at, and when one of
+    /// the two changed.
+    kept_seen: ((u64, usize), u64),
+    /// Tables that were there at open and are opened one after the other, the last one first.
+    to_open: Vec<ToOpen>,
+    sparse: space::Sparse,
+    /// Range tombstones that all readers see, as control was told.
+    ranges_seen: BTreeMap<ColumnFamilyId, SeqNo>,
+    /// When there is something to do although nobody says so.
+    next_at: Option<Instant>,
+    /// Bytes that jobs, open tables and the like took lately.
+    other_memory: u64,
+    /// Bytes that the cache gave up since free memory was given back to the system last, and when
+    /// that was.
+    given_up: (u64, u64),
+    /// Since when the edit of a flush was seen to wait for a barrier.
+    edits_wait_since: Option<Instant>,
+    /// Since when there was nothing to do.
+    rest_since: Option<Instant>,
+    mend_at_ns: u64,
+    mend_wait: Duration,
+}
+
+/// Wakes the chores' thread and remembers what is to be done.
+#[derive(Default)]
+pub(crate) struct Chores {
+    state: Mutex<State>,
+    wake: Condvar,
+    last_sync_ns: AtomicU64,
+    /// So many wait until nothing is left to do.
+    pub(crate) waiting_for_rest: AtomicU64,
+    /// Held by who tries to make the database work again.
+    mending: Mutex<()>,
+}
+
+impl Chores {
+    /// There may be something to do.
+    pub(crate) fn poke(&self) {
+        lock_timed(&self.state).poked = true;
+        self.wake.notify_one();
+    }
+
+    pub(crate) fn stop(&self) {
+        lock(&self.state).stop = true;
+        self.wake.notify_one();
+    }
+
+    /// Has the tables of `version` opened, so that no client waits for their indexes; those of
+    /// upper levels, which most reads look at, first.
+    pub(crate) fn open_tables(&self, version: &Version) {
+        let family = version.column_family();
+        let tables = version.tables().map(|(level, epoch, table)| {
+            let table = table.clone();
+            ToOpen { family, level, epoch, table }
+        });
+        let to_open = &mut lock(&self.state).to_open;
+        to_open.extend(tables);
+        to_open.sort_by_key(|open| std::cmp::Reverse(open.level));
+    }
+
+    /// The manifest is dead; `file` may be named in it.
+    pub(crate) fn after_roll(&self, files: &[FileId]) {
+        let mut state = lock(&self.state);
+        state.manifest_dead = true;
+        state.after_roll.extend(files);
+    }
+
+    pub(crate) fn manifest_is_dead(&self) -> bool {
+        lock(&self.state).manifest_dead
+    }
+}
+
+impl Background {
+    pub(crate) fn chores_loop(self: &Arc<Self>) {
+        loop {
+            let round = match self.env.options.load().wal {
+                WalMode::SyncInterval(every) => every.min(ROUND).max(Duration::from_micros(100)),
+                _ => ROUND,
+            };
+            {
+                let mut state = lock(&self.driver.chores.state);
+                if !state.poked && !state.stop {
+                    let round =
+                        state.next_at.map_or(round, |at| at.since(self.env.now()).min(round));
+                    let chores = &self.driver.chores;
+                    state = wait_timeout(&chores.wake, &chores.state, state, round);
+                }
+                if state.stop {
+                    return;
+                }
+                state.poked = false;
+                state.next_at = None;
+            }
+            self.do_chores();
+        }
+    }
+
+    /// Does what is due. Returns whether anything was.
+    pub(crate) fn do_chores(self: &Arc<Self>) -> bool {
+        if self.env.read_only {
+            return false;
+        }
+        self.tell_what_waits();
+        let mut worked = false;
+        let mut chore = |outcome: Result<bool>| match outcome {
+            Ok(did) => worked |= did,
+            Err(error) => self.chore_failed(&error),
+        };
+        let watch = self.env.metrics.timeline.watch();
+        self.env.metrics.rotate(self.env.now().0 / 1_000_000_000);
+        self.env.metrics.timeline.traffic(self.env.now(), || self.env.vfs.totals());
+        chore(self.sync_by_interval());
+        chore(self.provide_next_wal());
+        self.reserve_for_next_wal();
+        chore(self.bound_wal_bytes());
+        chore(self.release_logs());
+        chore(self.remove_old_logs());
+        chore(self.tidy_at_rest());
+        chore(self.roll_manifest_if_large());
+        self.keep_memory_for_memtables();
+        self.keep_memory_budget();
+        self.look_at_table_images();
+        chore(Ok(self.seal_early_if_asked()));
+        self.keep_device_hint(false);
+        self.store_options_again();
+        chore(Ok(self.open_some_tables()));
+        chore(self.mend());
+        chore(Ok(self.look_at_some_files()));
+        self.report_sparse_files();
+        self.report_ranges_seen();
+        self.env.metrics.timeline.end_chores(watch);
+        if self.tree.reclaimer.has_work() {
+            self.give_back_dead_tables();
+        }
+        self.scrub_some();
+        worked
+    }
+
+    fn chore_failed(&self, error: &Error) {
+        let health = if error.is_no_space() { Health::Degraded } else { Health::ReadOnly };
+        // A log that could not be prepared is made another time; writers go on with the old one.
+        if self.writes.pipeline.wal_is_dead() || self.driver.chores.manifest_is_dead() {
+            self.env.health.raise(health, error);
+        }
+    }
+
+    /// Opens tables together with the chores' thread, for no longer than `most`.
+    pub(crate) fn open_tables_for(&self, most: Duration) {
+        let end = self.env.now() + most;
+        while self.env.now() < end && self.open_some_tables() {}
+    }
+
+    fn open_some_tables(&self) -> bool {
+        let batch = {
+            let mut state = lock(&self.driver.chores.state);
+            if !self.tree.tables.has_room() {
+                state.to_open = Vec::new();
+            }
+            let left = state.to_open.len().saturating_sub(OPENED_AT_A_TIME);
+            let next = (left > 0).then(|| self.env.now() + OPEN_PAUSE);
+            state.next_at = state.next_at.into_iter().chain(next).min();
+            state.to_open.split_off(left)
+        };
+        for open in &batch {
+            let Some(family) = self.tree.family_by_id(open.family) else { continue };
+            // Held while the table is opened: what is reclaimed must not be opened any more.
+            let version = family.super_version().version.clone();
+            let run = version.level(open.level).run(open.epoch);
+            if run
+                .is_some_and(|run| run.locate(open.table.smallest.bytes(), open.table.id).is_some())
+            {
+                // What is wrong with it is told to whoever reads it.
+                let _opened = self.tree.tables.get(&open.table, IoClass::Deep(open.level));
+            }
+        }
+        !batch.is_empty()
+    }
+
+    fn sync_by_interval(&self) -> Result<bool> {
+        let WalMode::SyncInterval(every) = self.env.options.load().wal else { return Ok(false) };
+        let chores = &self.driver.chores;
+        let now = self.env.now().0;
+        let due = chores.last_sync_ns.load(Ordering::Relaxed)
+            + u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
+        if now < due || !self.writes.pipeline.has_unsynced() {
+            return Ok(false);
+        }
+        chores.last_sync_ns.store(now, Ordering::Relaxed);
+        self.sync_log().map(|_| true)
+    }
+
+    pub(crate) fn create_wal(&self) -> Result<WalWriter> {
+        let options = self.env.options.load();
+        let number = LogNumber(self.writes.spare_logs.take(&self.tree.versions.counters)?.0);
+        let path = wal_file_name(&self.env.wal_directory(), number);
+        let uid = self.tree.versions.db_uid();
+        let reserved = options.wal_preallocation().min(wal::space::FIRST_BYTES);
+        let begun = WalWriter::begin(self.env.vfs.as_ref(), &path, number, uid, reserved);
+        let mut writer = begun.inspect_err(|_| {
+            let _orphan = self.env.vfs.remove(&path);
+        })?;
+        writer.set_bytes_per_sync(options.wal_bytes_per_sync);
+        Ok(writer)
+    }
+
+    pub(crate) fn wal_directory(&self) -> std::path::PathBuf {
+        self.env.options.load().wal_directory(&self.env.directory)
+    }
+
+    fn provide_next_wal(&self) -> Result<bool> {
+        if self.env.options.load().wal == WalMode::Off
+            || !self.writes.pipeline.wants_wal()
+            || self.env.health.health() != Health::Ok
+        {
+            return Ok(false);
+        }
+        self.writes.pipeline.provide_wal(self.create_wal()?);
+        Ok(true)
+    }
+
+    /// An edit could not be made durable: the manifest is dead.
+    pub(crate) fn edit_failed(&self, error: &Error) {
+        self.driver.chores.after_roll(&[]);
+        self.job_failed(error);
+    }
+
+    /// Removes the log that was made in advance and never used.
+    pub(crate) fn remove_unused_wal(&self) {
+        if let Some(number) = self.writes.pipeline.take_next_wal() {
+            let _orphan = self.env.vfs.remove(&wal_file_name(&self.env.wal_directory(), number));
+        }
+    }
+
+    /// When the logs grow past their limit, the families that keep the oldest alive are flushed.
+    fn bound_wal_bytes(self: &Arc<Self>) -> Result<bool> {
+        let options = self.env.options.load();
+        let families = self.tree.families();
+        let memory = families.values().map(|family| {
+            let options = family.options();
+            let memtable = options.memtable_bytes.max(family.memtable_bytes_ahead());
+            memtable.saturating_mul(u64::from(options.memtables_max))
+        });
+        let by_memory = memory.sum::<u64>().saturating_mul(4);
+        let limit = match options.max_total_wal_bytes {
+            0 => by_memory,
+            bytes => bytes,
+        };
+        let logs = self.writes.pipeline.live_logs();
+        let total: u64 = logs.iter().map(|(_, bytes)| bytes).sum();
+        let Some((oldest, _)) = logs.first() else { return Ok(false) };
+        // Of one log the limit is what memtables take, which bounds all but log data. A new one is
+        // below it.
+        let alone = logs.len() < 2;
+        if total <= if alone { limit.max(by_memory).max(LOG_ALONE_BYTES_MIN) } else { limit } {
+            return Ok(false);
+        }
+        let holders: Vec<_> = families
+            .values()
+            .filter(|family| family.active_log() <= *oldest && !family.active_memtable().is_empty())
+            .cloned()
+            .collect();
+        if holders.is_empty() {
+            let waits = self.tree.versions.holds_logs_until_barrier() && !self.manifest_is_dead();
+            return if waits {
+                self.sync_edits().map(|()| true)
+            } else {
+                Ok(alone && self.writes.pipeline.leave_idle_wal())
+            };
+        }
+        self.flush_inner(&holders, false)?;
+        Ok(true)
+    }
+
+    /// A family that nobody writes to is never flushed: that it needs no old log is recorded here,
+    /// or the logs of all others would pile up.
+    fn release_logs(&self) -> Result<bool> {
+        if self.writes.pipeline.live_logs().len() < 2 || self.env.health.health() != Health::Ok {
+            return Ok(false);
+        }
+        let _none_is_dropped_meanwhile = lock(&self.tree.changes);
+        let families = self.tree.families();
+        let needed = families.values().map(|family| family.oldest_log_after(0)).min();
+        let needed = needed.unwrap_or_default();
+        if needed <= self.tree.versions.oldest_log() {
+            return Ok(false);
+        }
+        let behind =
+            families.values().filter(|family| family.super_version().version.log_number() < needed);
+        let edit = |family: &Arc<ColumnFamilyData>| {
+            let column_family = family.id();
+            let log_number = Some(needed);
+            (VersionEdit { column_family, log_number, ..VersionEdit::default() }, 0)
+        };
+        self.sync_kept_logs()?;
+        let seqno = self.writes.pipeline.visible_seqno();
+        let edits = behind.map(edit).collect();
+        if let Err(error) = self.tree.versions.install_together(edits, seqno, &self.tree.reclaimer)
+        {
+            self.edit_failed(&error);
+            return Err(error);
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn remove_old_logs(&self) -> Result<bool> {
+        // First: a checkpoint that begins after the second look needs none of those before it.
+        let oldest = self.tree.versions.oldest_log_after_power_loss();
+        // An edit that failed may be in the dead manifest all the same, with an older log.
+        if self.tree.reclaimer.is_held() || self.driver.chores.manifest_is_dead() {
+            return Ok(false);
+        }
+        let mut gone = self.retire_logs(oldest);
+        let chores = &self.driver.chores;
+        gone.extend(lock(&chores.state).logs_left.extract_if(.., |log| *log < oldest));
+        self.remove_logs(&gone);
+        Ok(!gone.is_empty())
+    }
+
+    fn roll_manifest_if_large(&self) -> Result<bool> {
+        let wanted = if self.manifest_is_dead() {
+            // It may die of what follows a sync that succeeded, or of an attempt to replace it that
+            // failed: nobody has failed of it yet. Otherwise it is mended with what else there is.
+            self.env.health.health() == Health::Ok
+        } else {
+            self.tree.versions.appended_bytes() >= self.env.options.load().manifest_bytes_max
+        };
+        if !wanted {
+            return Ok(false);
+        }
+        self.roll_manifest()?;
+        Ok(true)
+    }
+
+    /// No edit can be installed before there is another manifest.
+    fn manifest_is_dead(&self) -> bool {
+        self.driver.chores.manifest_is_dead() || self.tree.versions.manifest_is_dead()
+    }
+
+    fn roll_manifest(&self) -> Result<()> {
+        let old = match self.tree.versions.roll() {
+            Ok(old) => old,
+            Err(error) => {
+                if self.tree.versions.manifest_is_dead() {
+                    self.driver.chores.after_roll(&[]);
+                }
+                return Err(error);
+            }
+        };
+        for old in old {
+            let _orphan = self.env.vfs.remove(&manifest_file_name(&self.env.directory, old));
+        }
+        let orphans = {
+            let mut state = lock(&self.driver.chores.state);
+            state.manifest_dead = false;
+            std::mem::take(&mut state.after_roll)
+        };
+        for file in orphans {
+            self.tree.tables.evict_file(file);
+            let _orphan = self.env.vfs.remove(&table_file_name(&self.env.directory, file));
+        }
+        Ok(())
+    }
+
+    /// Tries to get a degraded database to work again.
+    fn mend(self: &Arc<Self>) -> Result<bool> {
+        if self.env.health.health() != Health::Degraded {
+            lock(&self.driver.chores.state).mend_wait = Duration::ZERO;
+            return Ok(false);
+        }
+        {
+            let now = self.env.now();
+            let mut state = lock(&self.driver.chores.state);
+            if state.mend_wait.is_zero() {
+                state.mend_wait = MEND_AFTER;
+                state.mend_at_ns = (now + MEND_AFTER).0;
+            }
+            if now.0 < state.mend_at_ns {
+                return Ok(false);
+            }
+            state.mend_wait = (state.mend_wait * 2).min(MEND_AFTER_MAX);
+            state.mend_at_ns = (now + state.mend_wait).0;
+        }
+        let is_full = self.env.health.cause().is_some_and(|cause| cause.is_no_space());
+        if is_full && !self.has_room_again()? {
+            return Ok(false);
+        }
+        self.resume_inner()?;
+        Ok(true)
+    }
+
+    /// Makes a database work again after a failure: a new manifest and a new log where the old ones
+    /// are dead, and what only memory has is stored first.
+    pub(crate) fn resume_inner(self: &Arc<Self>) -> Result<()> {
+        // A column family that was being made when the log failed is stored with the others.
+        let _catalogue = lock(&self.tree.changes);
+        let _one_at_a_time = lock(&self.driver.chores.mending);
+        // What is dead and nobody has failed of yet is replaced all the same.
+        if self.manifest_is_dead() {
+            self.roll_manifest()?;
+        }
+        if self.writes.pipeline.wal_is_dead() {
+            let left = self.stop_flushes().and_then(|()| self.leave_dead_logs());
+            if let Err(error) = left {
+                let paused = self.env.health.health() == Health::ReadOnly;
+                self.driver.pause_for_health(self.env.now(), paused);
+                return Err(error);
+            }
+        }
+        self.env.health.clear();
+        self.driver.pause_for_health(self.env.now(), false);
+        Ok(())
+    }
+
+    /// Writes go to a new log, once nothing needs the old ones. No flush runs.
+    fn leave_dead_logs(self: &Arc<Self>) -> Result<()> {
+        let writer = self.create_wal()?;
+        let number = writer.number();
+        let left =
+            |logs: &[LogNumber]| lock(&self.driver.chores.state).logs_left.extend_from_slice(logs);
+        let mut fresh = Some(writer);
+        let mut tries = 0;
+        let dead = loop {
+            tries += 1;
+            if let Err(error) = self.store_everything(number) {
+                drop(fresh);
+                if tries == 1 && !self.driver.chores.manifest_is_dead() {
+                    let _orphan =
+                        self.env.vfs.remove(&wal_file_name(&self.env.wal_directory(), number));
+                } else {
+                    left(&[number]);
+                }
+                return Err(error);
+            }
+            let replace = |stage: &mut _| {
+                let dead = self.writes.pipeline.replace_wal(stage, &mut fresh)?;
+                // Nobody can tell where a dead log ends: what comes now does not follow it.
+                Ok(dead.map(|dead| [self.writes.kept_logs.lock().clear(), dead].concat()))
+            };
+            // Writers are refused by now: soon there is none left that was not.
+            let replaced = self.writes.pipeline.exclusive(replace).and_then(|dead| {
+                if dead.is_none() && tries == STORE_TRIES {
+                    self.env.health.check()?
+                }
+                Ok(dead)
+            });
+            match replaced {
+                Ok(Some(dead)) => break dead,
+                Ok(None) => {}
+                Err(error) => {
+                    left(&[number]);
+                    return Err(error);
+                }
+            }
+        };
+        left(&dead);
+        self.remove_old_logs().map(drop)
+    }
+
+    /// Stores the memtables of all families by one edit: the dead log tells nobody how far it is
+    /// durable, so a power loss between two edits would leave the families at different commits.
+    /// From then on no log before `number` is needed.
+    fn store_everything(self: &Arc<Self>, number: LogNumber) -> Result<()> {
+        let families: Vec<_> = self.tree.families().values().cloned().collect();
+        let ids: Vec<_> = families.iter().map(|family| family.id()).collect();
+        let last_seqno = self.writes.pipeline.exclusive(|stage| {
+            self.writes.pipeline.seal(stage, &ids);
+            stage.last_seqno()
+        });
+        let (mut jobs, mut edits) = (Vec::new(), Vec::new());
+        for id in ids {
+            let mut edit = VersionEdit { column_family: id, ..VersionEdit::default() };
+            let mut flushed = 0;
+            if let Some(mut job) = self.make_flush(id, usize::MAX, last_seqno, &Stripes::default())
+            {
+                let stepped = job.run(&self.tree.versions.counters);
+                flushed = job.memtables();
+                jobs.push(job);
+                match stepped {
+                    Ok(made) => edit = made,
+                    Err(error) => {
+                        jobs.iter_mut().for_each(FlushJob::abandon);
+                        return Err(error);
+                    }
+                }
+            }
+            edit.log_number = Some(number);
+            edits.push((edit, flushed));
+        }
+        match self.tree.versions.install_together(edits, last_seqno, &self.tree.reclaimer) {
+            Ok(versions) => {
+                jobs.iter().for_each(|job| self.env.metrics.flush_done(&job.done()));
+                for version in versions.into_iter().flatten() {
+                    self.driver.report(self.env.now(), Event::VersionInstalled { version });
+                }
+                for family in &families {
+                    self.driver.report_memtables(self.env.now(), family);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                // As with any edit: the dead manifest may name the files.
+                self.driver.chores.after_roll(&[]);
+                jobs.iter().for_each(|job| self.driver.chores.after_roll(job.files()));
+                Err(error)
+            }
+        }
+    }
+}
+
+/// How often all is stored before a dead log is given up on for now.
+const STORE_TRIES: u32 = 100;

@@ -1,0 +1,251 @@
+//! Flushes and compactions that a client asks for, and waiting for them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sateen_control::{ColumnFamilyId, Event, Instant, SeqNo};
+use sateen_store::base::clock;
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::plant::planted;
+use sateen_store::base::sync::atomic::Ordering;
+
+use super::Background;
+use crate::options::{CompactRangeOptions, control};
+use crate::tree::families::ColumnFamilyData;
+
+impl Background {
+    /// Seals the memtables of `families`, or of all with `atomic_flush`, and, with `wait`, returns
+    /// when they are stored.
+    pub(crate) fn flush(
+        self: &Arc<Self>,
+        families: &[Arc<ColumnFamilyData>],
+        wait: bool,
+    ) -> Result<()> {
+        self.env.check_writable("a flush")?;
+        self.flush_inner(families, wait)
+    }
+
+    pub(crate) fn flush_inner(
+        self: &Arc<Self>,
+        families: &[Arc<ColumnFamilyData>],
+        wait: bool,
+    ) -> Result<()> {
+        let all: Vec<_>;
+        let families = if self.env.options.load().atomic_flush {
+            all = self.tree.families().values().cloned().collect();
+            &all
+        } else {
+            families
+        };
+        let ids: Vec<ColumnFamilyId> = families.iter().map(|family| family.id()).collect();
+        let through = self.writes.pipeline.exclusive(|stage| {
+            families.iter().for_each(|family| family.store_through(stage.last_seqno()));
+            self.writes.pipeline.seal(stage, &ids);
+            stage.last_seqno()
+        });
+        let now = self.env.now();
+        for family in families {
+            self.driver.report_memtables(now, family);
+            self.driver.report(now, Event::FlushRequested { cf: family.id() });
+        }
+        if wait { self.wait_flushed(families, through) } else { Ok(()) }
+    }
+
+    fn wait_flushed(
+        self: &Arc<Self>,
+        families: &[Arc<ColumnFamilyData>],
+        through: SeqNo,
+    ) -> Result<()> {
+        let waiting = |family: &Arc<ColumnFamilyData>| {
+            !family.is_dropped()
+                && family.sealed().first().is_some_and(|sealed| sealed.last_seqno <= through)
+        };
+        while families.iter().any(waiting) {
+            self.env.check_open()?;
+            self.env.health.check()?;
+            if self.env.has_threads() {
+                self.wait_a_little();
+            } else {
+                self.step_or_wait()?;
+            }
+        }
+        // What was flushed before nobody asked may wait for a barrier.
+        if self.tree.versions.holds_logs_until_barrier() { self.sync_edits() } else { Ok(()) }
+    }
+
+    fn wait_a_little(&self) {
+        // Flushes are waited for on no client's hot path; a short poll keeps the driver simple.
+        clock::sleep(Duration::from_micros(200));
+    }
+
+    pub(crate) fn compact_range(
+        self: &Arc<Self>,
+        family: &Arc<ColumnFamilyData>,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        options: &CompactRangeOptions,
+    ) -> Result<()> {
+        if let (Some(begin), Some(end)) = (begin, end)
+            && family.comparator().compare(begin, end).is_gt()
+        {
+            return Err(Error::reversed_bounds(begin, end));
+        }
+        self.env.check_writable("a compaction")?;
+        // First: of a pause that begins after this look the count tells.
+        let pauses = self.manual_pauses_begun.load(Ordering::Acquire);
+        self.check_manual()?;
+        if options.flush {
+            let all: Vec<_> = family.trees().cloned().collect();
+            self.flush_inner(&all, true)?;
+        }
+        // A filter is to be asked about all of it, and that is what it is done for.
+        let filters = family.options().filters();
+        let bottommost = control::bottommost(options.rewrite_last_level || filters);
+        let comparator = family.comparator();
+        let request = |cf| {
+            let key = |key: Option<&[u8]>| key.map(|key| comparator.key(key));
+            let (begin, end) = (key(begin), key(end));
+            self.driver.request(self.env.now(), options.wait, |request| Event::CompactRange {
+                request,
+                cf,
+                begin,
+                end,
+                bottommost,
+            })
+        };
+        let trees = family.trees_between(begin, end);
+        let requests = trees.map(|tree| {
+            // A flush that is done may not have told of it yet: without its tables control would
+            // take them for younger than the request.
+            let version = tree.super_version().version.clone();
+            self.driver.report(self.env.now(), Event::VersionInstalled { version });
+            request(tree.id())
+        });
+        let requests: Vec<_> = requests.collect();
+        if !options.wait {
+            return Ok(());
+        }
+        // Each is waited for, or its answer would be kept for ever.
+        let mut result = Ok(());
+        for request in requests {
+            let done = self.wait_request(request).and_then(|complete| {
+                if complete {
+                    return Ok(());
+                }
+                self.env.check_open()?;
+                self.env.health.check()?;
+                // It may be over by now: what it gave up stays given up.
+                let was_paused = self.manual_pauses_begun.load(Ordering::Acquire) != pauses;
+                if was_paused && !planted("short_pause_forgotten") {
+                    return Err(Error::ManualCompactionPaused);
+                }
+                Err(Error::NoSuchColumnFamily(family.name().to_owned()))
+            });
+            result = result.and(done);
+        }
+        result
+    }
+
+    pub(super) fn check_manual(&self) -> Result<()> {
+        let paused = self.manual_pauses.load(Ordering::Acquire) > 0;
+        if paused { Err(Error::ManualCompactionPaused) } else { Ok(()) }
+    }
+
+    /// Refuses compactions by hand, and ends those under way at the end of their job.
+    pub(crate) fn pause_manual(&self) {
+        self.manual_pauses.fetch_add(1, Ordering::AcqRel);
+        self.manual_pauses_begun.fetch_add(1, Ordering::AcqRel);
+        self.driver.cancel_requests(self.env.now());
+    }
+
+    /// Ends one [`Background::pause_manual`].
+    pub(crate) fn resume_manual(&self) {
+        self.manual_pauses.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Drops the tables below level 0 that have nothing but keys from `begin` to `end`.
+    pub(crate) fn drop_tables(
+        self: &Arc<Self>,
+        family: &Arc<ColumnFamilyData>,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Result<()> {
+        if let (Some(begin), Some(end)) = (begin, end)
+            && family.comparator().compare(begin, end).is_gt()
+        {
+            return Err(Error::reversed_bounds(begin, end));
+        }
+        self.env.check_writable("dropping tables")?;
+        let request = |tree: &Arc<ColumnFamilyData>| {
+            let version = tree.super_version().version.clone();
+            self.driver.report(self.env.now(), Event::VersionInstalled { version });
+            let key = |key: Option<&[u8]>| key.map(|key| tree.comparator().key(key));
+            let (begin, end) = (key(begin), key(end));
+            let cf = tree.id();
+            self.driver.request(self.env.now(), true, |request| Event::DropTables {
+                request,
+                cf,
+                begin,
+                end,
+            })
+        };
+        let requests: Vec<_> = family.trees_between(begin, end).map(request).collect();
+        let mut result = Ok(());
+        for request in requests {
+            result = result.and(self.wait_request(request).map(drop));
+        }
+        result
+    }
+
+    /// Returns when no background work is left to do, or at `until`.
+    pub(crate) fn wait_idle_until(
+        self: &Arc<Self>,
+        until: Option<Instant>,
+        abort_on_pause: bool,
+    ) -> Result<()> {
+        let waiting = &self.driver.chores.waiting_for_rest;
+        waiting.fetch_add(1, Ordering::Relaxed);
+        let waits = || -> Result<()> {
+            while !self.is_idle()? {
+                if until.is_some_and(|until| self.env.now() >= until) {
+                    return Err(Error::TimedOut("background work"));
+                }
+                if abort_on_pause && self.driver.is_paused() {
+                    return Err(Error::BackgroundPaused);
+                }
+                self.step_or_sleep()?;
+            }
+            Ok(())
+        };
+        let waited = waits();
+        waiting.fetch_sub(1, Ordering::Relaxed);
+        waited
+    }
+
+    /// Returns when no background work is left to do.
+    pub(crate) fn wait_idle(self: &Arc<Self>) -> Result<()> {
+        self.wait_idle_until(None, false)
+    }
+
+    fn is_idle(&self) -> Result<bool> {
+        self.env.check_open()?;
+        self.env.health.check()?;
+        let unflushed = self.tree.families().values().any(|family| family.wants_flush());
+        Ok(!unflushed
+            && !self.driver.has_jobs()
+            && !self.driver.has_due_work()
+            && self.spare_files.count() + self.writes.spare_logs.count() == 0
+            && !self.tree.versions.holds_until_barrier()
+            && (self.env.read_only || !self.tree.reclaimer.has_due_work()))
+    }
+
+    fn step_or_sleep(self: &Arc<Self>) -> Result<()> {
+        if self.env.has_threads() {
+            self.driver.chores.poke();
+            clock::sleep(Duration::from_millis(2));
+        } else {
+            self.step_or_wait()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! Distinguishes damage from data that a writer in another process has replaced.
+//!
+//! Invariant: an error is damage only if the manifest, read again after the error, still names the
+//! data that could not be read. The writer removes only data that the manifest no longer names, and
+//! such data never comes back.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sateen_control::FileId;
+use sateen_control::version::{Placement, TableMeta};
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::plant::planted;
+use sateen_store::files::{FileName, HEADER_BYTES};
+use sateen_store::vfs::Vfs;
+
+use crate::core::DbCore;
+use crate::open::current_manifest;
+use crate::tools::check::known_comparators;
+use crate::tree::manifest_follower::ManifestFollower;
+
+impl DbCore {
+    /// `error`, or [`Error::Behind`] if this is a reader and the writer has replaced what it came
+    /// to.
+    #[inline]
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        if self.env.read_only && error.may_be_given_up() {
+            self.explain_to_reader(error)
+        } else {
+            error
+        }
+    }
+
+    #[cold]
+    fn explain_to_reader(&self, error: Error) -> Error {
+        let (path, place) = match &error {
+            Error::Corruption { path, offset, kind } => (path, Some((*offset, *kind))),
+            Error::Io { path, .. } => (path, None),
+            _ => return error,
+        };
+        if planted("given_back_is_damage") {
+            return error;
+        }
+        let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
+        let needs = |manifest: &ManifestFollower| match name {
+            Some(FileName::Table(file)) => manifest.tables().any(|table| is_of(table, file, place)),
+            // Logs that nothing needs are kept for readers of the log, and may be removed.
+            Some(FileName::Wal(log)) => {
+                let missing = matches!(place, Some((_, CorruptionKind::MissingFile)));
+                log >= manifest.oldest_log() || !missing
+            }
+            _ => true,
+        };
+        let given_up = match self.manifest_now() {
+            Ok(Some(manifest)) if manifest.identity.uid == self.tree.versions.db_uid() => {
+                !needs(&manifest)
+            }
+            // Another database took its place, or it was removed.
+            Ok(_) | Err(Error::IncompatibleDirectory { .. }) => true,
+            Err(told @ (Error::Io { .. } | Error::Behind { .. })) => return told,
+            Err(_) => false,
+        };
+        if !given_up {
+            return error;
+        }
+        let path = path.display();
+        let cause = match place {
+            Some((offset, kind)) if kind != CorruptionKind::MissingFile => {
+                format!("{path}: what was at offset {offset} was replaced")
+            }
+            _ => format!("{path}: what was in it was replaced"),
+        };
+        Error::Behind { cause }
+    }
+
+    /// The manifest that counts at this moment.
+    fn manifest_now(&self) -> Result<Option<ManifestFollower>> {
+        let families = self.tree.families();
+        let whole = families.values().filter(|data| data.region().is_none());
+        let known = whole.map(|data| (data.name().to_owned(), data.options().comparator.clone()));
+        let others = self.env.options.load().column_family.comparator.clone();
+        let comparators = known_comparators(known, others);
+        let vfs: Arc<dyn Vfs> = self.env.vfs.clone();
+        let read = |vfs| ManifestFollower::open(vfs, &self.env.directory, &comparators);
+        current_manifest(&vfs, &self.env.directory, read)
+    }
+}
+
+/// Whether damage at a place of a file would be damage of a table. Without a place it is one of
+/// the whole file.
+fn is_of(table: &TableMeta, file: FileId, place: Option<(u64, CorruptionKind)>) -> bool {
+    if table.placement.values() == Some(file) {
+        return true;
+    }
+    if table.placement.file() != file {
+        return false;
+    }
+    let extent = match table.placement {
+        Placement::Slice { offset, length, .. } | Placement::Log { offset, length, .. } => {
+            offset..offset.saturating_add(length)
+        }
+        Placement::WholeFile(_) => return true,
+    };
+    match place {
+        None | Some((_, CorruptionKind::MissingFile)) => true,
+        Some((offset, _)) if offset < HEADER_BYTES => true,
+        Some((offset, CorruptionKind::Truncated)) => offset < extent.end,
+        Some((offset, _)) => extent.contains(&offset),
+    }
+}
+
+/// Why a file that is dumped cannot be read: `error`, or that its bytes are `gone` since.
+pub(crate) fn of_file(path: &Path, error: Error, gone: Result<bool>) -> Error {
+    match gone {
+        Ok(true) if error.may_be_given_up() => {
+            Error::Behind { cause: format!("{}: what was to be read was replaced", path.display()) }
+        }
+        _ => error,
+    }
+}

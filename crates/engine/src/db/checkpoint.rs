@@ -1,0 +1,196 @@
+//! A checkpoint: a second database that is as this one was at one moment, made without copying
+//! tables.
+//!
+//! What must stay true: until the new directory is whole it has no CURRENT; a file whose bytes are
+//! shared through a hard link is recorded as shared in both catalogues before the link is made, and
+//! is never punched from then on (format rule F7).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use sateen_control::version::VersionEdit;
+use sateen_control::{ColumnFamilyId, FileId, IoClass, LogNumber};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::names::shown_path;
+use sateen_store::files::{FileName, table_file_name, wal_file_name};
+use sateen_store::manifest::Identity;
+use sateen_store::vfs::{OpenOptions, Vfs};
+
+use crate::core::DbCore;
+use crate::db::Db;
+use crate::open::sync_ancestors;
+use crate::options::WalMode;
+use crate::tree::family_state::FamilyState;
+
+const COPY_BYTES: usize = 1 << 20;
+
+impl Db {
+    /// Makes a database in the directory `path` (which must not exist) that holds what this one
+    /// holds now, all column families at the same moment. Tables are shared through reflinks or
+    /// hard links where the file system can do that, and copied where it cannot.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `path` exists; `Io` if it cannot be written: then what was made of it
+    /// is removed again.
+    pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
+        let (core, path) = (self.core(), path.as_ref());
+        core.env.check_open()?;
+        if core.secondary.is_some() {
+            return Err(Error::ReadOnly("a checkpoint of a secondary"));
+        }
+        if core.env.vfs.exists(path).map_err(|e| Error::io("look for", path, e))? {
+            return Err(Error::InvalidArgument(format!("{} exists already", shown_path(path))));
+        }
+        if !core.env.read_only {
+            core.env.health.check()?;
+            if core.env.options.load().wal == WalMode::Off || core.writes.has_unlogged_writes() {
+                self.flush_all()?;
+            }
+        }
+        let made = make(core, path);
+        if made.is_err() {
+            remove_all(core, path);
+        }
+        made
+    }
+}
+
+fn make(core: &DbCore, path: &Path) -> Result<()> {
+    let vfs = core.env.vfs.as_ref();
+    vfs.create_dir_all(path).map_err(|e| Error::io("create", path, e))?;
+    // Nothing that the versions name goes away, and no log either, until all is linked and copied.
+    let _hold = core.tree.reclaimer.hold();
+    let families = core.tree.versions.families();
+    let files = table_files(&families);
+    let shared = link_tables(core, path, &files)?;
+    for (number, bytes) in logs_of(core, &families)? {
+        let from = wal_file_name(&core.env.wal_directory(), number);
+        copy(vfs, &from, &wal_file_name(path, number), bytes)?;
+    }
+    core.background.write_options(vfs, path)?;
+    core.tree.versions.write_copy(vfs, path, identity_of_copy(core), &families, &shared)?;
+    sync_ancestors(vfs, path)
+}
+
+/// Which database a copy is that is made now.
+pub(crate) fn identity_of_copy(core: &DbCore) -> Identity {
+    let identity = core.tree.versions.identity();
+    if core.env.options.load().checkpoint_keeps_identity { identity } else { identity.copy() }
+}
+
+/// The files that hold the tables of `families`.
+pub(crate) fn table_files(families: &BTreeMap<ColumnFamilyId, FamilyState>) -> BTreeSet<FileId> {
+    let of_family = |family: &FamilyState| {
+        let tables = family.version.tables();
+        tables.flat_map(|(_, _, table)| table.placement.files()).collect::<Vec<_>>()
+    };
+    families.values().flat_map(of_family).collect()
+}
+
+/// The logs that a database of `families` needs, and how much of each.
+pub(crate) fn logs_of(
+    core: &DbCore,
+    families: &BTreeMap<ColumnFamilyId, FamilyState>,
+) -> Result<Vec<(LogNumber, u64)>> {
+    // Between two groups: every log ends with a whole record here.
+    let mut logs = core.writes.pipeline.exclusive(|_| core.writes.pipeline.live_logs());
+    // Those that no version needs may be on their way out.
+    let needed = families.values().map(|family| family.version.log_number()).min();
+    logs.retain(|(number, _)| Some(*number) >= needed);
+    logs.extend(other_logs(core, &logs)?);
+    Ok(logs)
+}
+
+/// The logs that the catalogue needs beside those in use: the empty one of a database that writes
+/// none, and all of one that was opened read-only.
+fn other_logs(core: &DbCore, known: &[(LogNumber, u64)]) -> Result<Vec<(LogNumber, u64)>> {
+    let (directory, oldest) = (core.env.wal_directory(), core.tree.versions.oldest_log());
+    let listing = core.env.vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
+    let names = listing.iter().filter_map(|path| FileName::parse(path.file_name()?.to_str()?));
+    let logs = names.filter_map(|name| match name {
+        FileName::Wal(log) => Some(log),
+        _ => None,
+    });
+    let needed = |log: &LogNumber| if core.env.read_only { *log >= oldest } else { *log == oldest };
+    let unknown = |log: &LogNumber| known.iter().all(|(number, _)| number != log);
+    Ok(logs.filter(|log| needed(log) && unknown(log)).map(|log| (log, u64::MAX)).collect())
+}
+
+/// Returns the files whose bytes both databases share.
+fn link_tables(core: &DbCore, to: &Path, files: &BTreeSet<FileId>) -> Result<Vec<FileId>> {
+    let vfs = core.env.vfs.as_ref();
+    let mut to_link = Vec::new();
+    for file in files {
+        let (from, to) = (table_file_name(&core.env.directory, *file), table_file_name(to, *file));
+        match vfs.clone_file(&from, &to) {
+            Ok(()) => sync(vfs, &to)?,
+            Err(_) => to_link.push(*file),
+        }
+    }
+    if to_link.is_empty() {
+        return Ok(to_link);
+    }
+    if !core.env.read_only {
+        let edit = VersionEdit {
+            column_family: core.tree.default_family.id(),
+            shared_files: to_link.clone(),
+            ..VersionEdit::default()
+        };
+        core.tree.reclaimer.mark_shared(to_link.iter().copied(), core.env.now());
+        let seqno = core.writes.pipeline.visible_seqno();
+        let edits = vec![(edit, 0)];
+        if let Err(error) = core.tree.versions.install_together(edits, seqno, &core.tree.reclaimer)
+        {
+            core.background.edit_failed(&error);
+            return Err(error);
+        }
+    }
+    let mut shared = Vec::new();
+    for file in to_link {
+        let (from, to) = (table_file_name(&core.env.directory, file), table_file_name(to, file));
+        match vfs.hard_link(&from, &to) {
+            Ok(()) => shared.push(file),
+            // Another file system, one that has no links, a limit of them, a rule against them:
+            // whatever it is, a copy does without.
+            Err(_) => copy(vfs, &from, &to, u64::MAX)?,
+        }
+    }
+    Ok(shared)
+}
+
+/// Makes a clone durable: its blocks are, its length and where they are is not.
+fn sync(vfs: &dyn Vfs, path: &Path) -> Result<()> {
+    let options = OpenOptions::WRITE;
+    let file = vfs.open(path, options).map_err(|e| Error::io("open", path, e))?;
+    file.sync_data(IoClass::Manifest).map_err(|e| Error::io("sync", path, e))
+}
+
+/// Copies the first `bytes` of a file, durably.
+pub(crate) fn copy(vfs: &dyn Vfs, from: &Path, to: &Path, bytes: u64) -> Result<()> {
+    let class = IoClass::Manifest;
+    let source = vfs.open(from, OpenOptions::READ).map_err(|e| Error::io("open", from, e))?;
+    let target = vfs.open(to, OpenOptions::CREATE).map_err(|e| Error::io("create", to, e))?;
+    let mut buffer = vec![0; COPY_BYTES];
+    let mut at = 0;
+    while at < bytes {
+        let want = usize::try_from(bytes - at).unwrap_or(usize::MAX).min(buffer.len());
+        let part = buffer.get_mut(..want).unwrap_or_default();
+        let got = source.read_all_at(part, at, class).map_err(|e| Error::io("read", from, e))?;
+        if got == 0 {
+            break;
+        }
+        let part = buffer.get(..got).unwrap_or_default();
+        target.write_at(part, at, class).map_err(|e| Error::io("write", to, e))?;
+        at += got as u64;
+    }
+    target.sync_data(class).map_err(|e| Error::io("sync", to, e))
+}
+
+/// Best effort: what stays has no CURRENT and is no database.
+fn remove_all(core: &DbCore, path: &Path) {
+    let vfs = core.env.vfs.as_ref();
+    for name in vfs.list(path).unwrap_or_default() {
+        let _stays = vfs.remove(&path.join(name.file_name().unwrap_or_default()));
+    }
+    let _stays = vfs.remove_dir(path);
+}

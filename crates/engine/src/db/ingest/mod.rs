@@ -1,0 +1,427 @@
+//! Taking in files of sorted entries that were written outside ([`SstFileWriter`]).
+//!
+//! Their entries are written anew, into files of the database, which checks every block of them;
+//! clients go on meanwhile. Then, between two groups of writes, the tables get sequence numbers,
+//! newer than all that was written and older than what comes, and join level 0 by one edit, all or
+//! none. From there they go down as other tables do: without being rewritten where nothing is.
+//!
+//! Ranges of keys that a file deletes become deletions of ranges of the database, each with a
+//! number of its own just below that of the file's tables: they spare what is in the file itself.
+//!
+//! What must stay true: no memtable has anything in the range of a file when that joins: readers
+//! would take it for newer; and none has deleted a range when a file joins that does.
+
+mod place;
+mod told;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use sateen_control::version::{AddedTable, RangeTombstone, TableMeta, VersionEdit};
+use sateen_control::{Comparator, Event, FileId, IoClass, SeqNo, UserKey, ValueKind};
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
+use sateen_store::batch::KEY_BYTES_MAX;
+use sateen_store::files::{CompactionFile, DirectoryEntry};
+use sateen_store::memtable::MemTable;
+use sateen_store::table::{Table, TableIter, TableIterOptions, TableSource};
+use sateen_store::vfs::{OpenOptions, Vfs};
+use writer::{ENTRIES, EXTERNAL_FILE, EXTERNAL_UID, RANGES};
+
+use crate::background::output::{Output, OutputContext};
+use crate::core::DbCore;
+use crate::tree::families::ColumnFamilyData;
+pub use writer::{SstFileInfo, SstFileWriter};
+
+/// How often what is written into a file's range is flushed before that is given up.
+const ATTEMPTS: usize = 20;
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// How files are ingested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IngestOptions {
+    /// The files are removed once they are taken in. Default: false. RocksDB: `move_files`.
+    pub move_files: bool,
+    /// Memtables that have keys in the range of a file are flushed; otherwise that is an error.
+    /// Default: true. RocksDB: `allow_blocking_flush`.
+    pub allow_flush: bool,
+    /// The entries may get a sequence number that is newer than what is there. Off, it is an error
+    /// if they would need one: if an entry or a deleted range lies in the range of a file, if files
+    /// overlap each other, or if a snapshot is held. Default: true. RocksDB:
+    /// `allow_global_seqno`.
+    pub allow_global_seqno: bool,
+    /// It is an error ([`Error::NotBottommost`]) if a file cannot go to the last level: if it
+    /// overlaps entries, another file, or the range of a table in the last level. The files still
+    /// join level 0, and go down from there without being rewritten. Default: false. RocksDB:
+    /// `fail_if_not_bottommost_level`.
+    pub fail_if_not_bottommost_level: bool,
+}
+
+impl Default for IngestOptions {
+    fn default() -> IngestOptions {
+        IngestOptions {
+            move_files: false,
+            allow_flush: true,
+            allow_global_seqno: true,
+            fail_if_not_bottommost_level: false,
+        }
+    }
+}
+
+/// A file to be taken in.
+struct External {
+    path: PathBuf,
+    /// Its entries, if it has any.
+    table: Option<Arc<Table>>,
+    /// The ranges that it deletes.
+    ranges: Vec<(UserKey, UserKey)>,
+    smallest: UserKey,
+    largest: UserKey,
+}
+
+impl External {
+    fn overlaps(&self, other: &External) -> bool {
+        self.smallest <= other.largest && other.smallest <= self.largest
+    }
+}
+
+fn iter(table: &Arc<Table>) -> TableIter {
+    table.iter(TableIterOptions::compaction(IoClass::Flush, CHUNK_BYTES))
+}
+
+/// The sequence numbers of a layer, above the first one of all.
+struct Numbers<'a> {
+    ranges: Vec<(&'a (UserKey, UserKey), u64)>,
+    tables: u64,
+}
+
+/// Numbers for the ranges and then the tables of each layer: later ones are newer.
+fn numbers<'a>(layers: &[Vec<&'a External>]) -> Vec<Numbers<'a>> {
+    let mut next = 0..;
+    let mut take = || next.next().unwrap_or(u64::MAX);
+    let of_layer = |files: &Vec<&'a External>| {
+        let ranges = files.iter().flat_map(|file| &file.ranges);
+        let ranges = ranges.map(|range| (range, take())).collect();
+        Numbers { ranges, tables: take() }
+    };
+    layers.iter().map(of_layer).collect()
+}
+
+/// Tables for one tree, of one of the layers of files that lie on top of each other.
+struct Written {
+    tree: Arc<ColumnFamilyData>,
+    layer: u64,
+    tables: Vec<Arc<TableMeta>>,
+}
+
+impl DbCore {
+    /// Takes in files.
+    pub(crate) fn ingest(
+        self: &Arc<Self>,
+        family: &Arc<ColumnFamilyData>,
+        paths: &[PathBuf],
+        options: &IngestOptions,
+    ) -> Result<()> {
+        self.env.check_writable("ingesting files")?;
+        let files = paths.iter().map(|path| self.open_external(path, family.comparator()));
+        let files: Vec<External> = files.collect::<Result<_>>()?;
+        if files.is_empty() {
+            return Ok(());
+        }
+        let mut tables = files.iter().filter_map(|file| file.table.as_ref());
+        let merges = tables.any(|table| table.properties().merges > 0);
+        if merges && family.options().merge_operator.is_none() {
+            let text = format!("the column family {} has no merge operator", family.name());
+            return Err(Error::InvalidArgument(text));
+        }
+        let mut outputs = Vec::new();
+        let layers = layers(&files);
+        // Before anything is written, and again before it counts.
+        self.check_place(family, &layers, options)?;
+        let installed = self
+            .write_layers(family, &layers, &mut outputs)
+            .and_then(|written| self.join(family, &layers, &written, options));
+        if let Err(error) = installed {
+            // A manifest that failed may name them.
+            let files: Vec<FileId> = outputs.iter().flat_map(Output::files).copied().collect();
+            if self.tree.versions.manifest_is_dead() {
+                self.background.driver.chores.after_roll(&files);
+                self.background.job_failed(&error);
+            } else {
+                outputs.iter_mut().for_each(Output::abandon);
+            }
+            return Err(error);
+        }
+        self.tell_ingested(family, &files);
+        if options.move_files {
+            for file in &files {
+                let removed = self.env.vfs.remove(&file.path);
+                removed.map_err(|error| Error::io("remove", &file.path, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn open_external(&self, path: &Path, comparator: &Comparator) -> Result<External> {
+        let file = self.env.vfs.open(path, OpenOptions::READ);
+        let file = file.map_err(|error| Error::io("open", path, error))?;
+        let refused = |reason: String| Error::IncompatibleDirectory { path: path.into(), reason };
+        let directory = CompactionFile::open(&file, path, EXTERNAL_FILE)?;
+        let listed = |table| directory.tables.iter().find(|entry| entry.table == table);
+        let (entries, ranges) = (listed(ENTRIES), listed(RANGES));
+        let known = entries.iter().chain(&ranges).count();
+        if directory.db_uid != EXTERNAL_UID || known == 0 || known != directory.tables.len() {
+            return Err(refused("no file of an SstFileWriter".into()));
+        }
+        let open = |entry: &DirectoryEntry| {
+            let source = TableSource {
+                file: file.clone(),
+                path: path.into(),
+                table: entry.table,
+                file_id: EXTERNAL_FILE,
+                db_uid: EXTERNAL_UID,
+                offset: entry.offset,
+                length: entry.length,
+                tail_bytes: 0,
+                global_seqno: SeqNo(0),
+                comparator: Some(comparator.clone()),
+                image: Weak::new(),
+            };
+            Ok::<_, Error>(Arc::new(Table::open(source, IoClass::Flush)?))
+        };
+        let table = entries.map(open).transpose()?;
+        let stored = ranges.map(open).transpose()?;
+        let read = |table: &_| read_ranges(path, table, comparator);
+        let ranges = stored.as_ref().map_or_else(|| Ok(Vec::new()), read)?;
+        let keys = entries.iter().flat_map(|entry| [&entry.smallest, &entry.largest]);
+        let keys = keys.map(|key| comparator.key(key));
+        let bounds = ranges.iter().flat_map(|(begin, end)| [begin.clone(), end.clone()]);
+        let mut all: Vec<UserKey> = keys.chain(bounds).collect();
+        all.sort();
+        let (Some(smallest), Some(largest)) = (all.first().cloned(), all.pop()) else {
+            return Err(refused("it has nothing".into()));
+        };
+        Ok(External { path: path.into(), table, ranges, smallest, largest })
+    }
+
+    /// Writes the entries of `layers`, each of files that do not overlap, into tables.
+    fn write_layers(
+        &self,
+        family: &Arc<ColumnFamilyData>,
+        layers: &[Vec<&External>],
+        outputs: &mut Vec<Output>,
+    ) -> Result<Vec<Written>> {
+        let mut written = Vec::new();
+        for (layer, files) in (0..).zip(layers) {
+            let mut open: Option<(Arc<ColumnFamilyData>, usize)> = None;
+            let mut end = |open: &mut Option<(Arc<ColumnFamilyData>, usize)>,
+                           outputs: &mut Vec<Output>| {
+                if let Some((tree, output)) = open.take() {
+                    let tables = outputs[output].finish()?;
+                    written.push(Written { tree, layer, tables });
+                }
+                Ok::<(), Error>(())
+            };
+            for file in files {
+                let Some(table) = &file.table else { continue };
+                let mut iter = iter(table);
+                iter.seek_to_first()?;
+                let mut entries = 0;
+                while iter.valid() {
+                    let user_key = key::user_key(iter.key());
+                    let tree = family.tree(user_key);
+                    if open.as_ref().is_none_or(|(of, _)| of.id() != tree.id()) {
+                        end(&mut open, outputs)?;
+                        let compression = tree.options().compression_of(0);
+                        let context = OutputContext {
+                            // No work of the background, after which others would be removed.
+                            spare_files: None,
+                            ..self.background.output_context(tree, 0, IoClass::Flush, compression)
+                        };
+                        outputs.push(Output::new(context));
+                        open = Some((tree.clone(), outputs.len() - 1));
+                    }
+                    let Some(output) = outputs.last_mut() else { return Err(Error::Closed) };
+                    if output.table_bytes() >= tree.options().table_bytes {
+                        output.end_table()?;
+                    }
+                    check_entry(&file.path, iter.key())?;
+                    output.add(&self.tree.versions.counters, iter.key(), iter.value())?;
+                    entries += 1;
+                    iter.next()?;
+                }
+                if entries != table.properties().entries {
+                    let kind = CorruptionKind::Inconsistent("entries and their number");
+                    return Err(Error::corruption(&file.path, 0, kind));
+                }
+            }
+            end(&mut open, outputs)?;
+        }
+        Ok(written)
+    }
+
+    /// Makes `written` a part of the database.
+    fn join(
+        self: &Arc<Self>,
+        family: &Arc<ColumnFamilyData>,
+        layers: &[Vec<&External>],
+        written: &[Written],
+        options: &IngestOptions,
+    ) -> Result<()> {
+        let trees: Vec<_> = family.trees().cloned().collect();
+        let in_memory = |tree| layers.iter().flatten().any(|file| holds(tree, file));
+        let is_free = || !trees.iter().any(|tree| in_memory(tree));
+        let numbers = numbers(layers);
+        let count = numbers.last().map_or(0, |last| last.tables + 1);
+        for _ in 0..ATTEMPTS {
+            self.check_place(family, layers, options)?;
+            if !is_free() {
+                if !options.allow_flush {
+                    let text = "keys in the range of a file are in memory, and allow_flush is off";
+                    return Err(Error::InvalidArgument(text.into()));
+                }
+                self.background.flush_inner(&trees, true)?;
+            }
+            // What was written before is not lost if these are not.
+            self.background.sync_log()?;
+            let install = |first| self.install_tables(&trees, written, &numbers, first);
+            if let Some(versions) = self.writes.pipeline.between_groups(count, is_free, install)? {
+                for version in versions.into_iter().flatten() {
+                    self.background
+                        .driver
+                        .report(self.env.now(), Event::VersionInstalled { version });
+                }
+                return Ok(());
+            }
+        }
+        Err(Error::TimedOut("a moment in which nobody writes into the range of a file"))
+    }
+
+    fn install_tables(
+        &self,
+        trees: &[Arc<ColumnFamilyData>],
+        written: &[Written],
+        numbers: &[Numbers<'_>],
+        first: SeqNo,
+    ) -> Result<Vec<Option<Arc<sateen_control::version::Version>>>> {
+        // What was written since; nothing, mostly.
+        let durable_log = self.background.sync_log()?;
+        let ranges = numbers.iter().flat_map(|layer| &layer.ranges);
+        let ranges = ranges.map(|((begin, end), number)| RangeTombstone {
+            begin: begin.clone(),
+            end: end.clone(),
+            seqno: SeqNo(first.0 + number),
+        });
+        let range_tombstones: Vec<_> = ranges.collect();
+        let mut edits: Vec<(VersionEdit, usize)> = Vec::new();
+        for tree in trees {
+            let mut edit = VersionEdit {
+                column_family: tree.id(),
+                range_tombstones: range_tombstones.clone(),
+                durable_log,
+                ..VersionEdit::default()
+            };
+            // Layer by layer: later ones are newer.
+            for (layer, number) in (0..).zip(numbers) {
+                let mut of_it = written.iter().filter(|it| it.layer == layer);
+                let Some(it) = of_it.find(|it| it.tree.id() == tree.id()) else { continue };
+                let (seqno, epoch) =
+                    (SeqNo(first.0 + number.tables), self.tree.versions.counters.epoch());
+                edit.added.extend(it.tables.iter().map(|table| {
+                    let table = TableMeta {
+                        seqno_min: seqno,
+                        seqno_max: seqno,
+                        global_seqno: seqno,
+                        ..(**table).clone()
+                    };
+                    AddedTable { level: 0, epoch, table: Arc::new(table) }
+                }));
+            }
+            if !edit.added.is_empty() || !edit.range_tombstones.is_empty() {
+                edits.push((edit, 0));
+            }
+        }
+        let last = numbers.last().map_or(first, |last| SeqNo(first.0 + last.tables));
+        self.tree.versions.install_together(edits, last, &self.tree.reclaimer)
+    }
+}
+
+/// The ranges that `table` of the file at `path` has.
+fn read_ranges(
+    path: &Path,
+    table: &Arc<Table>,
+    comparator: &Comparator,
+) -> Result<Vec<(UserKey, UserKey)>> {
+    let malformed = || {
+        let kind = CorruptionKind::Malformed("a range that no SstFileWriter writes");
+        Error::corruption(path, 0, kind)
+    };
+    let mut ranges: Vec<(UserKey, UserKey)> = Vec::new();
+    let mut iter = iter(table);
+    iter.seek_to_first()?;
+    while iter.valid() {
+        let (begin, end) = (key::user_key(iter.key()), iter.value());
+        let is_range = key::kind(iter.key()) == Some(ValueKind::RangeDelete);
+        if !is_range || end.len() > KEY_BYTES_MAX {
+            return Err(malformed());
+        }
+        let (begin, end) = (comparator.key(begin), comparator.key(end));
+        if begin >= end || ranges.last().is_some_and(|(_, last)| *last >= begin) {
+            return Err(malformed());
+        }
+        ranges.push((begin, end));
+        iter.next()?;
+    }
+    let all = ranges.len() as u64 == table.properties().entries;
+    if all { Ok(ranges) } else { Err(malformed()) }
+}
+
+/// The files in layers: each lies above those before it that it overlaps.
+fn layers(files: &[External]) -> Vec<Vec<&External>> {
+    let mut layers: Vec<Vec<&External>> = Vec::new();
+    for file in files {
+        let above = layers.iter().rposition(|layer| layer.iter().any(|below| below.overlaps(file)));
+        let at = above.map_or(0, |below| below + 1);
+        match layers.get_mut(at) {
+            Some(layer) => layer.push(file),
+            None => layers.push(vec![file]),
+        }
+    }
+    for layer in &mut layers {
+        layer.sort_by(|a, b| a.smallest.cmp(&b.smallest));
+    }
+    layers
+}
+
+fn check_entry(path: &Path, internal: &[u8]) -> Result<()> {
+    let fine = key::seqno(internal) == SeqNo(0)
+        && key::kind(internal).is_some_and(|kind| kind != ValueKind::RangeDelete);
+    if fine {
+        return Ok(());
+    }
+    let kind = CorruptionKind::Malformed("an entry that no SstFileWriter writes");
+    Err(Error::corruption(path, 0, kind))
+}
+
+/// Whether a memtable of `tree` has anything in the range of `file`.
+fn holds(tree: &ColumnFamilyData, file: &External) -> bool {
+    let view = tree.pin_super_version();
+    let has_entry = |memtable: &Arc<MemTable>| {
+        let mut iter = memtable.iter();
+        let sought = iter.seek(&key::seek_key(file.smallest.bytes(), SeqNo::MAX));
+        sought.is_err() || iter.valid() && *key::user_key(iter.key()) <= file.largest
+    };
+    let has_range = |memtable: &Arc<MemTable>| {
+        let ranges = memtable.ranges();
+        // Ranges are stored in the order of their numbers: what a table was written without is told
+        // by the newest one.
+        ranges.is_some_and(|ranges| {
+            let (from, to) = (file.smallest.bytes(), file.largest.bytes());
+            !file.ranges.is_empty() || ranges.iter().any(|range| range.touches(from, to))
+        })
+    };
+    let mut memtables = std::iter::once(&view.active).chain(&view.sealed);
+    memtables.any(|memtable| has_entry(memtable) || has_range(memtable))
+}

@@ -1,0 +1,65 @@
+//! Refuses files that overlap existing keys, for callers who do not allow that.
+
+use std::sync::Arc;
+
+use sateen_store::base::error::{Error, Result};
+
+use super::{External, IngestOptions};
+use crate::core::DbCore;
+use crate::db::iter::has_entries;
+use crate::tree::families::ColumnFamilyData;
+
+impl DbCore {
+    /// Checks what `allow_global_seqno` and `fail_if_not_bottommost_level` ask for.
+    pub(super) fn check_place(
+        self: &Arc<Self>,
+        family: &Arc<ColumnFamilyData>,
+        layers: &[Vec<&External>],
+        options: &IngestOptions,
+    ) -> Result<()> {
+        if options.allow_global_seqno && !options.fail_if_not_bottommost_level {
+            return Ok(());
+        }
+        let overlapping = layers.get(1).and_then(|layer| layer.first());
+        if let Some(file) = overlapping {
+            refuse(file, options, "it overlaps another one of the files")?;
+        }
+        if !options.allow_global_seqno && self.writes.snapshots.count() > 0 {
+            return Err(needs_seqno("a snapshot is held, which must not show them"));
+        }
+        for file in layers.iter().flatten() {
+            for tree in family.trees() {
+                let pinned = tree.pin_super_version();
+                if has_entries(self, &pinned, &file.smallest, &file.largest)? {
+                    refuse(file, options, "the database has entries in its range")?;
+                }
+                let (from, to) = (file.smallest.bytes(), file.largest.bytes());
+                let last = pinned.version.levels().last();
+                let in_way = last.is_some_and(|level| {
+                    level.runs().iter().any(|run| !run.overlap(from, to).is_empty())
+                });
+                if options.fail_if_not_bottommost_level && in_way {
+                    return Err(not_bottommost(file, "a table of that level spans its range"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a file that lies on top of something.
+fn refuse(file: &External, options: &IngestOptions, reason: &'static str) -> Result<()> {
+    if options.allow_global_seqno {
+        return Err(not_bottommost(file, reason));
+    }
+    Err(needs_seqno(&format!("{}: {reason}", file.path.display())))
+}
+
+fn not_bottommost(file: &External, reason: &'static str) -> Error {
+    Error::NotBottommost { path: file.path.clone(), reason }
+}
+
+fn needs_seqno(reason: &str) -> Error {
+    let text = format!("the files need a sequence number, and allow_global_seqno is off: {reason}");
+    Error::InvalidArgument(text)
+}

@@ -1,0 +1,276 @@
+//! Writes a file of sorted entries outside of any database, to be ingested into one.
+//!
+//! It has a table of the entries, one of the ranges of keys that it deletes, or both.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sateen_control::{
+    ColumnFamilyId, Comparator, FileId, IoClass, SeqNo, TableId, UserKey, ValueKind,
+};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::key;
+use sateen_store::base::names::shown_path;
+use sateen_store::batch::KEY_BYTES_MAX;
+use sateen_store::files::CompactionFileWriter;
+use sateen_store::files::replace::sync_directory;
+use sateen_store::table::{Compression, TableBuilder, TableBuilderOptions};
+use sateen_store::vfs::{PosixVfs, Vfs};
+
+use crate::operators::wall_clock::WallClock;
+use crate::options::Options;
+use crate::ttl;
+
+/// What stands for the database in files that belong to none.
+pub(super) const EXTERNAL_UID: u64 = u64::from_le_bytes(*b"external");
+/// The number of each of them.
+pub(super) const EXTERNAL_FILE: FileId = FileId(0);
+/// The table of their entries.
+pub(super) const ENTRIES: TableId = TableId(1);
+/// The table of their deletions of ranges: from each key up to, without, its value. They ascend,
+/// and none touches another.
+pub(super) const RANGES: TableId = TableId(2);
+
+/// What was written ([`SstFileWriter::finish`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SstFileInfo {
+    /// Where.
+    pub path: PathBuf,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// Entries, deletions included.
+    pub entries: u64,
+    /// Ranges of keys that are deleted, those that touch each other as one.
+    pub ranges: u64,
+    /// The first key, or begin of a range.
+    pub smallest: Vec<u8>,
+    /// The last key, or end of a range.
+    pub largest: Vec<u8>,
+}
+
+/// Writes a file that [`Db::ingest`](crate::Db::ingest) takes: entries in strictly ascending order
+/// of their keys.
+///
+/// ```
+/// use sateen::{Db, IngestOptions, Options, SstFileWriter};
+///
+/// # let directory = tempfile::tempdir().unwrap();
+/// let path = directory.path().join("new.sst");
+/// let mut writer = SstFileWriter::create(&path, &Options::default())?;
+/// writer.put("a", "1")?;
+/// writer.put("b", "2")?;
+/// writer.finish()?;
+///
+/// let db = Db::open(directory.path().join("db"), Options::default())?;
+/// db.ingest(&db.default_column_family(), &[path], &IngestOptions::default())?;
+/// assert_eq!(db.get("b")?.as_deref(), Some(&b"2"[..]));
+/// # Ok::<(), sateen::Error>(())
+/// ```
+pub struct SstFileWriter {
+    path: PathBuf,
+    vfs: Arc<dyn Vfs>,
+    file: CompactionFileWriter,
+    builder: TableBuilder,
+    comparator: Comparator,
+    internal: Vec<u8>,
+    smallest: Option<Vec<u8>>,
+    last: Vec<u8>,
+    ranges: Vec<(UserKey, UserKey)>,
+    options: TableBuilderOptions,
+    /// What tells the times of values, if they have them.
+    times: Option<WallClock>,
+}
+
+impl SstFileWriter {
+    /// Begins the file `path`, which must not exist. Of the options those of blocks count, and
+    /// `ttl`: only column families that have it can read what is written with it, and no others.
+    ///
+    /// # Errors
+    /// `Io` if it exists or cannot be made.
+    pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<SstFileWriter> {
+        SstFileWriter::create_with(Arc::new(PosixVfs::new()), path, options)
+    }
+
+    /// [`SstFileWriter::create`] in a file system of the caller's.
+    ///
+    /// # Errors
+    /// As [`SstFileWriter::create`].
+    pub fn create_with(
+        vfs: Arc<dyn Vfs>,
+        path: impl AsRef<Path>,
+        options: &Options,
+    ) -> Result<SstFileWriter> {
+        let path = path.as_ref().to_owned();
+        let family = &options.column_family;
+        let table = TableBuilderOptions {
+            block_bytes: usize::try_from(family.block_bytes).unwrap_or(4096),
+            restart_interval: family.restart_interval,
+            filter_bits_per_key: 0,
+            compression: Compression::Lz4,
+            comparator: family.comparator.clone(),
+            ..TableBuilderOptions::new(ENTRIES, ColumnFamilyId(0))
+        };
+        let builder = TableBuilder::new(table.clone())?;
+        let class = IoClass::Client;
+        let file = CompactionFileWriter::create(
+            vfs.as_ref(),
+            &path,
+            EXTERNAL_FILE,
+            EXTERNAL_UID,
+            false,
+            class,
+        )?;
+        Ok(SstFileWriter {
+            path,
+            vfs,
+            file,
+            builder,
+            comparator: family.comparator.clone(),
+            internal: Vec::new(),
+            smallest: None,
+            last: Vec::new(),
+            ranges: Vec::new(),
+            options: table,
+            times: family.ttl.is_some().then(|| options.wall_clock.clone()),
+        })
+    }
+
+    /// Adds a value.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the key does not come after the one before, or is too long; `Io`.
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.add(key.as_ref(), ValueKind::Put, value.as_ref())
+    }
+
+    /// Adds a deletion.
+    ///
+    /// # Errors
+    /// As [`SstFileWriter::put`].
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.add(key.as_ref(), ValueKind::Delete, &[])
+    }
+
+    /// Adds an operand for the merge operator of the column family that the file goes to.
+    ///
+    /// # Errors
+    /// As [`SstFileWriter::put`].
+    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.add(key.as_ref(), ValueKind::Merge, operand.as_ref())
+    }
+
+    /// Deletes all keys from `begin` up to, without, `end`, but for those that this file has
+    /// itself. Ranges may be added in any order, also among entries; they are kept in memory.
+    /// An empty one says nothing.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `end` comes before `begin`, or a key is too long.
+    pub fn delete_range(&mut self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
+        let (begin, end) = (begin.as_ref(), end.as_ref());
+        let order = self.comparator.compare(begin, end);
+        if order.is_gt() {
+            return Err(Error::reversed_bounds(begin, end));
+        }
+        if let Some(long) = [begin, end].into_iter().find(|key| key.len() > KEY_BYTES_MAX) {
+            let text = format!("a key of {} bytes: the limit is {KEY_BYTES_MAX}", long.len());
+            return Err(Error::InvalidArgument(text));
+        }
+        if order.is_lt() {
+            self.ranges.push((self.comparator.key(begin), self.comparator.key(end)));
+        }
+        Ok(())
+    }
+
+    /// Bytes that were written so far; what is in the buffer is not counted.
+    #[must_use]
+    pub fn file_bytes(&self) -> u64 {
+        self.file.bytes_written()
+    }
+
+    fn add(&mut self, user_key: &[u8], kind: ValueKind, value: &[u8]) -> Result<()> {
+        if self.smallest.is_none() {
+            self.smallest = Some(user_key.to_vec());
+        } else if self.comparator.compare(user_key, &self.last).is_le() {
+            let (key, last) = (user_key.escape_ascii(), self.last.escape_ascii());
+            let text = format!("keys must ascend: {key} comes after {last}");
+            return Err(Error::InvalidArgument(text));
+        }
+        let timed = match (kind, &self.times) {
+            (ValueKind::Put | ValueKind::Merge, Some(clock)) => Some(ttl::timed(value, clock)?),
+            _ => None,
+        };
+        self.internal.clear();
+        key::append(&mut self.internal, user_key, SeqNo(0), kind);
+        let value = timed.as_deref().unwrap_or(value);
+        self.builder.add(&mut self.file, &self.internal, value)?;
+        self.last.clear();
+        self.last.extend_from_slice(user_key);
+        Ok(())
+    }
+
+    /// Ends the file and makes it durable.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if nothing was added; `Io`.
+    pub fn finish(mut self) -> Result<SstFileInfo> {
+        let ranges = united(std::mem::take(&mut self.ranges));
+        let first = self.smallest.as_ref().map(|key| self.comparator.key(key));
+        let begins = first.into_iter().chain(ranges.first().map(|(begin, _)| begin.clone()));
+        let Some(smallest) = begins.min() else {
+            let text = format!("nothing was added to {}", shown_path(&self.path));
+            return Err(Error::InvalidArgument(text));
+        };
+        let has_entries = self.smallest.is_some();
+        let entries = if has_entries { self.builder.finish(&mut self.file)?.entries } else { 0 };
+        if !ranges.is_empty() {
+            let mut table = TableBuilderOptions { table: RANGES, ..self.options };
+            table.filter_bits_per_key = 0;
+            let mut builder = TableBuilder::new(table)?;
+            for (begin, end) in &ranges {
+                self.internal.clear();
+                let kind = ValueKind::RangeDelete;
+                key::append(&mut self.internal, begin.bytes(), SeqNo(0), kind);
+                builder.add(&mut self.file, &self.internal, end.bytes())?;
+            }
+            builder.finish(&mut self.file)?;
+        }
+        let file_bytes = self.file.finish()?;
+        if let Some(directory) = self.path.parent().filter(|path| !path.as_os_str().is_empty()) {
+            sync_directory(self.vfs.as_ref(), directory)?;
+        }
+        let last = has_entries.then(|| self.comparator.key(&self.last));
+        let largest = last.into_iter().chain(ranges.last().map(|(_, end)| end.clone())).max();
+        Ok(SstFileInfo {
+            path: self.path,
+            file_bytes,
+            entries,
+            ranges: ranges.len() as u64,
+            smallest: smallest.bytes().to_vec(),
+            largest: largest.map_or_else(Vec::new, |key| key.bytes().to_vec()),
+        })
+    }
+}
+
+/// The same ranges, in order, those that overlap or touch as one.
+fn united(mut ranges: Vec<(UserKey, UserKey)>) -> Vec<(UserKey, UserKey)> {
+    ranges.sort();
+    let mut united: Vec<(UserKey, UserKey)> = Vec::new();
+    for (begin, end) in ranges {
+        match united.last_mut() {
+            Some((_, last)) if begin <= *last => {
+                if end > *last {
+                    *last = end;
+                }
+            }
+            _ => united.push((begin, end)),
+        }
+    }
+    united
+}
+
+impl std::fmt::Debug for SstFileWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SstFileWriter").field("path", &self.path).finish_non_exhaustive()
+    }
+}

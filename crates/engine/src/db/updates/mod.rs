@@ -1,0 +1,379 @@
+//! Reading what was written, batch by batch, from the logs: for those who keep another database
+//! like this one.
+//!
+//! What must stay true: a batch is shown once it is visible to readers of the database and never
+//! before, each once, in the order of their commits; what is not there any more is an error, never
+//! left out; nothing comes from memory, so that what is shown is what recovery would replay.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sateen_control::{ColumnFamilyId, LogNumber, SeqNo, ValueKind};
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::batch::{BatchItem, encode_entry, encode_log_data};
+use sateen_store::files::wal_file_name;
+use sateen_store::wal::{Kept, ReadableLog, WalPosition, WalReader};
+
+use crate::core::DbCore;
+use crate::db::Db;
+use crate::options::WalMode;
+use crate::tree::families::{ColumnFamilyData, Families};
+use crate::ttl;
+use crate::write::batch::WriteBatch;
+
+#[cfg(test)]
+mod tests;
+
+/// The batches of a database from some sequence number on: see [`Db::updates_since`].
+///
+/// It keeps the logs that it has not read yet from being removed: drop it when it is not needed.
+pub struct Updates {
+    core: Arc<DbCore>,
+    /// Batches that end before are passed by.
+    wanted: SeqNo,
+    /// The log that is read, or the next one if that is none yet.
+    held: LogNumber,
+    reader: Option<WalReader>,
+    /// Up to here the log in `reader` was complete when that was last looked at.
+    end: u64,
+    /// Read, and not visible yet.
+    early: Option<Batch>,
+    current: Option<Batch>,
+    status: Result<()>,
+}
+
+struct Batch {
+    first: SeqNo,
+    last: SeqNo,
+    writes: WriteBatch,
+}
+
+impl std::fmt::Debug for Updates {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Updates")
+            .field("log", &self.held)
+            .field("sequence_number", &self.sequence_number())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reading the log.
+impl Db {
+    /// What was written, as it was committed, from the batch that has the sequence number `seqno`
+    /// on, or the first one after it if no batch has it; 0 is as 1. Batches that were committed
+    /// together come as one. Where [`memtable_hot_part`](crate::ColumnFamilyOptions) is set, what
+    /// the database writes again by itself comes as a batch, too, which changes nothing. A batch of
+    /// log data alone ([`WriteBatch::put_log_data`]) comes before the write that got the next
+    /// sequence number, if both are in the same log; who asks for that write may not see it.
+    ///
+    /// Only what went to the log is there: neither what was written with
+    /// [`disable_wal`](crate::WriteOptions::disable_wal) nor files that were ingested. What is
+    /// shown is visible to readers, and as durable as its writer asked for. Logs stay as long as
+    /// recovery needs them, and for readers as [`Options::wal_ttl_seconds`] and
+    /// [`Options::wal_size_limit_bytes`] say.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let mut updates = db.updates_since(0)?;
+    /// assert!(updates.valid());
+    /// assert_eq!(updates.sequence_number(), 1);
+    /// updates.next();
+    /// assert!(!updates.valid());
+    ///
+    /// db.delete("fig")?;
+    /// updates.next(); // there is more now
+    /// assert_eq!(updates.sequence_number(), 2);
+    /// assert_eq!(updates.batch().map(|batch| batch.count()), Some(1));
+    /// updates.status()?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotInLog`] if `seqno` is not written yet or something from there on is in no log
+    /// any more; `InvalidArgument` if the database writes no log; `ReadOnly` in a secondary; `Io`
+    /// and `Corruption` if the log cannot be read.
+    ///
+    /// [`Options::wal_ttl_seconds`]: crate::Options::wal_ttl_seconds
+    /// [`Options::wal_size_limit_bytes`]: crate::Options::wal_size_limit_bytes
+    pub fn updates_since(&self, seqno: u64) -> Result<Updates> {
+        Updates::new(self.core(), SeqNo(seqno), false)
+    }
+
+    /// As [`Db::updates_since`], but where older writes are in no log any more it begins with the
+    /// oldest one that is: what RocksDB does. The sequence number of the first batch tells.
+    ///
+    /// # Errors
+    /// As [`Db::updates_since`].
+    pub fn updates_available_since(&self, seqno: u64) -> Result<Updates> {
+        Updates::new(self.core(), SeqNo(seqno), true)
+    }
+}
+
+impl Updates {
+    fn new(core: &Arc<DbCore>, seqno: SeqNo, from_oldest: bool) -> Result<Updates> {
+        core.env.check_open()?;
+        if core.secondary.is_some() {
+            return Err(Error::ReadOnly("reading the log in a secondary"));
+        }
+        if core.env.options.load().wal == WalMode::Off {
+            let text = "the database has no log to read: wal=off".into();
+            return Err(Error::InvalidArgument(text));
+        }
+        let visible = core.writes.pipeline.visible_seqno();
+        if seqno > visible {
+            let (seqno, visible) = (seqno.0, visible.0);
+            return Err(Error::NotInLog(format!(
+                "the sequence number {seqno} is not yet written, the newest is {visible}"
+            )));
+        }
+        let wanted = seqno.max(SeqNo(1));
+        let mut kept = core.writes.kept_logs.lock();
+        let logs = logs(core, &kept);
+        let begun = logs.iter().rposition(|log| log.begins <= wanted);
+        // Logs before that may have log data and nothing else, and begin where it does.
+        let begins = begun.and_then(|at| logs.get(at)).map(|log| log.begins);
+        let begun = begins.and_then(|begins| logs.iter().position(|log| log.begins == begins));
+        // A database that is not written to may have no log at all.
+        let any = from_oldest || visible == SeqNo(0);
+        let Some(first) = begun.or(any.then_some(0)) else {
+            let oldest = logs.first().map_or(visible.0 + 1, |log| log.begins.0);
+            let wanted = wanted.0;
+            return Err(Error::NotInLog(format!(
+                "the writes from sequence number {wanted} on are not all in logs any more: the \
+                 oldest log begins with {oldest}"
+            )));
+        };
+        let held = logs.get(first).map_or(LogNumber(0), |log| log.number);
+        kept.hold(held);
+        drop(kept);
+        let mut updates = Updates {
+            core: core.clone(),
+            wanted,
+            held,
+            reader: None,
+            end: 0,
+            early: None,
+            current: None,
+            status: Ok(()),
+        };
+        updates.next();
+        updates.status.clone().map(|()| updates)
+    }
+
+    /// True if it is at a batch.
+    #[must_use]
+    pub fn valid(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// Goes on to the next batch. Where there was none, one may have been written since.
+    pub fn next(&mut self) {
+        self.current = None;
+        if self.status.is_err() {
+            return;
+        }
+        match self.advance() {
+            Ok(found) => self.current = found,
+            Err(error) => self.status = Err(self.core.explain(error)),
+        }
+    }
+
+    /// The sequence number of the first write of the batch; 0 if it is at none. A batch that has
+    /// only log data has that of the write after it.
+    #[must_use]
+    pub fn sequence_number(&self) -> u64 {
+        self.current.as_ref().map_or(0, |batch| batch.first.0)
+    }
+
+    /// The sequence number of the last write of the batch; 0 if it is at none. There may be more of
+    /// them than writes: a range that is deleted in several regions takes one in each. Of a batch
+    /// that has only log data it is the one before [`Updates::sequence_number`].
+    #[must_use]
+    pub fn last_sequence_number(&self) -> u64 {
+        self.current.as_ref().map_or(0, |batch| batch.last.0)
+    }
+
+    /// The batch. It can be read, and written to another database.
+    #[must_use]
+    pub fn batch(&self) -> Option<&WriteBatch> {
+        self.current.as_ref().map(|batch| &batch.writes)
+    }
+
+    /// Why it went no further, if that is not for want of writes. An error stays.
+    ///
+    /// # Errors
+    /// [`Error::NotInLog`] if the next writes are in no log any more, `Io` or `Corruption` if the
+    /// log cannot be read, `Closed` if the database was closed.
+    pub fn status(&self) -> Result<()> {
+        self.status.clone()
+    }
+
+    fn advance(&mut self) -> Result<Option<Batch>> {
+        self.core.env.check_open()?;
+        loop {
+            if self.early.is_none() {
+                self.early = self.read()?;
+            }
+            let Some(batch) = self.early.take() else { return Ok(None) };
+            if batch.last > self.core.writes.pipeline.visible_seqno() {
+                self.early = Some(batch);
+                return Ok(None);
+            }
+            // One that has only log data ends before it begins.
+            if batch.last.max(batch.first) >= self.wanted {
+                return Ok(Some(batch));
+            }
+        }
+    }
+
+    /// The next batch of the logs; `None` where they end for now.
+    fn read(&mut self) -> Result<Option<Batch>> {
+        let directory = self.core.env.wal_directory();
+        loop {
+            if let Some(reader) = &mut self.reader {
+                if let Some(record) = reader.next()? {
+                    let first = record.first_seqno;
+                    let last = SeqNo((first.0 + u64::from(record.count)).saturating_sub(1));
+                    let writes = as_written(record.payload, &self.core.tree.families());
+                    let writes = writes.map_err(|what| {
+                        let path = wal_file_name(&directory, record.log);
+                        Error::corruption(&path, record.offset, CorruptionKind::Malformed(what))
+                    })?;
+                    return Ok(Some(Batch { first, last, writes }));
+                }
+                let position = reader.position();
+                if position.end < self.end {
+                    let path = wal_file_name(&directory, position.number);
+                    return Err(Error::corruption(&path, position.end, CorruptionKind::Checksum));
+                }
+            }
+            if !self.go_on()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Looks at what more there is of the log, or enters the next one. False if there is nothing.
+    fn go_on(&mut self) -> Result<bool> {
+        let mut kept = self.core.writes.kept_logs.lock();
+        let logs = logs(&self.core, &kept);
+        let here = logs.iter().position(|log| log.number >= self.held);
+        let here = here.and_then(|at| logs.get(at..)).unwrap_or_default();
+        let Some(current) = here.first() else {
+            return if self.reader.is_none() { Ok(false) } else { Err(self.gap()) };
+        };
+        let entered = self.reader.as_ref().map(WalReader::position);
+        let is_current = current.number == self.held;
+        if let Some(reader) = &mut self.reader {
+            if !is_current {
+                return Err(self.gap());
+            }
+            if current.end > self.end {
+                self.end = current.end;
+                reader.go_on(current.end);
+                return Ok(true);
+            }
+        }
+        let skipped = usize::from(entered.is_some());
+        let Some(next) = here.iter().skip(skipped).find(|log| !log.is_empty()).copied() else {
+            return Ok(false);
+        };
+        kept.hold(next.number);
+        kept.let_go(self.held);
+        self.held = next.number;
+        drop(kept);
+        self.enter(next, entered)?;
+        Ok(true)
+    }
+
+    fn enter(&mut self, log: ReadableLog, before: Option<WalPosition>) -> Result<()> {
+        let path = wal_file_name(&self.core.env.wal_directory(), log.number);
+        let uid = Some(self.core.tree.versions.db_uid());
+        let mut reader = WalReader::open(self.core.env.vfs.as_ref(), &path, log.number, uid, 0)?;
+        let Some(link) = reader.link() else {
+            return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
+        };
+        if let Some(before) = before
+            && (link.number, link.end, link.chain) != (before.number, before.end, before.chain)
+        {
+            if link.number == LogNumber(0) {
+                return Err(self.gap());
+            }
+            let what = "does not continue the log before it";
+            return Err(Error::corruption(&path, 0, CorruptionKind::Inconsistent(what)));
+        }
+        reader.go_on(log.end);
+        self.end = log.end;
+        self.reader = Some(reader);
+        Ok(())
+    }
+
+    #[cold]
+    fn gap(&self) -> Error {
+        let log = self.held;
+        let text = format!("there is a gap: what was written after the log {log} is in none");
+        Error::NotInLog(text)
+    }
+}
+
+impl Drop for Updates {
+    fn drop(&mut self) {
+        self.core.writes.kept_logs.lock().let_go(self.held);
+    }
+}
+
+/// The logs that can be read, oldest first; each but the last is complete.
+fn logs(core: &DbCore, kept: &Kept) -> Vec<ReadableLog> {
+    kept.logs().chain(core.writes.pipeline.readable_logs()).collect()
+}
+
+/// What clients wrote that is stored so: without the times of values that expire, and of the column
+/// families that they know. An error says why `payload` is no batch.
+fn as_written(payload: &[u8], families: &Families) -> Result<WriteBatch, &'static str> {
+    let read = |data| WriteBatch::from_data(data).map_err(|_| "writes that are no batch");
+    let batch = read(payload.to_vec())?;
+    let as_stored = |family: &Arc<ColumnFamilyData>| {
+        family.region().is_none() && family.region_begins().len() == 0 && !family.has_times()
+    };
+    if families.values().all(as_stored) {
+        return Ok(batch);
+    }
+    let mut data = Vec::with_capacity(payload.len());
+    let mut range: Option<(ColumnFamilyId, &[u8], &[u8], usize)> = None;
+    let places = places(families);
+    for item in batch.items() {
+        let entry = match item {
+            BatchItem::Write(entry) => entry,
+            BatchItem::LogData(blob) => {
+                encode_log_data(&mut data, blob);
+                continue;
+            }
+        };
+        let &(id, place) = places.get(&entry.column_family).unwrap_or(&(entry.column_family, 0));
+        let ranged = entry.kind == ValueKind::RangeDelete;
+        let continued = (id, entry.key, entry.value, place.wrapping_sub(1));
+        // A range over several regions was one write.
+        if ranged && range.replace((id, entry.key, entry.value, place)) == Some(continued) {
+            continue;
+        }
+        if !ranged {
+            range = None;
+        }
+        let timed = matches!(entry.kind, ValueKind::Put | ValueKind::Merge)
+            && families.by_id(entry.column_family).is_some_and(|family| family.has_times());
+        let value = if timed { ttl::untimed(entry.value) } else { entry.value };
+        encode_entry(&mut data, id, entry.kind, entry.key, value);
+    }
+    read(data)
+}
+
+/// Of each column family the one that clients know it as a part of, and which part of that it is.
+fn places(families: &Families) -> BTreeMap<ColumnFamilyId, (ColumnFamilyId, usize)> {
+    let parts = |whole: &Arc<ColumnFamilyData>| {
+        let id = whole.id();
+        whole.trees().zip(0..).map(|(tree, nth)| (tree.id(), (id, nth))).collect::<Vec<_>>()
+    };
+    families.named().flat_map(parts).collect()
+}

@@ -1,0 +1,78 @@
+//! What every part of an open database may know of it: where it is, what it was told, how it is.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use sateen_control::Instant;
+use sateen_store::base::clock;
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::sync::atomic::{AtomicBool, Ordering};
+use sateen_store::vfs::{MeteredVfs, forks};
+
+use crate::events::Events;
+use crate::health::HealthState;
+use crate::metrics::EngineMetrics;
+use crate::options::Options;
+
+/// The surroundings of an open database. All its services share one.
+pub(crate) struct Environment {
+    pub(crate) directory: PathBuf,
+    pub(crate) vfs: Arc<MeteredVfs>,
+    /// The options in force.
+    pub(crate) options: ArcSwap<Options>,
+    pub(crate) read_only: bool,
+    pub(crate) health: HealthState,
+    pub(crate) events: Arc<Events>,
+    pub(crate) metrics: EngineMetrics,
+    pub(crate) closed: AtomicBool,
+    /// [`forks`] when the database was opened.
+    pub(crate) forks: u64,
+    /// When the database was opened: the zero of the clock that control sees.
+    pub(crate) start: std::time::Instant,
+}
+
+impl Environment {
+    /// Returns the time since open on the clock that control sees.
+    pub(crate) fn now(&self) -> Instant {
+        Instant(u64::try_from(clock::since(self.start).as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// True if background threads do the background work.
+    pub(crate) fn has_threads(&self) -> bool {
+        self.options.load().background_threads > 0 && !self.read_only
+    }
+
+    /// True if a waiting thread must run background steps itself, because the database has no
+    /// workers. In virtual time a wait runs them.
+    pub(crate) fn must_step_itself(&self) -> bool {
+        !self.has_threads() && !clock::is_passed()
+    }
+
+    /// True in a process that was forked from the one that opened the database.
+    pub(crate) fn is_of_parent(&self) -> bool {
+        self.forks != forks()
+    }
+
+    #[inline]
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) || self.is_of_parent() {
+            return Err(Error::Closed);
+        }
+        Ok(())
+    }
+
+    /// Returns why `operation` cannot write, if it cannot.
+    pub(crate) fn check_writable(&self, operation: &'static str) -> Result<()> {
+        if self.read_only {
+            return Err(Error::ReadOnly(operation));
+        }
+        self.check_open()?;
+        self.health.check()
+    }
+
+    /// The directory of the WAL.
+    pub(crate) fn wal_directory(&self) -> PathBuf {
+        self.options.load().wal_directory(&self.directory)
+    }
+}

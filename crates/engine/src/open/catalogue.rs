@@ -1,0 +1,219 @@
+//! What a directory says of the database in it, before anything of it is opened.
+//!
+//! What must stay true: nothing is written here; a place that holds part of a database, or another
+//! store's, is not taken for an empty one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::files::FileName;
+use sateen_store::files::counters::Counters;
+use sateen_store::manifest::{
+    Identity, ManifestReader, TEMPORARY_CURRENT, foreign_reason, read_current, recognise_foreign,
+};
+use sateen_store::vfs::{IoClass, OpenOptions, Vfs};
+use sateen_store::wal::frame::{FILE_HEADER_BYTES, FileKind};
+
+use crate::db::regions_of;
+use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY, Options};
+use crate::tree::version_set::{FamilyState, FindComparator, Replay, fresh_version};
+
+/// What the catalogue says.
+pub(super) struct Catalogue {
+    pub(super) identity: Identity,
+    pub(super) counters: Counters,
+    pub(super) families: BTreeMap<ColumnFamilyId, FamilyState>,
+    pub(super) shared_files: BTreeSet<FileId>,
+    pub(super) last_seqno: SeqNo,
+}
+
+impl Catalogue {
+    /// False if the create that wrote it failed before it had a log: then no write was accepted.
+    pub(super) fn is_whole(&self) -> bool {
+        let has_log_or_tables = |family: &FamilyState| {
+            let version = &family.version;
+            version.log_number() > LogNumber(0) || version.tables().next().is_some()
+        };
+        self.last_seqno > SeqNo(0) || self.families.values().any(has_log_or_tables)
+    }
+}
+
+pub(super) fn new_catalogue(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    options: &Options,
+    default: &ColumnFamilyOptions,
+) -> Result<Catalogue> {
+    let listing = vfs.list(directory).map_err(|e| Error::io("list", directory, e))?;
+    refuse_other_than_new(vfs, directory, &listing, options)?;
+    let counters = Counters::default();
+    let of = ColumnFamilyId(0);
+    let number = || counters.family();
+    let regions = regions_of(of, DEFAULT_COLUMN_FAMILY, default, number);
+    let whole = (of, DEFAULT_COLUMN_FAMILY.to_owned(), None);
+    let trees = regions.into_iter().map(|(id, name, region)| (id, name, Some(region)));
+    let families = std::iter::once(whole).chain(trees).map(|(id, name, region)| {
+        let version = Arc::new(fresh_version(id, default));
+        (id, FamilyState { name, region, version, stored: SeqNo(0), durable_log: None, data: None })
+    });
+    let families = families.collect();
+    // A crash before the first manifest may have left files: their numbers are taken.
+    for path in &listing {
+        let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
+        counters.file_seen(name.and_then(|name| name.number()).unwrap_or(0));
+    }
+    Ok(Catalogue {
+        identity: Identity::random(),
+        counters,
+        families,
+        shared_files: BTreeSet::new(),
+        last_seqno: SeqNo(0),
+    })
+}
+
+/// Before anything is written to `directory`: refuses what is there and is no database of ours.
+/// What is damaged is found out later, under the lock.
+pub(super) fn look_first(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<()> {
+    match read_current(vfs, directory) {
+        Err(error @ Error::IncompatibleDirectory { .. }) => Err(error),
+        Ok(None) => match vfs.list(directory) {
+            Ok(listing) => refuse_other_than_new(vfs, directory, &listing, options),
+            Err(_) => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// Why a directory without CURRENT cannot be opened for reading.
+pub(super) fn no_catalogue(vfs: &dyn Vfs, directory: &Path) -> Error {
+    let listing = match vfs.list(directory) {
+        Ok(listing) => listing,
+        Err(error) => return Error::io("list", directory, error),
+    };
+    let options = Options { create_if_missing: true, ..Options::default() };
+    let refused = refuse_other_than_new(vfs, directory, &listing, &options);
+    refused.err().unwrap_or_else(|| Error::IncompatibleDirectory {
+        path: directory.to_owned(),
+        reason: "there is no database here".into(),
+    })
+}
+
+/// There is no CURRENT: is this a place for a new database?
+fn refuse_other_than_new(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    listing: &[PathBuf],
+    options: &Options,
+) -> Result<()> {
+    // Logs or tables without a catalogue are a damaged database, not an empty place.
+    let leftover = listing.iter().filter_map(|path| path.file_name()?.to_str()).find(|name| {
+        matches!(
+            FileName::parse(name),
+            Some(FileName::Table(_) | FileName::Wal(_) | FileName::Current)
+        )
+    });
+    let refused = |reason| Err(Error::IncompatibleDirectory { path: directory.to_owned(), reason });
+    if let Some(name) = leftover {
+        return refused(format!("CURRENT is missing, but {name} is there: try to repair it"));
+    }
+    if let Some(what) = recognise_foreign(listing, None)
+        && !has_unfinished_manifest(vfs, directory, listing)?
+    {
+        return refused(foreign_reason(what, directory));
+    }
+    if !options.create_if_missing {
+        return Err(missing(directory));
+    }
+    Ok(())
+}
+
+/// True if the first open was cut short: a manifest of ours, or the beginning of one, that no
+/// CURRENT names yet.
+fn has_unfinished_manifest(vfs: &dyn Vfs, directory: &Path, listing: &[PathBuf]) -> Result<bool> {
+    for name in listing.iter().filter_map(|path| path.file_name()?.to_str()) {
+        let known = match FileName::parse(name) {
+            Some(manifest @ FileName::Manifest(_)) => {
+                begins_manifest(vfs, &manifest.path(directory))?
+            }
+            Some(FileName::Lock) => true,
+            _ => name == TEMPORARY_CURRENT,
+        };
+        if !known {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a file is empty, or zeros, or begins as our manifests do.
+fn begins_manifest(vfs: &dyn Vfs, path: &Path) -> Result<bool> {
+    let mut bytes = [0; FILE_HEADER_BYTES];
+    let file = vfs.open(path, OpenOptions::READ).map_err(|e| Error::io("open", path, e))?;
+    let read = file.read_all_at(&mut bytes, 0, IoClass::Manifest);
+    let read = read.map_err(|e| Error::io("read", path, e))?;
+    let begun = bytes.get(..read).unwrap_or_default();
+    let magic = FileKind::Manifest.magic();
+    Ok(begun.iter().all(|byte| *byte == 0)
+        || begun.starts_with(magic.get(..begun.len().min(8)).unwrap_or(&magic)))
+}
+
+/// Reads CURRENT and the manifest that it names. None if there is no CURRENT.
+pub(super) fn read_catalogue(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    comparators: &FindComparator,
+) -> Result<Option<Catalogue>> {
+    let exists = vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))?;
+    if !exists {
+        return Err(missing(directory));
+    }
+    let Some(current) = read_current(vfs, directory)? else { return Ok(None) };
+    let (path, mut reader) = ManifestReader::of_current(vfs, directory, &current)?;
+    let counters = Counters::default();
+    counters.file_seen(current.manifest);
+    let mut replay = Replay::new(&path, comparators);
+    let mut shared_files = BTreeSet::new();
+    let mut last_seqno = SeqNo(0);
+    while let Some(edits) = reader.next()? {
+        for edit in edits {
+            counters.absorb(&edit);
+            last_seqno = last_seqno.max(edit.last_seqno.unwrap_or_default());
+            shared_files.extend(edit.shared_files.iter().copied());
+            replay.apply(edit)?;
+        }
+    }
+    replay.check(reader.position())?;
+    let families = replay.families().clone();
+    let identity = current.identity;
+    Ok(Some(Catalogue { identity, counters, families, shared_files, last_seqno }))
+}
+
+/// The names of the column families in the order in which they were made, whatever their options.
+pub(crate) fn column_families(vfs: &dyn Vfs, directory: &Path) -> Result<Vec<String>> {
+    let Some(current) = read_current(vfs, directory)? else {
+        return Err(no_catalogue(vfs, directory));
+    };
+    let (_, mut reader) = ManifestReader::of_current(vfs, directory, &current)?;
+    let mut names = BTreeMap::new();
+    while let Some(edits) = reader.next()? {
+        for edit in edits {
+            let id = edit.column_family;
+            if edit.drop {
+                names.remove(&id);
+            } else if let (Some(name), None) = (edit.create, edit.region) {
+                names.insert(id, name);
+            }
+        }
+    }
+    Ok(names.into_values().collect())
+}
+
+pub(super) fn missing(directory: &Path) -> Error {
+    Error::IncompatibleDirectory {
+        path: directory.to_owned(),
+        reason: "there is no database here, and create_if_missing is off".into(),
+    }
+}

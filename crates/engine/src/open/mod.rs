@@ -1,0 +1,531 @@
+//! From a directory to an open database.
+//!
+//! What must stay true: nothing is deleted before a fresh manifest is current (format rule F4);
+//! what a recovery needs is deleted only after what it made of it is durable, so that a crash
+//! during recovery is recovered from like any other; what the logs hold is stored for all column
+//! families at once or for none, so that they stand at the same commit whatever becomes of the
+//! logs; a read-only open changes nothing at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use catalogue::{Catalogue, look_first, missing, new_catalogue, read_catalogue};
+use sateen_control::version::VersionEdit;
+use sateen_control::{ColumnFamilyId, Event, FileId, Instant, LogNumber, SeqNo};
+use sateen_store::base::clock;
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::names::shown_path;
+use sateen_store::base::plant::planted;
+use sateen_store::base::sync::Mutex;
+use sateen_store::base::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
+use sateen_store::batch::BatchEntry;
+use sateen_store::block_cache::BlockCache;
+use sateen_store::files::leases::LeaseLimits;
+use sateen_store::files::reclaim::Reclaimer;
+use sateen_store::files::replace::sync_directory;
+use sateen_store::files::spare::SpareFiles;
+use sateen_store::files::{device_hint, table_file_name, wal_file_name};
+use sateen_store::memtable::ArenaPool;
+use sateen_store::table::table_cache::{TableCache, TableCacheOptions};
+use sateen_store::table::table_images::TableImages;
+use sateen_store::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock, forks};
+use sateen_store::wal::{self, KeptLog, KeptLogs, Tail, WalChain, WalPosition, WalWriter};
+
+use crate::admission::write_buffers::{Ledger, WriteBuffers};
+use crate::background::Background;
+use crate::background::driver::Driver;
+use crate::background::pool::Pool;
+use crate::background::scrub::Scrubbing;
+use crate::core::DbCore;
+use crate::db::create_family;
+use crate::environment::Environment;
+use crate::events::Events;
+use crate::health::HealthState;
+use crate::metrics::EngineMetrics;
+use crate::options::{
+    ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY, Options, WalMode, WalRecovery, control,
+    open_tables_max, sampling,
+};
+use crate::secondary::Secondary;
+use crate::snapshot::SnapshotList;
+use crate::timeline::Recorder;
+use crate::tree::Tree;
+use crate::tree::families::{ColumnFamilyData, Families};
+use crate::tree::version_set::{VersionSet, durable_log};
+use crate::write::path::WritePath;
+use crate::write::{CommitPipeline, PipelineStart};
+
+pub(crate) use catalogue::column_families;
+
+mod catalogue;
+mod families;
+mod files;
+mod kept;
+mod read_only;
+mod secondary;
+mod store;
+
+pub(crate) use families::comparators as find_comparators;
+pub(crate) use read_only::open_read_only;
+pub(crate) use secondary::{current_manifest, find_manifest, open_secondary};
+
+const LOCK_FILE: &str = "LOCK";
+
+/// Memory of flushed memtables that is kept for the next ones: one memtable's worth.
+fn arena_pool_bytes(options: &Options) -> usize {
+    usize::try_from(options.column_family.memtable_bytes).unwrap_or(usize::MAX)
+}
+
+/// Opens a database for reading and writing.
+pub(crate) fn open(
+    vfs: Arc<dyn Vfs>,
+    directory: &Path,
+    options: Options,
+    family_options: &[(&str, ColumnFamilyOptions)],
+) -> Result<Arc<DbCore>> {
+    prepare_options(&options, family_options)?;
+    let vfs = Arc::new(MeteredVfs::new(vfs));
+    prepare_directory(vfs.as_ref(), directory, &options)?;
+    look_first(vfs.as_ref(), directory, &options)?;
+    let lock = take_lock(vfs.as_ref(), directory)?;
+    let marks = Arc::downgrade(&lock);
+    let mut locks = vec![lock];
+    if let Some(logs) = options.wal_dir.as_ref().filter(|logs| **logs != directory) {
+        locks.push(take_lock(vfs.as_ref(), logs)?);
+    }
+    let comparators = families::comparators(&options, family_options);
+    let existing = read_catalogue(vfs.as_ref(), directory, &comparators)?;
+    let fresh = existing.is_none();
+    let catalogue = match existing {
+        Some(catalogue) if options.error_if_exists && catalogue.is_whole() => {
+            return Err(Error::InvalidArgument(format!(
+                "{} has a database already, and error_if_exists is set",
+                shown_path(directory)
+            )));
+        }
+        Some(catalogue) => catalogue,
+        None => {
+            let own = family_options.iter().find(|(name, _)| *name == DEFAULT_COLUMN_FAMILY);
+            let default = own.map_or(&options.column_family, |(_, options)| options);
+            let catalogue = new_catalogue(vfs.as_ref(), directory, &options, default)?;
+            sync_ancestors(vfs.as_ref(), directory)?;
+            catalogue
+        }
+    };
+    let limits = lease_limits(&options);
+    let mut opening = Opening::new(vfs, directory, options, catalogue, family_options, false)?;
+    opening.reclaimer.limit_leases(limits);
+    opening.reclaimer.respect_leases(marks);
+    opening.check_files()?;
+    // Which may arrange its levels anew.
+    opening.attach_families(family_options)?;
+    opening.versions.roll()?;
+    opening.remove_orphans();
+    if !fresh {
+        opening.store_logs()?;
+    }
+    let core = opening.finish(locks)?;
+    for (name, options) in family_options {
+        if core.tree.families().by_name(name).is_none() {
+            let _catalogue = sateen_store::base::sync::lock(&core.tree.changes);
+            create_family(&core, name, options.clone())?;
+        }
+    }
+    let catalogue = sateen_store::base::sync::lock(&core.tree.changes);
+    core.background.store_options();
+    drop(catalogue);
+    Ok(core)
+}
+
+/// How much readers in other handles and processes may keep from being given back.
+pub(crate) fn lease_limits(options: &Options) -> LeaseLimits {
+    LeaseLimits {
+        time: Duration::from_secs(options.reader_lease_seconds),
+        bytes: options.reader_lease_bytes,
+    }
+}
+
+fn prepare_options(
+    options: &Options,
+    family_options: &[(&str, ColumnFamilyOptions)],
+) -> Result<()> {
+    options.validate()?;
+    family_options.iter().try_for_each(|(_, options)| options.validate())
+}
+
+fn prepare_directory(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<()> {
+    let exists = vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))?;
+    if !exists {
+        if !options.create_if_missing {
+            return Err(missing(directory));
+        }
+        vfs.create_dir_all(directory).map_err(|e| Error::io("create", directory, e))?;
+    }
+    if let Some(logs) = &options.wal_dir {
+        vfs.create_dir_all(logs).map_err(|e| Error::io("create", logs, e))?;
+        sync_ancestors(vfs, logs)?;
+    }
+    Ok(())
+}
+
+/// Makes the names of a new directory and of those above it durable: whoever made them, an earlier
+/// open that was cut short included.
+pub(crate) fn sync_ancestors(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+    let parents = directory.ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty());
+    for (height, parent) in parents.enumerate() {
+        match vfs.sync_dir(parent) {
+            // What we may not even read, we have not made.
+            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Ok(()),
+            Err(e) if height == 0 => return Err(Error::io("sync directory", parent, e)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Arc<dyn VfsLock>> {
+    let path = directory.join(LOCK_FILE);
+    let locked = match vfs.lock(&path) {
+        Err(_) if planted("two_openers") => vfs.lock(&path.with_extension("another")),
+        locked => locked,
+    };
+    locked.map(Arc::from).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => Error::locked(vfs, path),
+        std::io::ErrorKind::NotADirectory => Error::IncompatibleDirectory {
+            path: directory.to_owned(),
+            reason: "it is not a directory".into(),
+        },
+        _ => Error::io("lock", &path, error),
+    })
+}
+
+/// Tells the control plane of the column families.
+fn report_families(core: &DbCore) {
+    for data in core.tree.families().values() {
+        let options = Arc::new(control::column_family(&core.env.options.load(), &data.options()));
+        let version = data.super_version().version.clone();
+        core.background.driver.chores.open_tables(&version);
+        core.background
+            .driver
+            .report(core.env.now(), Event::ColumnFamilyAdded { options, version });
+    }
+}
+
+/// A database that is being opened.
+struct Opening {
+    vfs: Arc<MeteredVfs>,
+    directory: PathBuf,
+    options: Arc<Options>,
+    read_only: bool,
+    versions: VersionSet,
+    families: BTreeMap<ColumnFamilyId, Arc<ColumnFamilyData>>,
+    /// Entries up to here are in tables, by family: those in the logs are not replayed again.
+    stored: BTreeMap<ColumnFamilyId, SeqNo>,
+    /// What makes the tables current that were written from the logs.
+    replayed_edits: BTreeMap<ColumnFamilyId, VersionEdit>,
+    pool: Arc<ArenaPool>,
+    write_buffers: Option<WriteBuffers>,
+    tables: Arc<TableCache>,
+    blocks: Arc<BlockCache>,
+    reclaimer: Reclaimer,
+    last_seqno: SeqNo,
+    /// How far the logs were replayed: the newest entry, and the place behind it.
+    replayed: SeqNo,
+    replayed_to: Option<WalPosition>,
+    /// The logs that were there, and manifests and tables that nothing names.
+    logs: Vec<LogNumber>,
+    orphans: Vec<PathBuf>,
+    secondary: Option<Secondary>,
+}
+
+impl Opening {
+    fn new(
+        vfs: Arc<MeteredVfs>,
+        directory: &Path,
+        options: Options,
+        catalogue: Catalogue,
+        family_options: &[(&str, ColumnFamilyOptions)],
+        read_only: bool,
+    ) -> Result<Opening> {
+        let wholes = catalogue.families.values().filter(|family| family.region.is_none());
+        let known: BTreeSet<&str> = wholes.map(|family| family.name.as_str()).collect();
+        for (name, _) in family_options {
+            if !known.contains(name) && !options.create_missing_column_families {
+                return Err(Error::NoSuchColumnFamily((*name).to_owned()));
+            }
+        }
+        let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+        let options = Arc::new(options);
+        let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
+        let (open_files_max, memory_bytes_max) = open_tables_max(&options);
+        let blocks = Arc::new(match &options.shared_block_cache {
+            Some(shared) => BlockCache::part_of(shared.clone()),
+            None => BlockCache::new(options.block_cache_bytes),
+        });
+        let images = Arc::new(TableImages::new(blocks.clone()));
+        let tables = Arc::new(TableCache::new(TableCacheOptions {
+            vfs: dyn_vfs.clone(),
+            directory: directory.clone(),
+            db_uid: catalogue.identity.uid,
+            direct: options.direct_reads,
+            open_files_max,
+            memory_bytes_max,
+            images: Some(images),
+        }));
+        let ledger = options.write_buffers().map(|manager| Arc::new(Ledger::new(manager)));
+        let pool = Arc::new(match &ledger {
+            Some(ledger) => ArenaPool::counted(ledger.clone()),
+            None => ArenaPool::new(arena_pool_bytes(&options)),
+        });
+        let reclaimer = Reclaimer::new(directory.clone(), dyn_vfs.clone(), tables.clone());
+        let mut stored = BTreeMap::new();
+        let mut last_seqno = catalogue.last_seqno;
+        for (id, family) in &catalogue.families {
+            let newest = family.version.tables().map(|(_, _, table)| table.seqno_max).max();
+            // Not up to what is newest in a table: files that were ingested are newer than what was
+            // in memory then.
+            stored.insert(*id, family.stored);
+            last_seqno = last_seqno.max(newest.unwrap_or_default());
+        }
+        let versions = catalogue.families.values().map(|family| &family.version);
+        reclaimer.found(versions.flat_map(|version| version.tables()).map(|(.., table)| table));
+        reclaimer.mark_shared(catalogue.shared_files.iter().copied(), Instant::default());
+        let versions = VersionSet::new(
+            &directory,
+            dyn_vfs,
+            catalogue.identity,
+            catalogue.counters,
+            catalogue.families,
+            catalogue.shared_files,
+            last_seqno,
+        );
+        Ok(Opening {
+            vfs,
+            directory,
+            options,
+            read_only,
+            versions,
+            families: BTreeMap::new(),
+            pool,
+            write_buffers: ledger.map(WriteBuffers::new),
+            stored,
+            replayed_edits: BTreeMap::new(),
+            tables,
+            blocks,
+            reclaimer,
+            last_seqno,
+            replayed: SeqNo(0),
+            replayed_to: None,
+            logs: Vec::new(),
+            orphans: Vec::new(),
+            secondary: None,
+        })
+    }
+
+    fn wal_directory(&self) -> PathBuf {
+        self.options.wal_directory(&self.directory)
+    }
+
+    /// Puts what the logs hold beyond the tables into memtables.
+    fn replay(&mut self) -> Result<()> {
+        let directory = self.wal_directory();
+        let first = self.versions.oldest_log();
+        let db_uid = self.versions.db_uid();
+        let vfs: Arc<dyn Vfs> = self.vfs.clone();
+        if !self.read_only && self.options.keeps_logs() {
+            self.sync_logs(first)?;
+        }
+        let logs = self.logs.iter().copied();
+        let durable = durable_log(&self.versions.families());
+        let held = if self.read_only { self.hold_logs(first)? } else { BTreeMap::new() };
+        let mut chain = WalChain::open_held(vfs, &directory, logs, db_uid, first, durable, held)?;
+        let mut full = false;
+        loop {
+            if full && !self.read_only {
+                self.write_full()?;
+            }
+            let Some(record) = chain.next()? else { break };
+            full = false;
+            // Log data alone stands behind writes that may not have gone to the log.
+            self.last_seqno = self.last_seqno.max(SeqNo(record.first_seqno.0.saturating_sub(1)));
+            record.for_each_entry(&directory, |seqno, entry| {
+                full |= self.replay_entry(seqno, &entry);
+                if !planted("seqno_reused") {
+                    self.last_seqno = self.last_seqno.max(seqno);
+                }
+                self.replayed = self.replayed.max(seqno);
+            })?;
+        }
+        let end = chain.into_end();
+        self.replayed_to = end.position;
+        if self.options.wal_recovery == WalRecovery::Absolute
+            && let (Some(position), Tail::Torn { offset, .. }) = (&end.position, end.tail)
+        {
+            let path = sateen_store::files::wal_file_name(&directory, position.number);
+            return Err(Error::corruption(&path, offset, CorruptionKind::Truncated));
+        }
+        Ok(())
+    }
+
+    /// What a killed process left in the logs can be read and need not be durable. Readers of the
+    /// log may be told of it, so it must be there after a power loss, too.
+    fn sync_logs(&self, first: LogNumber) -> Result<()> {
+        let directory = self.wal_directory();
+        for log in self.logs.iter().filter(|log| **log >= first) {
+            let path = sateen_store::files::wal_file_name(&directory, *log);
+            let options = OpenOptions::WRITE;
+            let file = self.vfs.open(&path, options).map_err(|e| Error::io("open", &path, e))?;
+            file.sync_data(IoClass::Wal).map_err(|e| Error::io("sync", &path, e))?;
+        }
+        Ok(())
+    }
+
+    /// Returns true if the memtable is full.
+    fn replay_entry(&self, seqno: SeqNo, entry: &BatchEntry<'_>) -> bool {
+        let BatchEntry { column_family: family, kind, key, value } = *entry;
+        // An entry of a family that is not there any more was dropped with it.
+        let Some(data) = self.families.get(&family) else { return false };
+        let stored = self.stored.get(&family).is_some_and(|stored| seqno <= *stored);
+        if stored && !planted("replayed_twice") {
+            return false;
+        }
+        let memtable = data.active_memtable();
+        memtable.insert(key, seqno, kind, value);
+        memtable.used_bytes() >= data.memtable_bytes_max()
+    }
+
+    fn finish(mut self, locks: Vec<Arc<dyn VfsLock>>) -> Result<Arc<DbCore>> {
+        let keeps_logs = self.read_only || self.options.keeps_logs();
+        let kept = if keeps_logs { self.take_kept_logs()? } else { Vec::new() };
+        let mut wal = if self.read_only { None } else { Some(self.install_replayed(&kept)?) };
+        if self.options.wal == WalMode::Off {
+            // Made all the same: the catalogue names it, and the next open looks for it.
+            wal = None;
+        }
+        let mut families = Families::default();
+        let wholes = self.families.values().filter(|data| data.region().is_none());
+        wholes.for_each(|data| families.insert(data));
+        let default_family = self.families.get(&ColumnFamilyId(0)).cloned();
+        let Some(default_family) = default_family else { return Err(Error::Closed) };
+        let start = clock::now();
+        let timeline = Arc::new(Recorder::new(start));
+        let this: Arc<OnceLock<Weak<Background>>> = Arc::default();
+        let pipeline = self.start_pipeline(wal, keeps_logs, timeline.clone(), this.clone());
+        let mut control = control::database(&self.options);
+        if let Some(profile) = device_hint::read(self.vfs.as_ref(), &self.directory) {
+            control.scheduler.hint = profile;
+        }
+        let log_name = |directory: &Path, file: FileId| wal_file_name(directory, LogNumber(file.0));
+        let log_directory = self.options.wal_directory(&self.directory);
+        let spare_files =
+            SpareFiles::new(self.vfs.clone(), self.directory.clone(), table_file_name);
+        let events = Arc::new(Events::new(self.options.listeners.clone()));
+        let env = Arc::new(Environment {
+            directory: self.directory,
+            vfs: self.vfs.clone(),
+            read_only: self.read_only,
+            health: HealthState::new(self.options.health_listener.clone(), events.clone()),
+            events,
+            metrics: EngineMetrics::new(sampling(&self.options), 0).with_timeline(timeline),
+            closed: AtomicBool::new(false),
+            forks: forks(),
+            start,
+            options: ArcSwap::new(self.options),
+        });
+        let tree = Arc::new(Tree {
+            versions: self.versions,
+            families: ArcSwap::from_pointee(families),
+            changes: Mutex::new(()),
+            default_family,
+            tables: self.tables,
+            blocks: self.blocks,
+            reclaimer: self.reclaimer,
+        });
+        let writes = Arc::new(WritePath {
+            pipeline,
+            snapshots: Arc::new(SnapshotList::default()),
+            spare_logs: SpareFiles::new(self.vfs, log_directory, log_name),
+            kept_logs: KeptLogs::new(kept),
+            unlogged_writes: AtomicBool::new(false),
+            memtable_pool: self.pool,
+            write_buffers: self.write_buffers,
+        });
+        let background = Arc::new(Background {
+            env: env.clone(),
+            tree: tree.clone(),
+            writes: writes.clone(),
+            driver: Driver::new(control),
+            scrubbing: Scrubbing::default(),
+            pool: Pool::default(),
+            spare_files: Arc::new(spare_files),
+            manual_pauses: AtomicI32::new(0),
+            manual_pauses_begun: AtomicU64::new(0),
+            options_unstored: AtomicBool::new(false),
+        });
+        let _first = this.set(Arc::downgrade(&background));
+        let secondary = self.secondary;
+        let core = DbCore { env, tree, writes, background, secondary, locks: Mutex::new(locks) };
+        let core = Arc::new(core);
+        if core.env.read_only {
+            return Ok(core);
+        }
+        if let Some(buffers) = &core.writes.write_buffers {
+            let background: Weak<Background> = Arc::downgrade(&core.background);
+            buffers.join(background);
+        }
+        let logs = core.env.wal_directory();
+        let kept: BTreeSet<_> = core.writes.kept_logs.lock().logs().map(|log| log.number).collect();
+        for log in self.logs.into_iter().filter(|log| !kept.contains(log)) {
+            let _orphan = core.env.vfs.remove(&wal_file_name(&logs, log));
+        }
+        report_families(&core);
+        Ok(core)
+    }
+
+    /// Returns the pipeline that writes to all trees. `core` is set once the database is there.
+    fn start_pipeline(
+        &self,
+        wal: Option<WalWriter>,
+        keeps_logs: bool,
+        timeline: Arc<Recorder>,
+        background: Arc<OnceLock<Weak<Background>>>,
+    ) -> CommitPipeline {
+        let group_bytes_max = self.options.commit_group_bytes_max;
+        let pipeline = CommitPipeline::new(PipelineStart {
+            wal,
+            last_seqno: self.last_seqno,
+            group_bytes_max: usize::try_from(group_bytes_max).unwrap_or(usize::MAX),
+            keeps_logs,
+            seals_all: self.options.atomic_flush,
+            timeline,
+            sealed_hook: Box::new(move || {
+                if let Some(background) = background.get().and_then(Weak::upgrade) {
+                    background.driver.memtables_changed();
+                }
+            }),
+        });
+        pipeline.exclusive(|stage| pipeline.add_families(stage, self.families.values()));
+        pipeline
+    }
+
+    fn first_wal(&self, kept: &[KeptLog]) -> Result<WalWriter> {
+        let directory = self.wal_directory();
+        let number = self.versions.counters.log();
+        let path = sateen_store::files::wal_file_name(&directory, number);
+        let preallocate = self.options.wal_preallocation().min(wal::space::FIRST_BYTES);
+        let mut writer = WalWriter::create(
+            self.vfs.as_ref(),
+            &path,
+            number,
+            self.versions.db_uid(),
+            preallocate,
+        )?;
+        writer.set_bytes_per_sync(self.options.wal_bytes_per_sync);
+        self.link_first_wal(&mut writer, kept)?;
+        sync_directory(self.vfs.as_ref(), &directory)?;
+        Ok(writer)
+    }
+}

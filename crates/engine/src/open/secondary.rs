@@ -1,0 +1,90 @@
+//! Opening a database that follows another one's manifest and logs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sateen_store::base::error::{Error, Result};
+use sateen_store::vfs::{MeteredVfs, Vfs};
+
+use super::catalogue::{Catalogue, no_catalogue};
+use super::{Opening, prepare_options};
+use crate::core::DbCore;
+use crate::options::{ColumnFamilyOptions, Options};
+use crate::secondary::Secondary;
+use crate::tree::manifest_follower::ManifestFollower;
+use crate::tree::version_set::FindComparator;
+
+/// So many times a manifest is looked for whose place another one takes in the meantime.
+const TRIES_MAX: u32 = 20;
+
+/// Opens a database as a secondary of whoever has it open for writing.
+pub(crate) fn open_secondary(
+    vfs: Arc<dyn Vfs>,
+    directory: &Path,
+    options: Options,
+    family_options: &[(&str, ColumnFamilyOptions)],
+) -> Result<Arc<DbCore>> {
+    prepare_options(&options, family_options)?;
+    let options = Options { create_missing_column_families: false, ..options };
+    let vfs = Arc::new(MeteredVfs::new(vfs));
+    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let comparators = super::families::comparators(&options, family_options);
+    let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
+    let manifest = find_manifest(&dyn_vfs, &directory, &comparators)?;
+    let catalogue = Catalogue {
+        identity: manifest.identity,
+        counters: manifest.counters(),
+        families: manifest.families().clone(),
+        shared_files: manifest.shared_files.clone(),
+        last_seqno: manifest.stored_seqno(),
+    };
+    let logs = options.wal_directory(&directory);
+    let mut opening = Opening::new(vfs, &directory, options, catalogue, family_options, true)?;
+    opening.attach_families(family_options)?;
+    opening.secondary = Some(Secondary::new(manifest, &logs));
+    let core = opening.finish(Vec::new())?;
+    core.catch_up()?;
+    Ok(core)
+}
+
+/// The manifest that counts, which whoever has the database open may replace meanwhile.
+pub(crate) fn find_manifest(
+    vfs: &Arc<dyn Vfs>,
+    directory: &Path,
+    comparators: &FindComparator,
+) -> Result<ManifestFollower> {
+    let exists = vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))?;
+    if !exists {
+        return Err(super::missing(directory));
+    }
+    let manifest = current_manifest(vfs, directory, |vfs| {
+        let manifest = ManifestFollower::open(vfs, directory, comparators)?;
+        manifest.as_ref().map_or(Ok(()), ManifestFollower::check)?;
+        Ok(manifest)
+    })?;
+    manifest.ok_or_else(|| no_catalogue(vfs.as_ref(), directory))
+}
+
+/// What `read` makes of the manifest that counts. `None` if there is no CURRENT.
+pub(crate) fn current_manifest(
+    vfs: &Arc<dyn Vfs>,
+    directory: &Path,
+    read: impl Fn(Arc<dyn Vfs>) -> Result<Option<ManifestFollower>>,
+) -> Result<Option<ManifestFollower>> {
+    let mut failed = None;
+    for _ in 0..TRIES_MAX {
+        match read(vfs.clone()) {
+            Ok(manifest) => return Ok(manifest),
+            // It may be gone for another one; the same twice is damage.
+            Err(error) if error.is_corruption() => {
+                if failed.as_ref() == Some(&error.to_string()) {
+                    return Err(error);
+                }
+                failed = Some(error.to_string());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let cause = format!("{}: its manifest changes all the time", directory.display());
+    Err(Error::Behind { cause })
+}

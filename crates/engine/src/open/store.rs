@@ -1,0 +1,138 @@
+//! What the logs hold becomes tables, so that no old log is needed.
+//!
+//! What must stay true: the tables of all column families become current with one edit, which also
+//! says that the old logs are not needed. What was read from the logs need not be on the disk: a
+//! process that was killed leaves it in the page cache, and after a sync that failed no later one
+//! can be believed. If the power fails, all of the logs count or nothing of them.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sateen_control::compaction::Stripes;
+use sateen_control::version::VersionEdit;
+use sateen_control::{Instant, LogNumber};
+use sateen_store::base::error::Result;
+use sateen_store::base::plant::planted;
+use sateen_store::files::{FileName, table_file_name};
+use sateen_store::vfs::{IoClass, Vfs};
+use sateen_store::wal::{KeptLog, WalWriter};
+
+use super::Opening;
+use crate::background::flush_job::FlushJob;
+use crate::background::output::OutputContext;
+use crate::tree::families::{ColumnFamilyData, Sealed};
+
+impl Opening {
+    /// Writes what is in the logs and in no table to tables, which nothing names yet.
+    pub(super) fn store_logs(&mut self) -> Result<()> {
+        let stored = self.replay().and_then(|()| self.write_memtables(|_| true));
+        if stored.is_err() {
+            self.remove_written();
+        }
+        stored
+    }
+
+    /// Writes the memtables that are full, while the logs are replayed.
+    pub(super) fn write_full(&mut self) -> Result<()> {
+        self.write_memtables(|data| {
+            data.active_memtable().used_bytes() >= data.memtable_bytes_max()
+        })
+    }
+
+    fn write_memtables(&mut self, which: impl Fn(&ColumnFamilyData) -> bool) -> Result<()> {
+        let families: Vec<_> = self.families.values().filter(|data| which(data)).cloned().collect();
+        for data in families.iter().filter(|data| !data.active_memtable().is_empty()) {
+            let edit = self.write_memtable(data)?;
+            let of = self.replayed_edits.entry(data.id()).or_default();
+            of.column_family = data.id();
+            of.added.extend(edit.added);
+            of.range_tombstones.extend(edit.range_tombstones);
+            of.retired_ranges.extend(edit.retired_ranges);
+            of.flushed_seqno = of.flushed_seqno.max(edit.flushed_seqno);
+        }
+        Ok(())
+    }
+
+    fn write_memtable(&self, data: &Arc<ColumnFamilyData>) -> Result<VersionEdit> {
+        let memtable = data.take_active(data.new_memtable());
+        // Not the newest number that the catalogue knows: what is behind was not replayed yet.
+        let sealed = Sealed { memtable, last_seqno: self.replayed, log: LogNumber(0) };
+        let family_options = data.options();
+        let context = OutputContext {
+            vfs: self.vfs.clone(),
+            directory: self.directory.clone(),
+            db_uid: self.versions.db_uid(),
+            options: self.options.clone(),
+            compression: family_options.compression_of(0),
+            family_options,
+            family: data.id(),
+            level: 0,
+            class: IoClass::Flush,
+            spare_files: None,
+            images: None,
+        };
+        let (stripes, snapshots) = (Stripes::default(), vec![self.last_seqno]);
+        let mut job = FlushJob::new(data.clone(), vec![sealed], &stripes, snapshots, context);
+        job.run(&self.versions.counters).inspect_err(|_| job.abandon())
+    }
+
+    /// Makes the log that comes next, and current what was written: from then on no older log is
+    /// needed, but those that are `kept` for readers of the log.
+    pub(super) fn install_replayed(&mut self, kept: &[KeptLog]) -> Result<WalWriter> {
+        let wal = match self.first_wal(kept) {
+            Ok(wal) => wal,
+            Err(error) => {
+                self.remove_written();
+                return Err(error);
+            }
+        };
+        let log = wal.number();
+        if planted("recovery_skips_logs") {
+            self.install_edits(log, |_| VersionEdit::default())?;
+        }
+        let mut written = std::mem::take(&mut self.replayed_edits);
+        self.install_edits(log, |data| written.remove(&data.id()).unwrap_or_default())?;
+        Ok(wal)
+    }
+
+    fn install_edits(
+        &self,
+        log: LogNumber,
+        mut edit: impl FnMut(&ColumnFamilyData) -> VersionEdit,
+    ) -> Result<()> {
+        let edits = self.families.values().map(|data| {
+            let (column_family, log_number) = (data.id(), Some(log));
+            (VersionEdit { column_family, log_number, ..edit(data) }, 0)
+        });
+        let edits = edits.collect();
+        self.versions.install_together(edits, self.last_seqno, &self.reclaimer).map(drop)
+    }
+
+    /// Removes tables that were written and that nothing will name: on a full disk the next open
+    /// needs their space. Not those of an edit that may be in the manifest.
+    fn remove_written(&mut self) {
+        let written = std::mem::take(&mut self.replayed_edits);
+        let added = written.values().flat_map(|edit| &edit.added);
+        let files: BTreeSet<_> = added.flat_map(|added| added.table.placement.files()).collect();
+        for file in files {
+            let _orphan = self.vfs.remove(&table_file_name(&self.directory, file));
+        }
+    }
+
+    /// Removes what was there and nothing names: manifests, and tables and texts that were not
+    /// finished. What cannot be removed now is tried at the next open.
+    /// Tables stay as long as a reader may read them that opened the database before.
+    pub(super) fn remove_orphans(&mut self) {
+        let is_table = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
+            matches!(name, Some(FileName::Table(_)))
+        };
+        let (tables, others): (Vec<_>, Vec<_>) = self.orphans.drain(..).partition(is_table);
+        for path in others {
+            let _orphan = self.vfs.remove(&path);
+        }
+        self.reclaimer.look_at_leases(Instant::default());
+        self.reclaimer.take_orphans(tables);
+    }
+}

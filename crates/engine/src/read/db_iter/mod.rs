@@ -1,0 +1,548 @@
+//! Turns the entries of a tree into what a reader at a snapshot sees: the newest visible version of
+//! each key, without the deleted ones, within bounds, in both directions.
+//!
+//! What must stay true:
+//! - forwards the internal cursor stands on the current entry, and key and value are its slices;
+//! - backwards it stands before all versions of the current key, which is copied with its value
+//!   (or, after a seek for the visible version, on that version);
+//! - merged from operands: it stands behind what was merged, at or before the next key, and key and
+//!   value are copies;
+//! - an error makes the iterator invalid and stays in `status` until the next seek: the end of the
+//!   data and a failure are never the same answer.
+
+use sateen_control::{Comparator, SeqNo, ValueKind};
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
+use sateen_store::iter::bounds::IterBounds;
+
+use crate::entry::Visible;
+use crate::entry::malformed;
+use crate::operators::merge::{Merging, Operands};
+
+#[cfg(test)]
+mod tests;
+
+/// Versions of one key that are stepped over one by one before a seek goes past the rest.
+pub(crate) const SEQUENTIAL_SKIP_MAX: u32 = 8;
+
+/// What an iterator did beneath the surface since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DbIterStats {
+    /// Entries that were passed over: newer than the snapshot, hidden, or deletions.
+    pub(crate) skipped: u64,
+    /// Those of them that are deletions.
+    pub(crate) deletions: u64,
+    /// Those of them that are newer than the snapshot.
+    pub(crate) newer: u64,
+    /// Operands that were merged.
+    pub(crate) operands: u64,
+    /// Seeks made to go past many versions of one key.
+    pub(crate) reseeks: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    /// Forward, on a value that was made of operands.
+    Merged,
+    Reverse,
+}
+
+/// An iterator over the user keys that are visible at a snapshot.
+pub(crate) struct DbIter<I> {
+    iter: I,
+    snapshot: SeqNo,
+    bounds: IterBounds,
+    comparator: Comparator,
+    direction: Direction,
+    valid: bool,
+    /// Reverse only: the internal cursor stands on the current entry, `value` is not used.
+    on_entry: bool,
+    error: Option<Error>,
+    /// Forward: the key whose older versions are being skipped. Otherwise: the current key.
+    saved_key: Vec<u8>,
+    /// Reverse and merged: the current value.
+    saved_value: Vec<u8>,
+    merging: Option<Merging>,
+    operands: Operands,
+    seek_key: Vec<u8>,
+    stats: DbIterStats,
+    looks: Looks,
+}
+
+/// The entries that the move at hand has looked at, and how many it may pass over.
+#[derive(Clone, Copy, Debug, Default)]
+struct Looks {
+    /// 0: any number.
+    skipped_max: u64,
+    seen: u64,
+}
+
+impl Looks {
+    /// Counts an entry that the move looks at; an error if it has passed over too many before.
+    #[inline]
+    fn count(&mut self) -> Result<()> {
+        if self.skipped_max > 0 {
+            if self.seen > self.skipped_max {
+                return Err(Error::TooManySkipped(self.skipped_max));
+            }
+            self.seen += 1;
+        }
+        Ok(())
+    }
+}
+
+impl<I: InternalIterator> DbIter<I> {
+    /// What is visible at `snapshot` in `iter`, within `bounds`, operands merged by `merging`. Not
+    /// valid until the first seek.
+    pub(crate) fn new(
+        iter: I,
+        snapshot: SeqNo,
+        bounds: IterBounds,
+        merging: Option<Merging>,
+    ) -> DbIter<I> {
+        DbIter {
+            iter,
+            snapshot,
+            bounds,
+            comparator: Comparator::BYTEWISE,
+            direction: Direction::Forward,
+            valid: false,
+            on_entry: false,
+            error: None,
+            saved_key: Vec::new(),
+            saved_value: Vec::new(),
+            merging,
+            operands: Operands::default(),
+            seek_key: Vec::new(),
+            stats: DbIterStats::default(),
+            looks: Looks::default(),
+        }
+    }
+
+    /// The same, but a move fails once it has passed over more than `max` entries. 0: never.
+    pub(crate) fn skipping_at_most(mut self, max: u64) -> DbIter<I> {
+        self.looks.skipped_max = max;
+        self
+    }
+
+    /// The same over keys that `comparator` compares.
+    pub(crate) fn compared_by(mut self, comparator: &Comparator) -> DbIter<I> {
+        self.comparator = comparator.clone();
+        self
+    }
+
+    /// Whether the cursor stands at `saved_key` or behind it.
+    #[inline]
+    fn is_at_or_behind_saved(&self) -> bool {
+        self.comparator.compare(key::user_key(self.iter.key()), &self.saved_key).is_ge()
+    }
+
+    /// True if the iterator stands on a key.
+    #[inline]
+    pub(crate) fn valid(&self) -> bool {
+        self.valid
+    }
+
+    /// It ends here: from now on it stands on no key.
+    pub(crate) fn end(&mut self) {
+        self.valid = false;
+    }
+
+    /// The error that made the iterator invalid, if one did.
+    pub(crate) fn status(&self) -> Result<()> {
+        self.error.clone().map_or(Ok(()), Err)
+    }
+
+    /// The user key. Empty unless `valid`; lives until the next move.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        match self.direction {
+            _ if !self.valid => &[],
+            Direction::Forward => key::user_key(self.iter.key()),
+            Direction::Merged | Direction::Reverse => &self.saved_key,
+        }
+    }
+
+    /// The value. Empty unless `valid`; lives until the next move.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        match self.direction {
+            _ if !self.valid => &[],
+            Direction::Merged => &self.saved_value,
+            Direction::Reverse if !self.on_entry => &self.saved_value,
+            _ => self.iter.value(),
+        }
+    }
+
+    /// What happened beneath the surface since the iterator was made.
+    pub(crate) fn stats(&self) -> DbIterStats {
+        self.stats
+    }
+
+    /// Moves to the first key.
+    pub(crate) fn seek_to_first(&mut self) {
+        let done = match self.bounds.lower() {
+            Some(lower) => {
+                set_key(&mut self.seek_key, lower, self.snapshot, ValueKind::MAX);
+                self.seek_forward()
+            }
+            None => {
+                self.reset(Direction::Forward);
+                self.iter.seek_to_first().and_then(|()| self.find_next(false))
+            }
+        };
+        self.finish(done);
+    }
+
+    /// Moves to the last key.
+    pub(crate) fn seek_to_last(&mut self) {
+        let done = match self.bounds.upper() {
+            Some(upper) => {
+                set_key(&mut self.seek_key, upper, SeqNo::MAX, ValueKind::MAX);
+                self.seek_reverse()
+            }
+            None => {
+                self.reset(Direction::Reverse);
+                self.iter.seek_to_last().and_then(|()| self.find_prev())
+            }
+        };
+        self.finish(done);
+    }
+
+    /// Moves to the first key at or behind `target`.
+    pub(crate) fn seek(&mut self, target: &[u8]) {
+        let start = match self.bounds.lower() {
+            Some(lower) if self.bounds.is_below(target) => lower,
+            _ => target,
+        };
+        set_key(&mut self.seek_key, start, self.snapshot, ValueKind::MAX);
+        let done = self.seek_forward();
+        self.finish(done);
+    }
+
+    /// Moves to the last key at or before `target`.
+    pub(crate) fn seek_for_prev(&mut self, target: &[u8]) {
+        match self.bounds.upper() {
+            Some(upper) if self.bounds.is_above(target) => {
+                set_key(&mut self.seek_key, upper, SeqNo::MAX, ValueKind::MAX);
+            }
+            _ => set_key(&mut self.seek_key, target, SeqNo(0), ValueKind::Delete),
+        }
+        let done = self.seek_reverse();
+        self.finish(done);
+    }
+
+    /// Moves to the next key. Does nothing unless `valid`.
+    #[inline]
+    pub(crate) fn next(&mut self) {
+        if self.valid {
+            self.looks.seen = 0;
+            let done = self.advance();
+            self.finish(done);
+        }
+    }
+
+    /// Moves to the previous key. Does nothing unless `valid`.
+    #[inline]
+    pub(crate) fn prev(&mut self) {
+        if self.valid {
+            self.looks.seen = 0;
+            let done = self.retreat();
+            self.finish(done);
+        }
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        match self.direction {
+            Direction::Reverse => {
+                // The cursor may be anywhere: go behind the last version of the current key.
+                self.direction = Direction::Forward;
+                self.on_entry = false;
+                set_key(&mut self.seek_key, &self.saved_key, SeqNo(0), ValueKind::Delete);
+                self.iter.seek(&self.seek_key)?;
+                return self.find_next(true);
+            }
+            Direction::Merged => {
+                self.direction = Direction::Forward;
+                return self.find_next(true);
+            }
+            Direction::Forward => {}
+        }
+        // Even of an entry with seqno 0 there may be another: a compaction that ended early leaves
+        // a copy of it in the level above.
+        self.saved_key.clear();
+        self.saved_key.extend_from_slice(key::user_key(self.iter.key()));
+        self.iter.next()?;
+        self.find_next(true)
+    }
+
+    fn retreat(&mut self) -> Result<()> {
+        match std::mem::replace(&mut self.direction, Direction::Reverse) {
+            Direction::Forward => {
+                self.saved_key.clear();
+                self.saved_key.extend_from_slice(key::user_key(self.iter.key()));
+                self.skip_back()?;
+            }
+            // The cursor may be behind the last entry.
+            Direction::Merged => self.seek_back()?,
+            Direction::Reverse if self.on_entry => self.skip_back()?,
+            Direction::Reverse => {}
+        }
+        self.find_prev()
+    }
+
+    /// Forgets position and error before a seek.
+    fn reset(&mut self, direction: Direction) {
+        self.direction = direction;
+        self.valid = false;
+        self.on_entry = false;
+        self.error = None;
+        self.looks.seen = 0;
+    }
+
+    fn finish(&mut self, done: Result<()>) {
+        if let Err(error) = done {
+            self.valid = false;
+            self.error = Some(error);
+        }
+    }
+
+    fn seek_forward(&mut self) -> Result<()> {
+        self.reset(Direction::Forward);
+        if self.bounds.is_above(key::user_key(&self.seek_key)) {
+            return Ok(());
+        }
+        self.iter.seek(&self.seek_key)?;
+        self.find_next(false)
+    }
+
+    fn seek_reverse(&mut self) -> Result<()> {
+        self.reset(Direction::Reverse);
+        if self.bounds.is_below(key::user_key(&self.seek_key)) {
+            return Ok(());
+        }
+        self.iter.seek_for_prev(&self.seek_key)?;
+        self.find_prev()
+    }
+
+    /// Finds the first visible entry from the cursor on; entries of `saved_key` are hidden if
+    /// `skip_saved`.
+    fn find_next(&mut self, mut skip_saved: bool) -> Result<()> {
+        self.valid = false;
+        let mut skipped_in_a_row = 0;
+        while self.iter.valid() {
+            let entry = self.iter.key();
+            let user_key = key::user_key(entry);
+            if self.bounds.is_above(user_key) {
+                return Ok(());
+            }
+            self.looks.count()?;
+            if skip_saved && *user_key == *self.saved_key {
+                skipped_in_a_row += 1;
+            } else if key::seqno(entry) > self.snapshot {
+                self.stats.newer += 1;
+                if skipped_in_a_row > 0 && !skip_saved && *user_key == *self.saved_key {
+                    skipped_in_a_row += 1;
+                } else {
+                    self.saved_key.clear();
+                    self.saved_key.extend_from_slice(user_key);
+                    skip_saved = false;
+                    skipped_in_a_row = 1;
+                }
+            } else {
+                match Visible::of(key::kind(entry))? {
+                    Visible::Value => {
+                        self.valid = true;
+                        return Ok(());
+                    }
+                    Visible::Operand => {
+                        self.merge_forward()?;
+                        self.direction = Direction::Merged;
+                        self.valid = true;
+                        return Ok(());
+                    }
+                    Visible::Deleted => {
+                        self.stats.deletions += 1;
+                        self.saved_key.clear();
+                        self.saved_key.extend_from_slice(user_key);
+                        skip_saved = true;
+                        skipped_in_a_row = 0;
+                    }
+                }
+            }
+            self.stats.skipped += 1;
+            if skipped_in_a_row <= SEQUENTIAL_SKIP_MAX {
+                self.iter.next()?;
+                continue;
+            }
+            skipped_in_a_row = 0;
+            self.stats.reseeks += 1;
+            let (seqno, kind) = if skip_saved {
+                (SeqNo(0), ValueKind::Delete)
+            } else {
+                (self.snapshot, ValueKind::MAX)
+            };
+            set_key(&mut self.seek_key, &self.saved_key, seqno, kind);
+            self.iter.seek(&self.seek_key)?;
+        }
+        Ok(())
+    }
+
+    /// Finds the last visible key at or before the cursor, which stands on the oldest version of
+    /// some key, or on none.
+    fn find_prev(&mut self) -> Result<()> {
+        self.valid = false;
+        while self.iter.valid() {
+            let user_key = key::user_key(self.iter.key());
+            if self.bounds.is_below(user_key) {
+                return Ok(());
+            }
+            if self.bounds.is_above(user_key) {
+                // Only after a seek to the bound itself, if it is a key with the largest seqno.
+                self.saved_key.clear();
+                self.saved_key.extend_from_slice(user_key);
+                self.skip_back()?;
+                continue;
+            }
+            self.saved_key.clear();
+            self.saved_key.extend_from_slice(user_key);
+            if self.newest_visible()? {
+                self.valid = true;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes key and value of the operand under the cursor and what is older, and goes on to the
+    /// entry that the value does not come from.
+    #[cold]
+    fn merge_forward(&mut self) -> Result<()> {
+        self.saved_key.clear();
+        self.saved_key.extend_from_slice(key::user_key(self.iter.key()));
+        self.operands.clear();
+        while self.iter.valid() && *key::user_key(self.iter.key()) == *self.saved_key {
+            let existing = match Visible::of(key::kind(self.iter.key()))? {
+                Visible::Operand => {
+                    self.operands.push_older(self.iter.value());
+                    self.stats.skipped += 1;
+                    self.stats.operands += 1;
+                    self.iter.next()?;
+                    continue;
+                }
+                Visible::Value => Some(self.iter.value()),
+                Visible::Deleted => None,
+            };
+            self.saved_value =
+                self.operands.merge(self.merging.as_ref(), &self.saved_key, existing)?;
+            return Ok(());
+        }
+        self.saved_value = self.operands.merge(self.merging.as_ref(), &self.saved_key, None)?;
+        Ok(())
+    }
+
+    /// Walks from the oldest version of `saved_key` to its newest visible one, and on to before
+    /// them all. True if that version is a value, which is then in `saved_value`, or under the
+    /// cursor if `on_entry`.
+    fn newest_visible(&mut self) -> Result<bool> {
+        self.on_entry = false;
+        self.operands.clear();
+        let mut found = false;
+        let mut versions = 0;
+        while self.iter.valid() {
+            let entry = self.iter.key();
+            if *key::user_key(entry) != *self.saved_key {
+                break;
+            }
+            if key::seqno(entry) > self.snapshot {
+                self.skip_back()?;
+                break;
+            }
+            if versions == SEQUENTIAL_SKIP_MAX {
+                return self.seek_newest_visible();
+            }
+            self.looks.count()?;
+            self.stats.skipped += u64::from(versions > 0);
+            versions += 1;
+            match Visible::of(key::kind(entry))? {
+                Visible::Value => {
+                    found = true;
+                    self.saved_value.clear();
+                    self.saved_value.extend_from_slice(self.iter.value());
+                }
+                Visible::Deleted => {
+                    self.stats.deletions += 1;
+                    found = false;
+                }
+                // Operands are put together from the newest on.
+                Visible::Operand => return self.seek_newest_visible(),
+            }
+            self.iter.prev()?;
+        }
+        self.stats.skipped += u64::from(versions > 0 && !found);
+        Ok(found)
+    }
+
+    /// [`Self::newest_visible`] for a key of many versions, or of operands: one seek instead of
+    /// many steps.
+    #[cold]
+    fn seek_newest_visible(&mut self) -> Result<bool> {
+        self.stats.reseeks += 1;
+        set_key(&mut self.seek_key, &self.saved_key, self.snapshot, ValueKind::MAX);
+        self.iter.seek(&self.seek_key)?;
+        if !self.iter.valid() || *key::user_key(self.iter.key()) != *self.saved_key {
+            // A version was seen a moment ago, and what is read from does not change.
+            return Err(malformed("a version of a key vanished between two reads"));
+        }
+        match Visible::of(key::kind(self.iter.key()))? {
+            Visible::Value => {
+                self.on_entry = true;
+                Ok(true)
+            }
+            Visible::Deleted => {
+                self.skip_back()?;
+                Ok(false)
+            }
+            Visible::Operand => {
+                self.merge_forward()?;
+                self.seek_back()?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Moves the cursor before all versions of `saved_key`, wherever it is.
+    fn seek_back(&mut self) -> Result<()> {
+        set_key(&mut self.seek_key, &self.saved_key, SeqNo::MAX, ValueKind::MAX);
+        self.iter.seek_for_prev(&self.seek_key)?;
+        // There may be an entry with that very number.
+        self.skip_back()
+    }
+
+    /// Moves the cursor back past all versions of `saved_key`.
+    fn skip_back(&mut self) -> Result<()> {
+        self.on_entry = false;
+        let mut skipped = 0;
+        while self.iter.valid() && self.is_at_or_behind_saved() {
+            self.looks.count()?;
+            if skipped == SEQUENTIAL_SKIP_MAX {
+                self.stats.reseeks += 1;
+                set_key(&mut self.seek_key, &self.saved_key, SeqNo::MAX, ValueKind::MAX);
+                self.iter.seek_for_prev(&self.seek_key)?;
+            } else {
+                self.iter.prev()?;
+            }
+            skipped += 1;
+            self.stats.skipped += 1;
+        }
+        Ok(())
+    }
+}
+
+#[inline]
+fn set_key(out: &mut Vec<u8>, user_key: &[u8], seqno: SeqNo, kind: ValueKind) {
+    out.clear();
+    key::append(out, user_key, seqno, kind);
+}

@@ -1,0 +1,342 @@
+//! Point reads on a super version: memtables first, then tables, newest first.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use sateen_control::version::{RangeTombstones, Version};
+use sateen_control::{IoClass, SeqNo, ValueKind};
+use sateen_store::base::error::Result;
+use sateen_store::base::perf::{self, PerfMetric};
+use sateen_store::block_cache::BlockCache;
+use sateen_store::memtable::MemTable;
+use sateen_store::table::table_cache::TableCache;
+use sateen_store::table::{PinnedValue, Table, hash_key};
+
+use crate::entry::{Visible, malformed};
+use crate::metrics::{EngineMetrics, FiltersAsked};
+use crate::operators::merge::Operands;
+use crate::tree::families::ColumnFamilyData;
+use crate::tree::super_version::SuperVersion;
+use crate::ttl::TIME_BYTES;
+
+/// A value that was found, kept in memory for as long as this lives: a value from a table shares
+/// the block it was read in and is not copied. It counts as pinned memory until dropped.
+pub struct PinnedSlice(Inner);
+
+enum Inner {
+    Owned(Box<[u8]>),
+    Block(PinnedValue),
+}
+
+impl Deref for PinnedSlice {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Inner::Owned(bytes) => bytes,
+            Inner::Block(value) => value,
+        }
+    }
+}
+
+impl AsRef<[u8]> for PinnedSlice {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl std::fmt::Debug for PinnedSlice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("PinnedSlice").field(&&**self).finish()
+    }
+}
+
+/// Receives a value where it was found: copied out of a memtable, or shared with a block.
+pub(crate) trait ValueSink {
+    type Out: AsRef<[u8]>;
+    fn memory(self, value: &[u8]) -> Self::Out;
+    fn block(self, value: PinnedValue) -> Self::Out;
+    /// Takes the time off what was made of a stored value.
+    fn without_time(made: Self::Out) -> Self::Out;
+}
+
+/// Makes a [`PinnedSlice`].
+pub(crate) struct Pin;
+
+impl ValueSink for Pin {
+    type Out = PinnedSlice;
+    fn memory(self, value: &[u8]) -> PinnedSlice {
+        PinnedSlice(Inner::Owned(value.into()))
+    }
+    fn block(self, value: PinnedValue) -> PinnedSlice {
+        PinnedSlice(Inner::Block(value))
+    }
+    fn without_time(made: PinnedSlice) -> PinnedSlice {
+        PinnedSlice(match made.0 {
+            Inner::Owned(bytes) => Inner::Owned(Copy::without_time(bytes.into_vec()).into()),
+            Inner::Block(value) => Inner::Block(value.without_end(TIME_BYTES)),
+        })
+    }
+}
+
+/// Makes a `Vec`.
+pub(crate) struct Copy;
+
+impl ValueSink for Copy {
+    type Out = Vec<u8>;
+    fn memory(self, value: &[u8]) -> Vec<u8> {
+        value.to_vec()
+    }
+    fn block(self, value: PinnedValue) -> Vec<u8> {
+        value.to_vec()
+    }
+    fn without_time(mut made: Vec<u8>) -> Vec<u8> {
+        made.truncate(made.len().saturating_sub(TIME_BYTES));
+        made
+    }
+}
+
+/// What a point read needs besides the super version.
+pub(crate) struct Lookup<'a> {
+    pub(crate) family: &'a ColumnFamilyData,
+    pub(crate) tables: &'a TableCache,
+    pub(crate) blocks: &'a BlockCache,
+    pub(crate) metrics: &'a EngineMetrics,
+    pub(crate) fill_cache: bool,
+    /// Deletions of ranges do not count.
+    pub(crate) ignore_ranges: bool,
+}
+
+impl SuperVersion {
+    /// What is this old or newer is not deleted with a range, for a reader of `user_key` at
+    /// `as_of`.
+    #[inline]
+    fn range_floor(&self, user_key: &[u8], as_of: SeqNo, lookup: &Lookup<'_>) -> SeqNo {
+        if !self.has_stored_ranges && !self.active.has_ranges() {
+            return SeqNo(0);
+        }
+        if lookup.ignore_ranges { SeqNo(0) } else { self.newest_range(user_key, as_of) }
+    }
+
+    /// The newest deletion of a range with `user_key` in it that a reader at `as_of` sees; 0 if
+    /// there is none.
+    #[cold]
+    fn newest_range(&self, user_key: &[u8], as_of: SeqNo) -> SeqNo {
+        let memtables = std::iter::once(&self.active).chain(&self.sealed);
+        let in_memory = memtables.filter_map(|memtable| memtable.range_over(user_key, as_of)).max();
+        let stored = self.version.range_tombstones().over(user_key, as_of);
+        in_memory.max(stored).unwrap_or_default()
+    }
+
+    /// The newest value of `user_key` as of `seqno`.
+    pub(crate) fn get<S: ValueSink>(
+        &self,
+        user_key: &[u8],
+        seqno: SeqNo,
+        lookup: &Lookup<'_>,
+        sink: S,
+    ) -> Result<Option<S::Out>> {
+        let floor = self.range_floor(user_key, seqno, lookup);
+        if let Some((seqno, kind, value)) = self.newest_in_memory(user_key, seqno) {
+            lookup.metrics.record_memtable_hit();
+            if seqno < floor {
+                return Ok(None);
+            }
+            return match Visible::of(Some(kind))? {
+                Visible::Value => Ok(Some(sink.memory(value))),
+                Visible::Deleted => Ok(None),
+                Visible::Operand => self.get_merged(user_key, seqno, lookup, sink).map(Some),
+            };
+        }
+        let _timed = perf::time(PerfMetric::GetFromOutputFilesTime);
+        let mut found = None;
+        self.search_stored(user_key, floor, lookup, |table| {
+            let (blocks, fill_cache) = (Some(lookup.blocks), lookup.fill_cache);
+            found = table.get_unfiltered(user_key, seqno, blocks, fill_cache)?;
+            Ok(found.is_some())
+        })?;
+        let Some((seqno, kind, value)) = found else { return Ok(None) };
+        if seqno < floor {
+            return Ok(None);
+        }
+        match Visible::of(Some(kind))? {
+            Visible::Value => Ok(Some(sink.block(value))),
+            Visible::Deleted => Ok(None),
+            Visible::Operand => self.get_merged(user_key, seqno, lookup, sink).map(Some),
+        }
+    }
+
+    /// Whether a memtable has the value of `user_key` as of `seqno`.
+    pub(crate) fn has_in_memory(
+        &self,
+        user_key: &[u8],
+        seqno: SeqNo,
+        lookup: &Lookup<'_>,
+    ) -> Result<bool> {
+        let Some((found, kind, _)) = self.newest_in_memory(user_key, seqno) else {
+            return Ok(false);
+        };
+        let floor = self.range_floor(user_key, seqno, lookup);
+        Ok(found >= floor && Visible::of(Some(kind))? == Visible::Value)
+    }
+
+    /// The newest entry of `user_key` as of `seqno` in the memtables.
+    #[inline]
+    fn newest_in_memory(&self, user_key: &[u8], seqno: SeqNo) -> Option<(SeqNo, ValueKind, &[u8])> {
+        let _timed = perf::time(PerfMetric::GetFromMemtableTime);
+        let mut memtables = std::iter::once(&self.active).chain(&self.sealed);
+        let found = memtables.by_ref().find_map(|memtable| memtable.get(user_key, seqno));
+        if perf::is_on() {
+            let searched = 1 + self.sealed.len() - memtables.count();
+            let all = std::iter::once(&self.active).chain(&self.sealed).take(searched);
+            let searched = all.filter(|memtable| !memtable.is_empty()).count();
+            perf::add(PerfMetric::GetFromMemtableCount, searched as u64);
+        }
+        found
+    }
+
+    /// Whether `user_key` may be there as of `seqno`, as far as that can be told without I/O.
+    pub(crate) fn may_contain(
+        &self,
+        user_key: &[u8],
+        seqno: SeqNo,
+        lookup: &Lookup<'_>,
+    ) -> Result<bool> {
+        let floor = self.range_floor(user_key, seqno, lookup);
+        for memtable in std::iter::once(&self.active).chain(&self.sealed) {
+            if let Some((found, kind, _)) = memtable.get(user_key, seqno) {
+                return Ok(found >= floor && Visible::of(Some(kind))? != Visible::Deleted);
+            }
+        }
+        let hash = hash_key(user_key);
+        let mut runs = self.version.levels().iter().flat_map(|level| level.runs());
+        Ok(runs.any(|run| {
+            let meta = run.get(run.lower_bound(user_key));
+            let meta = meta.filter(|meta| meta.smallest <= *user_key && meta.seqno_max >= floor);
+            meta.is_some_and(|meta| {
+                let open = lookup.tables.get_open(meta.id);
+                open.and_then(|table| table.filter_says(hash)) != Some(false)
+            })
+        }))
+    }
+
+    /// The value of `user_key`, whose newest entry is an operand, as of `seqno`.
+    #[cold]
+    fn get_merged<S: ValueSink>(
+        &self,
+        user_key: &[u8],
+        seqno: SeqNo,
+        lookup: &Lookup<'_>,
+        sink: S,
+    ) -> Result<S::Out> {
+        let options = lookup.family.options();
+        let operator = options.stored_merging();
+        let merged = |operands: &Operands, existing: Option<&[u8]>| {
+            perf::add(PerfMetric::InternalMergePointLookupCount, operands.len() as u64);
+            operands.merge(operator.as_ref(), user_key, existing).map(|value| sink.memory(&value))
+        };
+        let mut operands = Operands::default();
+        let floor = self.range_floor(user_key, seqno, lookup);
+        // What is looked for next is this old, or older.
+        let mut seqno = seqno;
+        for memtable in std::iter::once(&self.active).chain(&self.sealed) {
+            while let Some((found, kind, value)) = memtable.get(user_key, seqno) {
+                if found < floor {
+                    return merged(&operands, None);
+                }
+                match Visible::of(Some(kind))? {
+                    Visible::Value => return merged(&operands, Some(value)),
+                    Visible::Deleted => return merged(&operands, None),
+                    Visible::Operand => operands.push_older(value),
+                }
+                seqno = before(found)?;
+            }
+        }
+        let mut base = None;
+        self.search_stored(user_key, floor, lookup, |table| {
+            let (blocks, fill_cache) = (Some(lookup.blocks), lookup.fill_cache);
+            while let Some((found, kind, value)) =
+                table.get_unfiltered(user_key, seqno, blocks, fill_cache)?
+            {
+                if found < floor {
+                    return Ok(true);
+                }
+                match Visible::of(Some(kind))? {
+                    Visible::Value => {
+                        base = Some(value);
+                        return Ok(true);
+                    }
+                    Visible::Deleted => return Ok(true),
+                    Visible::Operand => operands.push_older(&value),
+                }
+                seqno = before(found)?;
+            }
+            Ok(false)
+        })?;
+        merged(&operands, base.as_deref())
+    }
+
+    /// Hands `visit` the tables that may have `user_key` at or above `floor`, newest first, until
+    /// it has found enough.
+    fn search_stored(
+        &self,
+        user_key: &[u8],
+        floor: SeqNo,
+        lookup: &Lookup<'_>,
+        visit: impl FnMut(&Table) -> Result<bool>,
+    ) -> Result<()> {
+        let mut asked = FiltersAsked::default();
+        let searched = self.search_asking(user_key, floor, lookup, &mut asked, visit);
+        lookup.metrics.record_filters(&asked);
+        perf::filters_asked(asked.checks, asked.negatives);
+        searched
+    }
+
+    fn search_asking(
+        &self,
+        user_key: &[u8],
+        floor: SeqNo,
+        lookup: &Lookup<'_>,
+        asked: &mut FiltersAsked,
+        mut visit: impl FnMut(&Table) -> Result<bool>,
+    ) -> Result<()> {
+        let hash = hash_key(user_key);
+        for level in self.version.levels() {
+            for run in level.runs() {
+                let Some(meta) = run.get(run.lower_bound(user_key)) else { continue };
+                if meta.smallest > *user_key || meta.seqno_max < floor {
+                    continue;
+                }
+                let table = lookup.tables.get(meta, IoClass::Client)?;
+                let mut filtered = table.filter_says(hash);
+                if filtered.is_none() && table.filters_prefixes_only() {
+                    filtered = prefix_says(&table, user_key, lookup);
+                }
+                asked.checks += u64::from(filtered.is_some());
+                if filtered == Some(false) {
+                    asked.negatives += 1;
+                    continue;
+                }
+                if visit(&table)? {
+                    return Ok(());
+                }
+                asked.false_positives += u64::from(filtered.is_some());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the filter of a table, which has prefixes alone, says of that of `user_key`.
+#[cold]
+fn prefix_says(table: &Table, user_key: &[u8], lookup: &Lookup<'_>) -> Option<bool> {
+    let options = lookup.family.options();
+    let prefixing = options.prefix_extractor.as_ref()?;
+    table.prefix_filter_says(prefixing, hash_key(prefixing.of(user_key)?))
+}
+
+/// The newest sequence number older than that of an operand.
+fn before(operand: SeqNo) -> Result<SeqNo> {
+    // Only values are ever given the number 0.
+    let before = operand.0.checked_sub(1);
+    before.map(SeqNo).ok_or_else(|| malformed("an operand without a sequence number"))
+}

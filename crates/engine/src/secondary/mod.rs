@@ -1,0 +1,287 @@
+//! A database that follows one that somebody else has open for writing: it reads that one's
+//! manifest and logs, at open and when it is told to catch up, and changes nothing.
+//!
+//! What must stay true: what readers see is a prefix of the primary's commits, in all column
+//! families the same, or an error; it changes at one moment for all, when catching up has all that
+//! it needs. Each round reads the manifest first and the logs behind it, and it is the last one if
+//! the manifest has nothing new after that: so no log that was needed had gone, and nothing that
+//! the manifest alone knows is missing among what the logs have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sateen_control::version::{TableMeta, Version};
+use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo, ValueKind};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
+use sateen_store::base::locks::{read, write};
+use sateen_store::base::sync::{Mutex, RwLock, RwLockReadGuard, lock};
+use sateen_store::files::counters::Counters;
+use sateen_store::files::manifest_file_name;
+use sateen_store::files::reclaim::OpenTables;
+use sateen_store::manifest::{Identity, ManifestReader, read_current};
+use sateen_store::memtable::MemTable;
+use sateen_store::vfs::Vfs;
+use sateen_store::wal::{Followed, LogFollower, Tail};
+
+use crate::environment::Environment;
+use crate::options::ReadOptions;
+use crate::tree::Tree;
+use crate::tree::families::ColumnFamilyData;
+use crate::tree::manifest_follower::ManifestFollower;
+use crate::tree::version_set::{FamilyState, FindComparator, Replay};
+use crate::write::path::WritePath;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+/// So many times it is looked at a primary that does not hold still.
+const ROUNDS_MAX: u32 = 200;
+
+type Families = BTreeMap<ColumnFamilyId, FamilyState>;
+
+/// The services of the database that follows.
+pub(crate) struct Follower<'a> {
+    pub(crate) env: &'a Environment,
+    pub(crate) tree: &'a Tree,
+    pub(crate) writes: &'a WritePath,
+}
+
+/// What makes a database a secondary.
+pub(crate) struct Secondary {
+    /// Held for reading while a reader takes what it sees, for writing while that is exchanged.
+    view: RwLock<()>,
+    /// A turn: whoever catches up holds it.
+    following: Mutex<FollowState>,
+}
+
+struct FollowState {
+    manifest: ManifestFollower,
+    logs: LogFollower,
+    /// The newest entry that was read from a log.
+    read_to: SeqNo,
+    /// What readers see next: memtables with what was read, of which entries up to `stored` are
+    /// left out when it is shown.
+    memtables: BTreeMap<ColumnFamilyId, Arc<MemTable>>,
+    /// What they see now.
+    shown: BTreeMap<ColumnFamilyId, FamilyState>,
+    shown_seqno: SeqNo,
+    /// The memtables are others than what is shown, not more of the same.
+    exchanged: bool,
+}
+
+impl Secondary {
+    pub(crate) fn new(manifest: ManifestFollower, logs: &Path) -> Secondary {
+        let logs = LogFollower::new(manifest.vfs.clone(), logs, manifest.identity.uid);
+        Secondary {
+            view: RwLock::new(()),
+            following: Mutex::new(FollowState {
+                manifest,
+                logs,
+                read_to: SeqNo(0),
+                memtables: BTreeMap::new(),
+                shown: BTreeMap::new(),
+                shown_seqno: SeqNo(0),
+                exchanged: false,
+            }),
+        }
+    }
+}
+
+impl Secondary {
+    /// Held by a reader while it takes what it sees, so that this is of one moment. `visible` is the
+    /// newest sequence number that readers see.
+    #[inline(never)]
+    pub(crate) fn view(
+        &self,
+        options: &ReadOptions,
+        visible: impl FnOnce() -> SeqNo,
+    ) -> Result<RwLockReadGuard<'_, ()>> {
+        let view = read(&self.view);
+        // The primary does not know of snapshots here, and compacts what they would see.
+        let visible = visible();
+        if options.seqno().is_some_and(|seqno| seqno != visible) {
+            let text = "the snapshot is of before the secondary caught up with its primary";
+            return Err(Error::InvalidArgument(text.into()));
+        }
+        Ok(view)
+    }
+
+    /// Takes in what the primary has written since. Returns whether there was anything.
+    pub(crate) fn catch_up(&self, db: &Follower<'_>) -> Result<bool> {
+        db.env.check_open()?;
+        let mut following = lock(&self.following);
+        let mut failed = None;
+        let mut fresh = true;
+        for _ in 0..ROUNDS_MAX {
+            let round = if fresh { following.manifest.advance().map(drop) } else { Ok(()) };
+            let round = round.and_then(|()| following.round(db));
+            match round {
+                Ok(true) => return Ok(following.show(db, self)),
+                Ok(false) => fresh = false,
+                // What was needed may have gone in the meantime: then the manifest says so now.
+                Err(error) if error.is_corruption() => {
+                    let again = failed.as_ref() == Some(&error.to_string())
+                        && !following.manifest.has_moved().unwrap_or(true);
+                    if again {
+                        return Err(error);
+                    }
+                    failed = Some(error.to_string());
+                    following.reset(db);
+                    fresh = true;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let cause =
+            format!("{}: it changes faster than it can be read", db.env.directory.display());
+        Err(Error::Behind { cause })
+    }
+}
+
+impl FollowState {
+    /// Reads the logs as far as they go, and then the manifest. Returns whether that had nothing
+    /// new.
+    fn round(&mut self, db: &Follower<'_>) -> Result<bool> {
+        let families = self.manifest.families();
+        let decreased = |(id, shown): (&ColumnFamilyId, &FamilyState)| {
+            families.get(id).is_some_and(|family| family.stored < shown.stored)
+        };
+        let went_back = self.shown.iter().any(decreased);
+        // A primary that could not make an edit durable has gone back behind it.
+        if went_back {
+            self.reset(db);
+        }
+        for data in db.tree.families().values() {
+            self.memtables.entry(data.id()).or_insert_with(|| data.active_memtable());
+        }
+        let stored = |id: &ColumnFamilyId| self.manifest.families().get(id).map(|f| f.stored);
+        let (directory, oldest) = (db.env.wal_directory(), self.manifest.oldest_log());
+        let (memtables, read_to, exchanged) =
+            (&mut self.memtables, &mut self.read_to, &mut self.exchanged);
+        self.logs.read(oldest, |followed| match followed {
+            Followed::Group(record) => {
+                let before = *read_to;
+                record.for_each_entry(&directory, |seqno, entry| {
+                    let wanted = stored(&entry.column_family).is_some_and(|stored| seqno > stored);
+                    if let Some(memtable) = memtables.get(&entry.column_family)
+                        && wanted
+                        && seqno > before
+                    {
+                        memtable.insert(entry.key, seqno, entry.kind, entry.value);
+                    }
+                    *read_to = seqno.max(*read_to);
+                })
+            }
+            Followed::Anew(begins) => {
+                // A write that failed and was read all the same, from a log that is dead.
+                if begins > SeqNo(0) && *read_to >= begins {
+                    for (id, memtable) in memtables.iter_mut() {
+                        let Some(data) = db.tree.family_by_id(*id) else { continue };
+                        *memtable = part_of(memtable, &data, |seqno| seqno < begins)?;
+                    }
+                    (*read_to, *exchanged) = (SeqNo(begins.0 - 1), true);
+                }
+                Ok(())
+            }
+        })?;
+        Ok(!self.manifest.advance()?)
+    }
+
+    /// Forgets what was read from logs.
+    fn reset(&mut self, db: &Follower<'_>) {
+        self.logs.restart();
+        self.read_to = SeqNo(0);
+        self.memtables.clear();
+        for data in db.tree.families().values() {
+            self.memtables.insert(data.id(), data.new_memtable());
+        }
+        self.exchanged = true;
+    }
+
+    /// Makes what was read what readers see. Returns whether it is anything new.
+    fn show(&mut self, db: &Follower<'_>, secondary: &Secondary) -> bool {
+        let families = self.manifest.families();
+        let same = |(id, family): (&ColumnFamilyId, &FamilyState)| {
+            let shown = self.shown.get(id);
+            shown.is_some_and(|shown| Arc::ptr_eq(&shown.version, &family.version))
+        };
+        let same = self.shown.len() == families.len() && families.iter().all(same);
+        let newest = self.read_to.max(if same { self.shown_seqno } else { SeqNo(0) });
+        if same && newest == self.shown_seqno && !self.exchanged {
+            return false;
+        }
+        let newest = if same { newest } else { newest.max(self.manifest.stored_seqno()) };
+        for (id, memtable) in &mut self.memtables {
+            let (Some(family), Some(data)) = (families.get(id), db.tree.family_by_id(*id)) else {
+                continue;
+            };
+            let before = self.shown.get(id).map_or(SeqNo(0), |shown| shown.stored);
+            if family.stored > before && !memtable.is_empty() {
+                // Only damage of memory would make this fail.
+                if let Ok(rest) = part_of(memtable, &data, |seqno| seqno > family.stored) {
+                    *memtable = rest;
+                }
+            }
+        }
+        let gone: Vec<_> = db
+            .tree
+            .families()
+            .values()
+            .filter(|data| !families.contains_key(&data.id()))
+            .cloned()
+            .collect();
+        {
+            let _exchange = write(&secondary.view);
+            db.tree.versions.follow(families, &self.memtables);
+            db.writes.pipeline.show(newest);
+        }
+        for data in gone {
+            data.mark_dropped();
+            self.memtables.remove(&data.id());
+            let mut families = (**db.tree.families()).clone();
+            families.remove(&data);
+            db.tree.families.store(Arc::new(families));
+        }
+        let before = files_of(&self.shown);
+        let now = files_of(families);
+        before.difference(&now).for_each(|file| db.tree.tables.evict_file(*file));
+        self.shown = families.clone();
+        (self.shown_seqno, self.exchanged) = (newest, false);
+        true
+    }
+}
+
+fn files_of(families: &Families) -> BTreeSet<FileId> {
+    let versions = families.values().map(|family| &family.version);
+    let files = |version: &Arc<Version>| -> Vec<FileId> {
+        version.tables().flat_map(|(_, _, table)| table.placement.files()).collect()
+    };
+    versions.flat_map(files).collect()
+}
+
+/// The entries of `memtable` whose sequence numbers are to be kept.
+fn part_of(
+    memtable: &Arc<MemTable>,
+    data: &ColumnFamilyData,
+    keep: impl Fn(SeqNo) -> bool,
+) -> Result<Arc<MemTable>> {
+    let part = data.new_memtable();
+    let mut entries = memtable.iter();
+    entries.seek_to_first()?;
+    while entries.valid() {
+        let (seqno, kind) = (key::seqno(entries.key()), key::kind(entries.key()));
+        if let Some(kind) = kind.filter(|_| keep(seqno)) {
+            part.insert(key::user_key(entries.key()), seqno, kind, entries.value());
+        }
+        entries.next()?;
+    }
+    let ranges = memtable.ranges();
+    for range in ranges.iter().flat_map(|ranges| ranges.iter()).filter(|range| keep(range.seqno)) {
+        let (begin, end) = (range.begin.bytes(), range.end.bytes());
+        part.insert(begin, range.seqno, ValueKind::RangeDelete, end);
+    }
+    Ok(part)
+}

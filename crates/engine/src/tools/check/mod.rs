@@ -1,0 +1,480 @@
+//! The check of a whole database, from its directory alone. It locks and changes nothing, and
+//! another process may have the database open.
+//!
+//! Invariants:
+//!
+//! - An error of the environment (too many open files, no permission, an I/O error) is never
+//!   damage. It is reported as unreadable, whatever call returns it.
+//! - Data that a writer removes meanwhile is not damage. After a finding the manifest is read
+//!   again, and the finding is dropped if the manifest no longer names that table, file or WAL.
+//!   Removed data never comes back, so data that is named after the failure was needed during it.
+
+mod files;
+mod logs;
+mod order;
+mod tables;
+
+pub(crate) use files::known_comparators;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sateen_control::version::{TableMeta, Version};
+use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo, TableId, UserKey};
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::names::shown_path;
+use sateen_store::base::plant::planted;
+use sateen_store::files::{FileName, manifest_file_name, table_file_name};
+use sateen_store::manifest::{foreign, foreign_reason};
+use sateen_store::table::table_cache::{TableCache, TableCacheOptions};
+use sateen_store::vfs::{BoundedVfs, PosixVfs, Vfs, WatchedVfs};
+
+use crate::db::Db;
+use crate::open::{find_comparators, find_manifest};
+use crate::options::{ColumnFamilyOptions, Options};
+use crate::tree::manifest_follower::ManifestFollower;
+use crate::tree::version_set::{FamilyState, FindComparator};
+
+/// So many times tables are looked for that were made since the check began.
+const PASSES_MAX: u32 = 3;
+/// So many times something is read again that changes all the time.
+const TRIES_MAX: u32 = 50;
+/// Files that a check or a repair has open for reading at a time.
+const OPEN_FILES_MAX: u32 = 8;
+/// So many findings of one file are told.
+const FINDINGS_PER_FILE_MAX: usize = 20;
+
+/// What a check looked at, and what it found.
+#[derive(Debug, Default)]
+pub struct CheckReport {
+    /// The manifest that counts, if there is one that can be read.
+    pub manifest: Option<PathBuf>,
+    /// Tables read from end to end.
+    pub tables: u64,
+    /// Entries in them.
+    pub entries: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Logs read from end to end.
+    pub logs: u64,
+    /// Commit groups in them.
+    pub log_records: u64,
+    /// Bytes of tables that are needed, whatever could be read of them.
+    pub live_bytes: u64,
+    /// Bytes that files of tables take on the disk.
+    pub disk_bytes: u64,
+    /// What is wrong: each names a file. Empty if nothing is.
+    pub problems: Vec<Error>,
+    /// What could not be read because the operating system refused it: no permission, too many open
+    /// files, an I/O error. Such a file may be whole or damaged: the check does not know.
+    pub unreadable: Vec<Error>,
+    /// Files that nothing names: left by a crash or a failed removal, and removed at the next open;
+    /// or being written just now by whoever has the database open.
+    pub orphans: Vec<PathBuf>,
+    /// What is worth knowing and no damage, a sentence each.
+    pub notes: Vec<String>,
+}
+
+impl CheckReport {
+    /// True if everything could be read and nothing is wrong.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.problems.is_empty() && self.unreadable.is_empty()
+    }
+}
+
+impl Db {
+    /// Reads all of the database and checks all that must be true: CURRENT, the manifest and the
+    /// file OPTIONS; every log, record by record; of each table the checksums, order, counts and
+    /// bounds; that runs do not overlap, that newer data lies above older, that every file is
+    /// there. Writers go on meanwhile. `progress` is told the bytes read so far, and of how many.
+    ///
+    /// What is looked at is what is stored: of a secondary, or a database that was opened for
+    /// reading, what whoever writes it has stored by now.
+    ///
+    /// # Errors
+    /// Only if the check itself could not be done; what it finds is in the report.
+    pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<CheckReport> {
+        let core = self.core();
+        core.env.check_open()?;
+        let families = core.tree.families();
+        let whole = families.values().filter(|data| data.region().is_none());
+        let known = whole.map(|data| (data.name().to_owned(), data.options().comparator.clone()));
+        // One that was made meanwhile is not known yet.
+        let others = core.env.options.load().column_family.comparator.clone();
+        let comparators = files::known_comparators(known, others);
+        let readers = || core.writes.snapshot_list();
+        let watched = watch(core.env.vfs.clone(), core.env.options.load().max_open_files);
+        let dyn_vfs: Arc<dyn Vfs> = Arc::new(watched.clone());
+        let mut checker = Checker {
+            vfs: dyn_vfs.clone(),
+            watched,
+            directory: core.env.directory.clone(),
+            wal_directory: core.env.wal_directory(),
+            direct: core.env.options.load().direct_reads,
+            readers: &readers,
+            goes_on: &|| core.env.check_open(),
+            progress,
+            found: BTreeMap::new(),
+            report: CheckReport::default(),
+            blind: false,
+        };
+        match find_manifest(&dyn_vfs, &core.env.directory, &comparators) {
+            Ok(manifest) => checker.follow(manifest)?,
+            Err(error @ Error::Behind { .. }) => return Err(error),
+            Err(error) => {
+                // The tables are those that it was opened with, and has made since.
+                checker.problem(error);
+                let mut view = View {
+                    db_uid: core.tree.versions.db_uid(),
+                    families: core.tree.versions.families(),
+                };
+                let pins = families.values().map(|data| (data.id(), data.pin_super_version()));
+                let pins: Vec<_> = pins.collect();
+                for (id, pin) in &pins {
+                    if let Some(family) = view.families.get_mut(id) {
+                        family.version = pin.version.clone();
+                    }
+                }
+                checker.check_tables(&view, None, &mut BTreeSet::new())?;
+                checker.check_table_files(None, &view)?;
+                let oldest = view.oldest_log();
+                checker.check_each_log(&view, &|log| log >= oldest)?;
+                checker.check_small_files(&view, None)?;
+            }
+        }
+        Ok(checker.into_report())
+    }
+}
+
+/// A file system in which few files are open, and which notes what cannot be read.
+pub(crate) fn watch(vfs: Arc<dyn Vfs>, open_files_max: u32) -> WatchedVfs {
+    WatchedVfs::new(bounded(vfs, open_files_max))
+}
+
+/// A file system in which few files are open for reading at a time.
+pub(crate) fn bounded(vfs: Arc<dyn Vfs>, open_files_max: u32) -> Arc<dyn Vfs> {
+    Arc::new(BoundedVfs::new(vfs, open_files_max.min(OPEN_FILES_MAX) as usize))
+}
+
+/// [`Db::check`] of a database that need not be open, and may be, here or in another process. Of a
+/// damaged one it says what it can.
+///
+/// # Errors
+/// `IncompatibleDirectory` if there is nothing of a database, `InvalidArgument` if options are
+/// wrong, such as the comparator. What the check finds is in its report.
+pub fn check(
+    path: impl AsRef<Path>,
+    options: &Options,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<CheckReport> {
+    check_with(Arc::new(PosixVfs::new()), path, options, &[], progress)
+}
+
+/// [`check`] in a file system of the caller's, column families with options of their own.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_with(
+    vfs: Arc<dyn Vfs>,
+    path: impl AsRef<Path>,
+    options: &Options,
+    families: &[(&str, ColumnFamilyOptions)],
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<CheckReport> {
+    options.validate()?;
+    families.iter().try_for_each(|(_, options)| options.validate())?;
+    let watched = watch(vfs, options.max_open_files);
+    let vfs: Arc<dyn Vfs> = Arc::new(watched.clone());
+    let directory = path.as_ref();
+    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let comparators = find_comparators(options, families);
+    let found = find_manifest(&vfs, &directory, &comparators);
+    let error = match &found {
+        Err(error @ (Error::InvalidArgument(_) | Error::Behind { .. })) => {
+            return Err(error.clone());
+        }
+        Err(error) => Some(error.clone()),
+        Ok(_) => None,
+    };
+    if let Some(error) = &error {
+        refuse_other_than_ours(vfs.as_ref(), &directory, error)?;
+    }
+    let mut checker = Checker {
+        vfs,
+        watched,
+        wal_directory: options.wal_directory(&directory),
+        directory,
+        direct: options.direct_reads,
+        readers: &|| vec![SeqNo::MAX],
+        goes_on: &|| Ok(()),
+        progress,
+        found: BTreeMap::new(),
+        report: CheckReport::default(),
+        blind: false,
+    };
+    match found {
+        Ok(manifest) => checker.follow(manifest)?,
+        Err(error) => {
+            let refused = error.is_environment();
+            let goes_on = !refused || error.is_device_failure();
+            checker.problem(error);
+            if refused {
+                let text = "the manifest that counts could not be read: tables and logs were not \
+                            checked against it";
+                checker.report.notes.push(text.to_owned());
+            }
+            // Against another manifest whole files would look missing; a writer that is there may
+            // be writing others.
+            if goes_on {
+                checker.without_manifest(&comparators, !refused)?;
+            }
+        }
+    }
+    Ok(checker.into_report())
+}
+
+/// `error`, unless there are files of ours, which can be looked at whatever it is.
+fn refuse_other_than_ours(vfs: &dyn Vfs, directory: &Path, error: &Error) -> Result<()> {
+    let listing = vfs.list(directory).map_err(|refused| {
+        let refused = Error::io("list", directory, refused);
+        if refused.is_environment() { refused } else { error.clone() }
+    })?;
+    if let Some(what) = foreign(vfs, directory, &listing) {
+        let reason = foreign_reason(what, directory);
+        return Err(Error::IncompatibleDirectory { path: directory.to_owned(), reason });
+    }
+    let mut names = listing.iter().filter_map(|path| path.file_name()?.to_str());
+    let ours = names.any(|name| {
+        let name = FileName::parse(name);
+        matches!(name, Some(FileName::Table(_) | FileName::Wal(_) | FileName::Manifest(_)))
+    });
+    if ours { Ok(()) } else { Err(error.clone()) }
+}
+
+/// What the manifest says.
+#[derive(Clone, Default)]
+struct View {
+    db_uid: u64,
+    families: BTreeMap<ColumnFamilyId, FamilyState>,
+}
+
+impl View {
+    fn tables(&self) -> impl Iterator<Item = &Arc<TableMeta>> {
+        self.families.values().flat_map(|family| family.version.tables()).map(|(.., table)| table)
+    }
+
+    fn live_bytes(&self) -> u64 {
+        self.tables().map(|table| table.stored_bytes()).sum()
+    }
+
+    fn oldest_log(&self) -> LogNumber {
+        let logs = self.families.values().map(|family| family.version.log_number());
+        logs.min().unwrap_or_default()
+    }
+
+    /// The files that tables are in, and up to where in each.
+    fn files(&self) -> BTreeMap<FileId, u64> {
+        let mut files: BTreeMap<FileId, u64> = BTreeMap::new();
+        for table in self.tables() {
+            let end = tables::extent(table).end;
+            let known = files.entry(table.placement.file()).or_default();
+            *known = (*known).max(end);
+            if let Some(values) = table.placement.values() {
+                files.entry(values).or_default();
+            }
+        }
+        files
+    }
+
+    /// The keys that a tree may hold: from the first on, up to the second.
+    fn bounds_of(&self, id: ColumnFamilyId) -> (Option<UserKey>, Option<UserKey>) {
+        let own = self.families.get(&id).and_then(|family| family.region.clone());
+        let (of, begin) = own.map_or((id, None), |region| (region.of, Some(region.begin)));
+        let regions = self.families.values().filter_map(|family| family.region.as_ref());
+        let begins = regions.filter(|region| region.of == of).map(|region| &region.begin);
+        let end = begins.filter(|next| begin.as_ref().is_none_or(|begin| *next > begin)).min();
+        (begin, end.cloned())
+    }
+}
+
+/// A check under way.
+struct Checker<'a> {
+    vfs: Arc<dyn Vfs>,
+    /// The same: it knows what could not be read.
+    watched: WatchedVfs,
+    directory: PathBuf,
+    wal_directory: PathBuf,
+    direct: bool,
+    /// Up to which sequence numbers somebody may read.
+    readers: &'a dyn Fn() -> Vec<SeqNo>,
+    /// An error if the check is to stop.
+    goes_on: &'a dyn Fn() -> Result<()>,
+    progress: &'a mut dyn FnMut(u64, u64),
+    /// How many findings each file has.
+    found: BTreeMap<PathBuf, usize>,
+    report: CheckReport,
+    /// The manifest cannot be read any more: what a writer gives up is not known.
+    blind: bool,
+}
+
+impl Checker<'_> {
+    /// Checks a database whose manifest can be read.
+    fn follow(&mut self, mut manifest: ManifestFollower) -> Result<()> {
+        self.report.manifest = Some(manifest.path());
+        let mut checked = BTreeSet::new();
+        let mut view = view_of(&manifest);
+        self.report.live_bytes = view.live_bytes();
+        for _ in 0..PASSES_MAX {
+            self.check_tables(&view, Some(&mut manifest), &mut checked)?;
+            if !self.advance(&mut manifest) {
+                break;
+            }
+            view = view_of(&manifest);
+            if view.tables().all(|table| checked.contains(&table.id)) {
+                break;
+            }
+        }
+        self.check_order(&mut manifest)?;
+        self.check_table_files(Some(&mut manifest), &view)?;
+        self.check_logs(&mut manifest)?;
+        self.advance(&mut manifest);
+        self.check_small_files(&view_of(&manifest), Some(&manifest))
+    }
+
+    /// Checks what there is of a database that has no manifest which counts: what the newest one
+    /// names that can be read, if it is to be believed, or else each file for itself.
+    fn without_manifest(&mut self, comparators: &FindComparator, believe: bool) -> Result<()> {
+        let mut believed = None;
+        let manifests = if believe { self.manifests()? } else { Vec::new() };
+        for number in manifests.into_iter().rev() {
+            let path = manifest_file_name(&self.directory, number);
+            match files::read_manifest(self.vfs.as_ref(), &path, number, comparators) {
+                Ok(view) if believed.is_none() => believed = Some((path, view)),
+                Ok(_) => {}
+                Err(error @ Error::InvalidArgument(_)) => return Err(error),
+                Err(error) => self.problem(error),
+            }
+        }
+        let view = match believed {
+            Some((path, view)) => {
+                let text = format!("the tables and logs are held against {}", shown_path(path));
+                self.report.notes.push(text);
+                self.report.live_bytes = view.live_bytes();
+                self.check_tables(&view, None, &mut BTreeSet::new())?;
+                self.check_table_files(None, &view)?;
+                view
+            }
+            None => {
+                self.check_described_tables()?;
+                View::default()
+            }
+        };
+        self.check_each_log(&view, &|_| true)?;
+        self.check_small_files(&view, None)
+    }
+
+    /// Reads what has come to the manifest. False if there is nothing new, or no way to tell.
+    fn advance(&mut self, manifest: &mut ManifestFollower) -> bool {
+        let mut failed: Option<String> = None;
+        for _ in 0..TRIES_MAX {
+            match manifest.advance() {
+                Ok(moved) => return moved,
+                Err(error) if failed.as_ref() == Some(&error.to_string()) => {
+                    self.blind |= error.is_environment();
+                    self.problem(error);
+                    return false;
+                }
+                Err(error) => failed = Some(error.to_string()),
+            }
+        }
+        false
+    }
+
+    /// Whether a table is still needed. Without a manifest that is followed nobody gives it up.
+    fn is_live(&mut self, manifest: Option<&mut ManifestFollower>, table: TableId) -> bool {
+        let Some(manifest) = manifest else { return true };
+        self.advance(manifest);
+        let mut versions = manifest.families().values().map(|family| &family.version);
+        versions.any(|version| version.tables().any(|(.., live)| live.id == table))
+    }
+
+    fn table_cache(&self, db_uid: u64) -> TableCache {
+        // Its own: what is open already was read from the disk a long time ago.
+        TableCache::new(TableCacheOptions {
+            vfs: self.vfs.clone(),
+            directory: self.directory.clone(),
+            db_uid,
+            direct: self.direct,
+            open_files_max: OPEN_FILES_MAX as usize,
+            memory_bytes_max: 64 << 20,
+            images: None,
+        })
+    }
+
+    /// The report, with everything that could not be read: also what a caller passed over.
+    fn into_report(mut self) -> CheckReport {
+        if !planted("unreadable_taken_for_damage") {
+            self.watched.errors().into_iter().for_each(|error| self.problem(error));
+        }
+        self.report
+    }
+
+    /// Takes note of what is wrong, or could not be read, once.
+    fn problem(&mut self, error: Error) {
+        if error.is_environment() && !planted("unreadable_taken_for_damage") {
+            if !self.report.unreadable.iter().any(|told| is_same_refusal(told, &error)) {
+                self.report.unreadable.push(error);
+            }
+            return;
+        }
+        // A writer may have given up what looks damaged or missing.
+        if self.blind && error.is_corruption() {
+            return;
+        }
+        let text = error.to_string();
+        if self.report.problems.iter().any(|told| told.to_string() == text) {
+            return;
+        }
+        if let Error::Corruption { path, .. } = &error {
+            let found = self.found.entry(path.clone()).or_default();
+            *found += 1;
+            if *found == FINDINGS_PER_FILE_MAX + 1 {
+                let text = format!("{}: more is wrong with it than is told", shown_path(path));
+                self.report.notes.push(text);
+            }
+            if *found > FINDINGS_PER_FILE_MAX {
+                return;
+            }
+        }
+        self.report.problems.push(error);
+    }
+}
+
+/// Whether both say that the same file could not be read, for the same reason.
+fn is_same_refusal(one: &Error, other: &Error) -> bool {
+    match (one, other) {
+        (Error::Io { path, source, .. }, Error::Io { path: of, source: reason, .. }) => {
+            path == of
+                && source.kind() == reason.kind()
+                && source.raw_os_error() == reason.raw_os_error()
+        }
+        _ => one.to_string() == other.to_string(),
+    }
+}
+
+fn view_of(manifest: &ManifestFollower) -> View {
+    View { db_uid: manifest.identity.uid, families: manifest.families().clone() }
+}
+
+/// The error of a table's file as a whole.
+fn wrong(directory: &Path, file: FileId, at: u64, what: &'static str) -> Error {
+    let path = table_file_name(directory, file);
+    Error::corruption(&path, at, CorruptionKind::Inconsistent(what))
+}
+
+/// Whether a version is the same as another, and not only alike.
+fn is_same(view: &View, id: ColumnFamilyId, version: &Arc<Version>) -> bool {
+    view.families.get(&id).is_some_and(|family| Arc::ptr_eq(&family.version, version))
+}

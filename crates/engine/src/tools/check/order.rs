@@ -1,0 +1,159 @@
+//! That newer data lies above older.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use sateen_control::version::{TableMeta, Version};
+use sateen_control::{IoClass, SeqNo};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
+use sateen_store::table::table_cache::TableCache;
+use sateen_store::table::{TableIter, TableIterOptions};
+
+use super::{Checker, TRIES_MAX, is_same, view_of};
+use crate::tree::manifest_follower::ManifestFollower;
+
+/// So many bytes of a run are read at once.
+const CHUNK_BYTES: usize = 256 << 10;
+
+impl Checker<'_> {
+    /// Checks that of each key no level has older entries above newer ones.
+    pub(super) fn check_order(&mut self, manifest: &mut ManifestFollower) -> Result<()> {
+        let mut checked = BTreeSet::new();
+        let mut tries = 0;
+        while tries < TRIES_MAX {
+            let view = view_of(manifest);
+            let Some((id, family)) = view.families.iter().find(|(id, _)| !checked.contains(*id))
+            else {
+                return Ok(());
+            };
+            (self.goes_on)()?;
+            let cache = self.table_cache(view.db_uid);
+            match check_depth_order(&cache, &self.directory, &family.version, &(self.readers)()) {
+                Ok(()) => {}
+                Err(error) => {
+                    self.advance(manifest);
+                    if !is_same(&view_of(manifest), *id, &family.version) {
+                        tries += 1;
+                        continue;
+                    }
+                    // What cannot be read was told already, of the same table.
+                    let is_order = matches!(error, Error::InconsistentEdit { .. });
+                    if is_order || error.is_environment() || self.report.problems.is_empty() {
+                        self.problem(error);
+                    }
+                }
+            }
+            checked.insert(*id);
+        }
+        let text = "the order of levels was not checked in all column families: they change \
+                    faster than they can be read";
+        self.report.notes.push(text.to_owned());
+        Ok(())
+    }
+}
+
+/// One run, read from end to end.
+struct RunCursor {
+    tables: Vec<Arc<TableMeta>>,
+    next: usize,
+    iter: Option<TableIter>,
+}
+
+impl RunCursor {
+    fn settle(&mut self, cache: &TableCache) -> Result<()> {
+        while self.iter.as_ref().is_none_or(|iter| !iter.valid()) {
+            let Some(table) = self.tables.get(self.next) else {
+                self.iter = None;
+                return Ok(());
+            };
+            self.next += 1;
+            let table = cache.get(table, IoClass::Client)?;
+            let mut iter = table.iter(TableIterOptions::compaction(IoClass::Client, CHUNK_BYTES));
+            iter.seek_to_first()?;
+            self.iter = Some(iter);
+        }
+        Ok(())
+    }
+
+    fn user_key(&self) -> Option<&[u8]> {
+        self.iter.as_ref().map(|iter| key::user_key(iter.key()))
+    }
+}
+
+/// A read stops at the first entry of a key that it may see: for nobody, now or with a snapshot,
+/// may there be a newer one below. A compaction that ended early leaves copies above its output,
+/// and what is merged into those later may drop what nobody can see from among them.
+fn check_depth_order(
+    cache: &TableCache,
+    directory: &Path,
+    version: &Version,
+    readers: &[SeqNo],
+) -> Result<()> {
+    let runs = version.levels().iter().flat_map(|level| level.runs());
+    let mut cursors: Vec<RunCursor> = runs
+        .map(|run| RunCursor { tables: run.iter().cloned().collect(), next: 0, iter: None })
+        .collect();
+    if cursors.len() < 2 {
+        return Ok(());
+    }
+    for cursor in &mut cursors {
+        cursor.settle(cache)?;
+    }
+    while let Some(current) = cursors.iter().filter_map(RunCursor::user_key).min() {
+        let current = current.to_vec();
+        let mut above: Vec<SeqNo> = Vec::new();
+        for cursor in &mut cursors {
+            let mut here = Vec::new();
+            while cursor.user_key() == Some(&current) {
+                let Some(iter) = &mut cursor.iter else { break };
+                let seqno = key::seqno(iter.key());
+                if is_hidden(seqno, &above, readers) {
+                    return Err(Error::InconsistentEdit {
+                        path: directory.to_owned(),
+                        reason: format!(
+                            "the key \"{}\" has an entry {seqno} below one that is older",
+                            current.escape_ascii()
+                        ),
+                    });
+                }
+                here.push(seqno);
+                iter.next()?;
+                cursor.settle(cache)?;
+            }
+            above.append(&mut here);
+        }
+    }
+    Ok(())
+}
+
+/// Whether one of `readers` that may see an entry finds an older one in front of it, of those that
+/// lie above it.
+fn is_hidden(seqno: SeqNo, above: &[SeqNo], readers: &[SeqNo]) -> bool {
+    let first_seen = |reader: &SeqNo| above.iter().filter(|above| *above <= reader).max();
+    let mut may_see = readers.iter().filter(|reader| seqno <= **reader);
+    !above.is_empty() && may_see.any(|reader| first_seen(reader).is_some_and(|seen| *seen < seqno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_somebody_would_read_must_not_lie_below_what_is_older() {
+        let hidden = |seqno, above: &[u64], readers: &[u64]| {
+            let numbers = |of: &[u64]| of.iter().copied().map(SeqNo).collect::<Vec<_>>();
+            is_hidden(SeqNo(seqno), &numbers(above), &numbers(readers))
+        };
+        assert!(!hidden(5, &[], &[9]), "nothing above");
+        assert!(!hidden(5, &[7], &[9]), "a newer one above");
+        assert!(hidden(5, &[3], &[9]), "an older one above");
+        assert!(!hidden(5, &[5, 3], &[9]), "its copy above");
+        // An older one that a snapshot keeps, and a newer one that hides both from all others.
+        assert!(!hidden(5, &[7, 3], &[4, 9]));
+        assert!(hidden(5, &[7, 3], &[4, 6, 9]), "the snapshot at 6 should see it");
+        assert!(!hidden(5, &[3], &[4]), "nobody may see it");
+    }
+}

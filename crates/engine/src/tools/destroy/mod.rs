@@ -1,0 +1,432 @@
+//! Removing a database: the files that are its own, wherever they are, and no others.
+//!
+//! 1. [`Destroyer::look`] reads the first page of every file whose name is one that the engine
+//!    gives. Another program's database is refused; a directory without a database stays as it is.
+//! 2. The lock is taken, and 1 is done again under it.
+//! 3. [`Destroyer::remove_logs_elsewhere`] removes the database's logs from its `wal_dir`.
+//! 4. [`Destroyer::remove_files`] removes what a repair kept in `lost`, tables and logs, then the
+//!    manifests, then CURRENT, which has the uid that step 3 needs, and last LOCK.
+//! 5. The directory goes if nothing is left in it.
+//!
+//! What must stay true: a file goes only if its name and its content say that it belongs to this
+//! database; an error of the file system is returned and never taken for an answer; a second call
+//! goes on where an interrupted one ended.
+
+use std::collections::BTreeSet;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use content::{Content, look_at, own_name};
+use sateen_control::FileId;
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::plant::planted;
+use sateen_store::files::replace::sync_directory;
+use sateen_store::files::{FileName, checked_text};
+use sateen_store::manifest::{ManifestReader, foreign_reason, read_current, recognise_foreign};
+use sateen_store::vfs::{PosixVfs, Vfs};
+
+use crate::open::{sync_ancestors, take_lock};
+use crate::options::Options;
+
+mod content;
+
+const LOCK_FILE: &str = "LOCK";
+/// Where a repair keeps files that the repaired database does not use.
+const LOST: &str = "lost";
+
+/// What [`destroy`] did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DestroyReport {
+    /// The files that were removed.
+    pub removed: Vec<PathBuf>,
+    /// What is left in the directories of the database, because it is not part of it.
+    pub left: Vec<PathBuf>,
+    /// True if the directory itself is gone. It stays if something is left in it, if the path is a
+    /// symbolic link to it, or if the process may not remove it.
+    pub directory_removed: bool,
+}
+
+/// Removes the database in the directory `path`, whole or damaged. The database must not be open.
+///
+/// Only files that are part of the database by name and by content are removed: tables, logs,
+/// manifests, CURRENT, OPTIONS, DEVICE, LOCK, and what a repair has put into the directory `lost`.
+/// Logs are also removed from [`Options::wal_dir`], and from the `wal_dir` of the stored options;
+/// those of other databases stay there. Everything else stays, and with it the directory. If there
+/// is no database in `path`, nothing is removed, except an empty directory.
+///
+/// ```
+/// use sateen::{Db, Options};
+///
+/// # let directory = tempfile::tempdir().unwrap();
+/// let path = directory.path().join("library");
+/// Db::open(&path, Options::default())?.close()?;
+/// assert!(sateen::destroy(&path, &Options::default())?.directory_removed);
+/// assert!(!path.exists());
+/// # Ok::<(), sateen::Error>(())
+/// ```
+///
+/// # Errors
+/// `Locked` if the database is open, `IncompatibleDirectory` if it is another program's; then
+/// nothing is removed. `Io` if a file cannot be read or removed: another call removes the rest.
+pub fn destroy(path: impl AsRef<Path>, options: &Options) -> Result<DestroyReport> {
+    destroy_with(&PosixVfs::new(), path, options)
+}
+
+/// [`destroy`] in a file system of the caller's.
+///
+/// # Errors
+/// As [`destroy`].
+pub fn destroy_with(
+    vfs: &dyn Vfs,
+    path: impl AsRef<Path>,
+    options: &Options,
+) -> Result<DestroyReport> {
+    let directory = path.as_ref();
+    let mut destroyer = Destroyer {
+        vfs,
+        directory,
+        found: Vec::new(),
+        uids: BTreeSet::new(),
+        report: DestroyReport::default(),
+    };
+    match destroyer.look()? {
+        Verdict::Nothing => return Ok(destroyer.report),
+        Verdict::Empty => {
+            destroyer.report.directory_removed = destroyer.remove_directory(directory)?;
+            return Ok(destroyer.report);
+        }
+        Verdict::Database => {}
+    }
+    let lock = take_lock(vfs, directory)?;
+    destroyer.look()?;
+    destroyer.learn_uids()?;
+    for logs in destroyer.log_directories(options)? {
+        destroyer.remove_logs_elsewhere(&logs)?;
+    }
+    destroyer.remove_files()?;
+    drop(lock);
+    Ok(destroyer.report)
+}
+
+/// What is in a directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Database,
+    Empty,
+    Nothing,
+}
+
+/// A file whose name is one of the engine's.
+struct Found {
+    name: String,
+    content: Content,
+}
+
+struct Destroyer<'a> {
+    vfs: &'a dyn Vfs,
+    directory: &'a Path,
+    found: Vec<Found>,
+    /// The uids that the database's own files name: one, but for a directory that is a mixture.
+    uids: BTreeSet<u64>,
+    report: DestroyReport,
+}
+
+/// The names in `directory`; none if there is no such directory.
+fn list(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Vec<PathBuf>>> {
+    match vfs.list(directory) {
+        Ok(names) => Ok(Some(names)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => {
+            let reason = "it is not a directory".into();
+            Err(Error::IncompatibleDirectory { path: directory.to_owned(), reason })
+        }
+        Err(error) => Err(Error::io("list", directory, error)),
+    }
+}
+
+/// The files in `directory` that have a name of the engine's.
+fn own_files(vfs: &dyn Vfs, directory: &Path, listing: &[PathBuf]) -> Result<Vec<Found>> {
+    let mut found = Vec::new();
+    for name in listing.iter().filter_map(|path| path.file_name()?.to_str()) {
+        let Some(kind) = own_name(name) else { continue };
+        if let Some(content) = look_at(vfs, &directory.join(name), kind)? {
+            found.push(Found { name: name.to_owned(), content });
+        }
+    }
+    Ok(found)
+}
+
+fn is_log(name: &str) -> bool {
+    matches!(FileName::parse(name), Some(FileName::Wal(_)))
+}
+
+impl Destroyer<'_> {
+    /// What the directory is.
+    fn look(&mut self) -> Result<Verdict> {
+        let Some(listing) = list(self.vfs, self.directory)? else { return Ok(Verdict::Nothing) };
+        if listing.is_empty() {
+            return Ok(Verdict::Empty);
+        }
+        let current = FileName::Current.path(self.directory);
+        match checked_text::read(self.vfs, &current) {
+            Ok(bytes) => {
+                if let Some(what) = recognise_foreign(&listing, Some(&bytes)) {
+                    return Err(self.foreign(what));
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) if error.kind() == ErrorKind::IsADirectory => {}
+            Err(error) => return Err(Error::io("read", &current, error)),
+        }
+        self.found = own_files(self.vfs, self.directory, &listing)?;
+        let certain = |found: &Found| matches!(found.content, Content::Ours(_));
+        if self.found.iter().any(certain) {
+            return Ok(Verdict::Database);
+        }
+        // An open that was cut short, or damage in everything: no other name may be there.
+        let damaged = |found: &Found| matches!(found.content, Content::Blank | Content::Damaged);
+        if self.found.len() == listing.len() && self.found.iter().all(damaged) {
+            return Ok(Verdict::Database);
+        }
+        if let Some(what) = recognise_foreign(&listing, None) {
+            return Err(self.foreign(what));
+        }
+        self.report.left = listing.into_iter().map(|name| self.directory.join(name)).collect();
+        Ok(Verdict::Nothing)
+    }
+
+    fn foreign(&self, what: &str) -> Error {
+        let path = self.directory.to_owned();
+        Error::IncompatibleDirectory { reason: foreign_reason(what, self.directory), path }
+    }
+
+    /// Finds out by which uid the database's logs can be told from another's.
+    fn learn_uids(&mut self) -> Result<()> {
+        match read_current(self.vfs, self.directory) {
+            Ok(Some(current)) => drop(self.uids.insert(current.identity.uid)),
+            Err(error @ Error::Io { .. }) => return Err(error),
+            _ => {}
+        }
+        // The manifest counts more than a table, and that more than a log.
+        let kinds: [fn(FileName) -> bool; 3] = [
+            |name| matches!(name, FileName::Manifest(_)),
+            |name| matches!(name, FileName::Table(_)),
+            |name| matches!(name, FileName::Wal(_)),
+        ];
+        for kind in kinds {
+            if !self.uids.is_empty() {
+                break;
+            }
+            let of_kind = self.found.iter().filter(|f| FileName::parse(&f.name).is_some_and(kind));
+            self.uids.extend(of_kind.filter_map(|found| match found.content {
+                Content::Ours(uid) => uid,
+                _ => None,
+            }));
+        }
+        Ok(())
+    }
+
+    /// Where else the database has logs. A checkpoint has the options of its source and logs of
+    /// its own: the logs in that `wal_dir` are the source's.
+    fn log_directories(&self, options: &Options) -> Result<BTreeSet<PathBuf>> {
+        let here = |f: &Found| is_log(&f.name) && !matches!(f.content, Content::Other);
+        if self.found.iter().any(here) && !planted("destroy_takes_the_logs_of_the_source") {
+            return Ok(BTreeSet::new());
+        }
+        let stored = match Options::load_with(self.vfs, self.directory, true) {
+            Ok(stored) => stored.options.wal_dir,
+            Err(error @ Error::Io { .. }) => return Err(error),
+            Err(_) => None,
+        };
+        let all = options.wal_dir.iter().cloned().chain(stored);
+        Ok(all.filter(|logs| logs != self.directory).collect())
+    }
+
+    /// Removes the database's logs from `logs`, and that directory if nothing else is in it.
+    fn remove_logs_elsewhere(&mut self, logs: &Path) -> Result<()> {
+        let Some(listing) = list(self.vfs, logs)? else { return Ok(()) };
+        let found = own_files(self.vfs, logs, &listing)?;
+        let (found, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|f| is_log(&f.name));
+        let locked = rest.iter().any(|found| found.name == LOCK_FILE);
+        let own = |found: &Found| match found.content {
+            Content::Ours(Some(uid)) => {
+                self.uids.contains(&uid) || planted("destroy_takes_logs_of_others")
+            }
+            _ => false,
+        };
+        // What does not say whose it is belongs to the one database that has logs here.
+        let others = found.iter().any(|f| matches!(f.content, Content::Ours(Some(_))) && !own(f));
+        let any = found.iter().any(own);
+        let unsaid = |found: &Found| match found.content {
+            Content::Ours(Some(_)) | Content::Other => false,
+            Content::Ours(None) | Content::Blank | Content::Damaged => any && !others,
+        };
+        let (mine, left): (Vec<_>, Vec<_>) =
+            found.iter().partition(|found| own(found) || unsaid(found));
+        // An interrupted call may have left the lock file alone.
+        let unused = locked && found.is_empty();
+        if mine.is_empty() && !unused && !listing.is_empty() {
+            return self.note_left(logs);
+        }
+        let lock = take_lock(self.vfs, logs)?;
+        let uids = if others { Some(&self.uids) } else { None };
+        remove_rescued(self.vfs, &mut self.report, &logs.join(LOST), uids)?;
+        for found in mine {
+            remove(self.vfs, &mut self.report, &logs.join(&found.name))?;
+        }
+        if left.is_empty() {
+            remove(self.vfs, &mut self.report, &logs.join(LOCK_FILE))?;
+        }
+        sync_directory(self.vfs, logs)?;
+        if self.remove_directory(logs)? {
+            return Ok(());
+        }
+        drop(lock);
+        self.note_left(logs)
+    }
+
+    /// Removes the files of the directory itself.
+    fn remove_files(&mut self) -> Result<()> {
+        let named = self.named_tables()?;
+        let mut order = [Vec::new(), Vec::new(), Vec::new()];
+        for found in &self.found {
+            let kind = FileName::parse(&found.name);
+            let own = match (kind, found.content) {
+                (Some(FileName::Lock), _) => continue,
+                // A file that the catalogue names is the database's, whoever wrote over it.
+                (Some(FileName::Table(file)), Content::Other) => named.contains(&file),
+                (Some(FileName::Current), _) => true,
+                (Some(FileName::Wal(_)), Content::Ours(Some(uid))) => {
+                    self.uids.contains(&uid) || self.uids.is_empty()
+                }
+                (_, content) => content != Content::Other,
+            };
+            let turn = match kind {
+                Some(FileName::Current) => 2,
+                Some(FileName::Manifest(_)) => 1,
+                _ => 0,
+            };
+            if let Some(names) = order.get_mut(turn).filter(|_| own) {
+                names.push(found.name.clone());
+            }
+        }
+        let [first, manifests, current] = order;
+        remove_rescued(self.vfs, &mut self.report, &self.directory.join(LOST), None)?;
+        for name in first.into_iter().chain(manifests).chain(current) {
+            remove(self.vfs, &mut self.report, &self.directory.join(name))?;
+        }
+        remove(self.vfs, &mut self.report, &FileName::Lock.path(self.directory))?;
+        sync_directory(self.vfs, self.directory)?;
+        self.report.directory_removed = self.remove_directory(self.directory)?;
+        if self.report.directory_removed { Ok(()) } else { self.note_left(self.directory) }
+    }
+
+    /// The tables that the manifest names, as far as it can be read.
+    fn named_tables(&self) -> Result<BTreeSet<FileId>> {
+        let mut named = BTreeSet::new();
+        let manifest = match read_current(self.vfs, self.directory) {
+            Ok(Some(current)) => ManifestReader::of_current(self.vfs, self.directory, &current),
+            Ok(None) => return Ok(named),
+            Err(error) => Err(error),
+        };
+        let read = || -> Result<()> {
+            let (_, mut reader) = manifest?;
+            while let Some(edits) = reader.next()? {
+                let added = edits.into_iter().flat_map(|edit| edit.added);
+                added.for_each(|added| named.extend(added.table.placement.files()));
+            }
+            Ok(())
+        };
+        match read() {
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
+            Err(error @ Error::Io { .. }) => return Err(error),
+            // A damaged manifest names what was read of it.
+            _ => {}
+        }
+        Ok(named)
+    }
+
+    /// Removes a directory if it is empty, and says whether it is gone.
+    fn remove_directory(&self, directory: &Path) -> Result<bool> {
+        match self.vfs.remove_dir(directory) {
+            Ok(()) => sync_ancestors(self.vfs, directory).map(|()| true),
+            Err(error) if stays(&error) => Ok(false),
+            Err(error) => Err(Error::io("remove", directory, error)),
+        }
+    }
+
+    fn note_left(&mut self, directory: &Path) -> Result<()> {
+        let names = list(self.vfs, directory)?.unwrap_or_default();
+        self.report.left.extend(names.into_iter().map(|name| directory.join(name)));
+        Ok(())
+    }
+}
+
+/// Whether a directory that could not be removed may stay: something is in it, it is a mount point
+/// or the working directory, the path is a symbolic link, or its parent is not ours to change.
+fn stays(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::DirectoryNotEmpty
+            | ErrorKind::AlreadyExists
+            | ErrorKind::NotADirectory
+            | ErrorKind::NotFound
+            | ErrorKind::ResourceBusy
+            | ErrorKind::InvalidInput
+            | ErrorKind::PermissionDenied
+            | ErrorKind::ReadOnlyFilesystem
+    )
+}
+
+/// Removes a file, which may be gone already.
+fn remove(vfs: &dyn Vfs, report: &mut DestroyReport, path: &Path) -> Result<()> {
+    match vfs.remove(path) {
+        Ok(()) => report.removed.push(path.to_owned()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(Error::io("remove", path, error)),
+    }
+    Ok(())
+}
+
+/// The files in `lost` that are a database's: of one of `uids`, if they are given.
+fn rescued(vfs: &dyn Vfs, lost: &Path, uids: Option<&BTreeSet<u64>>) -> Result<Vec<PathBuf>> {
+    let listing = match vfs.list(lost) {
+        Ok(listing) => listing,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(Error::io("list", lost, error)),
+    };
+    let mut files = Vec::new();
+    for name in listing.iter().filter_map(|path| path.file_name()?.to_str()) {
+        // A second file of the same name has a number behind it.
+        let first = name.rsplit_once('.').filter(|(_, number)| number.parse::<u64>().is_ok());
+        let Some(kind) = own_name(name).or_else(|| own_name(first?.0)) else { continue };
+        let own = match (look_at(vfs, &lost.join(name), kind)?, uids) {
+            (None | Some(Content::Other), _) => false,
+            (Some(Content::Ours(Some(uid))), Some(uids)) => uids.contains(&uid),
+            (Some(_), Some(_)) => false,
+            (Some(_), None) => true,
+        };
+        if own {
+            files.push(lost.join(name));
+        }
+    }
+    Ok(files)
+}
+
+/// Removes what a repair has kept in `lost`, and that directory if it is then empty.
+fn remove_rescued(
+    vfs: &dyn Vfs,
+    report: &mut DestroyReport,
+    lost: &Path,
+    uids: Option<&BTreeSet<u64>>,
+) -> Result<()> {
+    for path in rescued(vfs, lost, uids)? {
+        remove(vfs, report, &path)?;
+    }
+    match vfs.remove_dir(lost) {
+        Err(error) if !stays(&error) => Err(Error::io("remove", lost, error)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,7 @@
+//! Work on a database that is not open: check, repair, dump, destroy.
+
+pub(crate) mod check;
+pub(crate) mod destroy;
+pub mod dump;
+pub(crate) mod found;
+pub(crate) mod repair;

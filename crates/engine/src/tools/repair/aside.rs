@@ -1,0 +1,121 @@
+//! Keeping aside what a repaired database does not use.
+//!
+//! What must stay true: no byte of a file that was there is destroyed, wherever the repair is cut
+//! short. So what is to be kept has its second name in `lost` before the new manifest counts, after
+//! which an open would remove it; the first name goes last.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use sateen_store::base::error::{Error, Result};
+use sateen_store::files::FileName;
+use sateen_store::files::replace::sync_directory;
+use sateen_store::manifest::read_current;
+
+use super::Repair;
+use crate::db::checkpoint::copy;
+use crate::options::Options;
+
+/// Where in `lost` a file is kept.
+#[derive(Clone, Debug)]
+pub(super) enum Aside {
+    /// There it is.
+    Kept(PathBuf),
+    /// There it will be moved.
+    Planned(PathBuf),
+}
+
+impl Repair {
+    /// Gives each of `files` of `directory` a second name in `lost` there. Where that is not
+    /// possible [`Repair::take_away`] renames those that are also in `away` to a name that is
+    /// chosen now, and the others, which stay in use, are copied.
+    pub(super) fn keep_aside(
+        &mut self,
+        directory: &Path,
+        files: &[PathBuf],
+        away: &[PathBuf],
+    ) -> Result<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let lost = directory.join("lost");
+        self.vfs.create_dir_all(&lost).map_err(|e| Error::io("create", &lost, e))?;
+        for path in files {
+            if self.aside.contains_key(path) {
+                continue;
+            }
+            let to = self.free_name(&lost, path)?;
+            match self.vfs.hard_link(path, &to) {
+                Ok(()) => drop(self.aside.insert(path.clone(), Aside::Kept(to))),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    let error = Error::io("link", path, error);
+                    // Neither would a rename or a copy find room.
+                    if error.is_no_space() || error.is_device_failure() {
+                        return Err(error);
+                    }
+                    let aside = if away.contains(path) {
+                        Aside::Planned(to)
+                    } else {
+                        copy(self.vfs.as_ref(), path, &to, u64::MAX)?;
+                        Aside::Kept(to)
+                    };
+                    self.aside.insert(path.clone(), aside);
+                }
+            }
+        }
+        self.sync(&[&lost, directory])
+    }
+
+    /// CURRENT, which is replaced, and OPTIONS, if they are damaged.
+    pub(super) fn damaged_texts(&self) -> Result<(Option<PathBuf>, Option<PathBuf>)> {
+        let vfs = self.vfs.as_ref();
+        let current = read_current(vfs, &self.directory).is_err();
+        let stored = Options::load_with(vfs, &self.directory, true);
+        let options = matches!(stored, Err(Error::Corruption { .. }));
+        self.everything_was_read()?;
+        Ok((
+            current.then(|| FileName::Current.path(&self.directory)),
+            options.then(|| FileName::Options.path(&self.directory)),
+        ))
+    }
+
+    /// Takes the first names of `files` away, which have a second one or a place for it. Reads
+    /// nothing: the new manifest counts already.
+    pub(super) fn take_away(&mut self, directory: &Path, files: &[PathBuf]) -> Result<()> {
+        let lost = directory.join("lost");
+        for path in files {
+            let to = match self.aside.get(path).cloned() {
+                Some(Aside::Kept(to)) => {
+                    self.vfs.remove(path).map_err(|e| Error::io("remove", path, e))?;
+                    to
+                }
+                Some(Aside::Planned(to)) => {
+                    self.vfs.rename(path, &to).map_err(|e| Error::io("move", path, e))?;
+                    to
+                }
+                // It was gone when it was to be kept.
+                None => continue,
+            };
+            self.report.moved.push(to);
+        }
+        if files.is_empty() { Ok(()) } else { self.sync(&[directory, &lost]) }
+    }
+
+    /// A name in `lost` that nothing has: an earlier repair may have left a file of the same.
+    fn free_name(&self, lost: &Path, path: &Path) -> Result<PathBuf> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let taken = self.vfs.list(lost).map_err(|e| Error::io("list", lost, e))?;
+        let taken: BTreeSet<String> = taken
+            .iter()
+            .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+            .collect();
+        let numbered = (1_u64..).map(|n| format!("{name}.{n}"));
+        let free = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name));
+        Ok(lost.join(free.unwrap_or(name)))
+    }
+
+    fn sync(&self, directories: &[&Path]) -> Result<()> {
+        directories.iter().try_for_each(|directory| sync_directory(self.vfs.as_ref(), directory))
+    }
+}

@@ -1,0 +1,158 @@
+//! Reads the manifest of a database that another process may be writing, again and again.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sateen_control::version::TableMeta;
+use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::files::counters::Counters;
+use sateen_store::files::manifest_file_name;
+use sateen_store::manifest::{Identity, ManifestReader, read_current};
+use sateen_store::vfs::{OpenOptions, Vfs};
+use sateen_store::wal::Tail;
+
+use super::family_state::{FamilyState, FindComparator, Replay};
+
+type Families = std::collections::BTreeMap<ColumnFamilyId, FamilyState>;
+
+/// The manifest that counts, and what it says so far.
+pub(crate) struct ManifestFollower {
+    pub(crate) vfs: Arc<dyn Vfs>,
+    directory: PathBuf,
+    number: u64,
+    reader: ManifestReader,
+    pub(crate) identity: Identity,
+    replay: Replay,
+    comparators: FindComparator,
+    pub(crate) shared_files: BTreeSet<FileId>,
+}
+
+impl ManifestFollower {
+    /// Reads CURRENT and the manifest that it names. `None` if there is no CURRENT.
+    pub(crate) fn open(
+        vfs: Arc<dyn Vfs>,
+        directory: &Path,
+        comparators: &FindComparator,
+    ) -> Result<Option<ManifestFollower>> {
+        let Some(current) = read_current(vfs.as_ref(), directory)? else { return Ok(None) };
+        let (path, reader) = ManifestReader::of_current(vfs.as_ref(), directory, &current)?;
+        let mut follower = ManifestFollower {
+            vfs,
+            directory: directory.to_owned(),
+            number: current.manifest,
+            reader,
+            identity: current.identity,
+            replay: Replay::new(&path, comparators),
+            comparators: comparators.clone(),
+            shared_files: BTreeSet::new(),
+        };
+        follower.read()?;
+        Ok(Some(follower))
+    }
+
+    /// The column families so far. One whose comparator is not known is as one that is not there.
+    pub(crate) fn families(&self) -> &Families {
+        self.replay.families()
+    }
+
+    /// An error if there is one whose comparator is not known.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.replay.check(self.reader.position())
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> PathBuf {
+        manifest_file_name(&self.directory, FileId(self.number))
+    }
+
+    /// Its number.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// How it ended, as far as it was read.
+    pub(crate) fn tail(&self) -> Option<Tail> {
+        self.reader.tail()
+    }
+
+    /// Takes in the edits that have come since. Returns whether there were any.
+    fn read(&mut self) -> Result<bool> {
+        self.reader.grow()?;
+        let (mut any, mut again) = (false, None);
+        loop {
+            match self.reader.next() {
+                Ok(Some(edits)) => {
+                    any = true;
+                    for edit in edits {
+                        self.shared_files.extend(edit.shared_files.iter().copied());
+                        self.replay.apply(edit)?;
+                    }
+                }
+                Ok(None) => return Ok(any),
+                // It may have been written while it was read: see `wal/follow.rs`.
+                Err(error) if error.is_corruption() && again != Some(self.reader.position()) => {
+                    again = Some(self.reader.position());
+                    self.reader.grow()?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The same, or all of another manifest that counts now.
+    pub(crate) fn advance(&mut self) -> Result<bool> {
+        let identity = self.identity;
+        let current = read_current(self.vfs.as_ref(), &self.directory)?;
+        let current = current.filter(|current| current.identity == identity).ok_or_else(|| {
+            let reason = "another database took the place of the primary".into();
+            Error::IncompatibleDirectory { path: self.directory.clone(), reason }
+        })?;
+        if current.manifest == self.number {
+            return self.read();
+        }
+        let next = ManifestFollower::open(self.vfs.clone(), &self.directory, &self.comparators)?;
+        *self = next.ok_or(Error::NotSecondary)?;
+        Ok(true)
+    }
+
+    /// Logs below this number are not needed.
+    pub(crate) fn oldest_log(&self) -> LogNumber {
+        self.families().values().map(|family| family.version.log_number()).min().unwrap_or_default()
+    }
+
+    /// Whether there is more than was read.
+    pub(crate) fn has_moved(&self) -> Result<bool> {
+        let current = read_current(self.vfs.as_ref(), &self.directory)?;
+        if current.is_none_or(|current| current.manifest != self.number) {
+            return Ok(true);
+        }
+        let path = self.path();
+        let file = self.vfs.open(&path, OpenOptions::READ);
+        let length = file.and_then(|file| file.len());
+        let length = length.map_err(|e| Error::io("read the length of", &path, e))?;
+        Ok(length > self.reader.position())
+    }
+
+    /// The newest sequence number in tables.
+    pub(crate) fn stored_seqno(&self) -> SeqNo {
+        let tables = self.families().values().flat_map(|family| family.version.tables());
+        let newest = tables.map(|(_, _, table)| table.seqno_max).max().unwrap_or_default();
+        let stored = self.families().values().map(|family| family.stored).max().unwrap_or_default();
+        newest.max(stored)
+    }
+
+    /// The tables of all column families.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<TableMeta>> {
+        let versions = self.families().values().map(|family| &family.version);
+        versions.flat_map(|version| version.tables()).map(|(.., table)| table)
+    }
+
+    /// Numbers that are taken.
+    pub(crate) fn counters(&self) -> Counters {
+        let counters = Counters::default();
+        counters.file_seen(self.number);
+        counters
+    }
+}

@@ -1,0 +1,229 @@
+//! Time to live. In a column family with the option `ttl` each stored value ends with the second in
+//! which it was written, as in RocksDB's `DBWithTTL` (four bytes, little-endian, seconds since
+//! 1970). Only this file handles these times: writes append them, reads remove them and hide
+//! expired values, compactions drop expired values, and callbacks of users never see them.
+//!
+//! Invariant: whether a column family has times is decided when it is opened and does not change.
+//! All times come from the clock in the options, which decides only what expires.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sateen_control::{ColumnFamilyId, ValueKind};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::batch::{BatchItem, VALUE_BYTES_MAX, encode_entry, encode_log_data};
+
+use crate::entry::malformed;
+use crate::operators::compaction_filter::{
+    CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,
+};
+use crate::operators::merge::{MergeOperator, Merging};
+use crate::operators::wall_clock::WallClock;
+use crate::options::ColumnFamilyOptions;
+use crate::write::batch::WriteBatch;
+
+#[cfg(test)]
+mod tests;
+
+/// Bytes of a time behind a value.
+pub(crate) const TIME_BYTES: usize = 4;
+
+/// No time is before this second, in which RocksDB began to write them: what seems to be was
+/// written without a time.
+const EARLIEST: u32 = 1_368_146_402;
+
+// ---- writing -----------------------------------------------------------------------------------
+
+/// `value` with the time behind it.
+pub(crate) fn timed(value: &[u8], clock: &WallClock) -> Result<Vec<u8>> {
+    if value.len() > VALUE_BYTES_MAX - TIME_BYTES {
+        let text = format!("a value of {} bytes leaves no room for its time", value.len());
+        return Err(Error::InvalidArgument(text));
+    }
+    Ok(with_time(value, clock.now().to_le_bytes()))
+}
+
+/// `batch` with the time behind the values of column families that have it.
+pub(crate) fn timed_batch(
+    batch: &WriteBatch,
+    has_times: impl Fn(ColumnFamilyId) -> bool,
+    clock: &WallClock,
+) -> Result<WriteBatch> {
+    let mut data = Vec::with_capacity(batch.len_bytes());
+    for item in batch.items() {
+        let entry = match item {
+            BatchItem::Write(entry) => entry,
+            BatchItem::LogData(blob) => {
+                encode_log_data(&mut data, blob);
+                continue;
+            }
+        };
+        let (family, kind, key) = (entry.column_family, entry.kind, entry.key);
+        if matches!(kind, ValueKind::Put | ValueKind::Merge) && has_times(family) {
+            encode_entry(&mut data, family, kind, key, &timed(entry.value, clock)?);
+        } else {
+            encode_entry(&mut data, family, kind, key, entry.value);
+        }
+    }
+    WriteBatch::from_data(data)
+}
+
+fn with_time(value: &[u8], time: [u8; TIME_BYTES]) -> Vec<u8> {
+    [value, &time].concat()
+}
+
+// ---- reading -----------------------------------------------------------------------------------
+
+/// An error if `stored` does not end with a time.
+pub(crate) fn check(stored: &[u8]) -> Result<()> {
+    match split(stored) {
+        Some(_) => Ok(()),
+        None => Err(malformed("a value without the time of its write, where `ttl` is set")),
+    }
+}
+
+/// Values from before this second are hidden from a reader that begins now. 0: none is.
+pub(crate) fn hidden_before(options: &ColumnFamilyOptions, clock: &WallClock) -> u64 {
+    match options.ttl {
+        Some(ttl) if options.ttl_hide_expired => expired_before(ttl, clock),
+        _ => 0,
+    }
+}
+
+/// Values from before this second have expired by now. 0: none has.
+fn expired_before(ttl: Duration, clock: &WallClock) -> u64 {
+    match ttl.as_secs() {
+        0 => 0,
+        seconds => u64::from(clock.now()).saturating_sub(seconds),
+    }
+}
+
+/// Whether `stored` is from before the second `before`. What has no time is from no second.
+pub(crate) fn is_from_before(stored: &[u8], before: u64) -> bool {
+    split(stored).is_some_and(|(_, time)| u64::from(u32::from_le_bytes(time)) < before)
+}
+
+/// The value in `stored`, as it was written.
+pub(crate) fn untimed(stored: &[u8]) -> &[u8] {
+    split(stored).map_or(stored, |(value, _)| value)
+}
+
+/// The value in `stored`, and its time; `None` if there is none.
+fn split(stored: &[u8]) -> Option<(&[u8], [u8; TIME_BYTES])> {
+    let (value, time) = stored.split_last_chunk()?;
+    (u32::from_le_bytes(*time) >= EARLIEST).then_some((value, *time))
+}
+
+// ---- merging and compacting --------------------------------------------------------------------
+
+impl ColumnFamilyOptions {
+    /// The merge operator for what is stored.
+    pub(crate) fn stored_merging(&self) -> Option<Merging> {
+        let merging = self.merge_operator.clone();
+        if self.ttl.is_none() { merging } else { merging.map(|by| Merging::new(TimedMerging(by))) }
+    }
+
+    /// The compaction filter for what is stored.
+    pub(crate) fn stored_filtering(&self, clock: &WallClock) -> Option<Filtering> {
+        let Some(ttl) = self.ttl else { return self.compaction_filter.clone() };
+        let (inner, clock) = (self.compaction_filter.clone(), clock.clone());
+        self.filters().then(|| Filtering::new(Expiring { ttl, clock, inner }))
+    }
+
+    /// Whether compactions are to ask about what they come across.
+    pub(crate) fn filters(&self) -> bool {
+        self.compaction_filter.is_some() || self.ttl.is_some_and(|ttl| !ttl.is_zero())
+    }
+}
+
+/// Merges what is before the times. A result has the time of its newest operand.
+struct TimedMerging(Merging);
+
+impl TimedMerging {
+    fn merge(
+        operands: &[&[u8]],
+        merge: impl FnOnce(&[&[u8]]) -> Option<Vec<u8>>,
+    ) -> Option<Vec<u8>> {
+        let (_, time) = split(operands.last()?)?;
+        let values: Option<Vec<_>> =
+            operands.iter().map(|operand| Some(split(operand)?.0)).collect();
+        Some(with_time(&merge(&values?)?, time))
+    }
+}
+
+impl MergeOperator for TimedMerging {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn full_merge(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Option<Vec<u8>> {
+        let existing = match existing {
+            Some(stored) => Some(split(stored)?.0),
+            None => None,
+        };
+        TimedMerging::merge(operands, |values| self.0.full(key, existing, values))
+    }
+
+    fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        TimedMerging::merge(operands, |values| self.0.partial(key, values))
+    }
+}
+
+/// Drops what has expired when a compaction begins, and asks the user's filter about the rest.
+struct Expiring {
+    ttl: Duration,
+    clock: WallClock,
+    inner: Option<Filtering>,
+}
+
+impl CompactionFilterFactory for Expiring {
+    fn name(&self) -> &str {
+        self.inner.as_ref().map_or("ttl", Filtering::name)
+    }
+
+    fn create(&self, context: &CompactionFilterContext) -> Option<Box<dyn CompactionFilter>> {
+        let inner = self.inner.as_ref().and_then(|inner| inner.create(context));
+        let expired_before = expired_before(self.ttl, &self.clock);
+        Some(Box::new(ExpiringFilter { expired_before, inner }))
+    }
+}
+
+struct ExpiringFilter {
+    expired_before: u64,
+    inner: Option<Box<dyn CompactionFilter>>,
+}
+
+impl ExpiringFilter {
+    fn ask(
+        &mut self,
+        stored: &[u8],
+        ask: impl FnOnce(&mut dyn CompactionFilter, &[u8]) -> Decision,
+    ) -> Decision {
+        // What has no time is left to who reads it, and told there.
+        let Some((value, time)) = split(stored) else { return Decision::Keep };
+        match self.inner.as_deref_mut().map(|inner| ask(inner, value)) {
+            Some(Decision::Change(value)) => Decision::Change(with_time(&value, time)),
+            Some(decision) => decision,
+            None => Decision::Keep,
+        }
+    }
+}
+
+impl CompactionFilter for ExpiringFilter {
+    fn filter(&mut self, level: u8, key: &[u8], stored: &[u8]) -> Decision {
+        if is_from_before(stored, self.expired_before) {
+            return Decision::Remove;
+        }
+        self.ask(stored, |inner, value| inner.filter(level, key, value))
+    }
+
+    /// Operands expire with the value that is made of them.
+    fn filter_operand(&mut self, level: u8, key: &[u8], stored: &[u8]) -> Decision {
+        self.ask(stored, |inner, value| inner.filter_operand(level, key, value))
+    }
+}
