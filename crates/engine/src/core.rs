@@ -11,7 +11,6 @@ use sateen_store::base::error::{Error, Result};
 use sateen_store::base::perf::{self, PerfMetric};
 use sateen_store::base::sync::atomic::Ordering;
 use sateen_store::base::sync::{Mutex, RwLockReadGuard, lock};
-use sateen_store::files::reclaim::OpenTables;
 use sateen_store::vfs::VfsLock;
 
 use crate::admission::write_buffers::WriteBuffers;
@@ -27,8 +26,8 @@ use crate::secondary::{Follower, Secondary};
 use crate::tree::Tree;
 use crate::tree::families::ColumnFamilyData;
 use crate::ttl;
+use crate::write::Payload;
 use crate::write::path::WritePath;
-use crate::write::{Logging, Payload};
 
 /// An open database. Handles, iterators and threads share it.
 pub(crate) struct DbCore {

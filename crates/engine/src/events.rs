@@ -19,7 +19,6 @@ use sateen_store::base::error::Error;
 use sateen_store::base::sync::atomic::{AtomicUsize, Ordering};
 use sateen_store::base::sync::{Mutex, lock};
 
-use crate::health::Health;
 use crate::live_table::LiveTable;
 
 /// Events that wait at most; then the oldest is lost.
@@ -288,12 +287,14 @@ impl Events {
         }
     }
 
-    pub(crate) fn health_changed(&self, health: Health, cause: Option<&Error>) {
-        match cause {
-            Some(error) => self.push(Queued::Error(ErrorReason::of(error), error.clone())),
-            None if health == Health::Ok => self.push(Queued::Recovered),
-            None => {}
-        }
+    /// Something failed, or damage was found.
+    pub(crate) fn failed(&self, cause: &Error) {
+        self.push(Queued::Error(ErrorReason::of(cause), cause.clone()));
+    }
+
+    /// All is well again.
+    pub(crate) fn recovered(&self) {
+        self.push(Queued::Recovered);
     }
 
     /// The writers of a column family are admitted like this.

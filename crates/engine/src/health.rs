@@ -124,7 +124,11 @@ impl HealthState {
         if let Some(HealthListener(hear)) = &self.listener {
             hear(health, cause);
         }
-        self.events.health_changed(health, cause);
+        match cause {
+            Some(error) => self.events.failed(error),
+            None if health == Health::Ok => self.events.recovered(),
+            None => {}
+        }
     }
 
     /// All is well again. Returns whether it was not before.

@@ -499,6 +499,3 @@ impl Background {
 fn failure(error: &Error) -> JobResult {
     if error.is_no_space() { JobResult::NoSpace } else { JobResult::Failed }
 }
-
-#[cfg(test)]
-mod tests;

@@ -22,6 +22,8 @@ pub(crate) mod interfere;
 mod limits;
 mod listening;
 mod log_values;
+#[cfg(test)]
+mod measure;
 mod observe;
 mod on_demand;
 pub(crate) mod output;
@@ -39,7 +41,6 @@ use std::time::Duration;
 use driver::{Driver, Turn};
 use pool::Pool;
 use sateen_control::version::DurableLog;
-use sateen_control::{ColumnFamilyId, IoClass};
 use sateen_store::base::clock;
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
@@ -176,3 +177,6 @@ impl Background {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

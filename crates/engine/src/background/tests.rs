@@ -5,11 +5,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-use sateen_control::IoClass;
+use sateen_control::{IoClass, JobId, JobResult};
+use sateen_store::base::sync::atomic::Ordering;
+use sateen_store::base::sync::lock;
 use sateen_store::vfs::MemVfs;
 
-use super::*;
+use super::driver::Job;
 use crate::options::WalMode;
+use crate::timeline::EventKind;
+use crate::tree::families::ColumnFamilyData;
 use crate::{Db, Decision, Filtering, Options};
 
 fn tiny() -> Options {
@@ -33,7 +37,7 @@ fn work(db: &Db, every: usize, steps: &mut usize) -> usize {
     let mut told = 0;
     loop {
         {
-            let mut shared = lock(&core.driver.shared);
+            let mut shared = lock(&core.background.driver.shared);
             for slot in shared.jobs.values_mut().filter(|slot| !slot.is_flush) {
                 *steps += 1;
                 if steps.is_multiple_of(every) {
@@ -42,7 +46,7 @@ fn work(db: &Db, every: usize, steps: &mut usize) -> usize {
                 }
             }
         }
-        if !core.step_here().unwrap() {
+        if !core.background.step_here().unwrap() {
             return told;
         }
     }
@@ -221,7 +225,7 @@ fn give_way(way: Way, after: usize) -> Option<bool> {
         assert!(written < 100_000, "no deep compaction");
         let found = loop {
             let deep = deep_job(&db);
-            if deep.is_some() || !db.core().step_here().unwrap() {
+            if deep.is_some() || !db.core().background.step_here().unwrap() {
                 break deep;
             }
         };
@@ -230,10 +234,10 @@ fn give_way(way: Way, after: usize) -> Option<bool> {
         {
             break found;
         }
-        while db.core().step_here().unwrap() {}
+        while db.core().background.step_here().unwrap() {}
     };
     for _ in 0..after {
-        db.core().step_here().unwrap();
+        db.core().background.step_here().unwrap();
     }
     if deep_job(&db) != Some(deep) {
         return None;
@@ -250,12 +254,12 @@ fn give_way(way: Way, after: usize) -> Option<bool> {
             let shared = lock(&db.core().background.driver.shared);
             let flushed = !shared.jobs.values().any(|slot| slot.is_flush);
             drop(shared);
-            if !db.core().step_here().unwrap() || flushed && !family.data.wants_flush() {
+            if !db.core().background.step_here().unwrap() || flushed && !family.data.wants_flush() {
                 break;
             }
         }
     }
-    while db.core().step_here().unwrap() {}
+    while db.core().background.step_here().unwrap() {}
     let timeline = db.timeline();
     let jobs = timeline.jobs();
     let span = jobs.iter().find(|job| job.info.job == deep).unwrap();
@@ -411,7 +415,7 @@ fn a_flush_waits_for_a_barrier_and_its_log_with_it() {
             }
             let ids: Vec<_> = core.tree.families().values().map(|family| family.id()).collect();
             core.writes.pipeline.exclusive(|stage| core.writes.pipeline.seal(stage, &ids));
-            core.driver.memtables_changed();
+            core.background.driver.memtables_changed();
             let before = manifest_syncs();
             while core.tree.families().values().any(|family| family.sealed_usage().0 > 0) {
                 assert!(db.step().unwrap());
@@ -426,7 +430,7 @@ fn a_flush_waits_for_a_barrier_and_its_log_with_it() {
                 // What has to be durable by now.
                 WalMode::Buffered => db.flush().unwrap(),
                 _ if round % 2 == 1 => db.wait_idle().unwrap(),
-                _ => core.remove_old_logs().map(drop).unwrap(),
+                _ => core.background.remove_old_logs().map(drop).unwrap(),
             }
             let image = vfs.crash_image(sateen_store::vfs::CrashChoice::SyncedOnly);
             let again = open(&image).unwrap();

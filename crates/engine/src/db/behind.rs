@@ -16,8 +16,7 @@ use sateen_store::vfs::Vfs;
 
 use crate::core::DbCore;
 use crate::open::current_manifest;
-use crate::tools::check::known_comparators;
-use crate::tree::manifest_follower::ManifestFollower;
+use crate::tree::manifest_follower::{ManifestFollower, known_comparators};
 
 impl DbCore {
     /// `error`, or [`Error::Behind`] if this is a reader and the writer has replaced what it came

@@ -1,12 +1,10 @@
 //! The public face of a database: the tables that it consists of, and the work on them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sateen_control::version::{Placement, TableMeta};
 use sateen_store::base::error::Result;
-use sateen_store::files::table_file_name;
 
 use super::{Db, check_family};
 use crate::background::compact_files::CompactFilesOptions;

@@ -17,7 +17,7 @@ use sateen_store::manifest::{
 use sateen_store::vfs::{IoClass, OpenOptions, Vfs};
 use sateen_store::wal::frame::{FILE_HEADER_BYTES, FileKind};
 
-use crate::db::regions_of;
+use crate::open::create::regions_of;
 use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY, Options};
 use crate::tree::version_set::{FamilyState, FindComparator, Replay, fresh_version};
 

@@ -9,7 +9,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use catalogue::{Catalogue, look_first, missing, new_catalogue, read_catalogue};
@@ -23,7 +22,6 @@ use sateen_store::base::sync::Mutex;
 use sateen_store::base::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
 use sateen_store::batch::BatchEntry;
 use sateen_store::block_cache::BlockCache;
-use sateen_store::files::leases::LeaseLimits;
 use sateen_store::files::reclaim::Reclaimer;
 use sateen_store::files::replace::sync_directory;
 use sateen_store::files::spare::SpareFiles;
@@ -40,14 +38,14 @@ use crate::background::driver::Driver;
 use crate::background::pool::Pool;
 use crate::background::scrub::Scrubbing;
 use crate::core::DbCore;
-use crate::db::create_family;
 use crate::environment::Environment;
 use crate::events::Events;
 use crate::health::HealthState;
 use crate::metrics::EngineMetrics;
+use crate::open::create::create_family;
 use crate::options::{
     ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY, Options, WalMode, WalRecovery, control,
-    open_tables_max, sampling,
+    lease_limits, open_tables_max, sampling,
 };
 use crate::secondary::Secondary;
 use crate::snapshot::SnapshotList;
@@ -61,6 +59,7 @@ use crate::write::{CommitPipeline, PipelineStart};
 pub(crate) use catalogue::column_families;
 
 mod catalogue;
+pub(crate) mod create;
 mod families;
 mod files;
 mod kept;
@@ -138,14 +137,6 @@ pub(crate) fn open(
     core.background.store_options();
     drop(catalogue);
     Ok(core)
-}
-
-/// How much readers in other handles and processes may keep from being given back.
-pub(crate) fn lease_limits(options: &Options) -> LeaseLimits {
-    LeaseLimits {
-        time: Duration::from_secs(options.reader_lease_seconds),
-        bytes: options.reader_lease_bytes,
-    }
 }
 
 fn prepare_options(

@@ -29,6 +29,7 @@ use sateen_control::Comparator;
 use sateen_store::base::error::Result;
 use sateen_store::base::prefix::Prefixing;
 use sateen_store::block_cache::SharedBlockCache;
+use sateen_store::files::leases::LeaseLimits;
 use sateen_store::table::Compression;
 
 use self::choices::{ComparatorText, PrefixText, WalUnit};
@@ -609,5 +610,13 @@ impl Options {
         let own = self.all_memtables_bytes;
         let own = || (own > 0).then(|| WriteBufferManager::new(own));
         self.write_buffer_manager.clone().or_else(own)
+    }
+}
+
+/// How much readers in other handles and processes may keep from being given back.
+pub(crate) fn lease_limits(options: &Options) -> LeaseLimits {
+    LeaseLimits {
+        time: Duration::from_secs(options.reader_lease_seconds),
+        bytes: options.reader_lease_bytes,
     }
 }

@@ -1,14 +1,11 @@
 //! Point reads on a super version: memtables first, then tables, newest first.
 
 use std::ops::Deref;
-use std::sync::Arc;
 
-use sateen_control::version::{RangeTombstones, Version};
 use sateen_control::{IoClass, SeqNo, ValueKind};
 use sateen_store::base::error::Result;
 use sateen_store::base::perf::{self, PerfMetric};
 use sateen_store::block_cache::BlockCache;
-use sateen_store::memtable::MemTable;
 use sateen_store::table::table_cache::TableCache;
 use sateen_store::table::{PinnedValue, Table, hash_key};
 

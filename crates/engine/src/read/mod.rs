@@ -2,7 +2,5 @@
 
 pub(crate) mod db_iter;
 pub(crate) mod lookup;
-#[cfg(test)]
-mod measure;
 pub(crate) mod prefix_seek;
 pub(crate) mod regions_iter;

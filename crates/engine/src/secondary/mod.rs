@@ -8,30 +8,26 @@
 //! the manifest alone knows is missing among what the logs have.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use sateen_control::version::{TableMeta, Version};
-use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo, ValueKind};
+use sateen_control::version::Version;
+use sateen_control::{ColumnFamilyId, FileId, SeqNo, ValueKind};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::iterator::InternalIterator;
 use sateen_store::base::key;
 use sateen_store::base::locks::{read, write};
 use sateen_store::base::sync::{Mutex, RwLock, RwLockReadGuard, lock};
-use sateen_store::files::counters::Counters;
-use sateen_store::files::manifest_file_name;
 use sateen_store::files::reclaim::OpenTables;
-use sateen_store::manifest::{Identity, ManifestReader, read_current};
 use sateen_store::memtable::MemTable;
-use sateen_store::vfs::Vfs;
-use sateen_store::wal::{Followed, LogFollower, Tail};
+use sateen_store::wal::{Followed, LogFollower};
 
 use crate::environment::Environment;
 use crate::options::ReadOptions;
 use crate::tree::Tree;
 use crate::tree::families::ColumnFamilyData;
 use crate::tree::manifest_follower::ManifestFollower;
-use crate::tree::version_set::{FamilyState, FindComparator, Replay};
+use crate::tree::version_set::FamilyState;
 use crate::write::path::WritePath;
 
 #[cfg(test)]

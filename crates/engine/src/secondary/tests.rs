@@ -13,6 +13,7 @@ use sateen_store::wal::frame::{
     FORMAT_VERSION, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader, RecordKind,
 };
 
+use super::Follower;
 use crate::db::Db;
 use crate::db::ingest::{IngestOptions, SstFileWriter};
 use crate::options::Options;
@@ -85,13 +86,14 @@ fn a_manifest_that_goes_on_is_looked_at_again() {
     file.put("a", "file").unwrap();
     file.finish().unwrap();
     {
+        let follower = Follower { env: &core.env, tree: &core.tree, writes: &core.writes };
         let mut following = lock(&core.secondary.as_ref().unwrap().following);
         assert!(!following.manifest.advance().unwrap());
         let family = db.default_column_family();
         db.ingest(&family, &["/file"], &IngestOptions::default()).unwrap();
         db.put("b", "later than the file").unwrap();
-        assert!(!following.round(core).unwrap(), "the log has what is newer than the file");
-        assert!(following.round(core).unwrap());
+        assert!(!following.round(&follower).unwrap(), "the log has what is newer than the file");
+        assert!(following.round(&follower).unwrap());
     }
     assert_eq!(secondary.get("a").unwrap().unwrap(), b"1", "nothing is seen before all is there");
     assert_eq!(secondary.get("b").unwrap(), None);

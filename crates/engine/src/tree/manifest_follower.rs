@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sateen_control::version::TableMeta;
-use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo};
+use sateen_control::{ColumnFamilyId, Comparator, FileId, LogNumber, SeqNo};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::files::counters::Counters;
 use sateen_store::files::manifest_file_name;
@@ -155,4 +155,19 @@ impl ManifestFollower {
         counters.file_seen(self.number);
         counters
     }
+}
+
+/// The comparators of column families that a database knows by name, of others what `others` is.
+pub(crate) fn known_comparators(
+    known: impl Iterator<Item = (String, Comparator)>,
+    others: Comparator,
+) -> FindComparator {
+    let known: std::collections::BTreeMap<String, Comparator> = known.collect();
+    Arc::new(move |name, recorded| {
+        let mut candidates = known.get(name).into_iter().chain([&others, &Comparator::BYTEWISE]);
+        candidates.find(|known| known.name() == recorded).cloned().ok_or_else(|| {
+            let text = format!("comparator: keys of {name} are compared by {recorded}");
+            Error::InvalidArgument(text)
+        })
+    })
 }

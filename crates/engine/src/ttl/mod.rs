@@ -6,8 +6,7 @@
 //! Invariant: whether a column family has times is decided when it is opened and does not change.
 //! All times come from the clock in the options, which decides only what expires.
 
-use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use sateen_control::{ColumnFamilyId, ValueKind};
 use sateen_store::base::error::{Error, Result};

@@ -145,7 +145,7 @@ mod tests {
         let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
         let core = db.core();
         let kept = || {
-            core.keep_memory_for_memtables();
+            core.background.keep_memory_for_memtables();
             core.writes.memtable_pool.bytes() / CHUNK
         };
         let family = &db.default_column_family().data;

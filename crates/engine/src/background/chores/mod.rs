@@ -265,10 +265,6 @@ impl Background {
         Ok(writer)
     }
 
-    pub(crate) fn wal_directory(&self) -> std::path::PathBuf {
-        self.env.options.load().wal_directory(&self.env.directory)
-    }
-
     fn provide_next_wal(&self) -> Result<bool> {
         if self.env.options.load().wal == WalMode::Off
             || !self.writes.pipeline.wants_wal()

@@ -12,7 +12,7 @@ use sateen_store::vfs::Vfs;
 use super::{Chores, OPEN_PAUSE, OPENED_AT_A_TIME};
 use crate::background::Background;
 use crate::health::Health;
-use crate::open::lease_limits;
+use crate::options::lease_limits;
 use crate::timeline::EventKind;
 
 /// How often it is looked which compaction files hold too little.

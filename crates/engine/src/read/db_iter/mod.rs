@@ -11,7 +11,7 @@
 //!   data and a failure are never the same answer.
 
 use sateen_control::{Comparator, SeqNo, ValueKind};
-use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::error::{Error, Result};
 use sateen_store::base::iterator::InternalIterator;
 use sateen_store::base::key;
 use sateen_store::iter::bounds::IterBounds;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use sateen_control::version::{Placement, TableMeta};
-use sateen_control::{Comparator, FileId, IoClass, LogNumber, SeqNo};
+use sateen_control::{FileId, IoClass, LogNumber, SeqNo};
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::base::iterator::InternalIterator;
 use sateen_store::base::names::shown_path;
@@ -256,19 +256,4 @@ impl Checker<'_> {
         let path = wal_file_name(&self.wal_directory, log);
         Error::corruption(&path, 0, CorruptionKind::MissingFile)
     }
-}
-
-/// The comparators of column families that a database knows by name, of others what `others` is.
-pub(crate) fn known_comparators(
-    known: impl Iterator<Item = (String, Comparator)>,
-    others: Comparator,
-) -> FindComparator {
-    let known: std::collections::BTreeMap<String, Comparator> = known.collect();
-    Arc::new(move |name, recorded| {
-        let mut candidates = known.get(name).into_iter().chain([&others, &Comparator::BYTEWISE]);
-        candidates.find(|known| known.name() == recorded).cloned().ok_or_else(|| {
-            let text = format!("comparator: keys of {name} are compared by {recorded}");
-            Error::InvalidArgument(text)
-        })
-    })
 }

@@ -14,8 +14,6 @@ mod logs;
 mod order;
 mod tables;
 
-pub(crate) use files::known_comparators;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,7 +31,7 @@ use sateen_store::vfs::{BoundedVfs, PosixVfs, Vfs, WatchedVfs};
 use crate::db::Db;
 use crate::open::{find_comparators, find_manifest};
 use crate::options::{ColumnFamilyOptions, Options};
-use crate::tree::manifest_follower::ManifestFollower;
+use crate::tree::manifest_follower::{ManifestFollower, known_comparators};
 use crate::tree::version_set::{FamilyState, FindComparator};
 
 /// So many times tables are looked for that were made since the check began.
@@ -103,7 +101,7 @@ impl Db {
         let known = whole.map(|data| (data.name().to_owned(), data.options().comparator.clone()));
         // One that was made meanwhile is not known yet.
         let others = core.env.options.load().column_family.comparator.clone();
-        let comparators = files::known_comparators(known, others);
+        let comparators = known_comparators(known, others);
         let readers = || core.writes.snapshot_list();
         let watched = watch(core.env.vfs.clone(), core.env.options.load().max_open_files);
         let dyn_vfs: Arc<dyn Vfs> = Arc::new(watched.clone());
