@@ -1,4 +1,5 @@
-//! An open database: the services that it consists of, and the operations that need several of them.
+//! An open database: the services that it consists of, and the operations that need several of
+//! them.
 //!
 //! 1. [`DbCore::write`] admits a write and hands it to the commit pipeline.
 //! 2. [`DbCore::set_options`] changes options of all services at once.
@@ -17,10 +18,7 @@ use crate::admission::write_buffers::WriteBuffers;
 use crate::background::Background;
 use crate::environment::Environment;
 use crate::metrics::Operation;
-use crate::options::{
-    ColumnFamilyOptions, Options, ReadOptions, WalMode, WriteOptions, control, open_tables_max,
-    sampling,
-};
+use crate::options::{ColumnFamilyOptions, Options, ReadOptions, WalMode, WriteOptions, control};
 use crate::read::lookup::Lookup;
 use crate::secondary::{Follower, Secondary};
 use crate::tree::Tree;
@@ -118,8 +116,8 @@ impl DbCore {
         let mut default_family: ColumnFamilyOptions = (*self.tree.default_family.options()).clone();
         default_family.set_at_run_time(&own)?;
         self.tree.blocks.set_capacity(options.block_cache_bytes);
-        self.tree.tables.set_limits(open_tables_max(&options));
-        self.env.metrics.set_sampling(sampling(&options));
+        self.tree.tables.set_limits(options.open_tables_max());
+        self.env.metrics.set_sampling(options.sampling());
         let told = Box::new(control::database(&options));
         self.background.driver.report(self.env.now(), Event::OptionsChanged { options: told });
         self.env.options.store(Arc::new(options));

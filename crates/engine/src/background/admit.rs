@@ -1,5 +1,6 @@
-//! Where writers wait for the background: at the gates that control opens and closes, and for memory
-//! where several databases share a limit on their memtables. A database without threads works instead.
+//! Where writers wait for the background: at the gates that control opens and closes, and for
+//! memory where several databases share a limit on their memtables. A database without threads
+//! works instead.
 
 use std::sync::Arc;
 use std::time::Duration;

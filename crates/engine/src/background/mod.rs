@@ -1,7 +1,8 @@
 //! Background work: flushes, compactions and chores, and what clients ask of them.
 //!
 //! 1. [`driver`] polls control and starts, steps and ends jobs.
-//! 2. [`flush_group`] and [`compaction_job`] write tables through [`output`]; [`install`] makes them
+//! 2. [`flush_group`] and [`compaction_job`] write tables through [`output`]; [`install`] makes
+//! them
 //!    part of the tree.
 //! 3. [`chores`] does what is due beside the jobs: the next WAL, old files, repair after errors.
 //! 4. [`on_demand`] serves clients who ask for a flush or a compaction and wait for it.

@@ -10,7 +10,8 @@ use crate::background::Background;
 use crate::background::driver::{Driver, IDLE_WAIT_MAX};
 
 impl Driver {
-    /// Starts a manual compaction; if somebody will wait for it, [`Background::wait_request`] ends it.
+    /// Starts a manual compaction; if somebody will wait for it, [`Background::wait_request`] ends
+    /// it.
     pub(crate) fn request(
         &self,
         now: Instant,

@@ -26,8 +26,8 @@ impl Db {
         held
     }
 
-    /// Interferes with the background as `how` says. Returns false if there was nothing to do it to.
-    /// Not part of the interface.
+    /// Interferes with the background as `how` says. Returns false if there was nothing to do it
+    /// to. Not part of the interface.
     #[doc(hidden)]
     pub fn interfere(&self, how: Interference) -> bool {
         self.core().background.interfere(how)

@@ -45,7 +45,6 @@ use crate::metrics::EngineMetrics;
 use crate::open::create::create_family;
 use crate::options::{
     ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY, Options, WalMode, WalRecovery, control,
-    lease_limits, open_tables_max, sampling,
 };
 use crate::secondary::Secondary;
 use crate::snapshot::SnapshotList;
@@ -114,7 +113,7 @@ pub(crate) fn open(
             catalogue
         }
     };
-    let limits = lease_limits(&options);
+    let limits = options.lease_limits();
     let mut opening = Opening::new(vfs, directory, options, catalogue, family_options, false)?;
     opening.reclaimer.limit_leases(limits);
     opening.reclaimer.respect_leases(marks);
@@ -251,7 +250,7 @@ impl Opening {
         let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
         let options = Arc::new(options);
         let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
-        let (open_files_max, memory_bytes_max) = open_tables_max(&options);
+        let (open_files_max, memory_bytes_max) = options.open_tables_max();
         let blocks = Arc::new(match &options.shared_block_cache {
             Some(shared) => BlockCache::part_of(shared.clone()),
             None => BlockCache::new(options.block_cache_bytes),
@@ -420,7 +419,7 @@ impl Opening {
             read_only: self.read_only,
             health: HealthState::new(self.options.health_listener.clone(), events.clone()),
             events,
-            metrics: EngineMetrics::new(sampling(&self.options), 0).with_timeline(timeline),
+            metrics: EngineMetrics::new(self.options.sampling(), 0).with_timeline(timeline),
             closed: AtomicBool::new(false),
             forks: forks(),
             start,

@@ -10,6 +10,7 @@ mod choices;
 mod column_family;
 pub(crate) mod control;
 mod define;
+mod derived;
 mod lookup;
 mod profile;
 mod regions;
@@ -22,14 +23,13 @@ mod validate;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use sateen_control::Comparator;
 use sateen_store::base::error::Result;
 use sateen_store::base::prefix::Prefixing;
 use sateen_store::block_cache::SharedBlockCache;
-use sateen_store::files::leases::LeaseLimits;
 use sateen_store::table::Compression;
 
 use self::choices::{ComparatorText, PrefixText, WalUnit};
@@ -40,7 +40,6 @@ use self::text::{Bytes, Choice, ChoiceList, Count, Flag, Ratio, Span, Text, Unit
 use crate::admission::write_buffers::WriteBufferManager;
 use crate::events::Listeners;
 use crate::health::HealthListener;
-use crate::metrics::LatencySampling;
 use crate::operators::compaction_filter::Filtering;
 use crate::operators::merge::Merging;
 use crate::operators::wall_clock::WallClock;
@@ -571,52 +570,5 @@ impl Options {
     /// `InvalidArgument` that names the option, its value and what it must be.
     pub fn validate(&self) -> Result<()> {
         validate::database(self)
-    }
-
-    /// Where the logs of a database in `directory` are.
-    pub(crate) fn wal_directory(&self, directory: &Path) -> PathBuf {
-        self.wal_dir.clone().unwrap_or_else(|| directory.to_owned())
-    }
-
-    /// The most that is reserved for a log: what a memtable holds, or none if no log is written.
-    pub(crate) fn wal_preallocation(&self) -> u64 {
-        if self.wal == WalMode::Off { 0 } else { self.column_family.memtable_bytes }
-    }
-
-    pub(crate) fn keeps_logs(&self) -> bool {
-        self.wal_ttl_seconds > 0 || self.wal_size_limit_bytes > 0
-    }
-}
-
-/// How many files may be open, and how much memory their indexes and filters may take.
-pub(crate) fn open_tables_max(options: &Options) -> (usize, u64) {
-    let of_budget = options.memory_budget.map_or(u64::MAX, |budget| budget / 2);
-    let memory = options.table_cache_bytes.unwrap_or(u64::MAX).min(of_budget);
-    (options.max_open_files.max(1) as usize, memory)
-}
-
-/// Which operations are timed.
-pub(crate) fn sampling(options: &Options) -> LatencySampling {
-    match options.statistics {
-        StatisticsLevel::Counters => LatencySampling::OFF,
-        StatisticsLevel::Latencies => LatencySampling::default(),
-        StatisticsLevel::AllLatencies => LatencySampling::EXACT,
-    }
-}
-
-impl Options {
-    /// The limit that a database opened with these has for its memtables.
-    pub(crate) fn write_buffers(&self) -> Option<WriteBufferManager> {
-        let own = self.all_memtables_bytes;
-        let own = || (own > 0).then(|| WriteBufferManager::new(own));
-        self.write_buffer_manager.clone().or_else(own)
-    }
-}
-
-/// How much readers in other handles and processes may keep from being given back.
-pub(crate) fn lease_limits(options: &Options) -> LeaseLimits {
-    LeaseLimits {
-        time: Duration::from_secs(options.reader_lease_seconds),
-        bytes: options.reader_lease_bytes,
     }
 }

@@ -87,8 +87,8 @@ impl Secondary {
 }
 
 impl Secondary {
-    /// Held by a reader while it takes what it sees, so that this is of one moment. `visible` is the
-    /// newest sequence number that readers see.
+    /// Held by a reader while it takes what it sees, so that this is of one moment. `visible` is
+    /// the newest sequence number that readers see.
     #[inline(never)]
     pub(crate) fn view(
         &self,

@@ -85,7 +85,7 @@ const PLACES: &[Place] = &[
     ),
     (
         DATA_PLANE,
-        &["crates/engine/src/ttl.rs"],
+        &["crates/engine/src/operators/wall_clock.rs"],
         &["SystemTime"],
         "only the monotonic clock decides (rule F10)",
     ),

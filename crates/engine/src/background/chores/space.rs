@@ -12,7 +12,6 @@ use sateen_store::vfs::Vfs;
 use super::{Chores, OPEN_PAUSE, OPENED_AT_A_TIME};
 use crate::background::Background;
 use crate::health::Health;
-use crate::options::lease_limits;
 use crate::timeline::EventKind;
 
 /// How often it is looked which compaction files hold too little.
@@ -70,7 +69,7 @@ impl Background {
 
     /// What readers elsewhere may keep. On a full disk that is nothing.
     fn lease_limits(&self) -> LeaseLimits {
-        let limits = lease_limits(&self.env.options.load());
+        let limits = self.env.options.load().lease_limits();
         if self.env.health.health() != Health::Ok {
             return LeaseLimits::NONE;
         }

@@ -1,0 +1,57 @@
+//! What services derive from options: limits, places and sizes.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sateen_store::files::leases::LeaseLimits;
+
+use super::{Options, StatisticsLevel, WalMode};
+use crate::admission::write_buffers::WriteBufferManager;
+use crate::metrics::LatencySampling;
+
+impl Options {
+    /// Where the logs of a database in `directory` are.
+    pub(crate) fn wal_directory(&self, directory: &Path) -> PathBuf {
+        self.wal_dir.clone().unwrap_or_else(|| directory.to_owned())
+    }
+
+    /// The most that is reserved for a log: what a memtable holds, or none if no log is written.
+    pub(crate) fn wal_preallocation(&self) -> u64 {
+        if self.wal == WalMode::Off { 0 } else { self.column_family.memtable_bytes }
+    }
+
+    pub(crate) fn keeps_logs(&self) -> bool {
+        self.wal_ttl_seconds > 0 || self.wal_size_limit_bytes > 0
+    }
+
+    /// How many files may be open, and how much memory their indexes and filters may take.
+    pub(crate) fn open_tables_max(&self) -> (usize, u64) {
+        let of_budget = self.memory_budget.map_or(u64::MAX, |budget| budget / 2);
+        let memory = self.table_cache_bytes.unwrap_or(u64::MAX).min(of_budget);
+        (self.max_open_files.max(1) as usize, memory)
+    }
+
+    /// Which operations are timed.
+    pub(crate) fn sampling(&self) -> LatencySampling {
+        match self.statistics {
+            StatisticsLevel::Counters => LatencySampling::OFF,
+            StatisticsLevel::Latencies => LatencySampling::default(),
+            StatisticsLevel::AllLatencies => LatencySampling::EXACT,
+        }
+    }
+
+    /// The limit that a database opened with these has for its memtables.
+    pub(crate) fn write_buffers(&self) -> Option<WriteBufferManager> {
+        let own = self.all_memtables_bytes;
+        let own = || (own > 0).then(|| WriteBufferManager::new(own));
+        self.write_buffer_manager.clone().or_else(own)
+    }
+
+    /// How much readers in other handles and processes may keep from being given back.
+    pub(crate) fn lease_limits(&self) -> LeaseLimits {
+        LeaseLimits {
+            time: Duration::from_secs(self.reader_lease_seconds),
+            bytes: self.reader_lease_bytes,
+        }
+    }
+}
