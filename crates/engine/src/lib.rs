@@ -61,11 +61,39 @@ pub use sateen_control::{ColumnFamilyId, Comparator, ValueKind};
 pub use sateen_store::base::clock;
 pub use sateen_store::base::error::{CorruptionKind, Error, Result};
 pub use sateen_store::base::names::{bytes_of_text, shown, shown_path, text_of_bytes};
-pub use sateen_store::base::perf::{PerfContext, PerfLevel, PerfMetric};
+/// ```
+/// use sateen::{PerfContext, PerfLevel, PerfMetric};
+///
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+/// PerfLevel::Counts.set();
+/// PerfContext::reset();
+/// db.put("key", "value")?;
+/// db.get("key")?;
+/// let did = PerfContext::of_thread();
+/// assert_eq!(did.get(PerfMetric::GetFromMemtableCount), 1);
+/// assert_eq!(did.get(PerfMetric::GetReadBytes), 5);
+/// println!("{did}");
+/// PerfLevel::Off.set();
+/// # Ok::<(), sateen::Error>(())
+/// ```
+pub use sateen_store::base::perf::PerfContext;
+pub use sateen_store::base::perf::{PerfLevel, PerfMetric};
 pub use sateen_store::base::prefix::{PrefixExtractor, Prefixing};
 pub use sateen_store::batch::{
     BATCH_BYTES_MAX, BatchEntry, BatchItem, KEY_BYTES_MAX, VALUE_BYTES_MAX, VALUE_BYTES_MAX_DEFAULT,
 };
+/// ```
+/// use sateen::{Db, Options, SharedBlockCache};
+///
+/// # let directory = tempfile::tempdir().unwrap();
+/// let cache = SharedBlockCache::new(64 << 20);
+/// let options = Options { shared_block_cache: Some(cache.clone()), ..Options::default() };
+/// let users = Db::open(directory.path().join("users"), options.clone())?;
+/// let orders = Db::open(directory.path().join("orders"), options)?;
+/// assert_eq!(cache.capacity(), 64 << 20);
+/// # Ok::<(), sateen::Error>(())
+/// ```
 pub use sateen_store::block_cache::SharedBlockCache;
 #[doc(hidden)]
 pub use sateen_store::pass_on;

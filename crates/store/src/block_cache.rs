@@ -149,18 +149,6 @@ type Blocks = Cache<Key, Arc<[u8]>, Bytes, BuildKeyHasher, Pinned>;
 /// A block cache for several databases: what one of them does not need the others have. Clones are
 /// the same cache. Its size is its own: `block_cache_bytes` and `memory_budget` of the databases
 /// do not change it.
-///
-/// ```
-/// use sateen::{Db, Options, SharedBlockCache};
-///
-/// # let directory = tempfile::tempdir().unwrap();
-/// let cache = SharedBlockCache::new(64 << 20);
-/// let options = Options { shared_block_cache: Some(cache.clone()), ..Options::default() };
-/// let users = Db::open(directory.path().join("users"), options.clone())?;
-/// let orders = Db::open(directory.path().join("orders"), options)?;
-/// assert_eq!(cache.capacity(), 64 << 20);
-/// # Ok::<(), sateen::Error>(())
-/// ```
 #[derive(Clone)]
 pub struct SharedBlockCache(Arc<Shared>);
 

@@ -17,6 +17,7 @@ const MARK: char = '\0';
 /// hexadecimal digits, and so is a zero byte, which no such name has.
 ///
 /// ```
+/// # use sateen_store::base::names as sateen;
 /// use sateen::{bytes_of_text, text_of_bytes};
 ///
 /// assert_eq!(text_of_bytes("café".as_bytes()), "café");

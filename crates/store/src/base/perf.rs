@@ -1,23 +1,6 @@
 //! What the operations of one thread did: counters and times of its own, for who wants to know
 //! why a read or a write took what it took. RocksDB calls it the perf context.
 //!
-//! ```
-//! use sateen::{PerfContext, PerfLevel, PerfMetric};
-//!
-//! # let directory = tempfile::tempdir().unwrap();
-//! # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-//! PerfLevel::Counts.set();
-//! PerfContext::reset();
-//! db.put("key", "value")?;
-//! db.get("key")?;
-//! let did = PerfContext::of_thread();
-//! assert_eq!(did.get(PerfMetric::GetFromMemtableCount), 1);
-//! assert_eq!(did.get(PerfMetric::GetReadBytes), 5);
-//! println!("{did}");
-//! PerfLevel::Off.set();
-//! # Ok::<(), sateen::Error>(())
-//! ```
-//!
 //! What must stay true: while no thread of the process wants to know, each place that counts pays
 //! for a load of a variable that nobody writes, and a branch. Counting never fails and never waits.
 
