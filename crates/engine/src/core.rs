@@ -84,7 +84,7 @@ impl DbCore {
                 Ok(())
             }
             Err(error) => {
-                self.background.write_failed(&error);
+                self.background.driver.write_failed(&error);
                 Err(error)
             }
         }
@@ -126,7 +126,7 @@ impl DbCore {
             let same = || (*family.options()).clone();
             self.put_options(family, if is_default { default_family.clone() } else { same() });
         }
-        self.background.store_options();
+        self.background.chores.store_options();
         Ok(())
     }
 
@@ -140,7 +140,7 @@ impl DbCore {
         let mut options: ColumnFamilyOptions = (*family.options()).clone();
         options.set_at_run_time(changes)?;
         family.trees().for_each(|tree| self.put_options(tree, options.clone()));
-        self.background.store_options();
+        self.background.chores.store_options();
         Ok(())
     }
 
@@ -176,18 +176,18 @@ impl DbCore {
             return Ok(());
         }
         self.background.driver.stop();
-        self.background.scrubbing.stop();
+        self.background.scrubber.stop();
         self.background.pool.join();
         self.background.driver.abandon_all();
         if !self.env.read_only {
-            self.background.keep_device_hint(true);
-            self.background.store_options_again();
-            self.background.remove_unused_wal();
-            self.background.remove_spare_files();
+            self.background.chores.keep_device_hint(true);
+            self.background.chores.store_options_again();
+            self.background.chores.remove_unused_wal();
+            self.background.chores.remove_spare_files();
             // So that damage to them shows; nothing is lost without it.
             let _waited = self.tree.versions.sync_edits(&self.tree.reclaimer);
             // What stays is found as an orphan at the next open; that is no reason to fail.
-            let _orphans = self.background.remove_old_logs();
+            let _orphans = self.background.chores.remove_old_logs();
             if stored.is_ok() {
                 self.writes.pipeline.trim_wals();
             }

@@ -26,11 +26,11 @@ mod ttl;
 mod write;
 
 pub use admission::write_buffers::WriteBufferManager;
-pub use background::compact_files::CompactFilesOptions;
+pub use background::compaction::chosen::CompactFilesOptions;
+#[doc(hidden)]
+pub use background::driver::interfere::Interference;
 #[doc(hidden)]
 pub use background::held::Held;
-#[doc(hidden)]
-pub use background::interfere::Interference;
 pub use background::scrub::ScrubReport;
 pub use db::ingest::{IngestOptions, SstFileInfo, SstFileWriter};
 pub use db::iter::Iter;

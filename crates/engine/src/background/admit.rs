@@ -30,37 +30,12 @@ impl Background {
         if manager.wants_stall() { self.wait_for_memory(manager, options) } else { Ok(()) }
     }
 
-    /// The column family with the largest memtable of those that have anything.
-    fn largest(&self) -> Option<Arc<ColumnFamilyData>> {
-        let families = self.tree.families();
-        let filled = families.values().map(|family| (family, family.active_memtable()));
-        let filled = filled.filter(|(_, memtable)| !memtable.is_empty());
-        let largest = filled.max_by_key(|(_, memtable)| memtable.memory_bytes());
-        largest.map(|(family, _)| family.clone())
-    }
-
     /// Has the next leader of a group of writes seal the largest memtable.
     fn mark_largest(&self) {
-        if let Some(family) = self.largest() {
+        if let Some(family) = self.chores.largest() {
             family.seal_early();
             self.writes.pipeline.want_switch();
         }
-    }
-
-    /// A chore: seals the largest memtable if another database has asked for it.
-    pub(crate) fn seal_early_if_asked(&self) -> bool {
-        let Some(buffers) = &self.writes.write_buffers else { return false };
-        if !buffers.seal_wanted.swap(false, Ordering::Relaxed) {
-            return false;
-        }
-        let manager = &buffers.manager;
-        (manager.wants_flush() || manager.wants_stall()) && self.seal_largest_now()
-    }
-
-    fn seal_largest_now(&self) -> bool {
-        let Some(family) = self.largest() else { return false };
-        family.seal_early();
-        self.writes.pipeline.exclusive(|stage| self.writes.pipeline.seal(stage, &[family.id()]))
     }
 
     #[cold]
@@ -83,7 +58,7 @@ impl Background {
         if self.env.must_step_itself() {
             while manager.wants_stall() {
                 check()?;
-                let sealed = self.seal_largest_now();
+                let sealed = self.chores.seal_largest_now();
                 if !self.step_here()? && !sealed {
                     // All that it has is stored.
                     break;
@@ -164,7 +139,7 @@ impl SharesLimit for Background {
         if let Some(buffers) = &self.writes.write_buffers
             && !buffers.seal_wanted.swap(true, Ordering::Relaxed)
         {
-            self.driver.chores.poke();
+            self.board.poke();
         }
     }
 

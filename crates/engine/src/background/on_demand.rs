@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sateen_control::{ColumnFamilyId, Event, Instant, SeqNo};
+use sateen_control::{Event, Instant, SeqNo};
 use sateen_store::base::clock;
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::plant::planted;
@@ -30,25 +30,8 @@ impl Background {
         families: &[Arc<ColumnFamilyData>],
         wait: bool,
     ) -> Result<()> {
-        let all: Vec<_>;
-        let families = if self.env.options.load().atomic_flush {
-            all = self.tree.families().values().cloned().collect();
-            &all
-        } else {
-            families
-        };
-        let ids: Vec<ColumnFamilyId> = families.iter().map(|family| family.id()).collect();
-        let through = self.writes.pipeline.exclusive(|stage| {
-            families.iter().for_each(|family| family.store_through(stage.last_seqno()));
-            self.writes.pipeline.seal(stage, &ids);
-            stage.last_seqno()
-        });
-        let now = self.env.now();
-        for family in families {
-            self.driver.report_memtables(now, family);
-            self.driver.report(now, Event::FlushRequested { cf: family.id() });
-        }
-        if wait { self.wait_flushed(families, through) } else { Ok(()) }
+        let (families, through) = self.driver.request_flush(families);
+        if wait { self.wait_flushed(&families, through) } else { Ok(()) }
     }
 
     fn wait_flushed(
@@ -70,7 +53,11 @@ impl Background {
             }
         }
         // What was flushed before nobody asked may wait for a barrier.
-        if self.tree.versions.holds_logs_until_barrier() { self.sync_edits() } else { Ok(()) }
+        if self.tree.versions.holds_logs_until_barrier() {
+            self.chores.sync_edits()
+        } else {
+            Ok(())
+        }
     }
 
     fn wait_a_little(&self) {
@@ -146,7 +133,7 @@ impl Background {
         result
     }
 
-    pub(super) fn check_manual(&self) -> Result<()> {
+    pub(crate) fn check_manual(&self) -> Result<()> {
         let paused = self.manual_pauses.load(Ordering::Acquire) > 0;
         if paused { Err(Error::ManualCompactionPaused) } else { Ok(()) }
     }
@@ -203,7 +190,7 @@ impl Background {
         until: Option<Instant>,
         abort_on_pause: bool,
     ) -> Result<()> {
-        let waiting = &self.driver.chores.waiting_for_rest;
+        let waiting = &self.board.waiting_for_rest;
         waiting.fetch_add(1, Ordering::Relaxed);
         let waits = || -> Result<()> {
             while !self.is_idle()? {
@@ -234,14 +221,14 @@ impl Background {
         Ok(!unflushed
             && !self.driver.has_jobs()
             && !self.driver.has_due_work()
-            && self.spare_files.count() + self.writes.spare_logs.count() == 0
+            && self.chores.spare_files.count() + self.writes.spare_logs.count() == 0
             && !self.tree.versions.holds_until_barrier()
             && (self.env.read_only || !self.tree.reclaimer.has_due_work()))
     }
 
     fn step_or_sleep(self: &Arc<Self>) -> Result<()> {
         if self.env.has_threads() {
-            self.driver.chores.poke();
+            self.board.poke();
             clock::sleep(Duration::from_millis(2));
         } else {
             self.step_or_wait()?;

@@ -20,8 +20,9 @@ use sateen_store::table::table_images::OutputImages;
 use sateen_store::table::{Compression, TableBuilder, TableBuilderOptions};
 use sateen_store::vfs::{OpenOptions, Vfs};
 
-use crate::background::Background;
+use crate::environment::Environment;
 use crate::options::{ColumnFamilyOptions, Options};
+use crate::tree::Tree;
 use crate::tree::families::ColumnFamilyData;
 
 /// What an output holds in memory, about: the buffer of its file, and its open table's index and
@@ -261,8 +262,17 @@ impl Output {
     }
 }
 
-impl Background {
-    pub(crate) fn output_context(
+/// Says where and how the outputs of an open database are written.
+#[derive(Clone)]
+pub(crate) struct Outputs {
+    pub(crate) env: Arc<Environment>,
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) spare_files: Arc<SpareFiles>,
+}
+
+impl Outputs {
+    /// Where and how a job of `class` writes tables of `level`.
+    pub(crate) fn context(
         &self,
         family: &ColumnFamilyData,
         level: u8,

@@ -20,14 +20,23 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// Starts `workers` workers, the chores' thread and the one that samples.
-    pub(crate) fn start(&self, core: &Arc<Background>, workers: u32, nice: u32) -> Result<()> {
+    pub(crate) fn start(
+        &self,
+        background: &Arc<Background>,
+        workers: u32,
+        nice: u32,
+    ) -> Result<()> {
         let mut threads = lock(&self.threads);
         for number in 0..workers + 2 {
-            let core = core.clone();
+            let background = background.clone();
             // Who samples decides how fast clients may write: it must not wait behind the work.
             let (name, nice, work): (String, u32, fn(&Arc<Background>)) = match number {
-                0 => ("sateen-sample".to_owned(), 0, |core| core.sampling_loop()),
-                1 => ("sateen-chores".to_owned(), nice, |core| core.chores_loop()),
+                0 => {
+                    ("sateen-sample".to_owned(), 0, |background| background.driver.sampling_loop())
+                }
+                1 => {
+                    ("sateen-chores".to_owned(), nice, |background| background.chores.chores_loop())
+                }
                 worker => (format!("sateen-work-{}", worker - 2), nice, work),
             };
             let run = move || {
@@ -36,8 +45,8 @@ impl Pool {
                 }
                 waited::set_worker(worker_number(number));
                 // Its job would never end, and who waits for that would wait for ever.
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(&core))) {
-                    core.job_failed(&panicked(panic.as_ref()));
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(&background))) {
+                    background.driver.job_failed(&panicked(panic.as_ref()));
                 }
             };
             let spawned = thread::Builder::new().name(name).spawn(run);
@@ -70,10 +79,10 @@ fn core_path() -> std::path::PathBuf {
     std::path::PathBuf::from("the pool")
 }
 
-fn work(core: &Arc<Background>) {
-    while !core.driver.is_stopping() {
-        if let Turn::Idle(until) = core.background_once() {
-            core.wait_for_work(until);
+fn work(background: &Arc<Background>) {
+    while !background.driver.is_stopping() {
+        if let Turn::Idle(until) = background.driver.step_once() {
+            background.driver.wait_for_work(until);
         }
     }
 }

@@ -25,9 +25,11 @@ use sateen_store::table::{Table, TableIter, TableIterOptions};
 use sateen_store::vfs::Vfs;
 use sateen_store::wal::WalReader;
 
-use crate::background::Background;
+use super::driver::Driver;
+use crate::environment::Environment;
 use crate::metrics::ScrubMetrics;
 use crate::timeline::EventKind;
+use crate::tree::Tree;
 
 /// For the lowest compactions: what nobody waits for.
 const CLASS: IoClass = IoClass::Deep(u8::MAX);
@@ -95,7 +97,7 @@ struct LogUnderWay {
 }
 
 /// A scrub under way.
-struct Run {
+struct ScrubRun {
     cache: TableCache,
     tables: BTreeMap<TableId, Place>,
     table: Option<UnderWay>,
@@ -106,8 +108,8 @@ struct Run {
 }
 
 #[derive(Default)]
-struct State {
-    run: Option<Box<Run>>,
+struct ScrubState {
+    run: Option<Box<ScrubRun>>,
     /// A thread has it just now.
     taken: bool,
     /// How many are over, and what the last one found.
@@ -115,10 +117,12 @@ struct State {
     last: Option<Arc<ScrubReport>>,
 }
 
-/// The scrub of a database.
-#[derive(Default)]
-pub(crate) struct Scrubbing {
-    state: Mutex<State>,
+/// Scrubs an open database.
+pub(crate) struct Scrubber {
+    env: Arc<Environment>,
+    tree: Arc<Tree>,
+    driver: Arc<Driver>,
+    state: Mutex<ScrubState>,
     ended: Condvar,
     runs: AtomicU64,
     bytes: AtomicU64,
@@ -128,7 +132,22 @@ pub(crate) struct Scrubbing {
     running: AtomicBool,
 }
 
-impl Scrubbing {
+impl Scrubber {
+    pub(crate) fn new(env: Arc<Environment>, tree: Arc<Tree>, driver: Arc<Driver>) -> Scrubber {
+        Scrubber {
+            env,
+            tree,
+            driver,
+            state: Mutex::default(),
+            ended: Condvar::new(),
+            runs: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            problems: AtomicU64::new(0),
+            position: AtomicU64::new(0),
+            running: AtomicBool::new(false),
+        }
+    }
+
     pub(crate) fn metrics(&self) -> ScrubMetrics {
         ScrubMetrics {
             running: self.running.load(Ordering::Relaxed),
@@ -145,10 +164,10 @@ impl Scrubbing {
     }
 }
 
-impl Run {
-    fn new(core: &Background) -> Run {
+impl ScrubRun {
+    fn new(scrubber: &Scrubber) -> ScrubRun {
         let mut tables = BTreeMap::new();
-        for family in core.tree.families().values() {
+        for family in scrubber.tree.families().values() {
             let version = family.super_version().version.clone();
             for (level, epoch, table) in version.tables() {
                 let smallest = table.smallest.clone();
@@ -157,22 +176,29 @@ impl Run {
             }
         }
         let cache = TableCache::new(TableCacheOptions {
-            vfs: core.env.vfs.clone(),
-            directory: core.env.directory.clone(),
-            db_uid: core.tree.versions.db_uid(),
-            direct: core.env.options.load().direct_reads,
+            vfs: scrubber.env.vfs.clone(),
+            directory: scrubber.env.directory.clone(),
+            db_uid: scrubber.tree.versions.db_uid(),
+            direct: scrubber.env.options.load().direct_reads,
             open_files_max: 2,
             memory_bytes_max: 1 << 20,
             images: None,
         });
-        Run { cache, tables, table: None, logs: None, log: None, report: ScrubReport::default() }
+        ScrubRun {
+            cache,
+            tables,
+            table: None,
+            logs: None,
+            log: None,
+            report: ScrubReport::default(),
+        }
     }
 
     /// Verifies about so many bytes. Returns how many, and whether that was the end.
-    fn step(&mut self, core: &Background, bytes: u64) -> (u64, bool) {
+    fn step(&mut self, scrubber: &Scrubber, bytes: u64) -> (u64, bool) {
         let mut done = 0;
         while done < bytes {
-            if core.driver.is_stopping() {
+            if scrubber.driver.is_stopping() {
                 return (done, false);
             }
             if let Some(table) = &mut self.table {
@@ -186,11 +212,11 @@ impl Run {
                 continue;
             }
             if let Some((id, place)) = self.tables.pop_first() {
-                core.scrubbing.position.store(id.0, Ordering::Relaxed);
-                done += self.open(core, id, &place);
+                scrubber.position.store(id.0, Ordering::Relaxed);
+                done += self.open(scrubber, id, &place);
                 continue;
             }
-            match self.step_logs(core, bytes - done) {
+            match self.step_logs(scrubber, bytes - done) {
                 Some(read) => done += read,
                 None => return (done, true),
             }
@@ -199,8 +225,8 @@ impl Run {
     }
 
     /// Opens a table if it is still there. Returns the bytes that this took.
-    fn open(&mut self, core: &Background, id: TableId, place: &Place) -> u64 {
-        let Some(family) = core.tree.family_by_id(place.family) else { return 0 };
+    fn open(&mut self, scrubber: &Scrubber, id: TableId, place: &Place) -> u64 {
+        let Some(family) = scrubber.tree.family_by_id(place.family) else { return 0 };
         // Held until the table is: what is reclaimed must not be read any more.
         let version = family.super_version().version.clone();
         let run = version.level(place.level).run(place.epoch);
@@ -227,9 +253,9 @@ impl Run {
     }
 
     /// Verifies records of logs; `None` at the end.
-    fn step_logs(&mut self, core: &Background, bytes: u64) -> Option<u64> {
+    fn step_logs(&mut self, scrubber: &Scrubber, bytes: u64) -> Option<u64> {
         let logs = self.logs.get_or_insert_with(|| {
-            logs_of(core).unwrap_or_else(|error| {
+            logs_of(scrubber).unwrap_or_else(|error| {
                 // Which there are is not known, so none can be said to be well.
                 self.report.found(error);
                 Vec::new()
@@ -239,8 +265,8 @@ impl Run {
             Some(log) => log,
             None => {
                 let number = logs.pop()?;
-                core.scrubbing.position.store(0, Ordering::Relaxed);
-                self.open_log(core, number, None)?
+                scrubber.position.store(0, Ordering::Relaxed);
+                self.open_log(scrubber, number, None)?
             }
         };
         let mut done = 0;
@@ -252,7 +278,7 @@ impl Run {
                     return Some(done.max(1));
                 }
                 Err(error) => {
-                    self.log_failed(core, log.number, &log.failed, error);
+                    self.log_failed(scrubber, log.number, &log.failed, error);
                     return Some(done.max(1));
                 }
             }
@@ -263,16 +289,16 @@ impl Run {
 
     fn open_log(
         &mut self,
-        core: &Background,
+        scrubber: &Scrubber,
         number: LogNumber,
         failed: Option<String>,
     ) -> Option<LogUnderWay> {
-        let path = wal_file_name(&core.env.wal_directory(), number);
-        let uid = Some(core.tree.versions.db_uid());
-        match WalReader::open(core.env.vfs.as_ref(), &path, number, uid, 0) {
+        let path = wal_file_name(&scrubber.env.wal_directory(), number);
+        let uid = Some(scrubber.tree.versions.db_uid());
+        match WalReader::open(scrubber.env.vfs.as_ref(), &path, number, uid, 0) {
             Ok(reader) => Some(LogUnderWay { number, reader, failed }),
             Err(error) => {
-                self.log_failed(core, number, &failed, error);
+                self.log_failed(scrubber, number, &failed, error);
                 self.log.take()
             }
         }
@@ -281,26 +307,27 @@ impl Run {
     /// What is read while it is written looks damaged; what is read once more and is needed is.
     fn log_failed(
         &mut self,
-        core: &Background,
+        scrubber: &Scrubber,
         number: LogNumber,
         before: &Option<String>,
         error: Error,
     ) {
         if before.as_ref() != Some(&error.to_string()) {
             self.log = match before {
-                None => self.open_log(core, number, Some(error.to_string())),
+                None => self.open_log(scrubber, number, Some(error.to_string())),
                 Some(_) => None,
             };
-        } else if number >= core.tree.versions.oldest_log() {
+        } else if number >= scrubber.tree.versions.oldest_log() {
             self.report.found(error);
         }
     }
 }
 
 /// The logs that are there, the newest first.
-fn logs_of(core: &Background) -> Result<Vec<LogNumber>> {
-    let directory = core.env.wal_directory();
-    let listing = core.env.vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
+fn logs_of(scrubber: &Scrubber) -> Result<Vec<LogNumber>> {
+    let directory = scrubber.env.wal_directory();
+    let listing =
+        scrubber.env.vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
     let names = listing.iter().filter_map(|path| path.file_name()?.to_str());
     let logs = names.filter_map(|name| match FileName::parse(name) {
         Some(FileName::Wal(log)) => Some(log),
@@ -350,56 +377,54 @@ impl UnderWay {
     }
 }
 
-impl Background {
-    /// Verifies some bytes if control says so, and sees to it that it is asked again in time.
-    pub(super) fn scrub_some(self: &Arc<Self>) {
+impl Scrubber {
+    /// Verifies some bytes if control says so. Returns when it is to be asked again.
+    pub(crate) fn scrub_some(&self) -> Option<Instant> {
         let step = self.driver.scrub_step(self.env.now());
-        let again = match step {
-            ScrubStep::Nothing => return,
-            ScrubStep::Wait(until) => until,
+        match step {
+            ScrubStep::Nothing => None,
+            ScrubStep::Wait(until) => Some(until),
             ScrubStep::Read(bytes) => {
                 self.scrub_slice(bytes);
-                self.env.now()
+                Some(self.env.now())
             }
-        };
-        self.driver.chores.again_at(Some(again));
+        }
     }
 
-    fn scrub_slice(self: &Arc<Self>, bytes: u64) {
-        let scrubbing = &self.scrubbing;
+    fn scrub_slice(&self, bytes: u64) {
         let taken = {
-            let mut state = lock(&scrubbing.state);
+            let mut state = lock(&self.state);
             if std::mem::replace(&mut state.taken, true) {
                 return;
             }
             state.run.take()
         };
         let mut run = taken.unwrap_or_else(|| {
-            scrubbing.running.store(true, Ordering::Relaxed);
+            self.running.store(true, Ordering::Relaxed);
             self.env.metrics.timeline.told(self.env.now(), EventKind::ScrubBegan);
-            Box::new(Run::new(self))
+            Box::new(ScrubRun::new(self))
         });
         let told = (run.report.problems.len(), run.report.unreadable.len());
         let (done, over) = run.step(self, bytes);
         run.report.bytes += done;
-        scrubbing.bytes.fetch_add(done, Ordering::Relaxed);
+        self.bytes.fetch_add(done, Ordering::Relaxed);
         for problem in run.report.problems.iter().skip(told.0) {
-            scrubbing.problems.fetch_add(1, Ordering::Relaxed);
+            self.problems.fetch_add(1, Ordering::Relaxed);
             self.env.health.found(problem);
         }
         run.report.unreadable.iter().skip(told.1).for_each(|error| self.env.health.found(error));
         self.driver.scrub_stepped(self.env.now(), done);
         if over {
             self.driver.scrub_finished(self.env.now());
-            scrubbing.running.store(false, Ordering::Relaxed);
-            scrubbing.runs.fetch_add(1, Ordering::Relaxed);
+            self.running.store(false, Ordering::Relaxed);
+            self.runs.fetch_add(1, Ordering::Relaxed);
             let (bytes, problems) = (run.report.bytes, run.report.problems.len() as u64);
             self.env
                 .metrics
                 .timeline
                 .told(self.env.now(), EventKind::ScrubEnded { bytes, problems });
         }
-        let mut state = lock(&scrubbing.state);
+        let mut state = lock(&self.state);
         state.taken = false;
         if over {
             state.over += 1;
@@ -409,19 +434,18 @@ impl Background {
         }
         drop(state);
         if over {
-            scrubbing.ended.notify_all();
+            self.ended.notify_all();
         }
     }
 
     /// Has all verified, and waits for the end of it.
-    pub(crate) fn scrub(self: &Arc<Self>, rate: Option<u64>) -> Result<ScrubReport> {
+    pub(crate) fn scrub(&self, rate: Option<u64>) -> Result<ScrubReport> {
         self.env.check_writable("scrubbing")?;
-        let scrubbing = &self.scrubbing;
-        let before = lock(&scrubbing.state).over;
+        let before = lock(&self.state).over;
         self.driver.request_scrub(self.env.now(), rate);
-        self.driver.chores.poke();
+        self.driver.board.poke();
         loop {
-            let state = lock(&scrubbing.state);
+            let state = lock(&self.state);
             if state.over > before
                 && let Some(report) = &state.last
             {
@@ -431,7 +455,7 @@ impl Background {
                 return Err(Error::Closed);
             }
             if self.env.has_threads() {
-                drop(wait_timeout(&scrubbing.ended, &scrubbing.state, state, WAIT));
+                drop(wait_timeout(&self.ended, &self.state, state, WAIT));
             } else {
                 drop(state);
                 self.env.check_open()?;
@@ -441,7 +465,7 @@ impl Background {
     }
 
     /// Without threads the caller does it, at the same pace.
-    fn scrub_here(self: &Arc<Self>) {
+    fn scrub_here(&self) {
         match self.driver.scrub_step(self.env.now()) {
             ScrubStep::Read(bytes) => self.scrub_slice(bytes),
             ScrubStep::Wait(Instant(until)) => {

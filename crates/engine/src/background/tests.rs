@@ -430,7 +430,7 @@ fn a_flush_waits_for_a_barrier_and_its_log_with_it() {
                 // What has to be durable by now.
                 WalMode::Buffered => db.flush().unwrap(),
                 _ if round % 2 == 1 => db.wait_idle().unwrap(),
-                _ => core.background.remove_old_logs().map(drop).unwrap(),
+                _ => core.background.chores.remove_old_logs().map(drop).unwrap(),
             }
             let image = vfs.crash_image(sateen_store::vfs::CrashChoice::SyncedOnly);
             let again = open(&image).unwrap();

@@ -67,7 +67,7 @@ fn make(core: &DbCore, path: &Path) -> Result<()> {
         let from = wal_file_name(&core.env.wal_directory(), number);
         copy(vfs, &from, &wal_file_name(path, number), bytes)?;
     }
-    core.background.write_options(vfs, path)?;
+    core.background.chores.write_options(vfs, path)?;
     core.tree.versions.write_copy(vfs, path, identity_of_copy(core), &families, &shared)?;
     sync_ancestors(vfs, path)
 }
@@ -141,7 +141,7 @@ fn link_tables(core: &DbCore, to: &Path, files: &BTreeSet<FileId>) -> Result<Vec
         let edits = vec![(edit, 0)];
         if let Err(error) = core.tree.versions.install_together(edits, seqno, &core.tree.reclaimer)
         {
-            core.background.edit_failed(&error);
+            core.background.driver.edit_failed(&error);
             return Err(error);
         }
     }

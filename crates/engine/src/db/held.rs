@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::Db;
+use crate::background::driver::interfere::Interference;
 use crate::background::held::Held;
-use crate::background::interfere::Interference;
 
 impl Db {
     /// What is held at this moment. Not part of the interface.
@@ -16,7 +16,8 @@ impl Db {
         let mut held = core.background.driver.held();
         (held.holds, held.retired_tables) = core.tree.reclaimer.held();
         held.leases = core.tree.reclaimer.leases().0;
-        held.spare_files = core.background.spare_files.count() + core.writes.spare_logs.count();
+        held.spare_files =
+            core.background.chores.spare_files.count() + core.writes.spare_logs.count();
         // One reference is the column family's own, the other is the one that is counted with.
         let readers = |pinned: Arc<_>| Arc::strong_count(&pinned).saturating_sub(2);
         let families = core.tree.families();
@@ -30,6 +31,6 @@ impl Db {
     /// to. Not part of the interface.
     #[doc(hidden)]
     pub fn interfere(&self, how: Interference) -> bool {
-        self.core().background.interfere(how)
+        self.core().background.driver.interfere(how)
     }
 }

@@ -206,7 +206,7 @@ impl Db {
             return Err(Error::InvalidArgument(format!("the column family {name} exists")));
         }
         let data = create_family(&self.core, name, options)?;
-        self.core.background.store_options();
+        self.core.background.chores.store_options();
         Ok(ColumnFamily { data })
     }
 
@@ -227,13 +227,13 @@ impl Db {
             (VersionEdit { column_family: tree.id(), drop: true, ..VersionEdit::default() }, 0)
         };
         let edits = family.data.trees().map(drop).collect();
-        core.background.sync_kept_logs()?;
+        core.background.chores.sync_kept_logs()?;
         let last_seqno = core.writes.pipeline.visible_seqno();
         // First the record of it, then no more writes: should it fail, nothing that was written
         // meanwhile is missing. What is written between the two came before the drop.
         let dropped = core.tree.versions.install_together(edits, last_seqno, &core.tree.reclaimer);
         if let Err(error) = dropped {
-            core.background.edit_failed(&error);
+            core.background.driver.edit_failed(&error);
             return Err(error);
         }
         family.data.trees().for_each(|tree| tree.mark_dropped());
@@ -247,7 +247,7 @@ impl Db {
         let mut families = (**core.tree.families()).clone();
         families.remove(&family.data);
         core.tree.families.store(Arc::new(families));
-        core.background.store_options();
+        core.background.chores.store_options();
         Ok(())
     }
 }
@@ -499,7 +499,7 @@ impl Db {
     /// [`Db::resume`], or until there is space again if that is why.
     pub fn sync_wal(&self) -> Result<()> {
         self.core.env.check_writable("a sync")?;
-        self.core.background.sync_log().map(drop)
+        self.core.background.driver.sync_log().map(drop)
     }
 }
 

@@ -204,7 +204,7 @@ impl DbCore {
         metrics.snapshots = self.writes.snapshots.count() as u64;
         metrics.obsolete_bytes = self.tree.reclaimer.obsolete_bytes();
         metrics.table_files = self.table_file_totals();
-        metrics.scrub = self.background.scrubbing.metrics();
+        metrics.scrub = self.background.scrubber.metrics();
         metrics.live_wal_bytes =
             self.writes.pipeline.live_logs().iter().map(|(_, bytes)| bytes).sum();
         metrics

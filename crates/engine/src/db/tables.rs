@@ -7,7 +7,7 @@ use std::time::Duration;
 use sateen_store::base::error::Result;
 
 use super::{Db, check_family};
-use crate::background::compact_files::CompactFilesOptions;
+use crate::background::compaction::chosen::CompactFilesOptions;
 use crate::core::DbCore;
 use crate::events::CompactionInfo;
 use crate::live_table::LiveTable;
@@ -165,13 +165,13 @@ impl Db {
     /// Ends one [`Db::disable_file_deletions`].
     pub fn enable_file_deletions(&self) {
         self.core.tree.reclaimer.release();
-        self.core.background.driver.chores.poke();
+        self.core.background.board.poke();
     }
 
     /// Ends all calls of [`Db::disable_file_deletions`].
     pub fn enable_all_file_deletions(&self) {
         self.core.tree.reclaimer.release_all();
-        self.core.background.driver.chores.poke();
+        self.core.background.board.poke();
     }
 
     /// [`Db::compact_range`] fails with `ManualCompactionPaused`, those under way after the job
@@ -193,7 +193,7 @@ impl Db {
     /// # Errors
     /// `Closed`, and `Background` if something fails meanwhile: then nothing is paused.
     pub fn pause_background_work(&self) -> Result<()> {
-        self.core.background.pause_background()
+        self.core.background.driver.pause_background()
     }
 
     /// Ends one [`Db::pause_background_work`]. RocksDB: `ContinueBackgroundWork`.
@@ -201,7 +201,7 @@ impl Db {
     /// # Errors
     /// `InvalidArgument` if there is none.
     pub fn continue_background_work(&self) -> Result<()> {
-        self.core.background.continue_background()
+        self.core.background.driver.continue_background()
     }
 
     /// Compacts the tables in `files`, and all that lies between them and `output_level` in their

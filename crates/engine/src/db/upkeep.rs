@@ -85,7 +85,7 @@ impl Db {
     /// `Closed` if the database is closed meanwhile, `ReadOnly` if it was opened so: then
     /// [`Db::check`] does the same, and more.
     pub fn scrub(&self, rate: Option<u64>) -> Result<ScrubReport> {
-        self.core.background.scrub(rate)
+        self.core.background.scrubber.scrub(rate)
     }
 
     /// Does one piece of background work on the calling thread: how a database that was opened with
@@ -153,7 +153,7 @@ impl Db {
         if self.core.env.read_only {
             return Err(Error::ReadOnly("resuming"));
         }
-        self.core.background.resume_inner()
+        self.core.background.chores.resume_inner()
     }
 
     /// The newest sequence number that readers see.

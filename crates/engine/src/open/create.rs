@@ -50,7 +50,7 @@ pub(crate) fn create_family(
     let versions = match installed {
         Ok(versions) => versions,
         Err(error) => {
-            core.background.edit_failed(&error);
+            core.background.driver.edit_failed(&error);
             return Err(error);
         }
     };

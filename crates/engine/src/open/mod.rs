@@ -19,7 +19,7 @@ use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::base::names::shown_path;
 use sateen_store::base::plant::planted;
 use sateen_store::base::sync::Mutex;
-use sateen_store::base::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
+use sateen_store::base::sync::atomic::AtomicBool;
 use sateen_store::batch::BatchEntry;
 use sateen_store::block_cache::BlockCache;
 use sateen_store::files::reclaim::Reclaimer;
@@ -34,9 +34,6 @@ use sateen_store::wal::{self, KeptLog, KeptLogs, Tail, WalChain, WalPosition, Wa
 
 use crate::admission::write_buffers::{Ledger, WriteBuffers};
 use crate::background::Background;
-use crate::background::driver::Driver;
-use crate::background::pool::Pool;
-use crate::background::scrub::Scrubbing;
 use crate::core::DbCore;
 use crate::environment::Environment;
 use crate::events::Events;
@@ -133,7 +130,7 @@ pub(crate) fn open(
         }
     }
     let catalogue = sateen_store::base::sync::lock(&core.tree.changes);
-    core.background.store_options();
+    core.background.chores.store_options();
     drop(catalogue);
     Ok(core)
 }
@@ -197,7 +194,7 @@ fn report_families(core: &DbCore) {
     for data in core.tree.families().values() {
         let options = Arc::new(control::column_family(&core.env.options.load(), &data.options()));
         let version = data.super_version().version.clone();
-        core.background.driver.chores.open_tables(&version);
+        core.background.board.open_tables(&version);
         core.background
             .driver
             .report(core.env.now(), Event::ColumnFamilyAdded { options, version });
@@ -443,18 +440,8 @@ impl Opening {
             memtable_pool: self.pool,
             write_buffers: self.write_buffers,
         });
-        let background = Arc::new(Background {
-            env: env.clone(),
-            tree: tree.clone(),
-            writes: writes.clone(),
-            driver: Driver::new(control),
-            scrubbing: Scrubbing::default(),
-            pool: Pool::default(),
-            spare_files: Arc::new(spare_files),
-            manual_pauses: AtomicI32::new(0),
-            manual_pauses_begun: AtomicU64::new(0),
-            options_unstored: AtomicBool::new(false),
-        });
+        let spare_files = Arc::new(spare_files);
+        let background = Arc::new(Background::new(&env, &tree, &writes, spare_files, control));
         let _first = this.set(Arc::downgrade(&background));
         let secondary = self.secondary;
         let core = DbCore { env, tree, writes, background, secondary, locks: Mutex::new(locks) };

@@ -19,7 +19,7 @@ use sateen_store::vfs::{IoClass, Vfs};
 use sateen_store::wal::{KeptLog, WalWriter};
 
 use super::Opening;
-use crate::background::flush_job::FlushJob;
+use crate::background::flush::job::FlushJob;
 use crate::background::output::OutputContext;
 use crate::tree::families::{ColumnFamilyData, Sealed};
 

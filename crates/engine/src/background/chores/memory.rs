@@ -8,7 +8,7 @@ use sateen_control::Instant;
 use sateen_store::base::sync::lock;
 use sateen_store::vfs::give_back_free_memory;
 
-use crate::background::Background;
+use super::Chores;
 use crate::tree::families::ColumnFamilyData;
 
 /// How long after memtables last grew the memory kept for the next is given back.
@@ -25,14 +25,33 @@ const GIVE_BACK_PAUSE: Duration = Duration::from_secs(1);
 /// A memtable that holds no more is not being filled.
 const IDLE_MEMTABLE_BYTES: usize = 64 << 10;
 
-impl Background {
+impl Chores {
+    /// Bytes of what is in memory besides the block cache and memtables, but for those that were
+    /// stored and that only readers hold.
+    pub(crate) fn other_memory(&self) -> u64 {
+        let held = self.tree.families().values().map(|family| family.held_bytes()).sum::<u64>();
+        held + self.tree.tables.memory_bytes()
+            + self.tree.blocks.pinned_bytes()
+            + self.driver.buffer_bytes()
+            + self.writes.pipeline.buffer_bytes()
+    }
+
+    /// Bytes of memtables, and of the memory that is kept for the next ones.
+    pub(crate) fn memtable_memory(&self) -> u64 {
+        let families = self.tree.families();
+        let memtables = families
+            .values()
+            .map(|family| family.active_memtable().memory_bytes() as u64 + family.sealed_usage().1);
+        memtables.sum::<u64>() + self.writes.memtable_pool.bytes() as u64
+    }
+
     /// As much memory is kept as the largest of the next memtables takes, and given back when none
     /// was needed for a while.
-    pub(super) fn keep_memory_for_memtables(&self) {
+    pub(crate) fn keep_memory_for_memtables(&self) {
         let kept = self.writes.memtable_pool.bytes();
         if kept > 0 {
             let now = self.env.now();
-            let mut state = lock(&self.driver.chores.state);
+            let mut state = lock(&self.board.state);
             // A large memtable takes a while to fill, and takes some of it all the time.
             let seen = (self.writes.pipeline.seals(), kept);
             if state.kept_seen.0 != seen {
@@ -51,7 +70,7 @@ impl Background {
     }
 
     /// What whole tables take of the cache may be too much by now.
-    pub(super) fn look_at_table_images(&self) {
+    pub(crate) fn look_at_table_images(&self) {
         if let Some(images) = self.tree.tables.images() {
             images.look(self.env.options.load().level0_cache_percent);
         }
@@ -60,7 +79,7 @@ impl Background {
     /// Divides the budget between two looks at it. What is open and under way takes what it takes;
     /// of the rest the memtables may grow to a half, which is theirs whether or not they have grown
     /// to it yet, and the cache has the other half and what the memtables will not need.
-    pub(super) fn keep_memory_budget(&self) {
+    pub(crate) fn keep_memory_budget(&self) {
         let options = self.env.options.load();
         let Some(budget) = options.memory_budget else { return };
         let families = self.tree.families();
@@ -98,7 +117,7 @@ impl Background {
     fn give_back_free_memory(&self, given_up: u64, budget: u64) {
         let now = self.env.now();
         {
-            let mut state = lock(&self.driver.chores.state);
+            let mut state = lock(&self.board.state);
             state.given_up.0 += given_up;
             let (bytes, last) = state.given_up;
             if bytes < budget / GIVE_BACK_PART || now.since(Instant(last)) < GIVE_BACK_PAUSE {
@@ -113,7 +132,7 @@ impl Background {
     /// looks, and the cache must not take their memory in the meantime.
     fn expected_other_memory(&self) -> u64 {
         let now = self.other_memory();
-        let mut state = lock(&self.driver.chores.state);
+        let mut state = lock(&self.board.state);
         let fading = state.other_memory - state.other_memory / OTHER_MEMORY_FADES_IN;
         state.other_memory = now.max(fading);
         state.other_memory
@@ -145,7 +164,7 @@ mod tests {
         let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
         let core = db.core();
         let kept = || {
-            core.background.keep_memory_for_memtables();
+            core.background.chores.keep_memory_for_memtables();
             core.writes.memtable_pool.bytes() / CHUNK
         };
         let family = &db.default_column_family().data;

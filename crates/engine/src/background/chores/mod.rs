@@ -1,33 +1,45 @@
 //! What has to be done now and then, off the client path and beside the jobs: the next log, syncs
 //! by interval, logs and tables that nobody needs, a new manifest, mending what failed.
 
+pub(crate) mod board;
+mod device_hint;
 mod memory;
 mod old_logs;
 mod rest;
 mod room;
+mod seal;
 mod space;
+mod stored_options;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sateen_control::compaction::Stripes;
-use sateen_control::version::{TableMeta, Version, VersionEdit};
-use sateen_control::{ColumnFamilyId, Epoch, Event, FileId, Instant, IoClass, LogNumber, SeqNo};
+use sateen_control::version::VersionEdit;
+use sateen_control::{
+    DeviceProfile, Event, IoClass, LogNumber,
+};
 use sateen_store::base::error::{Error, Result};
-use sateen_store::base::locks::lock_timed;
-use sateen_store::base::sync::atomic::{AtomicU64, Ordering};
-use sateen_store::base::sync::{Condvar, Mutex, lock, wait_timeout};
+use sateen_store::base::sync::atomic::AtomicBool;
+use sateen_store::base::sync::atomic::Ordering;
+use sateen_store::base::sync::{lock, wait_timeout};
 use sateen_store::files::reclaim::OpenTables;
+use sateen_store::files::spare::SpareFiles;
 use sateen_store::files::{manifest_file_name, table_file_name, wal_file_name};
 use sateen_store::vfs::Vfs;
 use sateen_store::wal::{self, WalWriter};
 
-use super::flush_job::FlushJob;
-use crate::background::Background;
+use crate::background::driver::Driver;
+use crate::background::flush::job::FlushJob;
+use crate::background::scrub::Scrubber;
+use crate::environment::Environment;
 use crate::health::Health;
 use crate::options::WalMode;
+use crate::tree::Tree;
 use crate::tree::families::ColumnFamilyData;
+use crate::write::path::WritePath;
+use board::ChoreBoard;
+use device_hint::DeviceHint;
 
 /// The log in use is not left for its size alone before it has so many bytes.
 const LOG_ALONE_BYTES_MIN: u64 = 1 << 20;
@@ -42,97 +54,38 @@ const MEND_AFTER_MAX: Duration = Duration::from_secs(2);
 const OPENED_AT_A_TIME: usize = 16;
 const OPEN_PAUSE: Duration = Duration::from_millis(5);
 
-/// A table, and where it was.
-struct ToOpen {
-    family: ColumnFamilyId,
-    level: u8,
-    epoch: Epoch,
-    table: Arc<TableMeta>,
-}
-
-#[derive(Default)]
-struct State {
-    poked: bool,
-    stop: bool,
-    /// Outputs that a dead manifest may name: removed once a new manifest is current.
-    after_roll: Vec<FileId>,
-    /// Logs that nobody writes or reads, but that a manifest may name: removed once none does that
-    /// counts.
-    logs_left: Vec<LogNumber>,
-    manifest_dead: bool,
-    /// Seals counted and memory kept for memtables when that was last looked at, and when one of
-    /// the two changed.
-    kept_seen: ((u64, usize), u64),
-    /// Tables that were there at open and are opened one after the other, the last one first.
-    to_open: Vec<ToOpen>,
-    sparse: space::Sparse,
-    /// Range tombstones that all readers see, as control was told.
-    ranges_seen: BTreeMap<ColumnFamilyId, SeqNo>,
-    /// When there is something to do although nobody says so.
-    next_at: Option<Instant>,
-    /// Bytes that jobs, open tables and the like took lately.
-    other_memory: u64,
-    /// Bytes that the cache gave up since free memory was given back to the system last, and when
-    /// that was.
-    given_up: (u64, u64),
-    /// Since when the edit of a flush was seen to wait for a barrier.
-    edits_wait_since: Option<Instant>,
-    /// Since when there was nothing to do.
-    rest_since: Option<Instant>,
-    mend_at_ns: u64,
-    mend_wait: Duration,
-}
-
-/// Wakes the chores' thread and remembers what is to be done.
-#[derive(Default)]
+/// Does the chores of an open database.
 pub(crate) struct Chores {
-    state: Mutex<State>,
-    wake: Condvar,
-    last_sync_ns: AtomicU64,
-    /// So many wait until nothing is left to do.
-    pub(crate) waiting_for_rest: AtomicU64,
-    /// Held by who tries to make the database work again.
-    mending: Mutex<()>,
+    pub(crate) env: Arc<Environment>,
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) writes: Arc<WritePath>,
+    pub(crate) driver: Arc<Driver>,
+    pub(crate) scrubber: Arc<Scrubber>,
+    pub(crate) board: Arc<ChoreBoard>,
+    /// Table files that were created before they are needed.
+    pub(crate) spare_files: Arc<SpareFiles>,
+    pub(crate) hint: DeviceHint,
+    /// The file OPTIONS could not be written.
+    pub(crate) options_unstored: AtomicBool,
 }
 
 impl Chores {
-    /// There may be something to do.
-    pub(crate) fn poke(&self) {
-        lock_timed(&self.state).poked = true;
-        self.wake.notify_one();
+    #[expect(clippy::too_many_arguments, reason = "the services that chores are done for")]
+    pub(crate) fn new(
+        env: Arc<Environment>,
+        tree: Arc<Tree>,
+        writes: Arc<WritePath>,
+        driver: Arc<Driver>,
+        scrubber: Arc<Scrubber>,
+        board: Arc<ChoreBoard>,
+        spare_files: Arc<SpareFiles>,
+        hint: DeviceProfile,
+    ) -> Chores {
+        let hint = DeviceHint::new(hint);
+        let options_unstored = AtomicBool::new(false);
+        Chores { env, tree, writes, driver, scrubber, board, spare_files, hint, options_unstored }
     }
 
-    pub(crate) fn stop(&self) {
-        lock(&self.state).stop = true;
-        self.wake.notify_one();
-    }
-
-    /// Has the tables of `version` opened, so that no client waits for their indexes; those of
-    /// upper levels, which most reads look at, first.
-    pub(crate) fn open_tables(&self, version: &Version) {
-        let family = version.column_family();
-        let tables = version.tables().map(|(level, epoch, table)| {
-            let table = table.clone();
-            ToOpen { family, level, epoch, table }
-        });
-        let to_open = &mut lock(&self.state).to_open;
-        to_open.extend(tables);
-        to_open.sort_by_key(|open| std::cmp::Reverse(open.level));
-    }
-
-    /// The manifest is dead; `file` may be named in it.
-    pub(crate) fn after_roll(&self, files: &[FileId]) {
-        let mut state = lock(&self.state);
-        state.manifest_dead = true;
-        state.after_roll.extend(files);
-    }
-
-    pub(crate) fn manifest_is_dead(&self) -> bool {
-        lock(&self.state).manifest_dead
-    }
-}
-
-impl Background {
     pub(crate) fn chores_loop(self: &Arc<Self>) {
         loop {
             let round = match self.env.options.load().wal {
@@ -140,11 +93,11 @@ impl Background {
                 _ => ROUND,
             };
             {
-                let mut state = lock(&self.driver.chores.state);
+                let mut state = lock(&self.board.state);
                 if !state.poked && !state.stop {
                     let round =
                         state.next_at.map_or(round, |at| at.since(self.env.now()).min(round));
-                    let chores = &self.driver.chores;
+                    let chores = &self.board;
                     state = wait_timeout(&chores.wake, &chores.state, state, round);
                 }
                 if state.stop {
@@ -162,7 +115,7 @@ impl Background {
         if self.env.read_only {
             return false;
         }
-        self.tell_what_waits();
+        self.driver.tell_what_waits();
         let mut worked = false;
         let mut chore = |outcome: Result<bool>| match outcome {
             Ok(did) => worked |= did,
@@ -194,14 +147,14 @@ impl Background {
         if self.tree.reclaimer.has_work() {
             self.give_back_dead_tables();
         }
-        self.scrub_some();
+        self.board.again_at(self.scrubber.scrub_some());
         worked
     }
 
     fn chore_failed(&self, error: &Error) {
         let health = if error.is_no_space() { Health::Degraded } else { Health::ReadOnly };
         // A log that could not be prepared is made another time; writers go on with the old one.
-        if self.writes.pipeline.wal_is_dead() || self.driver.chores.manifest_is_dead() {
+        if self.writes.pipeline.wal_is_dead() || self.board.manifest_is_dead() {
             self.env.health.raise(health, error);
         }
     }
@@ -214,7 +167,7 @@ impl Background {
 
     fn open_some_tables(&self) -> bool {
         let batch = {
-            let mut state = lock(&self.driver.chores.state);
+            let mut state = lock(&self.board.state);
             if !self.tree.tables.has_room() {
                 state.to_open = Vec::new();
             }
@@ -240,7 +193,7 @@ impl Background {
 
     fn sync_by_interval(&self) -> Result<bool> {
         let WalMode::SyncInterval(every) = self.env.options.load().wal else { return Ok(false) };
-        let chores = &self.driver.chores;
+        let chores = &self.board;
         let now = self.env.now().0;
         let due = chores.last_sync_ns.load(Ordering::Relaxed)
             + u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
@@ -248,7 +201,7 @@ impl Background {
             return Ok(false);
         }
         chores.last_sync_ns.store(now, Ordering::Relaxed);
-        self.sync_log().map(|_| true)
+        self.driver.sync_log().map(|_| true)
     }
 
     pub(crate) fn create_wal(&self) -> Result<WalWriter> {
@@ -274,12 +227,6 @@ impl Background {
         }
         self.writes.pipeline.provide_wal(self.create_wal()?);
         Ok(true)
-    }
-
-    /// An edit could not be made durable: the manifest is dead.
-    pub(crate) fn edit_failed(&self, error: &Error) {
-        self.driver.chores.after_roll(&[]);
-        self.job_failed(error);
     }
 
     /// Removes the log that was made in advance and never used.
@@ -325,7 +272,7 @@ impl Background {
                 Ok(alone && self.writes.pipeline.leave_idle_wal())
             };
         }
-        self.flush_inner(&holders, false)?;
+        self.driver.request_flush(&holders);
         Ok(true)
     }
 
@@ -354,7 +301,7 @@ impl Background {
         let edits = behind.map(edit).collect();
         if let Err(error) = self.tree.versions.install_together(edits, seqno, &self.tree.reclaimer)
         {
-            self.edit_failed(&error);
+            self.driver.edit_failed(&error);
             return Err(error);
         }
         Ok(true)
@@ -364,11 +311,11 @@ impl Background {
         // First: a checkpoint that begins after the second look needs none of those before it.
         let oldest = self.tree.versions.oldest_log_after_power_loss();
         // An edit that failed may be in the dead manifest all the same, with an older log.
-        if self.tree.reclaimer.is_held() || self.driver.chores.manifest_is_dead() {
+        if self.tree.reclaimer.is_held() || self.board.manifest_is_dead() {
             return Ok(false);
         }
         let mut gone = self.retire_logs(oldest);
-        let chores = &self.driver.chores;
+        let chores = &self.board;
         gone.extend(lock(&chores.state).logs_left.extract_if(.., |log| *log < oldest));
         self.remove_logs(&gone);
         Ok(!gone.is_empty())
@@ -391,7 +338,7 @@ impl Background {
 
     /// No edit can be installed before there is another manifest.
     fn manifest_is_dead(&self) -> bool {
-        self.driver.chores.manifest_is_dead() || self.tree.versions.manifest_is_dead()
+        self.board.manifest_is_dead() || self.tree.versions.manifest_is_dead()
     }
 
     fn roll_manifest(&self) -> Result<()> {
@@ -399,7 +346,7 @@ impl Background {
             Ok(old) => old,
             Err(error) => {
                 if self.tree.versions.manifest_is_dead() {
-                    self.driver.chores.after_roll(&[]);
+                    self.board.after_roll(&[]);
                 }
                 return Err(error);
             }
@@ -408,7 +355,7 @@ impl Background {
             let _orphan = self.env.vfs.remove(&manifest_file_name(&self.env.directory, old));
         }
         let orphans = {
-            let mut state = lock(&self.driver.chores.state);
+            let mut state = lock(&self.board.state);
             state.manifest_dead = false;
             std::mem::take(&mut state.after_roll)
         };
@@ -422,12 +369,12 @@ impl Background {
     /// Tries to get a degraded database to work again.
     fn mend(self: &Arc<Self>) -> Result<bool> {
         if self.env.health.health() != Health::Degraded {
-            lock(&self.driver.chores.state).mend_wait = Duration::ZERO;
+            lock(&self.board.state).mend_wait = Duration::ZERO;
             return Ok(false);
         }
         {
             let now = self.env.now();
-            let mut state = lock(&self.driver.chores.state);
+            let mut state = lock(&self.board.state);
             if state.mend_wait.is_zero() {
                 state.mend_wait = MEND_AFTER;
                 state.mend_at_ns = (now + MEND_AFTER).0;
@@ -451,13 +398,13 @@ impl Background {
     pub(crate) fn resume_inner(self: &Arc<Self>) -> Result<()> {
         // A column family that was being made when the log failed is stored with the others.
         let _catalogue = lock(&self.tree.changes);
-        let _one_at_a_time = lock(&self.driver.chores.mending);
+        let _one_at_a_time = lock(&self.board.mending);
         // What is dead and nobody has failed of yet is replaced all the same.
         if self.manifest_is_dead() {
             self.roll_manifest()?;
         }
         if self.writes.pipeline.wal_is_dead() {
-            let left = self.stop_flushes().and_then(|()| self.leave_dead_logs());
+            let left = self.driver.stop_flushes().and_then(|()| self.leave_dead_logs());
             if let Err(error) = left {
                 let paused = self.env.health.health() == Health::ReadOnly;
                 self.driver.pause_for_health(self.env.now(), paused);
@@ -473,15 +420,14 @@ impl Background {
     fn leave_dead_logs(self: &Arc<Self>) -> Result<()> {
         let writer = self.create_wal()?;
         let number = writer.number();
-        let left =
-            |logs: &[LogNumber]| lock(&self.driver.chores.state).logs_left.extend_from_slice(logs);
+        let left = |logs: &[LogNumber]| lock(&self.board.state).logs_left.extend_from_slice(logs);
         let mut fresh = Some(writer);
         let mut tries = 0;
         let dead = loop {
             tries += 1;
             if let Err(error) = self.store_everything(number) {
                 drop(fresh);
-                if tries == 1 && !self.driver.chores.manifest_is_dead() {
+                if tries == 1 && !self.board.manifest_is_dead() {
                     let _orphan =
                         self.env.vfs.remove(&wal_file_name(&self.env.wal_directory(), number));
                 } else {
@@ -528,7 +474,8 @@ impl Background {
         for id in ids {
             let mut edit = VersionEdit { column_family: id, ..VersionEdit::default() };
             let mut flushed = 0;
-            if let Some(mut job) = self.make_flush(id, usize::MAX, last_seqno, &Stripes::default())
+            if let Some(mut job) =
+                self.driver.flusher.make_flush(id, usize::MAX, last_seqno, &Stripes::default())
             {
                 let stepped = job.run(&self.tree.versions.counters);
                 flushed = job.memtables();
@@ -557,8 +504,8 @@ impl Background {
             }
             Err(error) => {
                 // As with any edit: the dead manifest may name the files.
-                self.driver.chores.after_roll(&[]);
-                jobs.iter().for_each(|job| self.driver.chores.after_roll(job.files()));
+                self.board.after_roll(&[]);
+                jobs.iter().for_each(|job| self.board.after_roll(job.files()));
                 Err(error)
             }
         }

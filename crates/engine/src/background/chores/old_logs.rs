@@ -8,12 +8,12 @@ use sateen_store::files::wal_file_name;
 use sateen_store::vfs::{OpenOptions, Vfs};
 use sateen_store::wal::KeepLimits;
 
-use crate::background::Background;
+use super::Chores;
 use crate::options::Options;
 
-impl Background {
+impl Chores {
     /// Everything in the logs below `oldest` is in tables. Returns the logs that can be removed.
-    pub(super) fn retire_logs(&self, oldest: LogNumber) -> Vec<LogNumber> {
+    pub(crate) fn retire_logs(&self, oldest: LogNumber) -> Vec<LogNumber> {
         let limits = keep_limits(&self.env.options.load());
         let now = self.env.now();
         let mut kept = self.writes.kept_logs.lock();
@@ -36,7 +36,7 @@ impl Background {
     }
 
     /// Removes the files of logs.
-    pub(super) fn remove_logs(&self, logs: &[LogNumber]) {
+    pub(crate) fn remove_logs(&self, logs: &[LogNumber]) {
         for number in logs {
             // A log that stays is removed as an orphan at the next open.
             let _orphan = self.env.vfs.remove(&wal_file_name(&self.env.wal_directory(), *number));

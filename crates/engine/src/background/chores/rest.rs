@@ -7,7 +7,7 @@ use sateen_store::base::error::Result;
 use sateen_store::base::sync::atomic::Ordering;
 use sateen_store::base::sync::lock;
 
-use crate::background::Background;
+use super::Chores;
 
 /// How long the edit of a flush or compaction waits for another to be made durable with, at most.
 /// Logs, and tables that were compacted, are there for so much longer: less than kernels wait
@@ -18,7 +18,7 @@ const EDITS_WAIT_MAX: Duration = Duration::from_secs(3);
 /// nothing to do.
 const REST_AFTER: Duration = Duration::from_secs(1);
 
-impl Background {
+impl Chores {
     /// [`Background::tidy_at_rest`] as the only chore.
     pub(crate) fn tidied_at_rest(&self) -> bool {
         self.tidy_at_rest().unwrap_or_else(|error| {
@@ -29,7 +29,7 @@ impl Background {
 
     /// Where nothing is left to do no file made in advance lies about, and no log is kept for want
     /// of a barrier.
-    pub(super) fn tidy_at_rest(&self) -> Result<bool> {
+    pub(crate) fn tidy_at_rest(&self) -> Result<bool> {
         let rests = self.rests();
         let removed = rests && self.remove_spare_files();
         Ok(self.sync_edits_that_wait(rests)? || removed)
@@ -38,7 +38,7 @@ impl Background {
     /// Whether there has been nothing to do for a while, or somebody waits for that.
     fn rests(&self) -> bool {
         let rests = !self.driver.has_jobs() && !self.driver.has_due_work();
-        let (chores, now) = (&self.driver.chores, self.env.now());
+        let (chores, now) = (&self.board, self.env.now());
         let mut state = lock(&chores.state);
         let since = rests.then(|| state.rest_since.unwrap_or(now));
         state.rest_since = since;
@@ -59,7 +59,7 @@ impl Background {
         // A dead manifest is replaced, with all edits.
         let waits = self.tree.versions.holds_until_barrier() && !self.manifest_is_dead();
         {
-            let mut state = lock(&self.driver.chores.state);
+            let mut state = lock(&self.board.state);
             let since = waits.then(|| state.edits_wait_since.unwrap_or_else(|| self.env.now()));
             state.edits_wait_since = since;
             if !since.is_some_and(|since| now || self.env.now().since(since) >= EDITS_WAIT_MAX) {
@@ -75,6 +75,6 @@ impl Background {
         self.tree
             .versions
             .sync_edits(&self.tree.reclaimer)
-            .inspect_err(|error| self.edit_failed(error))
+            .inspect_err(|error| self.driver.edit_failed(error))
     }
 }

@@ -6,16 +6,16 @@ use sateen_store::base::plant::planted;
 use sateen_store::vfs::Vfs;
 use sateen_store::wal;
 
-use crate::background::Background;
+use super::Chores;
 
 /// As much free space is always enough to try to write again.
 const ENOUGH_BYTES: u64 = 64 << 20;
 /// This part of the file system is enough, too: a small one never has [`ENOUGH_BYTES`] free.
 const ENOUGH_PART: u64 = 16;
 
-impl Background {
+impl Chores {
     /// Reserves as much space for the next log as the one in use has got.
-    pub(super) fn reserve_for_next_wal(&self) {
+    pub(crate) fn reserve_for_next_wal(&self) {
         let Some((written, next)) = self.writes.pipeline.successor() else { return };
         let most = self.env.options.load().wal_preallocation();
         if let Some(bytes) = wal::space::wanted(written, next.reserved_bytes(), most) {
@@ -25,7 +25,7 @@ impl Background {
 
     /// Whether enough is free to try to write again: two memtables, if the file system is not too
     /// small for that. An attempt that finds too little is repeated later.
-    pub(super) fn has_room_again(&self) -> Result<bool> {
+    pub(crate) fn has_room_again(&self) -> Result<bool> {
         let directory = &self.env.directory;
         let failed = |error| Error::io("statfs", directory, error);
         let total = self.env.vfs.total_space(directory).map_err(failed)?;

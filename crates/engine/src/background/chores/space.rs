@@ -10,7 +10,6 @@ use sateen_store::files::leases::LeaseLimits;
 use sateen_store::vfs::Vfs;
 
 use super::{Chores, OPEN_PAUSE, OPENED_AT_A_TIME};
-use crate::background::Background;
 use crate::health::Health;
 use crate::timeline::EventKind;
 
@@ -22,7 +21,7 @@ const SPARSE_TOLD_AGAIN: Duration = Duration::from_secs(60);
 
 /// Which files are sparse, as control was told.
 #[derive(Clone, Default)]
-pub(super) struct Sparse {
+pub(crate) struct Sparse {
     files: BTreeSet<FileId>,
     told_at: Instant,
     /// When it was last looked, and what the reclaimer had seen by then.
@@ -31,25 +30,17 @@ pub(super) struct Sparse {
 }
 
 impl Chores {
-    /// There is something to do at this moment, whether somebody says so or not.
-    pub(in crate::background) fn again_at(&self, at: Option<Instant>) {
-        let mut state = lock(&self.state);
-        state.next_at = state.next_at.into_iter().chain(at).min();
-    }
-}
-
-impl Background {
     /// Looks what some of the files that were there at open hold besides tables.
-    pub(super) fn look_at_some_files(&self) -> bool {
+    pub(crate) fn look_at_some_files(&self) -> bool {
         let now = self.env.now();
         let more = self.tree.reclaimer.look_at_found_files(OPENED_AT_A_TIME, now);
         let next = more.then(|| now + OPEN_PAUSE);
-        self.driver.chores.again_at(next.or_else(|| self.tree.reclaimer.looks_again_at()));
+        self.board.again_at(next.or_else(|| self.tree.reclaimer.looks_again_at()));
         more
     }
 
     /// Gives back some of what no version needs and nobody pins any more.
-    pub(super) fn give_back_dead_tables(&self) {
+    pub(crate) fn give_back_dead_tables(&self) {
         let watch = self.env.metrics.timeline.watch();
         let before = self.tree.reclaimer.counters.given_back();
         let could_punch = self.tree.reclaimer.can_punch();
@@ -59,7 +50,7 @@ impl Background {
         self.tree.reclaimer.limit_leases(self.lease_limits());
         // A table that cannot be removed now is tried again; it is no reason to refuse writes.
         let next = self.tree.reclaimer.reclaim(self.env.now(), rate).unwrap_or(None);
-        self.driver.chores.again_at(next);
+        self.board.again_at(next);
         let after = self.tree.reclaimer.counters.given_back();
         self.env.metrics.timeline.end_reclaim(watch, (after.0 - before.0, after.1 - before.1));
         if could_punch && !self.tree.reclaimer.can_punch() {
@@ -81,10 +72,10 @@ impl Background {
     }
 
     /// Tells control which files should go, if that has changed.
-    pub(super) fn report_sparse_files(&self) {
+    pub(crate) fn report_sparse_files(&self) {
         let now = self.env.now();
         let changes = self.tree.reclaimer.changes();
-        let before = lock(&self.driver.chores.state).sparse.clone();
+        let before = lock(&self.board.state).sparse.clone();
         let again = now.since(before.told_at) >= SPARSE_TOLD_AGAIN && !before.files.is_empty();
         if now.since(before.looked_at) < SPARSE_ROUND || (changes == before.changes && !again) {
             return;
@@ -93,14 +84,14 @@ impl Background {
         let news = files != before.files || again;
         let told_at = if news { now } else { before.told_at };
         let after = Sparse { changes, looked_at: now, files: files.clone(), told_at };
-        lock(&self.driver.chores.state).sparse = after;
+        lock(&self.board.state).sparse = after;
         if news {
             self.driver.report(now, Event::FilesSparse { files });
         }
     }
 
     /// Tells control which deletions of ranges all readers see, where that has changed.
-    pub(super) fn report_ranges_seen(&self) {
+    pub(crate) fn report_ranges_seen(&self) {
         let families = self.tree.families();
         let with_ranges = families.values().filter_map(|family| {
             let version = family.super_version().version.clone();
@@ -113,7 +104,7 @@ impl Background {
         let oldest_reader = self.writes.snapshot_list().first().copied().unwrap_or_default();
         for (cf, version) in with_ranges {
             let seen = version.range_tombstones().newest(oldest_reader);
-            let told = &mut lock(&self.driver.chores.state).ranges_seen;
+            let told = &mut lock(&self.board.state).ranges_seen;
             if let Some(up_to) = seen
                 && told.insert(cf, up_to) != Some(up_to)
             {

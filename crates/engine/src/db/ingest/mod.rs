@@ -147,8 +147,8 @@ impl DbCore {
             // A manifest that failed may name them.
             let files: Vec<FileId> = outputs.iter().flat_map(Output::files).copied().collect();
             if self.tree.versions.manifest_is_dead() {
-                self.background.driver.chores.after_roll(&files);
-                self.background.job_failed(&error);
+                self.background.board.after_roll(&files);
+                self.background.driver.job_failed(&error);
             } else {
                 outputs.iter_mut().for_each(Output::abandon);
             }
@@ -238,7 +238,12 @@ impl DbCore {
                         let context = OutputContext {
                             // No work of the background, after which others would be removed.
                             spare_files: None,
-                            ..self.background.output_context(tree, 0, IoClass::Flush, compression)
+                            ..self.background.driver.flusher.outputs.context(
+                                tree,
+                                0,
+                                IoClass::Flush,
+                                compression,
+                            )
                         };
                         outputs.push(Output::new(context));
                         open = Some((tree.clone(), outputs.len() - 1));
@@ -285,7 +290,7 @@ impl DbCore {
                 self.background.flush_inner(&trees, true)?;
             }
             // What was written before is not lost if these are not.
-            self.background.sync_log()?;
+            self.background.driver.sync_log()?;
             let install = |first| self.install_tables(&trees, written, &numbers, first);
             if let Some(versions) = self.writes.pipeline.between_groups(count, is_free, install)? {
                 for version in versions.into_iter().flatten() {
@@ -307,7 +312,7 @@ impl DbCore {
         first: SeqNo,
     ) -> Result<Vec<Option<Arc<sateen_control::version::Version>>>> {
         // What was written since; nothing, mostly.
-        let durable_log = self.background.sync_log()?;
+        let durable_log = self.background.driver.sync_log()?;
         let ranges = numbers.iter().flat_map(|layer| &layer.ranges);
         let ranges = ranges.map(|((begin, end), number)| RangeTombstone {
             begin: begin.clone(),

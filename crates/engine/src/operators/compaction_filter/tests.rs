@@ -11,7 +11,7 @@ use sateen_store::iter::bounds::IterBounds;
 use sateen_store::iter::vec_iter::{VecIter, internal};
 
 use super::*;
-use crate::background::compaction_iter::{CompactionIter, Pulled};
+use crate::background::compaction::iter::{CompactionIter, Pulled};
 use crate::operators::merge::appending;
 
 type Entry = (Vec<u8>, Vec<u8>);

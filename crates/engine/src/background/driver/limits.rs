@@ -2,14 +2,14 @@
 
 use sateen_control::{Adjustment, Instant, Limit};
 
-use crate::background::Background;
+use crate::background::driver::Driver;
 use crate::background::driver::Shared;
 use crate::timeline::EventKind;
 
-impl Background {
+impl Driver {
     /// Nobody waits for it: slots count from the next step on, which control sees to, and memtables
     /// have another size from the next one on.
-    pub(super) fn set_limit(&self, shared: &mut Shared, now: Instant, adjustment: Adjustment) {
+    pub(crate) fn set_limit(&self, shared: &mut Shared, now: Instant, adjustment: Adjustment) {
         let Adjustment { limit, overflow } = adjustment;
         if let Limit::Memtable { cf, bytes } = limit
             && let Some(family) = self.tree.family_by_id(cf)

@@ -9,15 +9,15 @@ use sateen_store::base::plant::planted;
 use sateen_store::files::reclaim::OpenTables;
 
 use super::step::Edits;
-use crate::background::Background;
+use crate::background::driver::Driver;
 use crate::background::driver::Job;
 use crate::options::WalMode;
 use crate::tree::version_set::Barrier;
 
-impl Background {
+impl Driver {
     /// Makes a finished job's tables part of the tree: those of all its column families at once.
     /// Returns their versions.
-    pub(super) fn install_result(
+    pub(crate) fn install_result(
         &self,
         job: &mut Job,
         mut edits: Edits,
@@ -79,7 +79,7 @@ impl Background {
                 let files = job.files();
                 files.iter().for_each(|file| self.tree.tables.evict_file(*file));
                 // The dead manifest may hold the edit: its files go once a new one is current.
-                self.driver.chores.after_roll(&files);
+                self.board.after_roll(&files);
                 Err(error)
             }
         }

@@ -13,10 +13,10 @@ use sateen_store::iter::bounds::IterBounds;
 use sateen_store::iter::merging_iter::MergingIter;
 use sateen_store::memtable::{MemTable, MemTableIter};
 
-use super::compaction_iter::{CompactionIter, Pulled};
 use super::log_values::LogValues;
-use super::output::{Output, OutputContext};
-use super::{Step, StepBytes};
+use crate::background::compaction::iter::{CompactionIter, Pulled};
+use crate::background::driver::step::{Step, StepBytes};
+use crate::background::output::{Output, OutputContext};
 use crate::metrics::FlushDone;
 use crate::options::control;
 use crate::tree::families::{ColumnFamilyData, Sealed};
@@ -88,39 +88,39 @@ impl FlushJob {
     }
 
     /// Whether it has done something: what it does not store was decided before.
-    pub(super) fn has_begun(&self) -> bool {
+    pub(crate) fn has_begun(&self) -> bool {
         self.input.is_some() || self.output.has_written()
     }
 
     /// Whether all of it must be in tables when it is done.
-    pub(super) fn must_store(&self) -> bool {
+    pub(crate) fn must_store(&self) -> bool {
         self.family.is_to_store(self.last_seqno())
     }
 
-    pub(super) fn sealed(&self) -> &[Sealed] {
+    pub(crate) fn sealed(&self) -> &[Sealed] {
         &self.memtables
     }
 
     /// These keys stay in memory: newer entries, which are durable in a log before this flush is
     /// installed, say so. `snapshots`: those of now; who made one since those entries were written
     /// reads them.
-    pub(super) fn keep(&mut self, kept: Arc<MemTable>, snapshots: Vec<SeqNo>) {
+    pub(crate) fn keep(&mut self, kept: Arc<MemTable>, snapshots: Vec<SeqNo>) {
         (self.kept, self.snapshots) = (Some(kept), snapshots);
     }
 
     /// The oldest log that has an entry of its memtables.
-    pub(super) fn oldest_log(&self) -> Option<LogNumber> {
+    pub(crate) fn oldest_log(&self) -> Option<LogNumber> {
         self.memtables.first().map(|sealed| sealed.log)
     }
 
     /// These values stay in the log.
-    pub(super) fn leave_values(&mut self, values: LogValues) {
+    pub(crate) fn leave_values(&mut self, values: LogValues) {
         self.output.separate_values(values.file);
         self.values = Some(values);
     }
 
     /// Whether some of what it does not store is only in a log.
-    pub(super) fn needs_log(&self) -> bool {
+    pub(crate) fn needs_log(&self) -> bool {
         self.kept.is_some() || self.values.is_some()
     }
 

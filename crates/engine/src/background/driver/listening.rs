@@ -7,10 +7,10 @@ use sateen_control::JobId;
 use sateen_control::version::{AddedTable, TableMeta, VersionEdit};
 use sateen_store::base::error::Error;
 
-use super::compaction_job::CompactionJob;
-use super::flush_job::FlushJob;
-use crate::background::Background;
+use crate::background::compaction::job::CompactionJob;
+use crate::background::driver::Driver;
 use crate::background::driver::{Job, Shared};
+use crate::background::flush::job::FlushJob;
 use crate::events::{
     Announcement, CompactionInfo, ErrorReason, FlushInfo, Queued, SealInfo, StallState, Untold,
 };
@@ -18,7 +18,7 @@ use crate::live_table::LiveTable;
 use crate::tree::families::ColumnFamilyData;
 
 /// How a job ends, as it is to be told.
-pub(super) struct Outcome {
+pub(crate) struct Outcome {
     told: Told,
     /// Until it is told.
     untold: Option<Untold>,
@@ -30,9 +30,9 @@ enum Told {
     Compaction(Box<CompactionInfo>),
 }
 
-impl Background {
+impl Driver {
     /// A job is about to take its first step.
-    pub(super) fn announce(self: &Arc<Self>, id: JobId, job: &Job) {
+    pub(crate) fn announce(self: &Arc<Self>, id: JobId, job: &Job) {
         if !self.env.events.are_heard() {
             return;
         }
@@ -54,7 +54,7 @@ impl Background {
 
     /// What is to be told, or answered, of a job that ends with `edits`, none if it has failed;
     /// `None`: nothing.
-    pub(super) fn outcome_of(
+    pub(crate) fn outcome_of(
         &self,
         id: JobId,
         job: &Job,
@@ -78,7 +78,7 @@ impl Background {
 
     /// Tells the end of a job, which `error` kept from being installed if there is one, and keeps
     /// it for a client who waits for it.
-    pub(super) fn tell_outcome(
+    pub(crate) fn tell_outcome(
         self: &Arc<Self>,
         job: &Job,
         outcome: Option<Outcome>,
@@ -102,7 +102,7 @@ impl Background {
                     && let Some(request) = compaction.plan.request
                     && error.is_none()
                 {
-                    self.driver.keep_answer(request, *info);
+                    self.keep_answer(request, *info);
                 }
             }
         }
@@ -110,7 +110,7 @@ impl Background {
     }
 
     /// A job that was announced is given up: its end is told later, as locks are held now.
-    pub(super) fn queue_given_up(&self, id: JobId, job: &Job) {
+    pub(crate) fn queue_given_up(&self, id: JobId, job: &Job) {
         if let Job::Compaction(compaction) = job
             && self.env.events.are_heard()
         {
@@ -121,7 +121,7 @@ impl Background {
     }
 
     /// As [`Background::job_failed`]; listeners hear what kind of job it was.
-    pub(super) fn this_job_failed(&self, job: &Job, error: &Error) {
+    pub(crate) fn this_job_failed(&self, job: &Job, error: &Error) {
         let reason = match job {
             Job::Flush(_) => ErrorReason::Flush,
             Job::Compaction(_) => ErrorReason::Compaction,
@@ -130,7 +130,7 @@ impl Background {
     }
 
     /// Tells what waits in queues, and what nobody put there.
-    pub(super) fn tell_what_waits(self: &Arc<Self>) {
+    pub(crate) fn tell_what_waits(self: &Arc<Self>) {
         if self.env.events.are_heard() {
             self.tree.families().values().for_each(|family| self.note_sealed(family));
             self.env.events.tell_queued();
@@ -150,11 +150,11 @@ impl Background {
     }
 
     /// Gates were opened or closed.
-    pub(super) fn note_stalls(&self) {
+    pub(crate) fn note_stalls(&self) {
         if !self.env.events.are_heard() {
             return;
         }
-        let of_all = &self.driver.gate;
+        let of_all = &self.gate;
         for family in self.tree.families().named() {
             let gates = [of_all, &family.gate];
             let state = if gates.iter().any(|gate| gate.is_stopped()) {
@@ -177,7 +177,7 @@ impl Background {
     }
 
     fn flush_info(&self, id: JobId, flush: &FlushJob, added: &[AddedTable]) -> FlushInfo {
-        let gates = [&self.driver.gate, &flush.family.gate];
+        let gates = [&self.gate, &flush.family.gate];
         FlushInfo {
             column_family: self.tree.name_of(&flush.family),
             column_family_id: flush.family.whole().0,
@@ -223,7 +223,7 @@ impl Background {
 }
 
 /// Why a job was given up.
-pub(super) fn given_up(family: &ColumnFamilyData) -> Error {
+pub(crate) fn given_up(family: &ColumnFamilyData) -> Error {
     if family.is_dropped() {
         Error::NoSuchColumnFamily(family.name().to_owned())
     } else {
@@ -233,7 +233,7 @@ pub(super) fn given_up(family: &ColumnFamilyData) -> Error {
 
 impl Shared {
     /// Whether somebody waits for the answer of a request.
-    pub(super) fn waits_for(&self, request: sateen_control::RequestId) -> bool {
+    pub(crate) fn waits_for(&self, request: sateen_control::RequestId) -> bool {
         self.requests.contains_key(&request)
     }
 }

@@ -7,14 +7,13 @@ use sateen_store::base::clock;
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::sync::lock;
 
-use crate::background::Background;
 use crate::background::driver::{Driver, Shared};
 use crate::events::CompactionInfo;
 use crate::timeline::Grant;
 
 /// Why nothing starts.
 #[derive(Default)]
-pub(super) struct Pauses {
+pub(crate) struct Pauses {
     /// So many clients have asked.
     asked: u32,
     /// Something failed.
@@ -23,12 +22,12 @@ pub(super) struct Pauses {
 
 impl Shared {
     /// The next job that may take a step.
-    pub(super) fn next_runnable(&mut self) -> Option<(JobId, Grant)> {
+    pub(crate) fn next_runnable(&mut self) -> Option<(JobId, Grant)> {
         if self.pauses.asked > 0 { None } else { self.runnable.pop_front() }
     }
 
     /// Whether a thread has something to do without asking control.
-    pub(super) fn has_work(&self) -> bool {
+    pub(crate) fn has_work(&self) -> bool {
         self.pauses.asked == 0 && !self.runnable.is_empty() || !self.abandoned.is_empty()
     }
 
@@ -59,7 +58,7 @@ impl Driver {
     }
 
     /// Keeps what a compaction made for the client who waits for it.
-    pub(super) fn keep_answer(&self, request: RequestId, made: CompactionInfo) {
+    pub(crate) fn keep_answer(&self, request: RequestId, made: CompactionInfo) {
         let mut shared = lock(&self.shared);
         if shared.waits_for(request) {
             shared.answers.insert(request, made);
@@ -72,18 +71,18 @@ impl Driver {
     }
 }
 
-impl Background {
+impl Driver {
     /// Returns when no flush or compaction takes a step; none does until
     /// [`Background::continue_background`].
     pub(crate) fn pause_background(&self) -> Result<()> {
         self.env.check_open()?;
         {
-            let mut shared = lock(&self.driver.shared);
+            let mut shared = lock(&self.shared);
             shared.pauses.asked += 1;
             shared.tell_control(self.env.now());
         }
         // A listener would wait for the step that it is called by.
-        while !crate::events::is_listening() && self.driver.is_stepping() {
+        while !crate::events::is_listening() && self.is_stepping() {
             // The step of a thread that panicked never ends.
             if let Err(error) = self.env.check_open().and_then(|()| self.env.health.check()) {
                 self.continue_background()?;
@@ -97,22 +96,22 @@ impl Background {
     /// Ends one [`Background::pause_background`].
     pub(crate) fn continue_background(&self) -> Result<()> {
         self.env.check_open()?;
-        let mut shared = lock(&self.driver.shared);
+        let mut shared = lock(&self.shared);
         let Some(left) = shared.pauses.asked.checked_sub(1) else {
             return Err(Error::InvalidArgument("background work is not paused".into()));
         };
         shared.pauses.asked = left;
         shared.tell_control(self.env.now());
         drop(shared);
-        self.driver.wake.notify_all();
+        self.wake.notify_all();
         Ok(())
     }
 
     /// Gives up the flushes under way and waits until those that are being stepped have ended. None
     /// is started before control hears that it is not paused any more.
     pub(crate) fn stop_flushes(&self) -> Result<()> {
-        self.driver.pause_for_health(self.env.now(), true);
-        let mut shared = lock(&self.driver.shared);
+        self.pause_for_health(self.env.now(), true);
+        let mut shared = lock(&self.shared);
         let flushes = shared.jobs.iter().filter(|(_, slot)| slot.is_flush).map(|(id, _)| *id);
         for id in flushes.collect::<Vec<_>>() {
             self.discard(&mut shared, self.env.now(), id);
@@ -120,8 +119,8 @@ impl Background {
         let abandoned = std::mem::take(&mut shared.abandoned);
         drop(shared);
         abandoned.into_iter().for_each(|mut job| job.abandon());
-        while self.driver.has_flushes() {
-            if self.driver.is_stopping() {
+        while self.has_flushes() {
+            if self.is_stopping() {
                 return Err(Error::Closed);
             }
             clock::sleep(Duration::from_millis(1));

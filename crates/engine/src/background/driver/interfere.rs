@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sateen_control::{Adjustment, JobId, JobSlots, Limit, Overflow};
 use sateen_store::base::sync::lock;
 
-use crate::background::Background;
+use crate::background::driver::Driver;
 use crate::background::driver::Job;
 use crate::timeline::{CompactionReason, EventKind};
 
@@ -27,9 +27,9 @@ pub enum Interference {
 /// Memtables are at most so many times as large as configured, and there are half as many slots.
 const TIMES_MAX: u64 = 8;
 
-impl Background {
+impl Driver {
     pub(crate) fn interfere(self: &Arc<Self>, how: Interference) -> bool {
-        let mut shared = lock(&self.driver.shared);
+        let mut shared = lock(&self.shared);
         // Who asked for a compaction waits for its end, and is not told of another.
         let may_go = |job: &Job| {
             let reason = job.info(JobId(0)).reason;

@@ -18,8 +18,8 @@ use sateen_store::base::key;
 use sateen_store::iter::merging_iter::MergingIter;
 use sateen_store::memtable::MemTable;
 
-use super::flush_job::FlushJob;
-use crate::background::Background;
+use super::Flusher;
+use super::job::FlushJob;
 use crate::tree::families::Sealed;
 
 /// So many entries make a key hot.
@@ -27,10 +27,10 @@ const ENTRIES_MIN: u32 = 2;
 /// So many keys are written again at a time: clients' writes wait meanwhile.
 const KEYS_AT_A_TIME: usize = 32;
 
-impl Background {
+impl Flusher {
     /// Lets a flush that has not begun leave hot keys in memory, if its column family says so. If
     /// that is not possible they are stored as ever.
-    pub(super) fn keep_hot_keys(&self, job: &mut FlushJob) {
+    pub(crate) fn keep_hot_keys(&self, job: &mut FlushJob) {
         let part = job.family.options().memtable_hot_part;
         if part <= 0.0 || job.must_store() || !self.has_log_for(&job.family) {
             return;

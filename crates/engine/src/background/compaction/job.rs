@@ -22,13 +22,11 @@ use sateen_store::iter::merging_iter::MergingIter;
 use sateen_store::table::table_cache::TableCache;
 use sateen_store::table::{TableIter, TableIterOptions};
 
-use super::compaction_iter::{CompactionIter, CompactionStats, Pulled};
-use super::output::{Output, OutputContext};
-use super::{Step, StepBytes};
-use crate::background::Background;
+use super::iter::{CompactionIter, CompactionStats, Pulled};
+use crate::background::driver::step::{Step, StepBytes};
+use crate::background::output::{Output, OutputContext};
 use crate::metrics::CompactionDone;
 use crate::operators::compaction_filter::{CompactionFilterContext, FilterToBe};
-use crate::options::control;
 use crate::tree::families::ColumnFamilyData;
 
 /// A step reads chunks of no more than this part of its grant, but none smaller than so much.
@@ -123,7 +121,7 @@ impl CompactionJob {
         let runs: Vec<_> = plan.rewrite.iter().map(open).collect();
         // A chunk of each input run, and the output's.
         let chunks_bytes = runs.len() as u64 * context.read.chunk_bytes as u64;
-        let buffer_bytes = chunks_bytes + super::output::BUFFER_BYTES;
+        let buffer_bytes = chunks_bytes + crate::background::output::BUFFER_BYTES;
         let mut below = plan.keys_below();
         let bottommost: Bottommost = Box::new(move |user_key| !below.may_contain(user_key));
         let filter = filter_to_be(&family, &plan, &context);
@@ -297,42 +295,4 @@ fn filter_to_be(
         level: plan.start_level(),
         newest_snapshot: context.newest_snapshot,
     })
-}
-
-/// What compactions read ahead takes no more than this part of a memory budget, all of them
-/// together, but each run at least `READ_BYTES_MIN`.
-const READING_PART: u64 = 8;
-const READ_BYTES_MIN: u64 = 16 << 10;
-
-impl Background {
-    /// `slots`: so many compactions run at a time.
-    pub(crate) fn make_compaction(
-        &self,
-        plan: Arc<CompactionPlan>,
-        slots: usize,
-    ) -> Option<CompactionJob> {
-        let family = self.tree.family_by_id(plan.cf)?;
-        let version = self.tree.versions.version(plan.cf)?;
-        let options = self.env.options.load();
-        let compression = control::compression_from_code(plan.compression);
-        let chunk_bytes = match options.memory_budget {
-            Some(budget) => {
-                let inputs = plan.rewrite.len().max(1) as u64;
-                let share = budget / READING_PART / slots.max(1) as u64 / inputs;
-                options.compaction_readahead_bytes.min(share.max(READ_BYTES_MIN))
-            }
-            None => options.compaction_readahead_bytes,
-        };
-        let chunk_bytes = usize::try_from(chunk_bytes).unwrap_or(1 << 20);
-        let read = TableIterOptions::compaction(plan.class, chunk_bytes.max(4096));
-        let context = CompactionContext {
-            output: self.output_context(&family, plan.output_level, plan.class, compression),
-            tables: self.tree.tables.clone(),
-            read,
-            snapshots: self.writes.snapshot_list(),
-            newest_snapshot: self.writes.snapshots.newest(),
-            version,
-        };
-        Some(CompactionJob::new(family, plan, context))
-    }
 }

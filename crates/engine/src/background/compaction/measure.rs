@@ -13,7 +13,7 @@ use sateen_store::iter::bounds::IterBounds;
 use sateen_store::iter::merging_iter::MergingIter;
 use sateen_store::iter::vec_iter::internal;
 
-use crate::background::compaction_iter::{CompactionIter, Pulled};
+use crate::background::compaction::iter::{CompactionIter, Pulled};
 use crate::read::db_iter::DbIter;
 
 const ENTRIES: u64 = 100_000;

@@ -10,11 +10,11 @@ use sateen_store::base::sync::atomic::Ordering;
 use sateen_store::base::sync::lock;
 use sateen_store::vfs::ClassTotals;
 
-use crate::background::Background;
+use crate::background::driver::Driver;
 
 /// What was counted when control was last told.
 #[derive(Default)]
-pub(super) struct Sampler {
+pub(crate) struct Sampler {
     totals: [ClassTotals; IO_CLASSES],
     user_bytes: u64,
     /// So many samples in a row had nothing to tell.
@@ -27,7 +27,7 @@ pub(super) struct Sampler {
 const IDLE_SAMPLES: u32 = 100;
 const IDLE_SAMPLE_PERIOD: Duration = Duration::from_millis(50);
 
-impl Background {
+impl Driver {
     /// Tells control what the device and the clients did since the last time, and does what it
     /// decides.
     fn sample(self: &Arc<Self>, sampler: &mut Sampler) {
@@ -54,25 +54,25 @@ impl Background {
         sample.user_bytes = user_bytes.saturating_sub(sampler.user_bytes);
         let quiet = sample.user_bytes == 0 && totals == sampler.totals;
         (sampler.totals, sampler.user_bytes) = (totals, user_bytes);
-        let mut shared = lock(&self.driver.shared);
+        let mut shared = lock(&self.shared);
         sampler.quiet = if quiet && shared.jobs.is_empty() { sampler.quiet + 1 } else { 0 };
         let now = self.env.now();
         self.report_all_memtables(&mut shared, now);
         shared.plane.handle(now, Event::Sample(sample));
         self.poll_control(&mut shared);
-        if self.driver.is_gated() {
+        if self.is_gated() {
             // The gate that was closed may be that of a column family that is gone.
             self.look_at_gates();
         }
         if shared.has_work() {
-            self.driver.wake.notify_all();
+            self.wake.notify_all();
         }
     }
 
     /// Samples if it is time to, for a database whose steps the caller does.
     pub(crate) fn sample_if_due(self: &Arc<Self>) {
         let now = self.env.now();
-        let mut sampler = lock(&self.driver.sampler);
+        let mut sampler = lock(&self.sampler);
         if now.since(sampler.told_at) >= SAMPLE_PERIOD {
             sampler.told_at = now;
             self.sample(&mut sampler);
@@ -82,7 +82,7 @@ impl Background {
     /// Samples until the database is closed.
     pub(crate) fn sampling_loop(self: &Arc<Self>) {
         let mut sampler = Sampler::default();
-        while !self.driver.is_stopping() {
+        while !self.is_stopping() {
             self.sample(&mut sampler);
             // Nothing has happened for a while: there is no hurry to see what happens next.
             let idle = sampler.quiet > IDLE_SAMPLES;
@@ -91,10 +91,10 @@ impl Background {
     }
 
     /// Some gate has changed: whether writers have to look at theirs.
-    pub(super) fn look_at_gates(&self) {
-        let open = self.driver.gate.is_open()
+    pub(crate) fn look_at_gates(&self) {
+        let open = self.gate.is_open()
             && self.tree.families().values().all(|family| family.gate.is_open());
-        self.driver.gated.store(!open, Ordering::Release);
+        self.gated.store(!open, Ordering::Release);
         self.note_stalls();
     }
 }

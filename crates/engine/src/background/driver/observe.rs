@@ -11,16 +11,16 @@ use sateen_store::base::clock;
 use sateen_store::base::error::Result;
 use sateen_store::base::sync::lock;
 
-use super::step::Edits;
-use super::{Step, StepBytes, output};
+use super::step::{Edits, Step, StepBytes};
 use crate::background::driver::{Driver, Job, Shared};
 use crate::background::held::Held;
+use crate::background::output;
 use crate::metrics::SchedulerMetrics;
 use crate::timeline::JobInfo;
 use crate::tree::families::ColumnFamilyData;
 
 /// What there is to tell before control has told anything.
-pub(super) fn at_first(plane: &ControlPlane) -> SchedulerMetrics {
+pub(crate) fn at_first(plane: &ControlPlane) -> SchedulerMetrics {
     let limit = plane.rate_limit().unwrap_or(0);
     SchedulerMetrics {
         background_read_bandwidth: limit,
@@ -31,7 +31,7 @@ pub(super) fn at_first(plane: &ControlPlane) -> SchedulerMetrics {
 
 impl Shared {
     /// Control has told what it does.
-    pub(super) fn observe(&mut self, note: &Note) {
+    pub(crate) fn observe(&mut self, note: &Note) {
         let told = &mut self.scheduled;
         match note {
             Note::Paused { job, reason } => {
@@ -118,17 +118,17 @@ impl Driver {
     }
 
     /// What is to be done about it.
-    pub(super) fn scrub_step(&self, now: Instant) -> ScrubStep {
+    pub(crate) fn scrub_step(&self, now: Instant) -> ScrubStep {
         lock(&self.shared).plane.scrub_step(now)
     }
 
     /// So many bytes were verified.
-    pub(super) fn scrub_stepped(&self, now: Instant, bytes: u64) {
+    pub(crate) fn scrub_stepped(&self, now: Instant, bytes: u64) {
         lock(&self.shared).plane.scrub_stepped(now, bytes);
     }
 
     /// The scrub is over.
-    pub(super) fn scrub_finished(&self, now: Instant) {
+    pub(crate) fn scrub_finished(&self, now: Instant) {
         lock(&self.shared).plane.scrub_finished(now);
     }
 
@@ -163,14 +163,14 @@ impl Driver {
 
 impl Job {
     /// What it reads and writes through, about.
-    pub(super) fn buffer_bytes(&self) -> u64 {
+    pub(crate) fn buffer_bytes(&self) -> u64 {
         match self {
             Job::Flush(_) => output::BUFFER_BYTES,
             Job::Compaction(job) => job.buffer_bytes(),
         }
     }
 
-    pub(super) fn class(&self) -> IoClass {
+    pub(crate) fn class(&self) -> IoClass {
         match self {
             Job::Flush(_) => IoClass::Flush,
             Job::Compaction(job) => job.plan.class,
@@ -178,7 +178,7 @@ impl Job {
     }
 
     /// What it is.
-    pub(super) fn info(&self, job: JobId) -> JobInfo {
+    pub(crate) fn info(&self, job: JobId) -> JobInfo {
         match self {
             Job::Flush(flush) => JobInfo {
                 job,
@@ -206,7 +206,7 @@ impl Job {
 }
 
 /// The bytes that a step read and wrote.
-pub(super) fn moved(stepped: &Result<Step<Edits>>) -> (u64, u64) {
+pub(crate) fn moved(stepped: &Result<Step<Edits>>) -> (u64, u64) {
     match stepped {
         Ok(Step::More(moved) | Step::Done(moved, _)) => (moved.read, moved.written),
         Err(_) => (0, 0),
@@ -214,7 +214,7 @@ pub(super) fn moved(stepped: &Result<Step<Edits>>) -> (u64, u64) {
 }
 
 /// Nanoseconds that the calling thread has been on a processor.
-pub(super) fn cpu_time() -> u64 {
+pub(crate) fn cpu_time() -> u64 {
     if clock::is_virtual() {
         return 0;
     }
@@ -223,7 +223,7 @@ pub(super) fn cpu_time() -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-pub(super) fn stepped_event(job: JobId, moved: StepBytes) -> Event {
+pub(crate) fn stepped_event(job: JobId, moved: StepBytes) -> Event {
     Event::JobStepped {
         job,
         read_bytes: moved.read,
@@ -232,7 +232,7 @@ pub(super) fn stepped_event(job: JobId, moved: StepBytes) -> Event {
     }
 }
 
-pub(super) fn finished(job: JobId, result: JobResult) -> Event {
+pub(crate) fn finished(job: JobId, result: JobResult) -> Event {
     Event::JobFinished { job, result }
 }
 

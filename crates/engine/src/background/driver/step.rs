@@ -14,7 +14,7 @@ pub(crate) struct StepBytes {
 }
 
 impl StepBytes {
-    pub(super) fn written(written: u64) -> StepBytes {
+    pub(crate) fn written(written: u64) -> StepBytes {
         StepBytes { written, ..StepBytes::default() }
     }
 }
@@ -32,7 +32,7 @@ pub(crate) type Edits = Vec<VersionEdit>;
 
 impl Step {
     /// The step of a job that works on one column family.
-    pub(super) fn of_one(self) -> Step<Edits> {
+    pub(crate) fn of_one(self) -> Step<Edits> {
         match self {
             Step::More(moved) => Step::More(moved),
             Step::Done(moved, edit) => Step::Done(moved, vec![*edit]),

@@ -4,14 +4,33 @@
 //! ends with its grant; at the end of a job its edit is installed first, then control hears of the
 //! new version, of the memtables and of the end, in this order, before it is polled again.
 
+mod failures;
+mod install;
+pub(crate) mod interfere;
+mod limits;
+mod listening;
+pub(crate) mod observe;
+mod pausing;
+mod request;
+mod sampler;
+pub(crate) mod step;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::compaction_job::CompactionJob;
-use super::flush_group::FlushGroup;
-use super::observe::{finished, memtables_event, stepped_event};
-use super::step::Edits;
+use observe::{finished, memtables_event, stepped_event};
+use step::{Edits, Step, StepBytes};
+
+use super::chores::board::ChoreBoard;
+use super::compaction::Compactor;
+use super::compaction::job::CompactionJob;
+use super::flush::Flusher;
+use super::flush::group::FlushGroup;
+use crate::background::output::Outputs;
+use crate::environment::Environment;
+use crate::tree::Tree;
+use crate::write::path::WritePath;
 use sateen_control::version::Version;
 use sateen_control::{
     Action, ControlOptions, ControlPlane, Event, FileId, Instant, JobId, JobResult, RequestId,
@@ -23,44 +42,44 @@ use sateen_store::base::sync::atomic::{AtomicBool, Ordering};
 use sateen_store::base::sync::{Condvar, Mutex, MutexGuard, lock, wait_timeout};
 use sateen_store::base::waited::step_read_bytes;
 
-use super::{Step, StepBytes};
 use crate::admission::gate::AdmissionGate;
-use crate::background::Background;
 use crate::events::CompactionInfo;
 use crate::metrics::SchedulerMetrics;
 use crate::timeline::{EventKind, Grant};
 use crate::tree::families::ColumnFamilyData;
 
-pub(super) enum Job {
+pub(crate) enum Job {
     Flush(FlushGroup),
     Compaction(Box<CompactionJob>),
 }
 
 impl Job {
-    pub(super) fn step(&mut self, bytes: u64, core: &Background) -> Result<Step<Edits>> {
-        let begin = super::observe::cpu_time();
+    pub(crate) fn step(&mut self, bytes: u64, driver: &Driver) -> Result<Step<Edits>> {
+        let begin = observe::cpu_time();
         let mut stepped = match self {
-            Job::Flush(job) => job.step(bytes, core),
-            Job::Compaction(job) => job.step(bytes, &core.tree.versions.counters).map(Step::of_one),
+            Job::Flush(job) => job.step(bytes, &driver.flusher),
+            Job::Compaction(job) => {
+                job.step(bytes, &driver.tree.versions.counters).map(Step::of_one)
+            }
         };
         if let Ok(Step::More(moved) | Step::Done(moved, _)) = &mut stepped {
             moved.read = step_read_bytes();
-            let cpu_ns = super::observe::cpu_time().saturating_sub(begin);
+            let cpu_ns = observe::cpu_time().saturating_sub(begin);
             moved.cpu_ns = if moved.has_read_its_grant { 0 } else { cpu_ns };
-            core.env.metrics.stepped(cpu_ns);
+            driver.env.metrics.stepped(cpu_ns);
         }
         stepped
     }
 
     /// The column families that it works on.
-    pub(super) fn families(&self) -> Vec<&Arc<ColumnFamilyData>> {
+    pub(crate) fn families(&self) -> Vec<&Arc<ColumnFamilyData>> {
         match self {
             Job::Flush(job) => job.families().collect(),
             Job::Compaction(job) => vec![&job.family],
         }
     }
 
-    pub(super) fn abandon(&mut self) {
+    pub(crate) fn abandon(&mut self) {
         match self {
             Job::Flush(job) => job.abandon(),
             Job::Compaction(job) => job.abandon(),
@@ -68,7 +87,7 @@ impl Job {
     }
 
     /// The files that are being written, and those that are.
-    pub(super) fn files(&self) -> Vec<FileId> {
+    pub(crate) fn files(&self) -> Vec<FileId> {
         match self {
             Job::Flush(job) => job.files(),
             Job::Compaction(job) => job.files().to_vec(),
@@ -76,54 +95,58 @@ impl Job {
     }
 }
 
-pub(super) struct Slot {
+pub(crate) struct Slot {
     /// None while a thread steps it.
-    pub(super) job: Option<Box<Job>>,
-    pub(super) is_flush: bool,
+    pub(crate) job: Option<Box<Job>>,
+    pub(crate) is_flush: bool,
     /// Listeners were told that it begins.
-    pub(super) announced: bool,
-    pub(super) discard: bool,
-    pub(super) finish_early: bool,
-    pub(super) paused: bool,
-    pub(super) buffer_bytes: u64,
+    pub(crate) announced: bool,
+    pub(crate) discard: bool,
+    pub(crate) finish_early: bool,
+    pub(crate) paused: bool,
+    pub(crate) buffer_bytes: u64,
 }
 
-pub(super) struct Shared {
-    pub(super) plane: ControlPlane,
-    pub(super) jobs: BTreeMap<JobId, Slot>,
-    pub(super) runnable: VecDeque<(JobId, Grant)>,
+pub(crate) struct Shared {
+    pub(crate) plane: ControlPlane,
+    pub(crate) jobs: BTreeMap<JobId, Slot>,
+    pub(crate) runnable: VecDeque<(JobId, Grant)>,
     /// Given up: what they have written is removed outside the lock.
-    pub(super) abandoned: Vec<Job>,
+    pub(crate) abandoned: Vec<Job>,
     /// So many of them are being removed just now.
-    pub(super) abandoning: usize,
-    pub(super) scheduled: SchedulerMetrics,
+    pub(crate) abandoning: usize,
+    pub(crate) scheduled: SchedulerMetrics,
     /// Manual compactions under way; Some once they are over: whether all was done.
-    pub(super) requests: BTreeMap<RequestId, Option<bool>>,
+    pub(crate) requests: BTreeMap<RequestId, Option<bool>>,
     /// What compactions made for them.
-    pub(super) answers: BTreeMap<RequestId, CompactionInfo>,
-    pub(super) pauses: super::pausing::Pauses,
-    pub(super) next_request: u64,
-    pub(super) stop: bool,
+    pub(crate) answers: BTreeMap<RequestId, CompactionInfo>,
+    pub(crate) pauses: pausing::Pauses,
+    pub(crate) next_request: u64,
+    pub(crate) stop: bool,
 }
 
 /// The driver of a database's background work.
 pub(crate) struct Driver {
-    pub(super) shared: Mutex<Shared>,
+    pub(crate) env: Arc<Environment>,
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) writes: Arc<WritePath>,
+    pub(crate) flusher: Flusher,
+    pub(crate) compactor: Compactor,
+    pub(crate) shared: Mutex<Shared>,
     /// There may be work, or a request is over.
-    pub(super) wake: Condvar,
+    pub(crate) wake: Condvar,
     /// Some memtable was sealed since control last heard.
-    pub(super) memory_changed: AtomicBool,
+    pub(crate) memory_changed: AtomicBool,
     /// For all writers.
     pub(crate) gate: AdmissionGate,
     /// Some gate is not open.
-    pub(super) gated: AtomicBool,
-    pub(crate) chores: super::chores::Chores,
-    pub(super) hint: super::device_hint::DeviceHint,
+    pub(crate) gated: AtomicBool,
+    pub(crate) board: Arc<ChoreBoard>,
     /// Of a database whose steps its caller does.
-    pub(super) sampler: Mutex<super::sampler::Sampler>,
+    pub(crate) sampler: Mutex<sampler::Sampler>,
 }
 
-/// What one call of [`Background::background_once`] did.
+/// What one call of [`Driver::step_once`] did.
 pub(crate) enum Turn {
     /// Something.
     Worked,
@@ -132,16 +155,34 @@ pub(crate) enum Turn {
 }
 
 /// How long idle threads sleep at most: a safety net, not a mechanism.
-pub(super) const IDLE_WAIT_MAX: Duration = Duration::from_millis(500);
+pub(crate) const IDLE_WAIT_MAX: Duration = Duration::from_millis(500);
 
 impl Driver {
-    pub(crate) fn new(options: ControlOptions) -> Driver {
-        let hint = super::device_hint::DeviceHint::new(options.scheduler.hint);
+    pub(crate) fn new(
+        env: Arc<Environment>,
+        tree: Arc<Tree>,
+        writes: Arc<WritePath>,
+        board: Arc<ChoreBoard>,
+        outputs: Outputs,
+        options: ControlOptions,
+    ) -> Driver {
+        let flusher = Flusher {
+            env: env.clone(),
+            tree: tree.clone(),
+            writes: writes.clone(),
+            outputs: outputs.clone(),
+        };
+        let compactor =
+            Compactor { env: env.clone(), tree: tree.clone(), writes: writes.clone(), outputs };
         let plane = ControlPlane::new(options);
         Driver {
-            hint,
+            env,
+            tree,
+            writes,
+            flusher,
+            compactor,
             shared: Mutex::new(Shared {
-                scheduled: super::observe::at_first(&plane),
+                scheduled: observe::at_first(&plane),
                 plane,
                 jobs: BTreeMap::new(),
                 runnable: VecDeque::new(),
@@ -149,7 +190,7 @@ impl Driver {
                 abandoning: 0,
                 requests: BTreeMap::new(),
                 answers: BTreeMap::new(),
-                pauses: super::pausing::Pauses::default(),
+                pauses: pausing::Pauses::default(),
                 next_request: 1,
                 stop: false,
             }),
@@ -157,7 +198,7 @@ impl Driver {
             memory_changed: AtomicBool::new(false),
             gate: AdmissionGate::default(),
             gated: AtomicBool::new(false),
-            chores: super::chores::Chores::default(),
+            board,
             sampler: Mutex::default(),
         }
     }
@@ -172,7 +213,7 @@ impl Driver {
     pub(crate) fn memtables_changed(&self) {
         self.memory_changed.store(true, Ordering::Release);
         self.wake.notify_one();
-        self.chores.poke();
+        self.board.poke();
     }
 
     /// Reports what memory `family` has sealed, as it is now: looked at before, it might be told
@@ -195,7 +236,7 @@ impl Driver {
     pub(crate) fn stop(&self) {
         lock(&self.shared).stop = true;
         self.wake.notify_all();
-        self.chores.stop();
+        self.board.stop();
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -217,7 +258,7 @@ impl Driver {
     }
 
     /// True if flushes run.
-    pub(super) fn has_flushes(&self) -> bool {
+    pub(crate) fn has_flushes(&self) -> bool {
         lock(&self.shared).jobs.values().any(|slot| slot.is_flush)
     }
 
@@ -232,11 +273,10 @@ impl Driver {
     }
 }
 
-impl Background {
+impl Driver {
     /// Does one thing: a step of a job, or what control asked for meanwhile.
-    pub(crate) fn background_once(self: &Arc<Self>) -> Turn {
-        let driver = &self.driver;
-        let mut shared = lock(&driver.shared);
+    pub(crate) fn step_once(self: &Arc<Self>) -> Turn {
+        let mut shared = lock(&self.shared);
         let (id, grant, announced, mut job) = loop {
             if shared.stop {
                 return Turn::Idle(None);
@@ -245,11 +285,11 @@ impl Background {
             if let Some(mut job) = shared.abandoned.pop() {
                 shared.abandoning += 1;
                 if shared.has_work() {
-                    driver.wake.notify_one();
+                    self.wake.notify_one();
                 }
                 drop(shared);
                 job.abandon();
-                lock(&driver.shared).abandoning -= 1;
+                lock(&self.shared).abandoning -= 1;
                 return Turn::Worked;
             }
             let Some((id, grant)) = shared.next_runnable() else {
@@ -266,7 +306,7 @@ impl Background {
             }
         };
         if shared.has_work() {
-            driver.wake.notify_one();
+            self.wake.notify_one();
         }
         drop(shared);
 
@@ -276,7 +316,7 @@ impl Background {
         let watch = self.env.metrics.timeline.watch();
         let stepped = job.step(grant.bytes, self);
         let whose = (id, job.class());
-        self.env.metrics.timeline.end_step(watch, whose, grant, super::observe::moved(&stepped));
+        self.env.metrics.timeline.end_step(watch, whose, grant, observe::moved(&stepped));
         self.after_step(id, job, stepped);
         Turn::Worked
     }
@@ -284,36 +324,38 @@ impl Background {
     /// Waits until there may be work, at most until `until`.
     pub(crate) fn wait_for_work(&self, until: Option<Instant>) {
         let wait = until.map_or(IDLE_WAIT_MAX, |at| at.since(self.env.now()).min(IDLE_WAIT_MAX));
-        let shared = lock(&self.driver.shared);
-        let changed = self.driver.memory_changed.load(Ordering::Acquire);
+        let shared = lock(&self.shared);
+        let changed = self.memory_changed.load(Ordering::Acquire);
         if shared.stop || shared.has_work() || changed || wait.is_zero() {
             return;
         }
-        drop(wait_timeout(&self.driver.wake, &self.driver.shared, shared, wait));
+        drop(wait_timeout(&self.wake, &self.shared, shared, wait));
     }
 
-    pub(super) fn poll_control(self: &Arc<Self>, shared: &mut MutexGuard<'_, Shared>) {
+    pub(crate) fn poll_control(self: &Arc<Self>, shared: &mut MutexGuard<'_, Shared>) {
         let now = self.env.now();
-        if self.driver.memory_changed.swap(false, Ordering::AcqRel) {
+        if self.memory_changed.swap(false, Ordering::AcqRel) {
             self.report_all_memtables(shared, now);
         }
         while let Some(action) = shared.plane.poll(now) {
             match action {
                 Action::StartFlush { job, cf, memtables, stripes } => {
-                    let made = self.make_flush(cf, memtables as usize, SeqNo::MAX, &stripes);
+                    let made =
+                        self.flusher.make_flush(cf, memtables as usize, SeqNo::MAX, &stripes);
                     let made = made.map(|flush| Job::Flush(FlushGroup::new(vec![flush])));
                     if !self.start(shared, now, job, made) {
                         return;
                     }
                 }
                 Action::StartFlushTogether { job, members } => {
-                    let made = self.make_flush_together(&members);
+                    let made = self.flusher.make_flush_together(&members);
                     if !self.start(shared, now, job, made.map(Job::Flush)) {
                         return;
                     }
                 }
                 Action::StartCompaction { job, plan } => {
-                    let made = self.make_compaction(plan, shared.plane.job_slots().compactions);
+                    let made =
+                        self.compactor.make_compaction(plan, shared.plane.job_slots().compactions);
                     let made = made.map(|compaction| Job::Compaction(Box::new(compaction)));
                     if !self.start(shared, now, job, made) {
                         return;
@@ -325,7 +367,7 @@ impl Background {
                 Action::Discard { job } => self.discard(shared, now, job),
                 Action::Admit(admission) => {
                     self.env.metrics.timeline.admission(now, None, admission);
-                    self.driver.gate.publish(admission);
+                    self.gate.publish(admission);
                     self.look_at_gates();
                 }
                 Action::AdmitFamily { cf, admission } => {
@@ -351,7 +393,7 @@ impl Background {
                     if let Some(state) = shared.requests.get_mut(&request) {
                         *state = Some(complete);
                     }
-                    self.driver.wake.notify_all();
+                    self.wake.notify_all();
                 }
             }
         }
@@ -359,7 +401,7 @@ impl Background {
 
     /// Returns false if there is no such job to be done: control would ask for it again at once,
     /// and who is about to tell it why needs the lock.
-    pub(super) fn start(
+    pub(crate) fn start(
         &self,
         shared: &mut Shared,
         now: Instant,
@@ -387,7 +429,7 @@ impl Background {
         made
     }
 
-    pub(super) fn discard(&self, shared: &mut Shared, now: Instant, id: JobId) {
+    pub(crate) fn discard(&self, shared: &mut Shared, now: Instant, id: JobId) {
         let Some(slot) = shared.jobs.get_mut(&id) else { return };
         slot.discard = true;
         self.env.metrics.timeline.told(now, EventKind::Discarded { job: id });
@@ -406,7 +448,7 @@ impl Background {
         shared.plane.handle(now, Event::JobFinished { job: id, result: JobResult::Cancelled });
     }
 
-    pub(super) fn report_all_memtables(&self, shared: &mut Shared, now: Instant) {
+    pub(crate) fn report_all_memtables(&self, shared: &mut Shared, now: Instant) {
         for family in self.tree.families().values() {
             let event = memtables_event(family);
             shared.plane.handle(now, event);
@@ -416,7 +458,7 @@ impl Background {
         }
     }
 
-    pub(super) fn after_step(
+    pub(crate) fn after_step(
         self: &Arc<Self>,
         id: JobId,
         mut job: Box<Job>,
@@ -424,7 +466,7 @@ impl Background {
     ) {
         match stepped {
             Ok(Step::More(moved)) => {
-                let mut shared = lock(&self.driver.shared);
+                let mut shared = lock(&self.shared);
                 let now = self.env.now();
                 shared.plane.handle(now, stepped_event(id, moved));
                 let discard = shared.stop || shared.jobs.get(&id).is_none_or(|slot| slot.discard);
@@ -434,7 +476,7 @@ impl Background {
                     self.queue_given_up(id, &job);
                     job.abandon();
                     self.env.metrics.timeline.job_finished(now, id, JobResult::Cancelled);
-                    self.driver.report(now, finished(id, JobResult::Cancelled));
+                    self.report(now, finished(id, JobResult::Cancelled));
                 } else if let Some(slot) = shared.jobs.get_mut(&id) {
                     slot.job = Some(job);
                 }
@@ -458,7 +500,7 @@ impl Background {
                 }
                 self.tell_outcome(&job, outcome, installed.as_ref().err());
                 self.finish_job(id, moved, &job, installed.unwrap_or_default(), result);
-                self.driver.chores.poke();
+                self.board.poke();
             }
             Err(error) => {
                 let outcome = self.outcome_of(id, &job, &[]);
@@ -470,7 +512,7 @@ impl Background {
         }
     }
 
-    pub(super) fn finish_job(
+    pub(crate) fn finish_job(
         &self,
         id: JobId,
         moved: StepBytes,
@@ -479,7 +521,7 @@ impl Background {
         result: JobResult,
     ) {
         let now = self.env.now();
-        let mut shared = lock(&self.driver.shared);
+        let mut shared = lock(&self.shared);
         shared.plane.handle(now, stepped_event(id, moved));
         for version in versions {
             shared.plane.handle(now, Event::VersionInstalled { version });
@@ -491,7 +533,7 @@ impl Background {
         self.env.metrics.timeline.job_finished(now, id, result);
         shared.jobs.remove(&id);
         drop(shared);
-        self.driver.wake.notify_all();
+        self.wake.notify_all();
     }
 }
 

@@ -15,8 +15,8 @@ use sateen_store::table::{Separated, ValuePlace};
 use sateen_store::vfs::Vfs;
 use sateen_store::wal::WalReader;
 
-use super::flush_job::FlushJob;
-use crate::background::Background;
+use super::Flusher;
+use super::job::FlushJob;
 use crate::options::WalMode;
 use crate::timeline::EventKind;
 use crate::tree::families::ColumnFamilyData;
@@ -27,7 +27,7 @@ const VALUE_BYTES_MIN: usize = 32;
 /// Where in a log the values of a memtable are.
 pub(crate) struct LogValues {
     /// The other name of the log.
-    pub(super) file: FileId,
+    pub(crate) file: FileId,
     /// By sequence number: where the value begins, and its length.
     places: Vec<(SeqNo, u64, u32)>,
     /// What stands for the value that was asked for last.
@@ -42,10 +42,10 @@ struct Wanted {
     last: SeqNo,
 }
 
-impl Background {
+impl Flusher {
     /// Whether there is a log for what should stay in it when `family` is flushed. If not that is
     /// told, once.
-    pub(super) fn has_log_for(&self, family: &ColumnFamilyData) -> bool {
+    pub(crate) fn has_log_for(&self, family: &ColumnFamilyData) -> bool {
         let there_is = self.env.options.load().wal != WalMode::Off;
         if !there_is {
             self.tell_of_no_log(family);
@@ -61,7 +61,7 @@ impl Background {
 
     /// Lets a flush that has not begun leave its values in the log, if its column family says so
     /// and there is one. If that is not possible they are stored as ever.
-    pub(super) fn leave_values_in_log(&self, job: &mut FlushJob) {
+    pub(crate) fn leave_values_in_log(&self, job: &mut FlushJob) {
         let wanted = job.family.options().values_stay_in_log;
         if !wanted || !self.has_log_for(&job.family) {
             return;
@@ -120,7 +120,7 @@ fn places(vfs: &dyn Vfs, path: &Path, wanted: &Wanted) -> Result<Vec<(SeqNo, u64
 
 impl LogValues {
     /// What stands for the value of `seqno` in the table.
-    pub(super) fn stands_for(&mut self, seqno: SeqNo, value: &[u8]) -> &[u8] {
+    pub(crate) fn stands_for(&mut self, seqno: SeqNo, value: &[u8]) -> &[u8] {
         let found = self.places.binary_search_by_key(&seqno, |(at, ..)| *at).ok();
         let place = found.and_then(|at| self.places.get(at));
         let place = place.filter(|(_, _, length)| *length as usize == value.len());

@@ -8,10 +8,10 @@ use sateen_store::base::sync::lock;
 use sateen_store::files::options_file;
 use sateen_store::vfs::Vfs;
 
-use super::Background;
+use super::Chores;
 use crate::options::StoredOptions;
 
-impl Background {
+impl Chores {
     /// Leaves the options that count now in the directory, durably. The catalogue is locked. What
     /// cannot be written now is tried again by the chores, and at close.
     pub(crate) fn store_options(&self) {

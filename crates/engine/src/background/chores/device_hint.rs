@@ -6,7 +6,7 @@ use sateen_control::{DeviceProfile, Instant};
 use sateen_store::base::sync::{Mutex, lock};
 use sateen_store::files::device_hint;
 
-use crate::background::Background;
+use super::Chores;
 
 /// How often it is looked at.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
@@ -29,7 +29,7 @@ fn is_news(now: u64, then: u64) -> bool {
     now.abs_diff(then) > then / NEWS
 }
 
-impl Background {
+impl Chores {
     /// Writes down what is believed of the device, if it is time or `at_once`, and if it has
     /// changed.
     pub(crate) fn keep_device_hint(&self, at_once: bool) {
@@ -37,7 +37,7 @@ impl Background {
         if self.env.options.load().device_bandwidth.is_some() {
             return;
         }
-        let mut kept = lock(&self.driver.hint.kept);
+        let mut kept = lock(&self.hint.kept);
         let now = self.env.now();
         if !at_once && now.since(kept.1) < KEEP_EVERY {
             return;
@@ -81,7 +81,7 @@ mod tests {
 
         let db = open(&vfs, Options::default());
         // As if something else had been believed at first.
-        lock(&db.core().background.driver.hint.kept).0.write_bytes_per_second = 1;
+        lock(&db.core().background.chores.hint.kept).0.write_bytes_per_second = 1;
         db.close().unwrap();
         let kept = device_hint::read(&vfs, directory).expect("it differs from what was kept");
         assert_eq!(Some(kept.read_bytes_per_second.to_string()), begins_with);
@@ -110,7 +110,7 @@ mod tests {
             let faults = FaultVfs::new(Arc::new(vfs.clone()));
             let options = Options { background_threads: 0, ..Options::default() };
             let db = Db::open_with(Arc::new(faults.clone()), "/db", options, &[]).unwrap();
-            lock(&db.core().background.driver.hint.kept).0.write_bytes_per_second = 1;
+            lock(&db.core().background.chores.hint.kept).0.write_bytes_per_second = 1;
             let rule = FaultRule::new(Fault::Io).on(operation).path_contains("DEVICE");
             let rule = faults.add(rule);
             db.put("key", "value").unwrap();

@@ -10,7 +10,7 @@ use sateen_store::base::error::{Error, Result};
 use sateen_store::base::sync::atomic::{AtomicBool, Ordering};
 use sateen_store::files::FileName;
 
-use super::Background;
+use crate::background::Background;
 use crate::events::CompactionInfo;
 use crate::tree::families::ColumnFamilyData;
 
