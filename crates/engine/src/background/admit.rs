@@ -70,9 +70,7 @@ impl Background {
         let _timed = perf::time(PerfMetric::WriteDelayTime);
         manager.wait_for_memory(deadline, &check)
     }
-}
 
-impl Background {
     #[cold]
     pub(crate) fn wait_for_admission(
         self: &Arc<Self>,

@@ -18,12 +18,17 @@ use crate::core::DbCore;
 use crate::open::current_manifest;
 use crate::tree::manifest_follower::{ManifestFollower, known_comparators};
 
-impl DbCore {
+/// Explains errors of a reader.
+pub(crate) struct Explainer<'a> {
+    pub(crate) core: &'a DbCore,
+}
+
+impl Explainer<'_> {
     /// `error`, or [`Error::Behind`] if this is a reader and the writer has replaced what it came
     /// to.
     #[inline]
     pub(crate) fn explain(&self, error: Error) -> Error {
-        if self.env.read_only && error.may_be_given_up() {
+        if self.core.env.read_only && error.may_be_given_up() {
             self.explain_to_reader(error)
         } else {
             error
@@ -51,7 +56,7 @@ impl DbCore {
             _ => true,
         };
         let given_up = match self.manifest_now() {
-            Ok(Some(manifest)) if manifest.identity.uid == self.tree.versions.db_uid() => {
+            Ok(Some(manifest)) if manifest.identity.uid == self.core.tree.versions.db_uid() => {
                 !needs(&manifest)
             }
             // Another database took its place, or it was removed.
@@ -74,14 +79,14 @@ impl DbCore {
 
     /// The manifest that counts at this moment.
     fn manifest_now(&self) -> Result<Option<ManifestFollower>> {
-        let families = self.tree.families();
+        let families = self.core.tree.families();
         let whole = families.values().filter(|data| data.region().is_none());
         let known = whole.map(|data| (data.name().to_owned(), data.options().comparator.clone()));
-        let others = self.env.options.load().column_family.comparator.clone();
+        let others = self.core.env.options.load().column_family.comparator.clone();
         let comparators = known_comparators(known, others);
-        let vfs: Arc<dyn Vfs> = self.env.vfs.clone();
-        let read = |vfs| ManifestFollower::open(vfs, &self.env.directory, &comparators);
-        current_manifest(&vfs, &self.env.directory, read)
+        let vfs: Arc<dyn Vfs> = self.core.env.vfs.clone();
+        let read = |vfs| ManifestFollower::open(vfs, &self.core.env.directory, &comparators);
+        current_manifest(&vfs, &self.core.env.directory, read)
     }
 }
 

@@ -17,6 +17,7 @@ use sateen_store::iter::merging_iter::MergingIter;
 use sateen_store::memtable::MemTableIter;
 use sateen_store::table::{TableIter, TableIterOptions};
 
+use super::behind::Explainer;
 use crate::core::DbCore;
 use crate::live_table::LiveTable;
 use crate::metrics::{FiltersAsked, IterDone, OpTimer, Operation};
@@ -359,7 +360,7 @@ impl Iter {
     /// # Errors
     /// That error.
     pub fn status(&self) -> Result<()> {
-        self.inner.status().map_err(|error| self.core.explain(error))
+        self.inner.status().map_err(|error| Explainer { core: &self.core }.explain(error))
     }
 
     /// Moves to the first key within the bounds.

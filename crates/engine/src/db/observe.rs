@@ -30,7 +30,7 @@ impl Db {
     /// alone this looks at the files of tables first, each once, as [`Db::table_files`] does.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
-        self.core().collect_metrics()
+        Observer { core: self.core() }.collect_metrics()
     }
 
     /// What each file holds that holds tables, in the order of their numbers. Files that were there
@@ -38,7 +38,7 @@ impl Db {
     /// opens each of them.
     #[must_use]
     pub fn table_files(&self) -> Vec<TableFile> {
-        self.core().table_files()
+        Observer { core: self.core() }.table_files()
     }
 
     /// What the flight recorder knows: jobs, steps, decisions and stalls of the recent past, and
@@ -163,19 +163,25 @@ pub const PROPERTIES: &[&str] = &[
     "health",
 ];
 
-impl DbCore {
+/// Collects what a database knows of itself.
+#[derive(Clone, Copy)]
+struct Observer<'a> {
+    core: &'a DbCore,
+}
+
+impl Observer<'_> {
     pub(crate) fn collect_metrics(&self) -> Metrics {
-        let mut metrics = self.env.metrics.snapshot();
-        let io = self.env.vfs.snapshot();
+        let mut metrics = self.core.env.metrics.snapshot();
+        let io = self.core.env.vfs.snapshot();
         let log = io.class(sateen_control::IoClass::Wal).totals;
         metrics.counts.wal_bytes = log.write_bytes;
         metrics.counts.wal_syncs = log.syncs;
-        metrics.counts.write_groups = self.writes.pipeline.groups();
-        metrics.counts.table_opens = self.tree.tables.opens();
+        metrics.counts.write_groups = self.core.writes.pipeline.groups();
+        metrics.counts.table_opens = self.core.tree.tables.opens();
         metrics.io = io.classes.to_vec();
-        metrics.counts.data_block_hits = self.tree.blocks.hits();
-        metrics.counts.data_block_misses = self.tree.blocks.misses();
-        let families = self.tree.families();
+        metrics.counts.data_block_hits = self.core.tree.blocks.hits();
+        metrics.counts.data_block_misses = self.core.tree.blocks.misses();
+        let families = self.core.tree.families();
         let (mut active, mut immutable, mut versions) = (0, 0, 0);
         for tree in families.values() {
             active += tree.active_memtable().memory_bytes() as u64;
@@ -184,29 +190,29 @@ impl DbCore {
         }
         metrics.column_families =
             families.named().map(|family| self.family_metrics(family)).collect();
-        metrics.scheduler = self.background.driver.scheduling();
+        metrics.scheduler = self.core.background.driver.scheduling();
         metrics.memory = MemoryUse {
             active_memtables: active,
-            immutable_memtables: immutable + self.writes.memtable_pool.bytes() as u64,
-            block_cache: self.tree.blocks.usage_bytes(),
-            pinned_blocks: self.tree.blocks.pinned_bytes(),
-            indexes_and_filters: self.tree.tables.memory_bytes(),
-            job_buffers: self.background.driver.buffer_bytes(),
-            wal_buffers: self.writes.pipeline.buffer_bytes(),
+            immutable_memtables: immutable + self.core.writes.memtable_pool.bytes() as u64,
+            block_cache: self.core.tree.blocks.usage_bytes(),
+            pinned_blocks: self.core.tree.blocks.pinned_bytes(),
+            indexes_and_filters: self.core.tree.tables.memory_bytes(),
+            job_buffers: self.core.background.driver.buffer_bytes(),
+            wal_buffers: self.core.writes.pipeline.buffer_bytes(),
             versions,
-            budget: self.env.options.load().memory_budget.unwrap_or(0),
+            budget: self.core.env.options.load().memory_budget.unwrap_or(0),
         };
-        metrics.health = self.env.health.health().name();
-        metrics.health_cause = self.env.health.cause().map(|cause| cause.to_string());
-        let (flushes, compactions) = self.background.driver.running();
+        metrics.health = self.core.env.health.health().name();
+        metrics.health_cause = self.core.env.health.cause().map(|cause| cause.to_string());
+        let (flushes, compactions) = self.core.background.driver.running();
         metrics.running_flushes = flushes;
         metrics.running_compactions = compactions;
-        metrics.snapshots = self.writes.snapshots.count() as u64;
-        metrics.obsolete_bytes = self.tree.reclaimer.obsolete_bytes();
+        metrics.snapshots = self.core.writes.snapshots.count() as u64;
+        metrics.obsolete_bytes = self.core.tree.reclaimer.obsolete_bytes();
         metrics.table_files = self.table_file_totals();
-        metrics.scrub = self.background.scrubber.metrics();
+        metrics.scrub = self.core.background.scrubber.metrics();
         metrics.live_wal_bytes =
-            self.writes.pipeline.live_logs().iter().map(|(_, bytes)| bytes).sum();
+            self.core.writes.pipeline.live_logs().iter().map(|(_, bytes)| bytes).sum();
         metrics
     }
 
@@ -215,7 +221,7 @@ impl DbCore {
         let mut metrics =
             ColumnFamilyMetrics { name: family.name().to_owned(), ..Default::default() };
         for tree in family.trees() {
-            let options = control::column_family(&self.env.options.load(), &tree.options());
+            let options = control::column_family(&self.core.env.options.load(), &tree.options());
             let shapes = level_shapes(&tree.super_version().version, &options);
             let (debt, chain) = self.standing_of(tree);
             metrics.levels.resize(metrics.levels.len().max(shapes.len()), LevelShape::default());
@@ -241,18 +247,18 @@ impl DbCore {
     /// What compaction has to move in a tree, and the longest chain of compactions that a flush
     /// could wait for. Of a database that is open for reading alone control does not know.
     fn standing_of(&self, tree: &ColumnFamilyData) -> (u64, CompactionChain) {
-        if self.env.read_only {
-            let options = control::column_family(&self.env.options.load(), &tree.options());
+        if self.core.env.read_only {
+            let options = control::column_family(&self.core.env.options.load(), &tree.options());
             return standing(Arc::new(options), tree.super_version().version.clone());
         }
         (
-            self.background.driver.pending_compaction_bytes(tree.id()),
-            self.background.driver.compaction_chain(tree.id()),
+            self.core.background.driver.pending_compaction_bytes(tree.id()),
+            self.core.background.driver.compaction_chain(tree.id()),
         )
     }
 
     fn look_at_found_files(&self) {
-        while self.tree.reclaimer.look_at_found_files(FILES_AT_A_TIME, self.env.now()) {}
+        while self.core.tree.reclaimer.look_at_found_files(FILES_AT_A_TIME, self.core.env.now()) {}
     }
 
     fn table_files(&self) -> Vec<TableFile> {
@@ -264,23 +270,23 @@ impl DbCore {
             punched_bytes: space.punched_bytes,
             holes: space.holes,
         };
-        self.tree.reclaimer.spaces().into_iter().map(file).collect()
+        self.core.tree.reclaimer.spaces().into_iter().map(file).collect()
     }
 
     fn table_file_totals(&self) -> TableFileTotals {
-        if self.env.read_only {
+        if self.core.env.read_only {
             // Nobody else looks at files that were there at open.
             self.look_at_found_files();
         }
-        let (descriptors, descriptors_max) = self.tree.tables.descriptors();
+        let (descriptors, descriptors_max) = self.core.tree.tables.descriptors();
         let mut totals = TableFileTotals {
             descriptors: descriptors as u64,
             descriptors_max: descriptors_max as u64,
-            punching: self.tree.reclaimer.can_punch(),
-            removed: self.tree.reclaimer.counters.files_unlinked.load(Ordering::Relaxed),
+            punching: self.core.tree.reclaimer.can_punch(),
+            removed: self.core.tree.reclaimer.counters.files_unlinked.load(Ordering::Relaxed),
             ..TableFileTotals::default()
         };
-        for space in self.tree.reclaimer.spaces() {
+        for space in self.core.tree.reclaimer.spaces() {
             totals.files += 1;
             totals.live_bytes += space.live_bytes;
             totals.dead_bytes += space.dead_bytes;
@@ -292,7 +298,7 @@ impl DbCore {
 
     /// Bytes a second that writers of the column family are slowed down to, 0 if they are stopped.
     fn write_rate_limit(&self, family: &ColumnFamilyData) -> Option<u64> {
-        let gates = [&family.gate, &self.background.driver.gate];
+        let gates = [&family.gate, &self.core.background.driver.gate];
         let limit = |gate: &AdmissionGate| match gate.current().state {
             AdmissionState::Open => None,
             AdmissionState::Delayed { bytes_per_second } => Some(bytes_per_second),
@@ -339,7 +345,7 @@ fn property(core: &DbCore, family: &Arc<ColumnFamilyData>, name: &str) -> Option
         let bytes = |tree: &ColumnFamilyData| tree.super_version().version.level(level).bytes();
         return Some(sum(&bytes).to_string());
     }
-    let limit = || family.trees().filter_map(|tree| core.write_rate_limit(tree)).min();
+    let limit = || family.trees().filter_map(|tree| Observer { core }.write_rate_limit(tree)).min();
     let number: u64 = match name {
         "stats" => return Some(shape_text(core, family) + "\n" + &stats_text(core)),
         "dbstats" => return Some(stats_text(core)),
@@ -400,7 +406,7 @@ fn property(core: &DbCore, family: &Arc<ColumnFamilyData>, name: &str) -> Option
         "memtable-limit-bytes" => {
             family.trees().map(|tree| tree.next_memtable_bytes()).max().unwrap_or(0)
         }
-        "estimate-pending-compaction-bytes" => sum(&|tree| core.standing_of(tree).0),
+        "estimate-pending-compaction-bytes" => sum(&|tree| Observer { core }.standing_of(tree).0),
         "block-cache-usage" => core.tree.blocks.usage_bytes(),
         "block-cache-capacity" => core.tree.blocks.capacity(),
         "block-cache-pinned-usage" => core.tree.blocks.pinned_bytes(),
@@ -443,7 +449,7 @@ fn shape_text(core: &DbCore, family: &Arc<ColumnFamilyData>) -> String {
     use std::fmt::Write;
     let mut text =
         String::from("level     runs   tables          bytes         target           good\n");
-    let shape = core.family_metrics(family);
+    let shape = Observer { core }.family_metrics(family);
     for (number, level) in shape.levels.iter().enumerate() {
         let LevelShape { runs, tables, bytes, good_bytes, target_bytes } = level;
         // Writing to a string does not fail.
@@ -463,7 +469,7 @@ fn shape_text(core: &DbCore, family: &Arc<ColumnFamilyData>) -> String {
 fn stats_text(core: &DbCore) -> String {
     use std::fmt::Write;
     let mut text = String::new();
-    let metrics = core.collect_metrics();
+    let metrics = Observer { core }.collect_metrics();
     let _infallible = writeln!(
         text,
         "** DB Stats **\n\

@@ -6,6 +6,7 @@ use sateen_store::base::error::Result;
 use sateen_store::base::perf::{self, PerfMetric};
 use sateen_store::base::tier::MemoryOnly;
 
+use super::behind::Explainer;
 use super::{Db, check_family};
 use crate::db::iter::Iter;
 use crate::metrics::Operation;
@@ -118,7 +119,7 @@ impl Db {
                 (Err(error), _) => Err(error.clone()),
             };
             let answer = answer.and_then(|found| shown::<Pin>(&family.data, found, hidden_before));
-            let answer = answer.map_err(|error| core.explain(error));
+            let answer = answer.map_err(|error| Explainer { core }.explain(error));
             if let Ok(Some(value)) = &answer {
                 hits += 1;
                 value_bytes += value.len() as u64;
@@ -148,7 +149,7 @@ impl Db {
         let seqno = options.seqno().unwrap_or_else(|| core.writes.pipeline.visible_seqno());
         drop(view);
         let found = super_version.get(key, seqno, &core.lookup(family, options), sink);
-        let found = found.map_err(|error| core.explain(error))?;
+        let found = found.map_err(|error| Explainer { core }.explain(error))?;
         let found = shown::<S>(family, found, core.hidden_before(family))?;
         let value_bytes = found.as_ref().map(|value| value.as_ref().len());
         if let Some(bytes) = value_bytes {

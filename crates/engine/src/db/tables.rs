@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sateen_store::base::error::Result;
 
+use super::ingest::Ingestion;
 use super::{Db, check_family};
 use crate::background::compaction::chosen::CompactFilesOptions;
 use crate::core::DbCore;
@@ -153,7 +154,7 @@ impl Db {
     ) -> Result<()> {
         check_family(family)?;
         let paths: Vec<_> = paths.iter().map(|path| path.as_ref().to_owned()).collect();
-        self.core.ingest(&family.data, &paths, options)
+        Ingestion { core: &self.core }.ingest(&family.data, &paths, options)
     }
 
     /// Files of tables that are not needed any more stay until as many calls of

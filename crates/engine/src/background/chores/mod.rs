@@ -16,9 +16,7 @@ use std::time::Duration;
 
 use sateen_control::compaction::Stripes;
 use sateen_control::version::VersionEdit;
-use sateen_control::{
-    DeviceProfile, Event, IoClass, LogNumber,
-};
+use sateen_control::{DeviceProfile, Event, IoClass, LogNumber};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::sync::atomic::AtomicBool;
 use sateen_store::base::sync::atomic::Ordering;

@@ -271,9 +271,7 @@ impl Driver {
         drop(shared);
         abandoned.into_iter().chain(jobs.map(|job| *job)).for_each(|mut job| job.abandon());
     }
-}
 
-impl Driver {
     /// Does one thing: a step of a job, or what control asked for meanwhile.
     pub(crate) fn step_once(self: &Arc<Self>) -> Turn {
         let mut shared = lock(&self.shared);

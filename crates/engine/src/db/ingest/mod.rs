@@ -116,15 +116,20 @@ struct Written {
     tables: Vec<Arc<TableMeta>>,
 }
 
-impl DbCore {
+/// Takes files into a database.
+pub(crate) struct Ingestion<'a> {
+    pub(crate) core: &'a Arc<DbCore>,
+}
+
+impl Ingestion<'_> {
     /// Takes in files.
     pub(crate) fn ingest(
-        self: &Arc<Self>,
+        &self,
         family: &Arc<ColumnFamilyData>,
         paths: &[PathBuf],
         options: &IngestOptions,
     ) -> Result<()> {
-        self.env.check_writable("ingesting files")?;
+        self.core.env.check_writable("ingesting files")?;
         let files = paths.iter().map(|path| self.open_external(path, family.comparator()));
         let files: Vec<External> = files.collect::<Result<_>>()?;
         if files.is_empty() {
@@ -146,9 +151,9 @@ impl DbCore {
         if let Err(error) = installed {
             // A manifest that failed may name them.
             let files: Vec<FileId> = outputs.iter().flat_map(Output::files).copied().collect();
-            if self.tree.versions.manifest_is_dead() {
-                self.background.board.after_roll(&files);
-                self.background.driver.job_failed(&error);
+            if self.core.tree.versions.manifest_is_dead() {
+                self.core.background.board.after_roll(&files);
+                self.core.background.driver.job_failed(&error);
             } else {
                 outputs.iter_mut().for_each(Output::abandon);
             }
@@ -157,7 +162,7 @@ impl DbCore {
         self.tell_ingested(family, &files);
         if options.move_files {
             for file in &files {
-                let removed = self.env.vfs.remove(&file.path);
+                let removed = self.core.env.vfs.remove(&file.path);
                 removed.map_err(|error| Error::io("remove", &file.path, error))?;
             }
         }
@@ -165,7 +170,7 @@ impl DbCore {
     }
 
     fn open_external(&self, path: &Path, comparator: &Comparator) -> Result<External> {
-        let file = self.env.vfs.open(path, OpenOptions::READ);
+        let file = self.core.env.vfs.open(path, OpenOptions::READ);
         let file = file.map_err(|error| Error::io("open", path, error))?;
         let refused = |reason: String| Error::IncompatibleDirectory { path: path.into(), reason };
         let directory = CompactionFile::open(&file, path, EXTERNAL_FILE)?;
@@ -238,7 +243,7 @@ impl DbCore {
                         let context = OutputContext {
                             // No work of the background, after which others would be removed.
                             spare_files: None,
-                            ..self.background.driver.flusher.outputs.context(
+                            ..self.core.background.driver.flusher.outputs.context(
                                 tree,
                                 0,
                                 IoClass::Flush,
@@ -253,7 +258,7 @@ impl DbCore {
                         output.end_table()?;
                     }
                     check_entry(&file.path, iter.key())?;
-                    output.add(&self.tree.versions.counters, iter.key(), iter.value())?;
+                    output.add(&self.core.tree.versions.counters, iter.key(), iter.value())?;
                     entries += 1;
                     iter.next()?;
                 }
@@ -269,7 +274,7 @@ impl DbCore {
 
     /// Makes `written` a part of the database.
     fn join(
-        self: &Arc<Self>,
+        &self,
         family: &Arc<ColumnFamilyData>,
         layers: &[Vec<&External>],
         written: &[Written],
@@ -287,16 +292,19 @@ impl DbCore {
                     let text = "keys in the range of a file are in memory, and allow_flush is off";
                     return Err(Error::InvalidArgument(text.into()));
                 }
-                self.background.flush_inner(&trees, true)?;
+                self.core.background.flush_inner(&trees, true)?;
             }
             // What was written before is not lost if these are not.
-            self.background.driver.sync_log()?;
+            self.core.background.driver.sync_log()?;
             let install = |first| self.install_tables(&trees, written, &numbers, first);
-            if let Some(versions) = self.writes.pipeline.between_groups(count, is_free, install)? {
+            if let Some(versions) =
+                self.core.writes.pipeline.between_groups(count, is_free, install)?
+            {
                 for version in versions.into_iter().flatten() {
-                    self.background
+                    self.core
+                        .background
                         .driver
-                        .report(self.env.now(), Event::VersionInstalled { version });
+                        .report(self.core.env.now(), Event::VersionInstalled { version });
                 }
                 return Ok(());
             }
@@ -312,7 +320,7 @@ impl DbCore {
         first: SeqNo,
     ) -> Result<Vec<Option<Arc<sateen_control::version::Version>>>> {
         // What was written since; nothing, mostly.
-        let durable_log = self.background.driver.sync_log()?;
+        let durable_log = self.core.background.driver.sync_log()?;
         let ranges = numbers.iter().flat_map(|layer| &layer.ranges);
         let ranges = ranges.map(|((begin, end), number)| RangeTombstone {
             begin: begin.clone(),
@@ -333,7 +341,7 @@ impl DbCore {
                 let mut of_it = written.iter().filter(|it| it.layer == layer);
                 let Some(it) = of_it.find(|it| it.tree.id() == tree.id()) else { continue };
                 let (seqno, epoch) =
-                    (SeqNo(first.0 + number.tables), self.tree.versions.counters.epoch());
+                    (SeqNo(first.0 + number.tables), self.core.tree.versions.counters.epoch());
                 edit.added.extend(it.tables.iter().map(|table| {
                     let table = TableMeta {
                         seqno_min: seqno,
@@ -349,7 +357,7 @@ impl DbCore {
             }
         }
         let last = numbers.last().map_or(first, |last| SeqNo(first.0 + last.tables));
-        self.tree.versions.install_together(edits, last, &self.tree.reclaimer)
+        self.core.tree.versions.install_together(edits, last, &self.core.tree.reclaimer)
     }
 }
 

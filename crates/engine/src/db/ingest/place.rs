@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use sateen_store::base::error::{Error, Result};
 
-use super::{External, IngestOptions};
-use crate::core::DbCore;
+use super::{External, IngestOptions, Ingestion};
 use crate::db::iter::has_entries;
 use crate::tree::families::ColumnFamilyData;
 
-impl DbCore {
+impl Ingestion<'_> {
     /// Checks what `allow_global_seqno` and `fail_if_not_bottommost_level` ask for.
     pub(super) fn check_place(
-        self: &Arc<Self>,
+        &self,
         family: &Arc<ColumnFamilyData>,
         layers: &[Vec<&External>],
         options: &IngestOptions,
@@ -24,13 +23,13 @@ impl DbCore {
         if let Some(file) = overlapping {
             refuse(file, options, "it overlaps another one of the files")?;
         }
-        if !options.allow_global_seqno && self.writes.snapshots.count() > 0 {
+        if !options.allow_global_seqno && self.core.writes.snapshots.count() > 0 {
             return Err(needs_seqno("a snapshot is held, which must not show them"));
         }
         for file in layers.iter().flatten() {
             for tree in family.trees() {
                 let pinned = tree.pin_super_version();
-                if has_entries(self, &pinned, &file.smallest, &file.largest)? {
+                if has_entries(self.core, &pinned, &file.smallest, &file.largest)? {
                     refuse(file, options, "the database has entries in its range")?;
                 }
                 let (from, to) = (file.smallest.bytes(), file.largest.bytes());

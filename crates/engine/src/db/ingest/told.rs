@@ -2,23 +2,18 @@
 
 use std::sync::Arc;
 
-use super::External;
-use crate::core::DbCore;
+use super::{External, Ingestion};
 use crate::events::{Announcement, IngestInfo};
 use crate::live_table::LiveTable;
 use crate::tree::families::ColumnFamilyData;
 
-impl DbCore {
+impl Ingestion<'_> {
     /// Tells listeners of each of `files`.
-    pub(super) fn tell_ingested(
-        self: &Arc<Self>,
-        family: &Arc<ColumnFamilyData>,
-        files: &[External],
-    ) {
-        if !self.env.events.are_heard() {
+    pub(super) fn tell_ingested(&self, family: &Arc<ColumnFamilyData>, files: &[External]) {
+        if !self.core.env.events.are_heard() {
             return;
         }
-        let seqno = self.writes.pipeline.visible_seqno().0;
+        let seqno = self.core.writes.pipeline.visible_seqno().0;
         for file in files {
             let table = file.table.as_ref().map(|table| LiveTable {
                 column_family: family.name().to_owned(),
@@ -40,7 +35,7 @@ impl DbCore {
                 table,
                 seqno,
             };
-            self.env.events.tell(&Announcement::FileIngested(&info));
+            self.core.env.events.tell(&Announcement::FileIngested(&info));
         }
     }
 }

@@ -16,6 +16,7 @@ use sateen_store::wal::{Kept, ReadableLog, WalPosition, WalReader};
 
 use crate::core::DbCore;
 use crate::db::Db;
+use crate::db::behind::Explainer;
 use crate::options::WalMode;
 use crate::tree::families::{ColumnFamilyData, Families};
 use crate::ttl;
@@ -176,7 +177,7 @@ impl Updates {
         }
         match self.advance() {
             Ok(found) => self.current = found,
-            Err(error) => self.status = Err(self.core.explain(error)),
+            Err(error) => self.status = Err(Explainer { core: &self.core }.explain(error)),
         }
     }
 
