@@ -8,6 +8,7 @@
 //!    at once ([`ManualCompaction::step_level0`]), each level below goes into the next
 //!    ([`ManualCompaction::step_level`]) until no deeper level has any of the range. That level is
 //!    rewritten in place, if the client wants it ([`ManualCompaction::step_bottommost`]).
+//!    A policy that leaves all tables in level 0 has nothing to do.
 //! 4. At once: tables that share keys go from all levels into the deepest one, one group after the
 //!    other in key order ([`ManualCompaction::step_groups`]). If the disk has no space for a group,
 //!    the policy chooses a part of it.
@@ -136,8 +137,12 @@ impl ManualCompaction {
         }
         let path = context.options.policy().manual_path(context.version);
         self.at_once = path != ManualPath::LevelByLevel;
-        if let ManualPath::AtOnce { into } = path {
-            return self.step_groups(context, into).unwrap_or(ManualStep::Done);
+        match path {
+            ManualPath::Stays => return ManualStep::Done,
+            ManualPath::AtOnce { into } => {
+                return self.step_groups(context, into).unwrap_or(ManualStep::Done);
+            }
+            ManualPath::LevelByLevel => {}
         }
         loop {
             let plan = if self.level == 0 {

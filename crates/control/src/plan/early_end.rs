@@ -44,18 +44,16 @@ impl EarlyEnd {
 }
 
 impl CompactionPlan {
-    /// Returns where the job may end early; `None` if nowhere. A compaction out of a level with
-    /// several runs may not: an older run must not stay above a newer one that went down.
+    /// Returns where the job may end early; `None` if nowhere. All inputs above the output level must
+    /// be of one run: of two runs, an older table could stay while a newer one went below it.
     #[must_use]
     pub fn early_end(&self) -> Option<EarlyEnd> {
         let below = self.rewrite.iter().filter(|input| input.level == self.output_level);
         let above = self.rewrite.iter().filter(|input| input.level != self.output_level);
+        let one_run_each = above.clone().count() <= 1 && below.clone().count() <= 1;
         let above = above.flat_map(|input| &input.tables);
         let merging = above.clone().filter(|table| table.merges > 0).cloned().collect();
         let above = above.map(|table| &table.largest).min();
-        let mut levels: Vec<_> = self.rewrite.iter().map(|input| input.level).collect();
-        levels.sort_unstable();
-        let one_run_each = levels.windows(2).all(|pair| pair[0] < pair[1]);
         // The client who chose the files waits for all of them.
         let chosen = self.reason == CompactionReason::ManualFiles;
         (self.start_level() > 0 && one_run_each && !chosen).then(|| EarlyEnd {

@@ -158,6 +158,8 @@ pub trait CompactionPolicy: Send + Sync + std::fmt::Debug {
 pub enum ManualPath {
     /// From each level into the next, a few tables at a time. Each level has one run.
     LevelByLevel,
+    /// Nowhere: all tables stay in level 0, and the request is done at once.
+    Stays,
     /// From all levels at once: tables that share keys with each other go down together.
     AtOnce {
         /// The level of the outputs, where they become the oldest run.
