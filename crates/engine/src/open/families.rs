@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sateen_control::version::Version;
-use sateen_control::{ColumnFamilyId, Comparator};
+use sateen_control::{ColumnFamilyId, Comparator, Epoch};
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::base::names::shown_path;
 
@@ -125,7 +125,14 @@ fn check_style(
             "compaction_style={wanted}: the column family {name} was made with {made_with}"
         )));
     }
-    if !options.compaction_style.admits_all(version) {
+    let style = options.compaction_style;
+    if !style.admits_all(version) && !style.policy().admits(1, Epoch(0)) {
+        return Err(Error::InvalidArgument(format!(
+            "compaction_style={wanted}: the column family {name} has tables below level 0, where \
+             this style keeps none; open it with compaction_style={made_with}"
+        )));
+    }
+    if !style.admits_all(version) {
         return Err(Error::InvalidArgument(format!(
             "compaction_style={wanted}: the column family {name} has levels of several runs; \
              compact it first: sateen db compact '{}' --cf '{name}' --set \
