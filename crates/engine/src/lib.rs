@@ -53,7 +53,8 @@ pub use options::table_filter::TableFilter;
 pub use options::{
     ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle,
     DEFAULT_COLUMN_FAMILY, FlushOptions, OptionInfo, Options, Preemption, ReadOptions, Regions,
-    StatisticsLevel, StoredOptions, Tuner, WalMode, WalRecovery, WriteController, WriteOptions,
+    StatisticsLevel, StopStyle, StoredOptions, Tuner, WalMode, WalRecovery, WriteController,
+    WriteOptions,
 };
 pub use read::lookup::PinnedSlice;
 pub use sateen_control::{ColumnFamilyId, Comparator, ValueKind};

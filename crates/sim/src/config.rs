@@ -21,6 +21,7 @@ pub const POLICY_NAMES: &[&str] = &[
     "rocksdb-autotuned",
     "leveldb",
     "pebblesdb",
+    "rocksdb-universal",
 ];
 
 /// The percentage of the device's bandwidth that the fixed limiter of `rocksdb-limited` gives to
@@ -97,6 +98,7 @@ impl Policy {
             }
             "vlsm" => family = CfOptions::vlsm(VLSM_TABLE_BYTES),
             "pebblesdb" => family = CfOptions::pebblesdb(),
+            "rocksdb-universal" => family = CfOptions::universal(),
             other => {
                 return Err(Error::usage(format!(
                     "no policy is named {other:?}; there are: {}",

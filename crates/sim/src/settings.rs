@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sateen_control::options::{
-    AdmissionPolicy, CompactionPri, DebtLimit, Preemption, RateLimiterMode,
+    AdmissionPolicy, CompactionPri, CompactionStyle, DebtLimit, Preemption, RateLimiterMode,
 };
 
 use crate::config::Policy;
@@ -69,6 +69,12 @@ pub const SETTING_NAMES: &[&str] = &[
     "group_compaction_bytes",
     "settled_compaction",
     "disable_auto_compactions",
+    "compaction_style",
+    "tiered_size_ratio",
+    "tiered_merge_width_min",
+    "tiered_merge_width_max",
+    "tiered_size_amplification_max",
+    "tiered_trivial_move",
 ];
 
 impl Policy {
@@ -244,6 +250,17 @@ impl Policy {
                 family.leveled.level_compaction_dynamic_file_size = flag(name, value)?;
             }
             "disable_auto_compactions" => family.disable_auto_compactions = flag(name, value)?,
+            "compaction_style" => {
+                family.compaction_style = CompactionStyle::from_name(value)
+                    .map_or_else(|| wrong(name, value, CompactionStyle::NAMES_IN_WORDS), Ok)?;
+            }
+            "tiered_size_ratio" => family.tiered.size_ratio = number(name, value)?,
+            "tiered_merge_width_min" => family.tiered.min_merge_width = number(name, value)?,
+            "tiered_merge_width_max" => family.tiered.max_merge_width = number(name, value)?,
+            "tiered_size_amplification_max" => {
+                family.tiered.max_size_amplification_percent = number(name, value)?;
+            }
+            "tiered_trivial_move" => family.tiered.allow_trivial_move = flag(name, value)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -291,7 +308,7 @@ mod tests {
     fn every_name_is_known_and_takes_a_value() {
         let mut policy = Policy::named("rocksdb", 1).unwrap();
         for name in SETTING_NAMES {
-            let values = ["7", "true", "all-io", "round-robin", "off", "smooth"];
+            let values = ["7", "true", "all-io", "round-robin", "off", "smooth", "tiered"];
             assert!(values.iter().any(|value| policy.set(name, value).is_ok()), "{name}");
         }
     }

@@ -8,8 +8,10 @@ use std::time::Duration;
 mod scheduler;
 mod tuner;
 
+pub use crate::policy::fifo::FifoOptions;
 pub use crate::policy::guards::GuardsOptions;
 pub use crate::policy::leveled::LeveledOptions;
+pub use crate::policy::tiered::{StopStyle, TieredOptions};
 pub use crate::policy::{CfOptions, CompactionPri, CompactionStyle};
 pub use crate::types::CompressionCode;
 

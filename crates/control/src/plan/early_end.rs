@@ -44,8 +44,8 @@ impl EarlyEnd {
 }
 
 impl CompactionPlan {
-    /// Returns where the job may end early; `None` if nowhere. All inputs above the output level must
-    /// be of one run: of two runs, an older table could stay while a newer one went below it.
+    /// Returns where the job may end early; `None` if nowhere. All inputs above the output level
+    /// must be of one run: of two runs, an older table could stay while a newer one went below it.
     #[must_use]
     pub fn early_end(&self) -> Option<EarlyEnd> {
         let below = self.rewrite.iter().filter(|input| input.level == self.output_level);

@@ -20,11 +20,13 @@
 //! and, if it has options, a field in [`CfOptions`].
 
 mod context;
+pub mod fifo;
 pub mod guards;
 pub mod leveled;
 mod levels;
 mod options;
 mod shape;
+pub mod tiered;
 
 pub use context::{PickContext, TreeView};
 pub use leveled::CompactionPri;
@@ -219,6 +221,10 @@ policies! {
     Leveled = "leveled" => leveled::Leveled,
     /// Several runs a level, cut at guards (PebblesDB): little is rewritten, more is read.
     Guards = "guards" => guards::Guards,
+    /// Sorted runs by age, of which neighbours are merged (RocksDB's universal compaction).
+    Tiered = "tiered" => tiered::Tiered,
+    /// All tables in level 0, of which the oldest are dropped (RocksDB's FIFO compaction).
+    Fifo = "fifo" => fifo::Fifo,
 }
 
 impl CompactionStyle {

@@ -2,8 +2,10 @@
 //! struct for each policy. Names are RocksDB's where RocksDB has the option. The functions named
 //! after profiles return what these profiles set.
 
+use super::fifo::FifoOptions;
 use super::guards::GuardsOptions;
 use super::leveled::{CompactionPri, LeveledOptions};
+use super::tiered::TieredOptions;
 use super::{CompactionPolicy, CompactionStyle};
 use crate::geometry::OutputCutter;
 use crate::types::{CompressionCode, UserKey};
@@ -22,6 +24,10 @@ pub struct CfOptions {
     pub leveled: LeveledOptions,
     /// Options of the policy with guards.
     pub guards: GuardsOptions,
+    /// Options of the tiered policy.
+    pub tiered: TieredOptions,
+    /// Options of the FIFO policy.
+    pub fifo: FifoOptions,
 
     /// Levels, level 0 included: 2 to [`LEVELS_MAX`]. Fixed for the life of a version.
     pub num_levels: usize,
@@ -82,6 +88,8 @@ impl CfOptions {
             compaction_style: CompactionStyle::Leveled,
             leveled: LeveledOptions::default(),
             guards: GuardsOptions::default(),
+            tiered: TieredOptions::default(),
+            fifo: FifoOptions::default(),
             num_levels: 7,
             write_buffer_size: 64 * MIB,
             max_write_buffer_number: 2,

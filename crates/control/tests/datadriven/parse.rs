@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sateen_control::options::{
-    AdmissionPolicy, CompactionPri, CompressionCode, DebtLimit, Preemption, RateLimiterMode,
+    AdmissionPolicy, CompactionPri, CompactionStyle, CompressionCode, DebtLimit, Preemption,
+    RateLimiterMode, StopStyle,
 };
 use sateen_control::version::{KeySketch, Placement};
 use sateen_control::{CfOptions, ControlOptions, FileId, SeqNo, TableId, TableMeta, UserKey};
@@ -69,6 +70,18 @@ pub(crate) fn set_cf(options: &mut CfOptions, key: &str, value: &str) {
     match key {
         "overlap-min" => options.leveled.level0_overlap_min = value.parse().unwrap(),
         "overlap-runs-max" => options.leveled.level0_overlap_runs_max = small(),
+        "style" => options.compaction_style = CompactionStyle::from_name(value).unwrap(),
+        "size-ratio" => options.tiered.size_ratio = small(),
+        "merge-min" => options.tiered.min_merge_width = small(),
+        "merge-max" => options.tiered.max_merge_width = small(),
+        "amplification" => options.tiered.max_size_amplification_percent = small(),
+        "similar" => {
+            let styles = [StopStyle::TotalSize, StopStyle::SimilarSize];
+            options.tiered.stop_style = styles[usize::from(flag(value))];
+        }
+        "trivial" => options.tiered.allow_trivial_move = flag(value),
+        "fifo-max" => options.fifo.max_table_files_size = n(),
+        "fifo-compact" => options.fifo.allow_compaction = flag(value),
         "guard-runs" => options.guards.runs_max = small(),
         "levels" => options.num_levels = n() as usize,
         "memtable" => options.write_buffer_size = n(),

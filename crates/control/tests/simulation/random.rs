@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sateen_control::options::{
-    AdmissionPolicy, CompactionPri, CompactionStyle, DebtLimit, Preemption,
+    AdmissionPolicy, CompactionPri, CompactionStyle, DebtLimit, Preemption, StopStyle,
 };
 use sateen_control::{CfOptions, ControlOptions};
 
@@ -68,6 +68,21 @@ pub(super) fn random_options(random: &mut Random) -> CfOptions {
         options.compaction_style = CompactionStyle::Guards;
         options.guards.runs_max = 2 + random.below(5) as u32;
         options.level_compaction_dynamic_level_bytes = false;
+    } else if random.one_in(4) {
+        options.compaction_style = CompactionStyle::Tiered;
+        options.tiered.size_ratio = random.below(3) as u32 * 50;
+        options.tiered.min_merge_width = 2 + random.below(3) as u32;
+        options.tiered.max_merge_width = [4, u32::MAX][random.below(2) as usize];
+        options.tiered.max_size_amplification_percent = 50 << random.below(4);
+        if random.one_in(3) {
+            options.tiered.stop_style = StopStyle::SimilarSize;
+        }
+        options.tiered.allow_trivial_move = random.one_in(2);
+    } else if random.one_in(10) {
+        // Nothing may be lost here.
+        options.compaction_style = CompactionStyle::Fifo;
+        options.fifo.max_table_files_size = u64::MAX;
+        options.fifo.allow_compaction = true;
     }
     options
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sateen_control::Comparator;
 pub use sateen_control::policy::CompactionStyle;
+pub use sateen_control::policy::tiered::StopStyle;
 use sateen_store::base::prefix::Prefixing;
 use sateen_store::table::Compression;
 
@@ -31,6 +32,12 @@ named_enum! {
 impl Named for CompactionStyle {
     const ACCEPTS: &'static str = CompactionStyle::NAMES_IN_WORDS;
     const NAMES: &'static [(&'static str, Self)] = CompactionStyle::NAMES;
+}
+
+impl Named for StopStyle {
+    const ACCEPTS: &'static str = "total-size or similar-size";
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("total-size", StopStyle::TotalSize), ("similar-size", StopStyle::SimilarSize)];
 }
 
 named_enum! {

@@ -3,8 +3,8 @@
 use sateen_control::options as control;
 use sateen_control::options::{
     AdmissionPolicy, BottommostLevelCompaction, CfOptions, CompactionPri, CompressionCode,
-    ControlOptions, DebtLimit, GuardsOptions, LeveledOptions, RateLimiterOptions, SchedulerOptions,
-    ScrubOptions, TunerOptions,
+    ControlOptions, DebtLimit, FifoOptions, GuardsOptions, LeveledOptions, RateLimiterOptions,
+    SchedulerOptions, ScrubOptions, TieredOptions, TunerOptions,
 };
 use sateen_store::table::Compression;
 
@@ -147,6 +147,18 @@ fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
         compaction_style: options.compaction_style,
         leveled: leveled(options),
         guards: GuardsOptions { runs_max: options.guard_runs },
+        tiered: TieredOptions {
+            size_ratio: options.tiered_size_ratio,
+            min_merge_width: options.tiered_merge_width_min,
+            max_merge_width: options.tiered_merge_width_max,
+            max_size_amplification_percent: options.tiered_size_amplification_max,
+            stop_style: options.tiered_stop_style,
+            allow_trivial_move: options.tiered_trivial_move,
+        },
+        fifo: FifoOptions {
+            max_table_files_size: options.fifo_bytes_max,
+            allow_compaction: options.fifo_compaction,
+        },
         num_levels: options.levels as usize,
         write_buffer_size: options.memtable_bytes,
         max_write_buffer_number: options.memtables_max,

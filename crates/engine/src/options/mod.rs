@@ -46,8 +46,8 @@ use crate::operators::wall_clock::WallClock;
 
 pub use self::calls::{CompactRangeOptions, FlushOptions, ReadOptions, WriteOptions};
 pub use self::choices::{
-    CompactionPriority, CompactionStyle, Preemption, StatisticsLevel, Tuner, WalMode, WalRecovery,
-    WriteController,
+    CompactionPriority, CompactionStyle, Preemption, StatisticsLevel, StopStyle, Tuner, WalMode,
+    WalRecovery, WriteController,
 };
 pub use self::define::OptionInfo;
 pub use self::regions::Regions;
@@ -399,14 +399,31 @@ option_struct! {
         /// Compression level of zstd: 1 to 22.
         zstd_level: i32 = 3, Count, mutable, none;
 
-        /// How tables are arranged and picked: `leveled` or `guards`. A leveled column family can
-        /// be opened with guards at any time. One with guards can be opened as leveled after it was
-        /// compacted.
+        /// How tables are arranged and picked. `leveled`: one run a level. `guards`: several runs a
+        /// level. `tiered`: sorted runs by age (RocksDB's universal compaction). `fifo`: all tables
+        /// in level 0, of which the oldest are dropped. A column family opens with another style,
+        /// but one with guards must be compacted first, and `fifo` takes none with deeper tables.
         compaction_style: CompactionStyle = CompactionStyle::Leveled, Choice, fixed,
             "compaction_style";
-        /// With guards: number of runs of a level that share keys at which they are compacted into
-        /// the next level, or merged in the last one. At least 2.
+        /// With `guards`: runs that share keys at which they go down or are merged. At least 2.
         guard_runs: u32 = 8, Count, mutable, none;
+        /// With `tiered`: percent by which the next run may be larger than those that a merge has.
+        tiered_size_ratio: u32 = 1, Count, mutable, none;
+        /// With `tiered`: the fewest runs that one merge takes, at least 2.
+        tiered_merge_width_min: u32 = 2, Count, mutable, none;
+        /// With `tiered`: the most runs that one merge takes.
+        tiered_merge_width_max: u32 = u32::MAX, Count, mutable, none;
+        /// With `tiered`: bytes of all newer runs, in percent of the oldest, at which all merge.
+        tiered_size_amplification_max: u32 = 200, Count, mutable, none;
+        /// With `tiered`: a merge takes no run larger than all it has taken (`total-size`), or much
+        /// larger or smaller than the last one (`similar-size`).
+        tiered_stop_style: StopStyle = StopStyle::TotalSize, Choice, mutable, none;
+        /// With `tiered`: runs whose tables share no keys change level unread.
+        tiered_trivial_move: bool = false, Flag, mutable, none;
+        /// With `fifo`: bytes of all tables above which the oldest are dropped.
+        fifo_bytes_max: u64 = GIB, Bytes, mutable, none;
+        /// With `fifo`: small runs are merged.
+        fifo_compaction: bool = false, Flag, mutable, none;
         /// The order of keys. A comparator of the caller is set as [`Comparator::custom`]; its name
         /// is stored, and the column family opens with no other. Prefix bounds and regions need
         /// `bytewise`.

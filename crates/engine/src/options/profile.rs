@@ -25,6 +25,7 @@ pub(super) const AVAILABLE: &[&str] = &[
     "rocksdb-autotuned",
     "leveldb",
     "pebblesdb",
+    "rocksdb-universal",
     "triad",
     "triad-silk",
 ];
@@ -44,6 +45,7 @@ pub(super) fn options(name: &str) -> Result<Options> {
         "rocksdb-autotuned" => auto_tuned(),
         "leveldb" => leveldb(),
         "pebblesdb" => pebblesdb(),
+        "rocksdb-universal" => universal(),
         "triad" => {
             triad(Options { background_threads: 4, max_background_compactions: 3, ..rocksdb() })
         }
@@ -184,6 +186,13 @@ fn pebblesdb() -> Options {
     family.intra_level0_compaction = false;
     family.soft_pending_compaction_bytes = 0;
     family.hard_pending_compaction_bytes = 0;
+    options
+}
+
+/// RocksDB's defaults with universal compaction.
+fn universal() -> Options {
+    let mut options = rocksdb();
+    options.column_family.compaction_style = CompactionStyle::Tiered;
     options
 }
 

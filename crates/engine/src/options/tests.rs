@@ -52,6 +52,7 @@ fn profiles_have_the_shapes_that_control_knows_by_the_same_names() {
     assert_eq!(shape("bolt"), CfOptions::bolt());
     assert_eq!(shape("vlsm"), CfOptions::vlsm(8 * MIB));
     assert_eq!(shape("pebblesdb"), CfOptions::pebblesdb());
+    assert_eq!(shape("rocksdb-universal"), CfOptions::universal());
     assert_eq!(shape("triad"), CfOptions::triad());
     assert_eq!(shape("triad-silk"), CfOptions::triad());
 }

@@ -9,7 +9,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use sateen::vfs::{CrashChoice, MemVfs, Vfs};
-use sateen::{Db, Options, Preemption, ReadOptions, Regions, WalMode, WriteBatch, WriteOptions};
+use sateen::{
+    CompactionStyle, Db, Options, Preemption, ReadOptions, Regions, WalMode, WriteBatch,
+    WriteOptions,
+};
 
 use crate::common::{Random, appending, as_vfs, assert_sound, deciding, small, tiny};
 use examine::{Sweep, again};
@@ -213,12 +216,41 @@ fn manifest_roll_at_every_edit() {
 
 #[test]
 fn profiles() {
-    let profiles =
-        ["leveldb", "bolt", "vlsm", "silk", "pebblesdb", "triad", "bolt-rocksdb", "adoc"];
+    let profiles = [
+        "leveldb",
+        "bolt",
+        "vlsm",
+        "silk",
+        "pebblesdb",
+        "triad",
+        "bolt-rocksdb",
+        "adoc",
+        "rocksdb-universal",
+    ];
     for (seed, profile) in (6..).zip(profiles) {
         println!("{profile}");
         crash(seed, &small(profile, 4 << 10));
     }
+}
+
+#[test]
+fn tiered_with_trivial_moves() {
+    let mut options = small("rocksdb-universal", 4 << 10);
+    let family = &mut options.column_family;
+    family.tiered_trivial_move = true;
+    family.tiered_size_amplification_max = 50;
+    family.level0_trigger = 2;
+    crash(60, &options);
+}
+
+#[test]
+fn fifo_without_a_limit() {
+    let mut options = small("rocksdb", 4 << 10);
+    let family = &mut options.column_family;
+    family.compaction_style = CompactionStyle::Fifo;
+    family.fifo_bytes_max = u64::MAX;
+    family.fifo_compaction = true;
+    crash(61, &options);
 }
 
 #[test]
@@ -231,6 +263,8 @@ fn another_profile_after_the_crash() {
         ("triad", "sateen"),
         ("sateen", "vlsm"),
         ("leveldb", "sateen"),
+        ("rocksdb-universal", "sateen"),
+        ("sateen", "rocksdb-universal"),
     ];
     for (seed, (before, after)) in (40..).zip(pairs) {
         println!("{before}, then {after}");

@@ -56,6 +56,7 @@ mod scrub;
 mod secondary;
 mod space;
 mod stored;
+mod styles;
 mod tables;
 mod tiny_runs;
 mod ttl;

@@ -11,8 +11,8 @@
 //! 3. `down` puts a group on top of what the next level has. It settles if it is one run and
 //!    overlaps nothing there.
 //! 4. `merged` merges a group of the deepest level into one run where its oldest run was.
-//! 5. `split` cuts outputs at the guards that are known and at those that the job meets. A guard
-//!    is known as long as a table of its level or a deeper one begins at it. Tables reach across a
+//! 5. `split` cuts outputs at the guards that are known and at those that the job meets. A guard is
+//!    known as long as a table of its level or a deeper one begins at it. Tables reach across a
 //!    guard that is not known yet, and groups are wider there.
 //! 6. A manual compaction moves all levels at once. Where the disk has no space for a whole group,
 //!    [`Guards::part_of`] moves a part of it.

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use sateen::{
-    CompactionPriority, Compression, Options, Prefixing, Regions, StatisticsLevel, Tuner, WalMode,
-    WalRecovery, WriteController,
+    CompactionPriority, CompactionStyle, Compression, Options, Prefixing, Regions, StatisticsLevel,
+    StopStyle, Tuner, WalMode, WalRecovery, WriteController,
 };
 
 use super::keys::mirror;
 use crate::common::{Random, appending, appending_late, deciding, small, tiny};
 
 /// How many fixed sets there are.
-pub(crate) const FIXED: usize = 66;
+pub(crate) const FIXED: usize = 69;
 
 /// The fixed set of that number, with its name.
 #[expect(clippy::too_many_lines, reason = "a table, easiest read in one piece")]
@@ -280,6 +280,31 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
             options.atomic_flush = true;
             "triad with regions, flushed together"
         }
+        66 => {
+            options = small("rocksdb-universal", 2 << 10);
+            let family = &mut options.column_family;
+            family.tiered_size_ratio = 50;
+            family.tiered_stop_style = StopStyle::SimilarSize;
+            family.tiered_trivial_move = true;
+            family.level0_trigger = 2;
+            "universal, similar sizes"
+        }
+        67 => {
+            options = small("rocksdb-universal", 4 << 10);
+            let family = &mut options.column_family;
+            family.tiered_size_amplification_max = 25;
+            family.tiered_merge_width_max = 3;
+            "universal, little space"
+        }
+        68 => {
+            // Nothing may be dropped here.
+            options = small("rocksdb", 2 << 10);
+            let family = &mut options.column_family;
+            family.compaction_style = CompactionStyle::Fifo;
+            family.fifo_bytes_max = u64::MAX;
+            family.fifo_compaction = true;
+            "fifo without a limit"
+        }
         _ => {
             options = Options { background_threads: 0, ..Options::default() };
             "defaults"
@@ -367,6 +392,12 @@ fn random_shape(random: &mut Random) -> Options {
         options.tuner_debt_bytes = random.one_in(2).then_some(16 << 10);
     }
     let family = &mut options.column_family;
+    if random.one_in(5) {
+        family.compaction_style = CompactionStyle::Tiered;
+        family.tiered_size_ratio = random.below(3) as u32 * 50;
+        family.tiered_size_amplification_max = 25 << random.below(4);
+        family.tiered_trivial_move = random.one_in(2);
+    }
     family.memtable_bytes = 1 << random.below(15);
     family.memtables_max = 2 + random.below(4) as u32;
     family.flush_table_bytes = random.below(3) << 10;
