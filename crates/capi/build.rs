@@ -1,10 +1,10 @@
-//! Writes the functions of RocksDB's C interface that the sources do not have yet, so that every
-//! program links: `stubs.rs`, from the headers in `include/`, the list in `names.txt` and the
-//! values in `defaults.txt`. What a source names outside of comments is there and gets none.
+//! Writes `stubs.rs` with the functions of RocksDB's C interface that the sources lack, so that
+//! every program links. It reads the headers in `include/`, the list in `names.txt` and the values
+//! in `defaults.txt`. A function that a source names outside of comments exists and gets no stub.
 //!
-//! `SATEEN_SONAME` is the name that programs remember the library by; `scripts/install-capi` sets
-//! it. `SATEEN_ROCKSDB_ABI` is the version of RocksDB, 7 to 11, whose signatures functions have
-//! where they changed: `older.rs`.
+//! `SATEEN_SONAME` is the library name that linked programs record; `scripts/install-capi` sets it.
+//! `SATEEN_ROCKSDB_ABI` is a version of RocksDB, 7 to 11. Functions whose signature changed have
+//! that of this version: `older.rs`.
 
 #[path = "build/declaration.rs"]
 mod declaration;
@@ -76,7 +76,7 @@ fn abi() -> u32 {
     abi.unwrap_or_else(|| panic!("SATEEN_ROCKSDB_ABI={named} must be 7 to {newest}"))
 }
 
-/// A list of the options that have a setter.
+/// Returns the options that have a setter.
 fn known_options<'a>(
     list: &str,
     setter: &str,
@@ -87,13 +87,13 @@ fn known_options<'a>(
     format!("const {list}: &[&str] = &[{}];\n", names.join(", "))
 }
 
-/// All names in the list, with their prefix.
+/// Returns all names in the list, with their prefix.
 fn names(list: &str) -> Vec<String> {
     let lines = list.lines().filter(|line| !line.starts_with('#'));
     lines.flat_map(str::split_whitespace).map(|name| format!("rocksdb_{name}")).collect()
 }
 
-/// What a list says of functions: their names, with their prefix, and a word.
+/// Returns the function names of a list, with their prefix, and the word of each.
 fn pairs(list: &str) -> BTreeMap<String, String> {
     let lines = list.lines().filter(|line| !line.starts_with('#'));
     let pairs = lines.filter_map(|line| line.split_once(' '));
@@ -114,7 +114,7 @@ fn files_below(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The sources without their comments.
+/// Returns the sources without their comments.
 fn code_below(directory: &Path) -> io::Result<String> {
     let mut code = String::new();
     for path in files_below(directory)? {

@@ -200,7 +200,7 @@ fn load_keys(
     let operations = args.num + args.load_overwrites;
     if args.report_interval > 0 {
         eprintln!(
-            "{label}  loaded {} keys in {seconds:.1} s, at rest after {settle_seconds:.1} s more",
+            "{label}  loaded {} keys in {seconds:.1} s, settled after {settle_seconds:.1} s more",
             units::count(operations as f64),
         );
     }

@@ -62,9 +62,9 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         "m" | "mb" | "mib" => 20,
         "g" | "gb" | "gib" => 30,
         "t" | "tb" | "tib" => 40,
-        _ => return Err(format!("{unit:?} is no unit of size: B, K, M, G, T")),
+        _ => return Err(format!("{unit:?} is not a unit of size: B, K, M, G, T")),
     };
-    let number: f64 = number.parse().map_err(|_| format!("{text:?} is no size such as 64M"))?;
+    let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a size such as 64M"))?;
     let bytes = number * (1u64 << shift) as f64;
     if bytes > u64::MAX as f64 / 2.0 {
         return Err(format!("{text:?} is too large"));
@@ -85,9 +85,9 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
         "k" => 1e3,
         "m" => 1e6,
         "g" => 1e9,
-        _ => return Err(format!("{unit:?} is no unit of counts: k, M, G")),
+        _ => return Err(format!("{unit:?} is not a unit of counts: k, M, G")),
     };
-    let number: f64 = number.parse().map_err(|_| format!("{text:?} is no count such as 8M"))?;
+    let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a count such as 8M"))?;
     let count = number * factor;
     if count > 1e15 {
         return Err(format!("{text:?} is too large"));

@@ -1,4 +1,4 @@
-//! What the headers declare.
+//! The declarations of the headers.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,23 @@ pub(crate) struct Declaration {
     pub(crate) parameters: Vec<Type>,
 }
 
-/// What is handed over, as far as it matters here.
+/// The type of a parameter or result, as far as it matters here.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Type {
     Nothing,
-    /// A number: Rust's name for it.
+    /// A number, by its name in Rust.
     Number(&'static str),
     /// `const char*`.
     Text,
     /// `char**` with the name `errptr`.
     Error,
-    /// A pointer to one of RocksDB's types, of that name.
+    /// A pointer to the type of RocksDB with this name.
     Handle(String),
     /// A beginning and a length.
     Slice,
     /// Any other pointer.
     Pointer,
-    /// A function of the caller's.
+    /// A function of the caller.
     Callback,
 }
 
@@ -54,13 +54,15 @@ impl Type {
                 }
                 Some(_) => Type::Pointer,
                 None => {
-                    panic!("a header has the type {text:?}, which build/declaration.rs has not")
+                    panic!(
+                        "a header has the type {text:?}, which build/declaration.rs does not know"
+                    )
                 }
             },
         }
     }
 
-    /// As Rust has it.
+    /// Returns the type in Rust.
     pub(crate) fn rust(&self) -> &str {
         match self {
             Type::Nothing => "()",
@@ -73,7 +75,7 @@ impl Type {
     }
 }
 
-/// All functions that `headers` declare, by name.
+/// Returns all functions that `headers` declare, by name.
 pub(crate) fn declarations(headers: &str) -> BTreeMap<String, Declaration> {
     let code = without_comments(headers);
     let lines = code.lines().filter(|line| !line.starts_with('#'));
@@ -118,7 +120,7 @@ fn typed(text: &str) -> Option<(String, String)> {
     (!what.is_empty()).then_some((what, name))
 }
 
-/// The parts between commas that stand in no parentheses.
+/// Splits a list at commas outside of parentheses.
 fn at_top_level(list: &str) -> Vec<String> {
     let (mut depth, mut parts) = (0, vec![String::new()]);
     for letter in list.chars() {

@@ -1,6 +1,6 @@
-//! What stands for a function that is not there yet. Options take values and give them back; what
-//! is freed is freed; the rest says that it is not there: through `errptr`, or by ending the
-//! program where there is none, since nothing it could return would be true.
+//! The stub of a function that is not implemented. Options store and return values, and `destroy`
+//! functions free. Any other function reports through `errptr` that it is not implemented. Without
+//! an `errptr` it ends the program, because every result would be false.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -8,16 +8,16 @@ use std::fmt::Write;
 use crate::declaration::{Declaration, Type};
 
 pub(crate) struct Known<'a> {
-    /// What the sources name.
+    /// The functions that the sources name.
     pub(crate) there: &'a BTreeSet<String>,
-    /// What getters return if nothing was set; zero if it is not here.
+    /// The results of getters if nothing was set; zero for a getter that is not listed.
     pub(crate) defaults: &'a BTreeMap<String, String>,
     /// Getters of numbers that RocksDB keeps in a type of its own: bool, u8 or i8.
     pub(crate) narrow: &'a BTreeMap<String, String>,
 }
 
 impl Known<'_> {
-    /// A function of that declaration.
+    /// Returns the stub for a declaration.
     pub(crate) fn stub(&self, declaration: &Declaration) -> String {
         let Declaration { name, returns, parameters } = declaration;
         let body = self.body(declaration);
@@ -49,7 +49,7 @@ impl Known<'_> {
                 if self.is_plain(freed) {
                     "unsafe { free(p0.cast::<Settings>()) }".into()
                 } else {
-                    // There is no way to one of them.
+                    // No function makes such a handle.
                     String::new()
                 }
             }
@@ -104,12 +104,12 @@ impl Known<'_> {
         }
     }
 
-    /// True if the sources do not have that type: then it is nothing but values that were set.
+    /// True if the sources lack the type. Its handles are then nothing but stored values.
     fn is_plain(&self, handle: &str) -> bool {
         of_options(handle) && !self.there.contains(handle)
     }
 
-    /// The handles of `stubs` that are nothing but values.
+    /// Returns the handles of `stubs` that are nothing but values.
     pub(crate) fn handles<'a>(
         &self,
         all: impl Iterator<Item = &'a Declaration>,
@@ -128,24 +128,24 @@ impl Known<'_> {
     }
 }
 
-/// A function whose parameters nobody has told of.
+/// Returns the stub of a function with unknown parameters.
 pub(crate) fn of_unknown(name: &str) -> String {
     format!("#[unsafe(no_mangle)]\nunsafe extern \"C\" fn {name}() {{ absent({name:?}) }}\n")
 }
 
-/// True for handles that hold values which functions set and get.
+/// True for handles whose values functions set and get.
 fn of_options(handle: &str) -> bool {
     handle.contains("options")
 }
 
-/// What a setter or getter sets or gets.
+/// Returns the option that a setter or getter is for.
 fn key(name: &str) -> Option<&str> {
-    // The first of them: what is got may be whether something is set.
+    // The first occurrence counts, because the rest of a name may contain the word again.
     let found = ["_set_", "_get_"].iter().filter_map(|middle| name.split_once(middle));
     found.min_by_key(|(before, _)| before.len()).map(|(_, key)| key)
 }
 
-/// Functions on options that have nothing to say when they do nothing.
+/// True for functions on options that may do nothing without an error.
 fn accepts(name: &str) -> bool {
     key(name).is_some() || name.contains("_clear_") || name.contains("_file_types_")
 }

@@ -1,5 +1,6 @@
-//! What a call costs through the C interface over the same call in Rust: rounds of both in turn,
-//! on one database in memory tables, nanoseconds for a call, the median of the rounds.
+//! Measures the cost of a call through the C interface in comparison with the same call in Rust.
+//! Rounds of both alternate on one database in memory. The result is the median of the rounds in
+//! nanoseconds for a call.
 //!
 //! `cargo run --release -p sateen-capi --example boundary`
 #![expect(unsafe_code, reason = "C functions are called")]
@@ -97,7 +98,7 @@ fn main() {
     unsafe { rocksdb_close(db) };
 }
 
-/// Rounds of both in turn, so that what else the machine does meets both.
+/// Alternates rounds of both, so that other load on the machine affects both.
 fn compare(what: &str, mut rust: impl FnMut(), mut through_c: impl FnMut()) {
     let (mut of_rust, mut of_c, mut over) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {

@@ -1,4 +1,4 @@
-//! What crosses the boundary: bytes, texts, errors and panics.
+//! The values that cross the boundary to C: bytes, texts, errors and panics.
 
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
@@ -9,16 +9,16 @@ use sateen::Error;
 
 use crate::handles::{given, taken_back};
 
-/// Where a function leaves its error: null, or a place that is null or has a text from `malloc`.
+/// The place for a function's error: null, or a place that contains null or a text from `malloc`.
 pub type ErrPtr = *mut *mut c_char;
 
-/// Bytes that something else owns, as some functions return them.
+/// Bytes with another owner, as some functions return them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Slice {
-    /// Where they begin; may be null if there are none.
+    /// Their address, which may be null if there are none.
     pub data: *const c_char,
-    /// How many there are.
+    /// Their number.
     pub size: usize,
 }
 
@@ -28,7 +28,7 @@ impl Default for Slice {
     }
 }
 
-/// The bytes at `data`; none if it is null.
+/// Returns the bytes at `data`; none if it is null.
 ///
 /// # Safety
 /// `data` is null or points to `length` bytes that live as long as the answer is used.
@@ -41,7 +41,7 @@ pub unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(data.cast(), length) }
 }
 
-/// The bytes at `data`, which may be left out; `None` if it is null.
+/// Returns the bytes at `data`, or `None` if it is null.
 ///
 /// # Safety
 /// As [`bytes`].
@@ -51,7 +51,7 @@ pub unsafe fn optional_bytes<'a>(data: *const c_char, length: usize) -> Option<&
     (!data.is_null()).then(|| unsafe { bytes(data, length) })
 }
 
-/// The byte strings of parallel arrays of beginnings and lengths.
+/// Returns the byte strings of two parallel arrays of addresses and lengths.
 ///
 /// # Safety
 /// Both arrays have `count` members, which [`bytes`] takes.
@@ -65,14 +65,14 @@ pub unsafe fn byte_strings<'a>(
     (0..count).map(|nth| unsafe { bytes(*data.add(nth), *lengths.add(nth)) }).collect()
 }
 
-/// The number of members of an array, which C may count with a negative number: then there is none.
+/// Returns the number of members of an array. A negative number of C means none.
 #[must_use]
 pub fn count_of(count: c_int) -> usize {
     usize::try_from(count).unwrap_or(0)
 }
 
-/// Returns where `found` begins, and leaves its length at `length` if that is not null. Returns
-/// null and leaves 0 for `None`.
+/// Returns the address of `found` and stores its length at `length` if that is not null. For `None`
+/// the address is null and the length 0.
 ///
 /// # Safety
 /// `length` is null or a place for a length.
@@ -84,7 +84,7 @@ pub unsafe fn lend(found: Option<&[u8]>, length: *mut usize) -> *const c_char {
     found.map_or(std::ptr::null(), |found| found.as_ptr().cast())
 }
 
-/// The text at `text`: different bytes are different texts, also where they are no UTF-8
+/// Returns the text at `text`. Different bytes give different texts, even if they are not UTF-8
 /// ([`sateen::text_of_bytes`]).
 ///
 /// # Safety
@@ -98,7 +98,7 @@ pub unsafe fn text(text: *const c_char) -> String {
     sateen::text_of_bytes(unsafe { CStr::from_ptr(text) }.to_bytes()).into_owned()
 }
 
-/// The path at `path`, whatever its bytes are.
+/// Returns the path at `path`, whatever its bytes are.
 ///
 /// # Safety
 /// As [`text`].
@@ -111,17 +111,17 @@ pub unsafe fn path(path: *const c_char) -> PathBuf {
     OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes()).into()
 }
 
-/// A copy of the bytes that a name stands for, as [`malloc_copy`] makes it.
+/// Returns a copy of the bytes that a name stands for, made by [`malloc_copy`].
 #[must_use]
 pub fn malloc_name(name: &str) -> *mut c_char {
     malloc_copy(&sateen::bytes_of_text(name))
 }
 
-/// A copy of `bytes` in memory from `malloc`, one byte longer and ended by a zero. Null if there is
-/// no memory.
+/// Returns a copy of `bytes` in memory from `malloc`, with a zero after it. Null if there is no
+/// memory.
 #[must_use]
 pub fn malloc_copy(bytes: &[u8]) -> *mut c_char {
-    // SAFETY: any size may be asked for.
+    // SAFETY: `malloc` takes any size.
     let copy = unsafe { libc::malloc(bytes.len() + 1) }.cast::<u8>();
     if !copy.is_null() {
         // SAFETY: `copy` is new and has room for the bytes and one more.
@@ -133,7 +133,7 @@ pub fn malloc_copy(bytes: &[u8]) -> *mut c_char {
     copy.cast()
 }
 
-/// Leaves `message` at `errptr`, if there is one.
+/// Stores `message` at `errptr`, if it is not null.
 ///
 /// # Safety
 /// `errptr` is what [`ErrPtr`] says.
@@ -141,20 +141,20 @@ pub unsafe fn set_error(errptr: ErrPtr, message: &str) {
     if errptr.is_null() {
         return;
     }
-    // SAFETY: the caller's promise: what is there is null or from `malloc`.
+    // SAFETY: the caller's promise: the old text is null or from `malloc`.
     unsafe {
         libc::free((*errptr).cast());
         *errptr = malloc_copy(sateen::shown(message).as_bytes());
     }
 }
 
-/// The text of an error as users of RocksDB know it: its kind, then what happened.
+/// Returns the text of an error in RocksDB's form: its kind, then its description.
 #[must_use]
 pub fn status(error: &Error) -> String {
     let kind = match error {
         Error::Io { .. } | Error::Locked { .. } => "IO error",
         Error::Corruption { .. } | Error::InconsistentEdit { .. } => "Corruption",
-        // Clients look for these words.
+        // Clients search for these words.
         Error::MergeFailed { .. } => "Corruption: Merge operator failed",
         Error::WouldStall { .. }
         | Error::ManualCompactionPaused
@@ -173,19 +173,19 @@ pub fn status(error: &Error) -> String {
     format!("{kind}: {error}")
 }
 
-/// Runs `act`. Its error, or that it panicked, is left at `errptr`, and `default` returned.
+/// Runs `act`. If it fails or panics, stores the error at `errptr` and returns `default`.
 ///
 /// # Safety
 /// `errptr` is what [`ErrPtr`] says.
 pub unsafe fn guard<T>(errptr: ErrPtr, default: T, act: impl FnOnce() -> sateen::Result<T>) -> T {
-    // What a panic leaves half done is the engine's to mend: it says so itself at the next call.
+    // The engine itself reports at the next call what a panic left incomplete.
     let message = match catch_unwind(AssertUnwindSafe(act)) {
         Ok(Ok(value)) => return value,
         Ok(Err(error)) => status(&error),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            format!("Aborted: a panic: {}", text.unwrap_or("of no text"))
+            format!("Aborted: a panic: {}", text.unwrap_or("without a message"))
         }
     };
     // SAFETY: the caller's promise.
@@ -193,28 +193,29 @@ pub unsafe fn guard<T>(errptr: ErrPtr, default: T, act: impl FnOnce() -> sateen:
     default
 }
 
-/// [`guard`] for functions that cannot tell of an error.
+/// Does the same as [`guard`] for functions that cannot report an error.
 pub fn quiet<T>(default: T, act: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(act)).unwrap_or(default)
 }
 
-/// Gives `value` to C.
+/// Moves `value` into memory whose address C gets.
 pub fn give<T: 'static>(value: T) -> *mut T {
     let handle = Box::into_raw(Box::new(value));
     given(handle);
     handle
 }
 
-/// Takes back what [`give`] gave; none if it is null, was taken back before, or is something else.
+/// Takes back a value of [`give`]. Returns `None` if the handle is null, was taken back before, or
+/// belongs to another type.
 ///
 /// # Safety
-/// `handle` is null or from [`give`], and not used any more.
+/// `handle` is null or from [`give`], and is not used again.
 pub unsafe fn take<T: 'static>(handle: *mut T) -> Option<Box<T>> {
     // SAFETY: the caller's promise; only what C has is taken back, and once.
     (!handle.is_null() && taken_back(handle)).then(|| unsafe { Box::from_raw(handle) })
 }
 
-/// Frees what [`give`] gave; null is nothing, nor is what was freed.
+/// Frees a value of [`give`]. Does nothing for null and for a freed handle.
 ///
 /// # Safety
 /// As [`take`].
@@ -224,13 +225,13 @@ pub unsafe fn free<T: 'static>(handle: *mut T) {
     quiet((), || drop(handle));
 }
 
-/// An error for what the caller left out.
+/// Returns the error for a missing argument.
 #[must_use]
 pub fn missing(what: &str) -> Error {
     Error::InvalidArgument(format!("{what} is null"))
 }
 
-/// Frees what a function of this library returned.
+/// Frees memory that a function of this library returned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_free(pointer: *mut std::ffi::c_void) {
     // SAFETY: it is null or from `malloc`.

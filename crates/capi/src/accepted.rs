@@ -1,5 +1,5 @@
-//! What is accepted and has no counterpart, where it takes more than an option of one value: places
-//! for files, loggers, reasons to compact, timestamps of keys; and options that are texts.
+//! Functions that are accepted without effect and need more than a stub: directories for files,
+//! loggers, triggers of compactions; and getters of options that are texts.
 
 use std::ffi::{c_char, c_double, c_int, c_uint, c_void};
 
@@ -10,7 +10,7 @@ use crate::options::rocksdb_options_t;
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_dbpath_t(pub(crate) String);
 
-/// A directory. There is one, that of the database: others are refused by an open.
+/// Makes a directory. The only valid one is the database's; an open refuses others.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_dbpath_create(
     path: *const c_char,
@@ -20,18 +20,18 @@ pub unsafe extern "C" fn rocksdb_dbpath_create(
     give(rocksdb_dbpath_t(unsafe { text(path) }))
 }
 
-/// Frees it.
+/// Frees a directory.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_dbpath_destroy(path: *mut rocksdb_dbpath_t) {
     // SAFETY: the contract of the crate.
     unsafe { free(path) };
 }
 
-/// Where messages go: there are none.
+/// A logger, which never receives a message.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_logger_t(());
 
-/// A logger that is never told anything.
+/// Makes a logger that never receives a message.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_logger_create_stderr_logger(
     _level: c_int,
@@ -40,7 +40,7 @@ pub extern "C" fn rocksdb_logger_create_stderr_logger(
     give(rocksdb_logger_t(()))
 }
 
-/// A logger that is never told anything: the function is not called.
+/// Makes a logger that never receives a message, so that the function is never called.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_logger_create_callback_logger(
     _level: c_int,
@@ -50,14 +50,14 @@ pub extern "C" fn rocksdb_logger_create_callback_logger(
     give(rocksdb_logger_t(()))
 }
 
-/// Frees the caller's hold of it.
+/// Frees the caller's reference to a logger.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_logger_destroy(logger: *mut rocksdb_logger_t) {
     // SAFETY: the contract of the crate.
     unsafe { free(logger) };
 }
 
-/// A logger as any other, to be freed. `rocksdb_options_set_info_log` accepts it without effect.
+/// Returns a logger to be freed. `rocksdb_options_set_info_log` accepts it without effect.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_options_get_info_log(
     _options: *mut rocksdb_options_t,
@@ -65,7 +65,8 @@ pub extern "C" fn rocksdb_options_get_info_log(
     give(rocksdb_logger_t(()))
 }
 
-/// Accepted: what is deleted is compacted away by how much it is, not by where it stands together.
+/// Accepted without effect: compactions weigh tombstones by their number, not by how close they
+/// lie.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_options_add_compact_on_deletion_collector_factory(
     _options: *mut rocksdb_options_t,
@@ -74,7 +75,7 @@ pub extern "C" fn rocksdb_options_add_compact_on_deletion_collector_factory(
 ) {
 }
 
-/// The same.
+/// Accepted without effect, like the function above.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_options_add_compact_on_deletion_collector_factory_del_ratio(
     _options: *mut rocksdb_options_t,
@@ -84,7 +85,7 @@ pub extern "C" fn rocksdb_options_add_compact_on_deletion_collector_factory_del_
 ) {
 }
 
-/// The same.
+/// Accepted without effect, like the function above.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_options_add_compact_on_deletion_collector_factory_min_file_size(
     _options: *mut rocksdb_options_t,
@@ -97,7 +98,7 @@ pub extern "C" fn rocksdb_options_add_compact_on_deletion_collector_factory_min_
 
 macro_rules! texts {
     ($($get:ident $key:literal;)*) => { $(
-        /// What was set, until it is set again; empty if nothing was.
+        /// Returns the text that was set, valid until it is set again; empty if none was.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $get(
             options: *mut rocksdb_options_t,

@@ -8,25 +8,26 @@ use crate::abi::{ErrPtr, bytes, free, give, guard, lend, missing, quiet};
 use crate::batch_bytes::{decode, encode};
 use crate::database::rocksdb_column_family_handle_t;
 
-/// A batch, and the first thing that it could not take: told when it is written.
+/// A batch, and the first error of adding to it, which is reported when it is written.
 #[derive(Default)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_writebatch_t {
     pub(crate) batch: WriteBatch,
-    /// The sequence number of its first write, if it is from a log or from bytes that say so; or 0.
+    /// The sequence number of its first write, if the batch came from a WAL or from bytes that
+    /// contain it; otherwise 0.
     first_seqno: u64,
     refused: Option<sateen::Error>,
-    /// What C was shown of it as bytes last.
+    /// The bytes that C was given last.
     shown: Vec<u8>,
 }
 
 impl rocksdb_writebatch_t {
-    /// One of these writes, of which the first has the sequence number `first_seqno`.
+    /// Makes a batch of these writes, the first of which has the sequence number `first_seqno`.
     pub(crate) fn of(batch: WriteBatch, first_seqno: u64) -> rocksdb_writebatch_t {
         rocksdb_writebatch_t { batch, first_seqno, ..Default::default() }
     }
 
-    /// What is to be written.
+    /// Returns the writes, or the first error of adding one.
     pub(crate) fn checked(&self) -> sateen::Result<&WriteBatch> {
         self.refused.clone().map_or(Ok(&self.batch), Err)
     }
@@ -38,7 +39,7 @@ pub extern "C" fn rocksdb_writebatch_create() -> *mut rocksdb_writebatch_t {
     give(rocksdb_writebatch_t::default())
 }
 
-/// Makes an empty batch with room for so many bytes. The other parameters have no counterpart.
+/// Makes an empty batch with room for this many bytes. The other parameters have no counterpart.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_writebatch_create_with_params(
     reserved_bytes: usize,
@@ -46,12 +47,12 @@ pub extern "C" fn rocksdb_writebatch_create_with_params(
     _protection_bytes_per_key: usize,
     _timestamp_size: usize,
 ) -> *mut rocksdb_writebatch_t {
-    // Room is a hint: one that nothing can fulfil must not end the program.
+    // Room is a hint. An impossible one must not end the program.
     let batch = WriteBatch::with_capacity(reserved_bytes.min(64 << 20));
     give(rocksdb_writebatch_t { batch, ..Default::default() })
 }
 
-/// A batch of the bytes of another one's `rocksdb_writebatch_data`.
+/// Makes a batch of the bytes from another one's `rocksdb_writebatch_data`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_create_from(
     data: *const c_char,
@@ -86,7 +87,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_clear(batch: *mut rocksdb_writebatch
     }
 }
 
-/// How many writes there are.
+/// Returns the number of writes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_count(batch: *mut rocksdb_writebatch_t) -> c_int {
     // SAFETY: the contract of the module.
@@ -94,8 +95,8 @@ pub unsafe extern "C" fn rocksdb_writebatch_count(batch: *mut rocksdb_writebatch
     c_int::try_from(count).unwrap_or(c_int::MAX)
 }
 
-/// The writes as bytes, in RocksDB's form; they live until this is called again, or the batch is
-/// freed.
+/// Returns the writes as bytes in RocksDB's form. They are valid until the next call or until the
+/// batch is freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_data(
     batch: *mut rocksdb_writebatch_t,
@@ -110,7 +111,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_data(
     unsafe { lend(Some(data), length) }
 }
 
-/// Adds to a batch; what it cannot take is told when it is written.
+/// Adds to a batch. An error is reported when the batch is written.
 pub(crate) unsafe fn add(
     batch: *mut rocksdb_writebatch_t,
     act: impl FnOnce(&mut WriteBatch) -> sateen::Result<()>,
@@ -128,7 +129,7 @@ macro_rules! writes {
         $function:ident $of_family:ident ($($argument:ident $length:ident)*)
             $act:ident $act_cf:ident;
     )*) => { $(
-        /// Adds it, for the default column family.
+        /// Adds a write to the default column family.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $function(
             batch: *mut rocksdb_writebatch_t,
@@ -138,7 +139,7 @@ macro_rules! writes {
             unsafe { add(batch, |batch| batch.$act($(bytes($argument, $length)),*)) };
         }
 
-        /// Adds it, for a column family.
+        /// Adds a write to a column family.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $of_family(
             batch: *mut rocksdb_writebatch_t,
@@ -168,7 +169,7 @@ writes! {
         (begin begin_length end end_length) delete_range delete_range_cf;
 }
 
-/// Remembers this state.
+/// Sets a save point.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_set_save_point(batch: *mut rocksdb_writebatch_t) {
     // SAFETY: the contract of the module.
@@ -177,7 +178,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_set_save_point(batch: *mut rocksdb_w
     }
 }
 
-/// Undoes what came after the newest save point.
+/// Removes the writes after the newest save point.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_rollback_to_save_point(
     batch: *mut rocksdb_writebatch_t,
@@ -192,7 +193,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_rollback_to_save_point(
     }
 }
 
-/// Forgets the newest save point.
+/// Removes the newest save point and keeps the writes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_pop_save_point(
     batch: *mut rocksdb_writebatch_t,

@@ -1,10 +1,10 @@
-//! The bytes of a batch as clients of RocksDB know them: some read them themselves, or send them to
-//! another database.
+//! The form of a batch's bytes in RocksDB. Some clients read them, or send them to another
+//! database.
 //!
-//! Sequence number (8 bytes) and count (4 bytes), little-endian, then the entries: a byte that says
-//! what it is, for other column families than the default one its number as varint, then key and
-//! value, each behind its length as varint. Log data, which does not count, is a byte and one of
-//! these.
+//! They begin with the sequence number (8 bytes) and the count (4 bytes), both little-endian. An
+//! entry is a byte for its kind; for other column families than the default one, the family's
+//! number as a varint; then key and value, each after its length as a varint. Log data, which does
+//! not count, is a byte and one such string.
 
 use sateen::{BatchEntry, BatchItem, ColumnFamilyId, Error, ValueKind, WriteBatch};
 
@@ -21,7 +21,8 @@ const KINDS: [(ValueKind, u8, u8); 5] = [
     (ValueKind::RangeDelete, 0xf, 0xe),
 ];
 
-/// The bytes of `batch`, whose first entry has the sequence number `seqno`; 0 if it has none yet.
+/// Returns the bytes of `batch`. Its first entry has the sequence number `seqno`, or 0 if it has
+/// none yet.
 pub(crate) fn encode(batch: &WriteBatch, seqno: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES + batch.len_bytes());
     bytes.extend_from_slice(&seqno.to_le_bytes());
@@ -56,8 +57,9 @@ pub(crate) fn encode(batch: &WriteBatch, seqno: u64) -> Vec<u8> {
 /// # Errors
 /// `InvalidArgument` if they are none, or one with what no database here can apply.
 pub(crate) fn decode(bytes: &[u8]) -> sateen::Result<(WriteBatch, u64)> {
-    let invalid =
-        |what: &str| Error::InvalidArgument(format!("{} bytes are no batch: {what}", bytes.len()));
+    let invalid = |what: &str| {
+        Error::InvalidArgument(format!("{} bytes are not a batch: {what}", bytes.len()))
+    };
     let no_header = || invalid("no header");
     let (seqno, rest) = bytes.split_first_chunk().ok_or_else(no_header)?;
     let (count, mut rest) = rest.split_first_chunk::<4>().ok_or_else(no_header)?;
@@ -68,16 +70,16 @@ pub(crate) fn decode(bytes: &[u8]) -> sateen::Result<(WriteBatch, u64)> {
             continue;
         }
         if *first == LOG_DATA {
-            batch.put_log_data(take_slice(&mut rest).ok_or_else(|| invalid("it ends early"))?)?;
+            batch.put_log_data(take_slice(&mut rest).ok_or_else(|| invalid("they end early"))?)?;
             continue;
         }
         let kind = KINDS.iter().find(|(_, plain, other)| first == plain || first == other);
-        let (kind, plain, _) = kind.ok_or_else(|| invalid("an entry of an unknown kind"))?;
+        let (kind, plain, _) = kind.ok_or_else(|| invalid("an entry has an unknown kind"))?;
         let entry = take_entry(&mut rest, *kind, first != plain);
-        batch.add_entry(&entry.ok_or_else(|| invalid("it ends early"))?)?;
+        batch.add_entry(&entry.ok_or_else(|| invalid("they end early"))?)?;
     }
     if *count != batch.count().to_le_bytes() {
-        return Err(invalid("it has another number of entries than it says"));
+        return Err(invalid("their count of entries is wrong"));
     }
     Ok((batch, u64::from_le_bytes(*seqno)))
 }

@@ -5,7 +5,7 @@ use sateen::SharedBlockCache;
 use crate::abi::{free, give, quiet};
 use crate::settings::{Setting, Settings, keeps};
 
-/// A block cache. Databases whose options are given the same one share it.
+/// A block cache. Databases whose options have the same cache share it.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 #[derive(Clone)]
 pub struct rocksdb_cache_t(pub(crate) SharedBlockCache);
@@ -16,32 +16,32 @@ fn made(bytes: usize) -> *mut Cache {
     quiet(std::ptr::null_mut(), || give(rocksdb_cache_t(SharedBlockCache::new(bytes as u64))))
 }
 
-/// A cache of so many bytes.
+/// Makes a cache of this many bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_cache_create_lru(bytes: usize) -> *mut Cache {
     made(bytes)
 }
 
-/// The same: no cache takes more than it may.
+/// Makes a cache of this many bytes. No cache ever exceeds its capacity.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_cache_create_lru_with_strict_capacity_limit(bytes: usize) -> *mut Cache {
     made(bytes)
 }
 
-/// The same.
+/// Makes a cache of this many bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_cache_create_hyper_clock(bytes: usize, _charge: usize) -> *mut Cache {
     made(bytes)
 }
 
-/// Options of a cache: its size is what counts.
+/// Options of a cache. Only its capacity has an effect.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 #[derive(Default)]
 pub struct rocksdb_lru_cache_options_t {
     kept: Settings,
 }
 
-/// Options of a cache: its size is what counts.
+/// Options of a cache. Only its capacity has an effect.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 #[derive(Default)]
 pub struct rocksdb_hyper_clock_cache_options_t {
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn rocksdb_lru_cache_options_destroy(
     unsafe { free(options) };
 }
 
-/// Makes options of a cache of so many bytes.
+/// Makes options of a cache of this many bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_hyper_clock_cache_options_create(
     bytes: usize,
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn rocksdb_hyper_clock_cache_options_destroy(
     unsafe { free(options) };
 }
 
-/// A cache as the options say.
+/// Makes a cache with these options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_cache_create_lru_opts(
     options: *const rocksdb_lru_cache_options_t,
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn rocksdb_cache_create_lru_opts(
     made(options.and_then(|options| usize::get(&options.kept, "capacity")).unwrap_or(0))
 }
 
-/// A cache as the options say.
+/// Makes a cache with these options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_cache_create_hyper_clock_opts(
     options: *const rocksdb_hyper_clock_cache_options_t,
@@ -105,18 +105,18 @@ pub unsafe extern "C" fn rocksdb_cache_create_hyper_clock_opts(
     made(options.and_then(|options| usize::get(&options.kept, "capacity")).unwrap_or(0))
 }
 
-/// Frees the caller's hold of a cache.
+/// Frees the caller's reference to a cache.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_cache_destroy(cache: *mut Cache) {
     // SAFETY: the contract of the module.
     unsafe { free(cache) };
 }
 
-/// Accepted: memory is given back when nobody has the cache any more.
+/// Accepted without effect: the memory is freed with the last reference to the cache.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_cache_disown_data(_cache: *mut Cache) {}
 
-/// Changes how many bytes a cache may hold.
+/// Changes the capacity of a cache.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_cache_set_capacity(cache: *mut Cache, bytes: usize) {
     // SAFETY: the contract of the module.
@@ -141,14 +141,14 @@ macro_rules! looks {
 }
 
 looks! {
-    /// Bytes that the cache may hold.
+    /// Returns the capacity in bytes.
     rocksdb_cache_get_capacity |cache| cache.capacity();
-    /// Bytes that it holds.
+    /// Returns the bytes in the cache.
     rocksdb_cache_get_usage |cache| cache.usage_bytes();
-    /// Bytes that readers hold, of what it holds and of what it gave up.
+    /// Returns the bytes of blocks that readers hold, evicted ones included.
     rocksdb_cache_get_pinned_usage |cache| cache.in_use_bytes();
-    /// How many blocks it holds.
+    /// Returns the number of blocks in the cache.
     rocksdb_cache_get_occupancy_count |cache| cache.blocks() as u64;
-    /// For how many blocks there is a place: as many as there are.
+    /// Returns the number of places for blocks, which is that of the blocks.
     rocksdb_cache_get_table_address_count |cache| cache.blocks() as u64;
 }

@@ -1,18 +1,18 @@
-//! Functions of the caller's: what they are called with, and what they call themselves.
+//! Callbacks: the state that the caller's functions get, and its destructor.
 
 use std::ffi::{c_char, c_void};
 
 use crate::abi::text;
 
-/// What functions are called with, and how it is given back.
+/// The state that the caller's functions get, and its destructor.
 pub(crate) struct State {
     pub(crate) state: *mut c_void,
     pub(crate) destructor: Option<unsafe extern "C" fn(*mut c_void)>,
 }
 
-// SAFETY: RocksDB's contract, which who wrote the functions knows: they are called from any thread.
+// SAFETY: RocksDB's contract: the functions may be called from any thread.
 unsafe impl Send for State {}
-// SAFETY: and from several at once.
+// SAFETY: RocksDB's contract: several threads may call them at once.
 unsafe impl Sync for State {}
 
 impl Drop for State {
@@ -24,10 +24,10 @@ impl Drop for State {
     }
 }
 
-/// What `name` says.
+/// Returns the text of `name`.
 ///
 /// # Safety
-/// It was given with `state`, and what it returns is null or ends with a zero.
+/// The function was given with `state`, and returns null or a text that ends with a zero.
 pub(crate) unsafe fn name_of(
     name: Option<unsafe extern "C" fn(*mut c_void) -> *const c_char>,
     state: *mut c_void,

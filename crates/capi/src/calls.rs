@@ -27,7 +27,7 @@ handles! {
     rocksdb_readoptions_t(ReadOptions): rocksdb_readoptions_create, rocksdb_readoptions_destroy;
     /// Options of a flush.
     rocksdb_flushoptions_t(FlushOptions): rocksdb_flushoptions_create, rocksdb_flushoptions_destroy;
-    /// Options of a compaction by hand.
+    /// Options of a manual compaction.
     rocksdb_compactoptions_t(CompactRangeOptions): rocksdb_compactoptions_create,
         rocksdb_compactoptions_destroy;
 }
@@ -49,42 +49,42 @@ macro_rules! setters {
 }
 
 setters! {
-    /// `sync`.
+    /// Sets `sync`.
     rocksdb_writeoptions_set_sync(rocksdb_writeoptions_t, sync: c_uchar)
         |options| options.sync = sync != 0;
-    /// `disable_wal`.
+    /// Sets `disable_wal`.
     rocksdb_writeoptions_disable_WAL(rocksdb_writeoptions_t, disable: c_int)
         |options| options.disable_wal = disable != 0;
-    /// `no_slowdown`.
+    /// Sets `no_slowdown`.
     rocksdb_writeoptions_set_no_slowdown(rocksdb_writeoptions_t, no_slowdown: c_uchar)
         |options| options.no_slowdown = no_slowdown != 0;
-    /// `low_priority`.
+    /// Sets `low_priority`.
     rocksdb_writeoptions_set_low_pri(rocksdb_writeoptions_t, low: c_uchar)
         |options| options.low_priority = low != 0;
-    /// `fill_cache`.
+    /// Sets `fill_cache`.
     rocksdb_readoptions_set_fill_cache(rocksdb_readoptions_t, fill: c_uchar)
         |options| options.fill_cache = fill != 0;
-    /// `readahead_bytes`.
+    /// Sets `readahead_bytes`.
     rocksdb_readoptions_set_readahead_size(rocksdb_readoptions_t, bytes: usize)
         |options| options.readahead_bytes = bytes as u64;
-    /// `ignore_range_deletions`.
+    /// Sets `ignore_range_deletions`.
     rocksdb_readoptions_set_ignore_range_deletions(rocksdb_readoptions_t, ignore: c_uchar)
         |options| options.ignore_range_deletions = ignore != 0;
-    /// `skipped_max`.
+    /// Sets `skipped_max`.
     rocksdb_readoptions_set_max_skippable_internal_keys(rocksdb_readoptions_t, keys: u64)
         |options| options.skipped_max = keys;
-    /// `ignore_missing_column_families`.
+    /// Sets `ignore_missing_column_families`.
     rocksdb_writeoptions_set_ignore_missing_column_families(rocksdb_writeoptions_t,
         ignore: c_uchar) |options| options.ignore_missing_column_families = ignore != 0;
-    /// `prefix_same_as_start`.
+    /// Sets `prefix_same_as_start`.
     rocksdb_readoptions_set_prefix_same_as_start(rocksdb_readoptions_t, same: c_uchar)
         |options| options.prefix_same_as_start = same != 0;
-    /// `wait`.
+    /// Sets `wait`.
     rocksdb_flushoptions_set_wait(rocksdb_flushoptions_t, wait: c_uchar)
         |options| options.wait = wait != 0;
 }
 
-/// `rewrite_last_level`, if 2 (force) or 3.
+/// Sets `rewrite_last_level` for 2 (force) and 3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactoptions_set_bottommost_level_compaction(
     handle: *mut rocksdb_compactoptions_t,
@@ -105,7 +105,7 @@ macro_rules! getters {
             // SAFETY: the contract of the module.
             let options = unsafe { handle.as_ref() }.map(|handle| &handle.0);
             let value = options.map(|options| <$type>::try_from(options.$($field).+));
-            // What does not fit cannot have been set.
+            // C cannot have set a value that does not fit.
             value.and_then(Result::ok).unwrap_or_default()
         }
     )* };
@@ -126,7 +126,7 @@ getters! {
     rocksdb_flushoptions_get_wait(rocksdb_flushoptions_t) -> c_uchar: wait;
 }
 
-/// `prefix_same_as_start`.
+/// Returns `prefix_same_as_start`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_readoptions_get_prefix_same_as_start(
     handle: *mut rocksdb_readoptions_t,
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn rocksdb_readoptions_get_prefix_same_as_start(
     unsafe { handle.as_ref() }.map_or(0, |handle| c_uchar::from(handle.0.prefix_same_as_start))
 }
 
-/// `memory_only`, if 1; the other tiers are all that there is.
+/// Sets `memory_only` for 1. The other tiers mean everything.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_readoptions_set_read_tier(
     handle: *mut rocksdb_readoptions_t,
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn rocksdb_readoptions_set_read_tier(
     }
 }
 
-/// What it was set to.
+/// Returns the value that was set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_readoptions_get_read_tier(
     handle: *mut rocksdb_readoptions_t,
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn rocksdb_readoptions_get_read_tier(
     tier.unwrap_or_default()
 }
 
-/// A snapshot to read at; null for the newest. It is held by the options, too.
+/// Sets the snapshot to read at; null for the newest state. The options keep it alive.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_readoptions_set_snapshot(
     handle: *mut rocksdb_readoptions_t,
@@ -192,17 +192,17 @@ macro_rules! bounds {
 }
 
 bounds! {
-    /// The first key that iterators show; null for none. It is copied.
+    /// Sets the first key that iterators return; null for none. It is copied.
     rocksdb_readoptions_set_iterate_lower_bound lower_bound;
-    /// The first key that they do not show any more; null for none. It is copied.
+    /// Sets the key before which iterators end; null for none. It is copied.
     rocksdb_readoptions_set_iterate_upper_bound upper_bound;
 }
 
-/// A consistent view.
+/// A snapshot.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_snapshot_t(Snapshot);
 
-/// A consistent view of all column families as they are now.
+/// Makes a snapshot of all column families.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_create_snapshot(db: *mut rocksdb_t) -> *const rocksdb_snapshot_t {
     quiet(std::ptr::null(), || {
@@ -222,7 +222,7 @@ pub unsafe extern "C" fn rocksdb_release_snapshot(
     unsafe { free(snapshot.cast_mut()) };
 }
 
-/// The sequence number of a snapshot.
+/// Returns the sequence number of a snapshot.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_snapshot_get_sequence_number(
     snapshot: *const rocksdb_snapshot_t,

@@ -1,4 +1,4 @@
-//! Checksums of whole files, which Sateen does not need: blocks and records have their own.
+//! Checksums of whole files, which Sateen does not need, because blocks and records have their own.
 
 use std::ffi::c_char;
 
@@ -10,22 +10,22 @@ use crate::database::{FILE_CHECKSUMS, rocksdb_t};
 use crate::options::{change, rocksdb_options_t};
 use crate::upkeep::rocksdb_verify_checksum;
 
-/// What makes checksums of files.
+/// A factory of file checksums.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_file_checksum_gen_factory_t(u8);
 
-/// What cuts tables at prefixes of keys.
+/// A factory of table cuts at key prefixes.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_sst_partitioner_factory_t(());
 
-/// Makes one of CRC-32C.
+/// Makes a factory of CRC-32C checksums.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_file_checksum_gen_crc32c_factory_create()
 -> *mut rocksdb_file_checksum_gen_factory_t {
     give(rocksdb_file_checksum_gen_factory_t(1))
 }
 
-/// Frees one; options that were given it keep it.
+/// Frees a factory. Options that have it keep it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_file_checksum_gen_factory_destroy(
     factory: *mut rocksdb_file_checksum_gen_factory_t,
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn rocksdb_file_checksum_gen_factory_destroy(
     unsafe { free(factory) };
 }
 
-/// `rocksdb_verify_file_checksums` is possible; null: it is not.
+/// Sets the factory. Without one, `rocksdb_verify_file_checksums` fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_file_checksum_gen_factory(
     options: *mut rocksdb_options_t,
@@ -47,8 +47,8 @@ pub unsafe extern "C" fn rocksdb_options_set_file_checksum_gen_factory(
     }
 }
 
-/// Makes one that cuts where the first bytes of keys change. Accepted without effect: tables are
-/// cut by their size and by what they overlap.
+/// Makes a factory that cuts where the first bytes of keys change. Accepted without effect: the
+/// size of tables and their overlap decide where they end.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_sst_partitioner_fixed_prefix_factory_create(
     _length: usize,
@@ -56,7 +56,7 @@ pub extern "C" fn rocksdb_sst_partitioner_fixed_prefix_factory_create(
     give(rocksdb_sst_partitioner_factory_t(()))
 }
 
-/// Frees one.
+/// Frees a factory.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_sst_partitioner_factory_destroy(
     factory: *mut rocksdb_sst_partitioner_factory_t,
@@ -65,8 +65,8 @@ pub unsafe extern "C" fn rocksdb_sst_partitioner_factory_destroy(
     unsafe { free(factory) };
 }
 
-/// Reads all that is in files and verifies it, as `rocksdb_verify_checksum` does. An error if the
-/// options of the database had nothing that makes checksums of files.
+/// Reads and verifies all files, as `rocksdb_verify_checksum` does. Fails if the options of the
+/// database have no factory of file checksums.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_verify_file_checksums(db: *mut rocksdb_t, errptr: ErrPtr) {
     // SAFETY: the contract of the crate.
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn rocksdb_verify_file_checksums(db: *mut rocksdb_t, errpt
     }
 }
 
-/// The same; the options of reading have no effect.
+/// Does the same. The read options have no effect.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_verify_file_checksums_with_options(
     db: *mut rocksdb_t,

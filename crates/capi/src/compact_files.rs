@@ -1,4 +1,4 @@
-//! Compacting files that the caller names.
+//! Compactions of files that the caller names.
 
 use std::ffi::{c_char, c_int, c_uchar};
 use std::os::unix::ffi::OsStrExt;
@@ -15,7 +15,7 @@ use crate::job_info::rocksdb_compactionjobinfo_t;
 use crate::odd_options::CancelFlag;
 use crate::settings::{Setting, Settings, keeps, made};
 
-/// How files are compacted.
+/// Options of a compaction of files.
 #[derive(Default)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_compaction_options_t {
@@ -27,7 +27,7 @@ keeps!(rocksdb_compaction_options_t: kept);
 made!(rocksdb_compaction_options_t:
     rocksdb_compaction_options_create, rocksdb_compaction_options_destroy);
 
-/// A flag that ends the compaction when it is set; null for none. The options hold it, too.
+/// Sets a flag that ends the compaction when it is set; null for none. The options keep it alive.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compaction_options_set_canceled(
     options: *mut rocksdb_compaction_options_t,
@@ -75,9 +75,8 @@ pub unsafe extern "C" fn rocksdb_compact_files(
     }
 }
 
-/// Compacts files of a column family into a level. The names of the files that it made are left at
-/// `outputs`, and what it did in `info`, if these are not null. There is one path for outputs, 0 or
-/// -1.
+/// Compacts files of a column family into a level. Stores the names of the new files at `outputs`
+/// and a description in `info`, if these are not null. The only valid output paths are 0 and -1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compact_files_cf(
     db: *mut rocksdb_t,
@@ -142,7 +141,7 @@ pub unsafe extern "C" fn rocksdb_compact_files_cf(
     }
 }
 
-/// Frees the names of files that `rocksdb_compact_files` left.
+/// Frees the file names that `rocksdb_compact_files` stored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compact_files_output_file_names_destroy(
     names: *mut *mut c_char,

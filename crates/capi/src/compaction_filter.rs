@@ -1,5 +1,5 @@
-//! Compaction filters written in C: one that all compactions share, or a factory that makes one for
-//! each. They are given back when the last of the options and databases that have them goes.
+//! Compaction filters in C: one filter for all compactions, or a factory that makes one for each.
+//! They are freed with the last options and database that have them.
 
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl FilterCallbacks {
     fn ask(&self, level: u8, key: &[u8], value: &[u8]) -> Decision {
         let Some(filter) = self.filter else { return Decision::Keep };
         let (mut new, mut length, mut changed) = (std::ptr::null_mut(), 0, 0);
-        // SAFETY: what RocksDB calls it with: byte strings that live as long as the call, and
+        // SAFETY: RocksDB calls it with byte strings that live as long as the call, and
         // places for three answers.
         let removed = unsafe {
             filter(
@@ -56,14 +56,14 @@ impl FilterCallbacks {
         };
         match (removed, changed) {
             (0, 0) => Decision::Keep,
-            // SAFETY: it is the function's own, and lives until it is called again.
+            // SAFETY: the bytes belong to the function and stay until it is called again.
             (0, _) => Decision::Change(unsafe { bytes(new, length) }.to_vec()),
             _ => Decision::Remove,
         }
     }
 }
 
-/// A filter as one compaction has it.
+/// A compaction's reference to a filter.
 struct Shared(Arc<FilterCallbacks>);
 
 impl CompactionFilter for Shared {
@@ -76,11 +76,11 @@ impl CompactionFilter for Shared {
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_compactionfilter_t(Arc<FilterCallbacks>);
 
-/// A factory of compaction filters; options that are given it own it.
+/// A factory of compaction filters. Options that get it own it.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_compactionfilterfactory_t(Filtering);
 
-/// What a factory is told of a compaction.
+/// The description of a compaction that a factory gets.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_compactionfiltercontext_t(CompactionFilterContext);
 
@@ -98,14 +98,14 @@ pub unsafe extern "C" fn rocksdb_compactionfilter_create(
     give(rocksdb_compactionfilter_t(Arc::new(callbacks)))
 }
 
-/// Frees a compaction filter. Options and databases that have it go on with it.
+/// Frees a compaction filter. Options and databases that have it keep it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactionfilter_destroy(filter: *mut rocksdb_compactionfilter_t) {
     // SAFETY: the contract of the module.
     unsafe { free(filter) };
 }
 
-/// Accepted; what a snapshot shows is never filtered.
+/// Accepted without effect: entries that a snapshot can see are never filtered.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactionfilter_set_ignore_snapshots(
     _filter: *mut rocksdb_compactionfilter_t,
@@ -125,7 +125,8 @@ impl CompactionFilterFactory for SharedByAll {
     }
 }
 
-/// What all compactions are filtered by, several at a time. The caller keeps what it owns of it.
+/// Sets the filter of all compactions, which may call it at the same time. The caller keeps its
+/// ownership.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_compaction_filter(
     options: *mut rocksdb_options_t,
@@ -151,7 +152,7 @@ impl CompactionFilterFactory for FactoryCallbacks {
 
     fn create(&self, context: &CompactionFilterContext) -> Option<Box<dyn CompactionFilter>> {
         let mut context = rocksdb_compactionfiltercontext_t(*context);
-        // SAFETY: what RocksDB calls it with: a context that lives as long as the call.
+        // SAFETY: RocksDB calls it with a context that lives as long as the call.
         let made = unsafe { self.create?(self.state.state, &raw mut context) };
         // SAFETY: it is from `rocksdb_compactionfilter_create`, and the compaction's from now on.
         let made = unsafe { take(made) }?;
@@ -175,7 +176,7 @@ pub unsafe extern "C" fn rocksdb_compactionfilterfactory_create(
     })
 }
 
-/// Frees a factory that no options were given.
+/// Frees a factory that no options own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactionfilterfactory_destroy(
     factory: *mut rocksdb_compactionfilterfactory_t,
@@ -184,7 +185,7 @@ pub unsafe extern "C" fn rocksdb_compactionfilterfactory_destroy(
     unsafe { free(factory) };
 }
 
-/// What makes a filter for each compaction. The options own it from now on.
+/// Sets the factory that makes a filter for each compaction. The options own it from now on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_compaction_filter_factory(
     options: *mut rocksdb_options_t,
@@ -198,7 +199,7 @@ pub unsafe extern "C" fn rocksdb_options_set_compaction_filter_factory(
     }
 }
 
-/// Whether all tables are part of the compaction.
+/// Returns 1 if all tables are part of the compaction.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactionfiltercontext_is_full_compaction(
     context: *mut rocksdb_compactionfiltercontext_t,
@@ -207,7 +208,7 @@ pub unsafe extern "C" fn rocksdb_compactionfiltercontext_is_full_compaction(
     unsafe { context.as_ref() }.map_or(0, |context| c_uchar::from(context.0.is_full_compaction))
 }
 
-/// Whether a client asked for the compaction.
+/// Returns 1 for a manual compaction.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactionfiltercontext_is_manual_compaction(
     context: *mut rocksdb_compactionfiltercontext_t,

@@ -1,4 +1,4 @@
-//! Comparators: the order of keys, written in C.
+//! Comparators in C: the order of keys.
 
 use std::cmp::Ordering;
 use std::ffi::{c_char, c_int, c_void};
@@ -13,11 +13,11 @@ use crate::options::{change, rocksdb_options_t};
 type Compare =
     unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int;
 
-/// RocksDB's names for the orders that the engine has itself.
+/// RocksDB's names of the orders that the engine implements itself.
 const BYTEWISE: &str = "leveldb.BytewiseComparator";
 const REVERSE_BYTEWISE: &str = "rocksdb.ReverseBytewiseComparator";
 
-/// A comparator's function and what it is called with.
+/// The functions of a comparator and their state.
 struct Callbacks {
     state: State,
     compare: Compare,
@@ -26,21 +26,22 @@ struct Callbacks {
 impl Callbacks {
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         let (data_a, data_b) = (a.as_ptr().cast(), b.as_ptr().cast());
-        // SAFETY: what RocksDB calls it with: keys that live as long as the call.
+        // SAFETY: RocksDB calls it with keys that live as long as the call.
         let order = unsafe { (self.compare)(self.state.state, data_a, a.len(), data_b, b.len()) };
         order.cmp(&0)
     }
 }
 
-/// A comparator. Databases and options that have it keep what it is made of alive.
+/// A comparator. Databases and options that have it keep its state alive.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_comparator_t {
     comparator: Comparator,
-    /// Where the engine has an order of that name itself: what was given is kept all the same.
+    /// The callbacks of an order that the engine implements itself. They are kept alive although
+    /// nothing calls them.
     _unused: Option<Callbacks>,
 }
 
-/// Makes a comparator of functions; null without a function that compares.
+/// Makes a comparator of functions; null without a comparing function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_comparator_create(
     state: *mut c_void,
@@ -69,14 +70,14 @@ pub unsafe extern "C" fn rocksdb_comparator_create(
     })
 }
 
-/// Frees a comparator; who has it goes on.
+/// Frees a comparator. Databases and options that have it keep it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_comparator_destroy(comparator: *mut rocksdb_comparator_t) {
     // SAFETY: the contract of the crate.
     unsafe { free(comparator) };
 }
 
-/// What keys are compared by. The caller frees its comparator.
+/// Sets the comparator of keys. The caller frees its comparator.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_comparator(
     options: *mut rocksdb_options_t,
@@ -91,7 +92,7 @@ pub unsafe extern "C" fn rocksdb_options_set_comparator(
     }
 }
 
-/// A writer of files for column families with this comparator.
+/// Makes a writer of files for column families with this comparator.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_sstfilewriter_create_with_comparator(
     _env: *const c_void,

@@ -1,4 +1,4 @@
-//! What databases have counted, by the options that they were opened with.
+//! The counts of databases, grouped by the options that they were opened with.
 //!
 //! RocksDB's statistics belong to options: a database counts there while it is open, and its counts
 //! stay when it is closed.

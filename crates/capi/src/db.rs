@@ -1,4 +1,4 @@
-//! A database: opening, reading and writing.
+//! Databases: opening, reading and writing.
 
 use std::ffi::{c_char, c_uchar};
 use std::ptr::null_mut;
@@ -26,7 +26,7 @@ unsafe fn write_options(options: *const rocksdb_writeoptions_t) -> sateen::Resul
     Ok(options.0.clone())
 }
 
-/// Opens a database that has no column family but the default one.
+/// Opens a database that has the default column family alone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_open(
     options: *const rocksdb_options_t,
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn rocksdb_open(
     }
 }
 
-/// Opens a database for reading.
+/// Opens a database for reading only.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_open_for_read_only(
     options: *const rocksdb_options_t,
@@ -63,15 +63,15 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only(
     }
 }
 
-/// Closes a database. What it is asked through this handle afterwards fails; to close it again is
-/// nothing.
+/// Closes a database. Later calls with this handle fail. Closing it again does nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_close(db: *mut rocksdb_t) {
     static CLOSED: Graveyard<rocksdb_t> = Graveyard::new();
     // SAFETY: the contract of the module.
     let Some(mut db) = (unsafe { take(db) }) else { return };
     if db.db.is_of_parent_process() {
-        // Nothing of it is this process's to end, and its threads may hold locks in this copy.
+        // The database belongs to the parent process. Its threads may hold locks in this copy of
+        // the memory.
         std::mem::forget(db);
         return;
     }
@@ -87,8 +87,8 @@ pub unsafe extern "C" fn rocksdb_close(db: *mut rocksdb_t) {
     });
 }
 
-/// Removes the files of the database at `path`, and the directory if nothing else is in it. Does
-/// nothing if there is no database.
+/// Removes the files of the database at `path`, and the directory if it is empty then. Does nothing
+/// if there is no database.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_destroy_db(
     options: *const rocksdb_options_t,
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn rocksdb_destroy_db(
     }
 }
 
-/// Makes a damaged database readable again.
+/// Repairs a damaged database.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_repair_db(
     options: *const rocksdb_options_t,
@@ -125,7 +125,7 @@ macro_rules! writes {
     ($(
         $function:ident $of_family:ident ($($argument:ident $length:ident)*) $method:ident;
     )*) => { $(
-        /// Does it in the default column family.
+        /// Writes to the default column family.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $function(
             db: *mut rocksdb_t,
@@ -137,7 +137,7 @@ macro_rules! writes {
             unsafe { $of_family(db, options, null_mut(), $($argument, $length,)* errptr) };
         }
 
-        /// Does it in a column family.
+        /// Writes to a column family.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $of_family(
             db: *mut rocksdb_t,
@@ -165,7 +165,7 @@ writes! {
     rocksdb_singledelete rocksdb_singledelete_cf (key key_length) single_delete_cf;
 }
 
-/// Deletes all keys from `begin` up to, without, `end`.
+/// Deletes all keys from `begin` (included) to `end` (excluded).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_delete_range_cf(
     db: *mut rocksdb_t,
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn rocksdb_delete_range_cf(
     }
 }
 
-/// Applies all of a batch, or nothing of it.
+/// Applies a batch atomically.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_write(
     db: *mut rocksdb_t,
@@ -204,7 +204,7 @@ pub unsafe extern "C" fn rocksdb_write(
     }
 }
 
-/// The value of a key, to be freed; null if there is none.
+/// Returns the value of a key, to be freed; null if the key does not exist.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get(
     db: *mut rocksdb_t,
@@ -218,7 +218,7 @@ pub unsafe extern "C" fn rocksdb_get(
     unsafe { rocksdb_get_cf(db, options, null_mut(), key, key_length, value_length, errptr) }
 }
 
-/// The value of a key in a column family, to be freed; null if there is none.
+/// Returns the value of a key in a column family, to be freed; null if the key does not exist.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get_cf(
     db: *mut rocksdb_t,
@@ -243,11 +243,11 @@ pub unsafe extern "C" fn rocksdb_get_cf(
     }
 }
 
-/// A value that was found, kept in memory until this is freed.
+/// A value that stays in memory until this handle is freed.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_pinnableslice_t(pub(crate) PinnedSlice);
 
-/// The value of a key without a copy of it; null if there is none.
+/// Returns the value of a key without a copy; null if the key does not exist.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get_pinned(
     db: *mut rocksdb_t,
@@ -260,7 +260,7 @@ pub unsafe extern "C" fn rocksdb_get_pinned(
     unsafe { rocksdb_get_pinned_cf(db, options, null_mut(), key, key_length, errptr) }
 }
 
-/// The value of a key in a column family without a copy of it; null if there is none.
+/// Returns the value of a key in a column family without a copy; null if the key does not exist.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get_pinned_cf(
     db: *mut rocksdb_t,
@@ -288,7 +288,7 @@ pub unsafe extern "C" fn rocksdb_pinnableslice_destroy(value: *mut rocksdb_pinna
     unsafe { free(value) };
 }
 
-/// The bytes of a value; null and 0 if there is none.
+/// Returns the bytes of a value; null and 0 for a null handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_pinnableslice_value(
     value: *const rocksdb_pinnableslice_t,
@@ -301,7 +301,7 @@ pub unsafe extern "C" fn rocksdb_pinnableslice_value(
     }
 }
 
-/// The values of many keys, each to be freed, and what went wrong with each.
+/// Returns the values of many keys, each to be freed, and the error of each.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_multi_get(
     db: *mut rocksdb_t,

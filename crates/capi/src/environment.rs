@@ -1,4 +1,4 @@
-//! The environment, and how fast background work may write.
+//! Environments and rate limiters.
 
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::io::ErrorKind;
@@ -13,25 +13,25 @@ use sateen::{ColumnFamilyOptions, Db, Error, Options};
 use crate::abi::{ErrPtr, free, give, guard, missing, quiet};
 use crate::options::{change, rocksdb_options_t};
 
-/// The file system and the threads of the process, or a file system in memory. A database has
-/// threads of its own, whose number is an option of it.
+/// The file system of the process, or one in memory. Threads belong to databases, whose options set
+/// their number.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_env_t(Option<MemVfs>);
 
-/// The environment.
+/// Makes the environment of the process.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_create_default_env() -> *mut rocksdb_env_t {
     give(rocksdb_env_t(None))
 }
 
-/// An environment whose files are in memory: those of all databases that are opened with it, until
-/// it and they are gone.
+/// Makes an environment with files in memory. All databases that are opened with it share the
+/// files, which live as long as it or one of them.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_create_mem_env() -> *mut rocksdb_env_t {
     quiet(std::ptr::null_mut(), || give(rocksdb_env_t(Some(MemVfs::new()))))
 }
 
-/// Where databases are that are opened with the options: null for the disk.
+/// Sets the environment of databases that are opened with the options; null for the disk.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_env(
     options: *mut rocksdb_options_t,
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn rocksdb_options_set_env(
     }
 }
 
-/// Makes the directory `path`, and those above it that are missing. One that exists is no error.
+/// Makes the directory `path` and missing parents. An existing directory is no error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_create_dir_if_missing(
     env: *mut rocksdb_env_t,
@@ -74,7 +74,7 @@ fn files(memory: Option<&MemVfs>) -> Arc<dyn Vfs> {
     }
 }
 
-/// The files of `env`; those of the disk if it is null.
+/// Returns the file system of `env`, or the disk's if it is null.
 ///
 /// # Safety
 /// The contract of the module.
@@ -83,7 +83,7 @@ pub(crate) unsafe fn vfs_of(env: *const rocksdb_env_t) -> Arc<dyn Vfs> {
     files(unsafe { env.as_ref() }.and_then(|env| env.0.as_ref()))
 }
 
-/// A directory or file, and where it is.
+/// A path and its file system.
 #[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) vfs: Arc<dyn Vfs>,
@@ -91,7 +91,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// `path` where the databases of `options` are.
+    /// Returns `path` in the file system of `options`.
     ///
     /// # Safety
     /// The contract of the module.
@@ -101,7 +101,7 @@ impl Place {
             let memory = options.as_ref().and_then(|options| options.4.as_ref());
             (memory, crate::abi::path(path))
         };
-        // In memory there is no directory that relative paths begin at.
+        // A file system in memory has no current directory.
         let path = match memory {
             Some(_) => std::path::absolute(&path).unwrap_or(path),
             None => path,
@@ -109,7 +109,8 @@ impl Place {
         Place { vfs: files(memory), path }
     }
 
-    /// Opens it for reading; what is not there cannot be read, which is not the arguments' fault.
+    /// Opens the database for reading only. A missing database is an I/O error instead of an
+    /// invalid argument.
     pub(crate) fn open_read_only(
         &self,
         options: Options,
@@ -124,25 +125,25 @@ impl Place {
     }
 }
 
-/// Frees the caller's hold of it.
+/// Frees the caller's reference.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_env_destroy(env: *mut rocksdb_env_t) {
     // SAFETY: the contract of the module.
     unsafe { free(env) };
 }
 
-/// What the pools of the process were set to: kept for those who ask.
+/// The sizes of the process's thread pools, kept for their getters.
 static THREADS: [AtomicI32; 3] = [const { AtomicI32::new(0) }; 3];
 
 macro_rules! threads {
     ($($pool:literal $set:ident $get:ident;)*) => { $(
-        /// Accepted: threads belong to databases.
+        /// Accepted without effect: threads belong to databases.
         #[unsafe(no_mangle)]
         pub extern "C" fn $set(_env: *mut rocksdb_env_t, threads: c_int) {
             THREADS[$pool].store(threads, Ordering::Relaxed);
         }
 
-        /// What was set last.
+        /// Returns the value that was set last.
         #[unsafe(no_mangle)]
         pub extern "C" fn $get(_env: *mut rocksdb_env_t) -> c_int {
             THREADS[$pool].load(Ordering::Relaxed)
@@ -162,7 +163,8 @@ threads! {
 
 macro_rules! accepted {
     ($($function:ident;)*) => { $(
-        /// Accepted: threads belong to databases, and are lower than the clients' as it is.
+        /// Accepted without effect: threads belong to databases, and their priority is below that
+        /// of clients anyway.
         #[unsafe(no_mangle)]
         pub extern "C" fn $function(_env: *mut rocksdb_env_t) {}
     )* };
@@ -176,7 +178,7 @@ accepted! {
     rocksdb_env_lower_high_priority_thread_pool_cpu_priority;
 }
 
-/// How fast flushes and compactions may write. Each database that is opened with it has that rate
+/// A rate limit of flushes and compactions. Each database that is opened with it has the whole rate
 /// for itself.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_ratelimiter_t {
@@ -189,7 +191,7 @@ fn limiter(bytes_per_second: i64, auto_tuned: bool) -> *mut rocksdb_ratelimiter_
     give(rocksdb_ratelimiter_t { bytes_per_second, auto_tuned })
 }
 
-/// So many bytes a second.
+/// Makes a limiter of this many bytes a second.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_ratelimiter_create(
     bytes_per_second: i64,
@@ -199,7 +201,7 @@ pub extern "C" fn rocksdb_ratelimiter_create(
     limiter(bytes_per_second, false)
 }
 
-/// Up to so many bytes a second, as much as is needed.
+/// Makes a limiter that tunes itself up to this many bytes a second.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_ratelimiter_create_auto_tuned(
     bytes_per_second: i64,
@@ -209,7 +211,7 @@ pub extern "C" fn rocksdb_ratelimiter_create_auto_tuned(
     limiter(bytes_per_second, true)
 }
 
-/// The same; what background work reads is not limited.
+/// Makes a limiter. Reads of background work are not limited in any mode.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_ratelimiter_create_with_mode(
     bytes_per_second: i64,
@@ -221,14 +223,14 @@ pub extern "C" fn rocksdb_ratelimiter_create_with_mode(
     limiter(bytes_per_second, auto_tuned)
 }
 
-/// Frees the caller's hold of it.
+/// Frees the caller's reference.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_ratelimiter_destroy(limiter: *mut rocksdb_ratelimiter_t) {
     // SAFETY: the contract of the module.
     unsafe { free(limiter) };
 }
 
-/// `rate_limit_bytes_per_second` and `rate_limit_auto_tune`; null for no limit.
+/// Sets `rate_limit_bytes_per_second` and `rate_limit_auto_tune`; null for no limit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_ratelimiter(
     options: *mut rocksdb_options_t,

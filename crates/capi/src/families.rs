@@ -11,13 +11,13 @@ use crate::options::checked;
 use crate::options::rocksdb_options_t;
 use crate::promises::{check_log, promised};
 
-/// What a function that opens column families is told of them.
+/// The column families that a function shall open.
 pub(crate) struct Wanted {
     names: Vec<String>,
     pub(crate) options: Vec<sateen::Options>,
 }
 
-/// `check` makes the options of each of them ready.
+/// Reads the arguments of such a function. `check` prepares the options of each family.
 pub(crate) unsafe fn wanted(
     count: c_int,
     names: *const *const c_char,
@@ -36,7 +36,7 @@ pub(crate) unsafe fn wanted(
 }
 
 impl Wanted {
-    /// The default column family and no other.
+    /// Returns the default column family alone.
     pub(crate) fn default_only(options: &sateen::Options) -> Wanted {
         let name = sateen::DEFAULT_COLUMN_FAMILY.to_owned();
         Wanted { names: vec![name], options: vec![options.clone()] }
@@ -92,7 +92,7 @@ impl Wanted {
     }
 }
 
-/// The names of all column families in the order in which they were made.
+/// Returns the names of all column families in the order of their creation.
 fn in_order(db: &Db) -> Vec<String> {
     let families = db.column_families().into_iter();
     let mut families: Vec<_> = families.filter_map(|name| db.column_family(&name)).collect();
@@ -100,12 +100,13 @@ fn in_order(db: &Db) -> Vec<String> {
     families.iter().map(|family| family.name().to_owned()).collect()
 }
 
-/// The names of the column families of the database at `place`, which may be open.
+/// Returns the names of the column families of the database at `place`, which may be open.
 fn names(place: &Place) -> sateen::Result<Vec<String>> {
     Db::list_column_families_with(place.vfs.as_ref(), &place.path)
 }
 
-/// Opens column families; `read_only`, if for reading: whether a log that is needed is an error.
+/// Opens a database with column families. `read_only` is present for a read-only open; it tells
+/// whether a WAL with unflushed writes is an error.
 pub(crate) unsafe fn open(
     options: *const rocksdb_options_t,
     path: *const c_char,
@@ -132,7 +133,7 @@ pub(crate) unsafe fn open(
     Ok(unsafe { rocksdb_t::opened(db, options) })
 }
 
-/// Leaves a handle of each of the column families at `handles`.
+/// Stores a handle of each of the column families at `handles`.
 pub(crate) unsafe fn give_handles(
     db: &Db,
     families: &[String],
@@ -151,7 +152,7 @@ pub(crate) unsafe fn give_handles(
     Ok(())
 }
 
-/// Opens a database and handles of its column families, all of which must be named.
+/// Opens a database and returns handles of its column families, all of which must be named.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_open_column_families(
     options: *const rocksdb_options_t,
@@ -173,7 +174,7 @@ pub unsafe extern "C" fn rocksdb_open_column_families(
     }
 }
 
-/// The same for reading; column families that are not named stay closed.
+/// Does the same for reading only. Column families that are not named stay closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_open_for_read_only_column_families(
     options: *const rocksdb_options_t,
@@ -194,7 +195,7 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only_column_families(
     }
 }
 
-/// The names of a database's column families, for `rocksdb_list_column_families_destroy`.
+/// Returns the names of a database's column families, for `rocksdb_list_column_families_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_list_column_families(
     options: *const rocksdb_options_t,
@@ -212,7 +213,7 @@ pub unsafe extern "C" fn rocksdb_list_column_families(
                 names(&Place::new(options, path))?.iter().map(|name| malloc_name(name)).collect();
             let pointers = list_of(&list);
             if pointers.is_null() {
-                return Err(Error::InvalidArgument("there is no memory".into()));
+                return Err(Error::InvalidArgument("out of memory".into()));
             }
             if let Some(count) = count.as_mut() {
                 *count = list.len();
@@ -239,7 +240,7 @@ pub unsafe extern "C" fn rocksdb_list_column_families_destroy(
     unsafe { libc::free(list.cast()) };
 }
 
-/// Makes a column family.
+/// Creates a column family.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_create_column_family(
     db: *mut rocksdb_t,
@@ -258,9 +259,9 @@ pub unsafe extern "C" fn rocksdb_create_column_family(
     }
 }
 
-/// Makes column families with the same options, one after the other. What it returns has as many
-/// handles as `made` says, which is fewer than names if one could not be made; the list is freed by
-/// `rocksdb_create_column_families_destroy`, each handle as others are.
+/// Creates column families with the same options, one after the other. The result has `made`
+/// handles, which is fewer than names if one failed. `rocksdb_create_column_families_destroy` frees
+/// the list; each handle is freed like others.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_create_column_families(
     db: *mut rocksdb_t,
@@ -290,7 +291,7 @@ pub unsafe extern "C" fn rocksdb_create_column_families(
     }
 }
 
-/// Frees the list, not what is in it.
+/// Frees the list without its handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_create_column_families_destroy(
     list: *mut *mut rocksdb_column_family_handle_t,
@@ -299,9 +300,9 @@ pub unsafe extern "C" fn rocksdb_create_column_families_destroy(
     unsafe { libc::free(list.cast()) };
 }
 
-/// A copy of `pointers` in memory from `malloc`; null if there is none.
+/// Returns a copy of `pointers` in memory from `malloc`; null if there is no memory.
 pub(crate) fn list_of<T>(pointers: &[*mut T]) -> *mut *mut T {
-    // SAFETY: any size may be asked for.
+    // SAFETY: `malloc` takes any size.
     let list = unsafe { libc::malloc(size_of_val(pointers).max(1)) }.cast::<*mut T>();
     if !list.is_null() {
         // SAFETY: it is new and has room for them.
@@ -310,7 +311,7 @@ pub(crate) fn list_of<T>(pointers: &[*mut T]) -> *mut *mut T {
     list
 }
 
-/// Drops a column family; the handle is still to be freed.
+/// Drops a column family. The handle must still be freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_drop_column_family(
     db: *mut rocksdb_t,
@@ -327,7 +328,7 @@ pub unsafe extern "C" fn rocksdb_drop_column_family(
     }
 }
 
-/// A handle of the default column family.
+/// Returns a handle of the default column family.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get_default_column_family_handle(
     db: *mut rocksdb_t,
@@ -348,7 +349,7 @@ pub unsafe extern "C" fn rocksdb_column_family_handle_destroy(
     unsafe { free(family) };
 }
 
-/// A column family's number.
+/// Returns the number of a column family.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_column_family_handle_get_id(
     family: *mut rocksdb_column_family_handle_t,
@@ -357,7 +358,7 @@ pub unsafe extern "C" fn rocksdb_column_family_handle_get_id(
     unsafe { family.as_ref() }.map_or(0, |family| family.0.id())
 }
 
-/// A column family's name, to be freed.
+/// Returns the name of a column family, to be freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_column_family_handle_get_name(
     family: *mut rocksdb_column_family_handle_t,

@@ -1,17 +1,17 @@
-//! Managers of table files: how fast files go that are not needed any more.
+//! Managers of table files: how fast obsolete files are deleted.
 //!
-//! A limit for the space of databases is not there: the functions that set one say so.
+//! There is no limit for the space of databases. The functions that set one say so.
 
 use std::sync::Mutex;
 
 use crate::abi::{free, give};
 use crate::environment::rocksdb_env_t;
 
-/// RocksDB's default for the part of a database that files on their way out may be.
+/// RocksDB's default for the largest share of a database that obsolete files may have.
 const MAX_TRASH_DB_RATIO: f64 = 0.25;
 
-/// What was set of a manager. Nothing of it has an effect: space is given back in the background,
-/// as clients leave the device to it, and files do not wait in a trash.
+/// The settings of a manager. They have no effect: obsolete bytes are freed in the background when
+/// clients leave bandwidth, and there is no trash.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_sst_file_manager_t {
     delete_rate_bytes_per_second: Mutex<i64>,
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn rocksdb_sst_file_manager_destroy(
 
 macro_rules! kept {
     ($($field:ident: $type:ty = $set:ident $get:ident;)*) => { $(
-        #[doc = concat!("Keeps `", stringify!($field), "`.")]
+        #[doc = concat!("Stores `", stringify!($field), "` for its getter.")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $set(manager: *mut rocksdb_sst_file_manager_t, value: $type) {
             // SAFETY: the contract of the crate.
@@ -51,7 +51,7 @@ macro_rules! kept {
             }
         }
 
-        #[doc = concat!("What `", stringify!($field), "` was set to.")]
+        #[doc = concat!("Returns the value that `", stringify!($field), "` was set to.")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $get(manager: *mut rocksdb_sst_file_manager_t) -> $type {
             // SAFETY: the contract of the crate.
@@ -71,7 +71,7 @@ kept! {
         rocksdb_sst_file_manager_get_max_trash_db_ratio;
 }
 
-/// 0: nothing waits in a trash.
+/// Returns 0, because there is no trash.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_sst_file_manager_get_total_trash_size(
     _manager: *mut rocksdb_sst_file_manager_t,

@@ -1,4 +1,4 @@
-//! Getters of what C is given a pointer to: one line each.
+//! Macros for getters of handles, one line for each getter.
 
 /// Numbers; 0 for a null handle.
 macro_rules! numbers {
@@ -13,10 +13,10 @@ macro_rules! numbers {
     )* };
 }
 
-/// Numbers of what Sateen does not have: always 0.
+/// Numbers that Sateen does not have: always 0.
 macro_rules! nothing {
     ($handle:ident -> $type:ty: $($function:ident)*;) => { $(
-        #[doc = concat!("0, for want of what `", stringify!($function), "` counts.")]
+        #[doc = concat!("Returns 0, because Sateen does not count `", stringify!($function), "`.")]
         #[unsafe(no_mangle)]
         pub extern "C" fn $function(_handle: *const $handle) -> $type {
             0
@@ -24,7 +24,7 @@ macro_rules! nothing {
     )* };
 }
 
-/// Texts, which end with their length.
+/// Texts, with their lengths.
 macro_rules! texts {
     ($($function:ident($handle:ty): |$it:ident| $get:expr;)*) => { $(
         #[doc = concat!("As in RocksDB: `", stringify!($function), "`.")]
@@ -43,7 +43,7 @@ macro_rules! texts {
 /// Texts that Sateen does not have: always empty.
 macro_rules! no_texts {
     ($handle:ty: $($function:ident)*;) => { $(
-        #[doc = concat!("Empty, for want of what `", stringify!($function), "` names.")]
+        #[doc = concat!("Returns an empty text: Sateen has no `", stringify!($function), "`.")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $function(
             _handle: *const $handle,
@@ -58,7 +58,7 @@ macro_rules! no_texts {
 /// Entries of lists that are always empty.
 macro_rules! no_entries {
     ($handle:ty: $($function:ident)*;) => { $(
-        #[doc = concat!("Null: the list of `", stringify!($function), "` is empty.")]
+        #[doc = concat!("Returns null: the list of `", stringify!($function), "` is empty.")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $function(
             _handle: *const $handle,

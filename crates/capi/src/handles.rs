@@ -1,8 +1,8 @@
-//! Which handles C has: so that one that is freed twice, or by the function of another kind, is
-//! told and left alone.
+//! The handles that C has. A handle that is freed twice, or by the function of another type, is
+//! detected and left alone.
 //!
-//! What must stay true: nothing here has the address of a handle as it is, or tools that look for
-//! what nobody has any more would find it here.
+//! Invariant: no address of a handle is stored here as it is. Leak detectors would take such a copy
+//! for a reference.
 
 use std::any::TypeId;
 use std::collections::{HashMap, VecDeque};
@@ -12,12 +12,12 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use sateen::vfs::MemVfs;
 use sateen::{Db, Options};
 
-/// Threads that make handles at once seldom meet.
+/// The number of shards, so that threads that make handles rarely wait for each other.
 const SHARDS: usize = 64;
-/// Databases that were closed and whose handles are still told from others.
+/// The number of closed databases whose handles are still recognized.
 const CLOSED_KEPT: usize = 256;
 
-/// Addresses differ in the bits above those of alignment: these are spread.
+/// A hasher that spreads the bits of addresses, which differ above those of alignment.
 #[derive(Default)]
 struct Spread(u64);
 
@@ -41,17 +41,17 @@ static GIVEN: [Mutex<Shard>; SHARDS] =
     [const { Mutex::new(HashMap::with_hasher(BuildHasherDefault::new())) }; SHARDS];
 
 fn shard(address: usize) -> MutexGuard<'static, Shard> {
-    // Whatever panicked there left a map that is one.
+    // A panic cannot leave the map inconsistent.
     GIVEN[(address >> 4) % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes note that C has a handle of type `T`.
+/// Records that C has a handle of type `T`.
 pub(crate) fn given<T: 'static>(handle: *const T) {
     let address = handle.addr();
     shard(address).insert(!address, TypeId::of::<T>());
 }
 
-/// Whether C had the handle, as one of type `T`; it has not any more.
+/// Returns true if C had the handle as one of type `T`, and removes it.
 pub(crate) fn taken_back<T: 'static>(handle: *const T) -> bool {
     let address = handle.addr();
     let mut shard = shard(address);
@@ -62,7 +62,7 @@ pub(crate) fn taken_back<T: 'static>(handle: *const T) -> bool {
     had
 }
 
-/// A database that is closed: what it is asked fails with that.
+/// Returns a closed database, whose calls fail.
 pub(crate) fn closed_database() -> Option<Db> {
     static CLOSED: OnceLock<Option<Db>> = OnceLock::new();
     let make = || {
@@ -75,8 +75,8 @@ pub(crate) fn closed_database() -> Option<Db> {
     CLOSED.get_or_init(make).clone()
 }
 
-/// Keeps the memory of the handles of closed databases for a while, so that nothing else is where
-/// they were.
+/// Keeps the memory of closed databases' handles for a while, so that no other value gets their
+/// addresses.
 pub(crate) struct Graveyard<T>(Mutex<VecDeque<Box<T>>>);
 
 impl<T> Graveyard<T> {
@@ -84,7 +84,7 @@ impl<T> Graveyard<T> {
         Graveyard(Mutex::new(VecDeque::new()))
     }
 
-    /// Keeps `handle`, and frees the one that was kept longest if there are too many.
+    /// Keeps `handle`, and frees the oldest handle if there are too many.
     pub(crate) fn keep(&self, handle: Box<T>) {
         let oldest = {
             let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! Files of sorted entries: writing them, and taking them in. How they are taken in are options
-//! that are kept as they are set, in `Settings`.
+//! Files of sorted entries: writing and ingesting them. Ingest options are stored as they are set,
+//! in `Settings`.
 
 use std::ffi::{c_char, c_void};
 
@@ -13,17 +13,17 @@ use crate::settings::{Setting, Settings};
 
 type Family = rocksdb_column_family_handle_t;
 
-/// A writer; it may write several files, one after the other.
+/// A writer of files. It may write several files one after the other.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_sstfilewriter_t {
     options: sateen::Result<Options>,
-    /// Those that it was made with.
+    /// The options that it was made with.
     handle: Option<rocksdb_options_t>,
     open: Option<SstFileWriter>,
     file_bytes: u64,
 }
 
-/// A writer with these options. What `env` says has no counterpart.
+/// Makes a writer with these options. `env` has no effect.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_sstfilewriter_create(
     _env: *const c_void,
@@ -44,7 +44,7 @@ impl rocksdb_sstfilewriter_t {
     }
 }
 
-/// Frees it. A file that was not finished is left as it is, and is none.
+/// Frees a writer. An unfinished file stays and is invalid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_sstfilewriter_destroy(writer: *mut rocksdb_sstfilewriter_t) {
     // SAFETY: the contract of the crate.
@@ -58,7 +58,7 @@ unsafe fn open<'a>(writer: *mut rocksdb_sstfilewriter_t) -> sateen::Result<&'a m
     writer.open.as_mut().ok_or_else(closed)
 }
 
-/// Begins a file; one that is there is replaced.
+/// Begins a file and replaces an existing one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_sstfilewriter_open(
     writer: *mut rocksdb_sstfilewriter_t,
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_open(
             let options = writer.options.as_ref().map_err(Error::clone)?;
             let handle = writer.handle.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
             let Place { vfs, path, .. } = Place::new(handle, name);
-            // What cannot be removed is told by who makes it.
+            // Creating the file reports the error if the old one cannot be removed.
             let _was = vfs.remove(&path);
             writer.open = Some(SstFileWriter::create_with(vfs, path, options)?);
             Ok(())
@@ -101,19 +101,19 @@ macro_rules! adds {
 }
 
 adds! {
-    /// Adds a value, as the newer name does.
+    /// Adds a value, like `rocksdb_sstfilewriter_put`.
     rocksdb_sstfilewriter_add (key key_length value value_length) put;
     /// Adds a value.
     rocksdb_sstfilewriter_put (key key_length value value_length) put;
-    /// Adds an operand.
+    /// Adds a merge operand.
     rocksdb_sstfilewriter_merge (key key_length operand operand_length) merge;
-    /// Adds a deletion.
+    /// Adds a tombstone.
     rocksdb_sstfilewriter_delete (key key_length) delete;
-    /// Adds a deletion of all keys from `begin` up to, without, `end`.
+    /// Adds a range tombstone from `begin` (included) to `end` (excluded).
     rocksdb_sstfilewriter_delete_range (begin begin_length end end_length) delete_range;
 }
 
-/// Ends the file.
+/// Finishes the file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_sstfilewriter_finish(
     writer: *mut rocksdb_sstfilewriter_t,
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_finish(
     }
 }
 
-/// Bytes of the file that is written, or was last.
+/// Returns the bytes of the current or the last file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_sstfilewriter_file_size(
     writer: *mut rocksdb_sstfilewriter_t,
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_file_size(
     }
 }
 
-/// Takes files into the default column family.
+/// Ingests files into the default column family.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_ingest_external_file(
     db: *mut rocksdb_t,
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn rocksdb_ingest_external_file(
     unsafe { rocksdb_ingest_external_file_cf(db, family, files, count, options, errptr) };
 }
 
-/// Takes files into a column family: all or none.
+/// Ingests files into a column family, all or none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_ingest_external_file_cf(
     db: *mut rocksdb_t,
@@ -179,7 +179,9 @@ pub unsafe extern "C" fn rocksdb_ingest_external_file_cf(
                 settings.and_then(|it| bool::get(it, name)).unwrap_or(default)
             };
             if set("ingest_behind", false) {
-                let text = "ingest_behind: files are taken in above all else".to_owned();
+                let text =
+                    "ingest_behind=1 is not implemented: files are ingested above all other data"
+                        .to_owned();
                 return Err(Error::InvalidArgument(text));
             }
             if set("move_files", false) && set("link_files", false) {

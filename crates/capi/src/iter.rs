@@ -13,19 +13,19 @@ use crate::database::{rocksdb_column_family_handle_t, rocksdb_t};
 use crate::promises::read_options;
 use crate::settings::Setting;
 
-/// An iterator, or why there is none, and what it was made of.
+/// An iterator, or the error of making it, and the arguments that it was made with.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_iterator_t {
     iter: sateen::Result<Iter>,
     db: Db,
     family: ColumnFamily,
     options: ReadOptions,
-    /// The newest sequence number when it was made anew, if it shows what was written since.
+    /// For a tailing iterator, the newest sequence number when it was made or renewed.
     tailing: Option<u64>,
 }
 
 impl rocksdb_iterator_t {
-    /// An iterator that could be made.
+    /// Opens the iterator.
     pub(crate) fn open(
         db: &Db,
         family: &ColumnFamily,
@@ -36,8 +36,7 @@ impl rocksdb_iterator_t {
         Ok(rocksdb_iterator_t { iter, db, family, options, tailing: None })
     }
 
-    /// If it shows what is written after it was made, and something was, it is made anew, and
-    /// stands nowhere.
+    /// Renews a tailing iterator if something was written since. It has no position then.
     fn catch_up(&mut self) -> bool {
         let now = self.db.latest_sequence_number();
         match &mut self.tailing {
@@ -48,7 +47,7 @@ impl rocksdb_iterator_t {
         true
     }
 
-    /// To the next key, also of those written since.
+    /// Moves to the next key, including keys that were written since.
     #[inline]
     fn next(&mut self) {
         if self.tailing.is_some() {
@@ -76,7 +75,7 @@ impl rocksdb_iterator_t {
     }
 }
 
-/// An iterator over the default column family.
+/// Makes an iterator over the default column family.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_create_iterator(
     db: *mut rocksdb_t,
@@ -86,7 +85,7 @@ pub unsafe extern "C" fn rocksdb_create_iterator(
     unsafe { rocksdb_create_iterator_cf(db, options, std::ptr::null_mut()) }
 }
 
-/// An iterator over a column family. What keeps it from being made it says itself.
+/// Makes an iterator over a column family. The iterator itself reports an error of making it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_create_iterator_cf(
     db: *mut rocksdb_t,
@@ -117,7 +116,7 @@ pub unsafe extern "C" fn rocksdb_iter_destroy(iter: *mut rocksdb_iterator_t) {
     unsafe { free(iter) };
 }
 
-/// Calls `act` with the iterator, if there is one.
+/// Calls `act` with the iterator, if the handle is not null.
 unsafe fn with<T>(
     iter: *mut rocksdb_iterator_t,
     default: T,
@@ -130,7 +129,7 @@ unsafe fn with<T>(
     }
 }
 
-/// Whether it stands on a key.
+/// Returns 1 if the iterator is at a key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_valid(iter: *const rocksdb_iterator_t) -> c_uchar {
     // SAFETY: the contract of the module.
@@ -157,17 +156,17 @@ macro_rules! moves {
 }
 
 moves! {
-    /// To the first key.
+    /// Moves to the first key.
     rocksdb_iter_seek_to_first() seek_to_first;
-    /// To the last key.
+    /// Moves to the last key.
     rocksdb_iter_seek_to_last() seek_to_last;
-    /// To the first key at or after `key`.
+    /// Moves to the first key at or after `key`.
     rocksdb_iter_seek(key) seek;
-    /// To the last key at or before `key`.
+    /// Moves to the last key at or before `key`.
     rocksdb_iter_seek_for_prev(key) seek_for_prev;
 }
 
-/// To the next key.
+/// Moves to the next key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_next(iter: *mut rocksdb_iterator_t) {
     // SAFETY: the contract of the module.
@@ -176,14 +175,14 @@ pub unsafe extern "C" fn rocksdb_iter_next(iter: *mut rocksdb_iterator_t) {
     }
 }
 
-/// To the key before.
+/// Moves to the previous key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_prev(iter: *mut rocksdb_iterator_t) {
     // SAFETY: the contract of the module.
     unsafe { with(iter, (), Iter::prev) };
 }
 
-/// The bytes that `of` takes from the iterator, and their length.
+/// Returns the bytes that `of` takes from the iterator, and their length.
 unsafe fn shown(
     iter: *const rocksdb_iterator_t,
     length: *mut usize,
@@ -196,7 +195,7 @@ unsafe fn shown(
     }
 }
 
-/// The key; lives until the next move.
+/// Returns the key, valid until the next move.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_key(
     iter: *const rocksdb_iterator_t,
@@ -206,7 +205,7 @@ pub unsafe extern "C" fn rocksdb_iter_key(
     unsafe { shown(iter, length, Iter::key) }
 }
 
-/// The value; lives until the next move.
+/// Returns the value, valid until the next move.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_value(
     iter: *const rocksdb_iterator_t,
@@ -216,7 +215,7 @@ pub unsafe extern "C" fn rocksdb_iter_value(
     unsafe { shown(iter, length, Iter::value) }
 }
 
-/// Why it is not valid, if that is not the end.
+/// Reports the error that made the iterator invalid, if there is one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_get_error(iter: *const rocksdb_iterator_t, errptr: ErrPtr) {
     // SAFETY: the contract of the module.
@@ -231,7 +230,7 @@ pub unsafe extern "C" fn rocksdb_iter_get_error(iter: *const rocksdb_iterator_t,
     }
 }
 
-/// The key as a slice; lives until the next move.
+/// Returns the key as a slice, valid until the next move.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_key_slice(iter: *const rocksdb_iterator_t) -> Slice {
     let mut size = 0;
@@ -240,7 +239,7 @@ pub unsafe extern "C" fn rocksdb_iter_key_slice(iter: *const rocksdb_iterator_t)
     Slice { data, size }
 }
 
-/// The value as a slice; lives until the next move.
+/// Returns the value as a slice, valid until the next move.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_value_slice(iter: *const rocksdb_iterator_t) -> Slice {
     let mut size = 0;
@@ -249,7 +248,8 @@ pub unsafe extern "C" fn rocksdb_iter_value_slice(iter: *const rocksdb_iterator_
     Slice { data, size }
 }
 
-/// Shows what is there now, even if it was made at a snapshot. It stands nowhere then: seek.
+/// Renews the iterator on the current state, even if it was made with a snapshot. It has no
+/// position then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_refresh(iter: *const rocksdb_iterator_t, errptr: ErrPtr) {
     // SAFETY: the contract of the module; who calls this has the iterator for itself.
@@ -263,7 +263,7 @@ pub unsafe extern "C" fn rocksdb_iter_refresh(iter: *const rocksdb_iterator_t, e
     }
 }
 
-/// The timestamp of the key that an iterator stands on: no key has one, so that it is empty.
+/// Returns the timestamp of the current key, which is empty because keys have none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_timestamp(
     iter: *const rocksdb_iterator_t,
@@ -278,7 +278,7 @@ pub unsafe extern "C" fn rocksdb_iter_timestamp(
     }
 }
 
-/// The same as a slice.
+/// Returns the timestamp as a slice.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_timestamp_slice(iter: *const rocksdb_iterator_t) -> Slice {
     let mut size = 0;

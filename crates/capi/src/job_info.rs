@@ -1,4 +1,4 @@
-//! What listeners are told: of flushes, compactions, files, memtables and stalls.
+//! The descriptions that listeners get: of flushes, compactions, files, memtables and stalls.
 
 use std::ffi::{c_char, c_int, c_uchar};
 use std::os::unix::ffi::OsStrExt;
@@ -15,7 +15,7 @@ use crate::table_properties::{file_number, rocksdb_table_properties_t};
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_flushjobinfo_t {
     info: FlushInfo,
-    /// Of all tables that it made.
+    /// Properties of all its tables.
     properties: rocksdb_table_properties_t,
 }
 
@@ -41,14 +41,14 @@ impl rocksdb_compaction_file_info_t {
     }
 }
 
-/// A compaction; empty where it was made to be filled in.
+/// A compaction. Empty until `rocksdb_compact_files` fills it in.
 #[derive(Default)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_compactionjobinfo_t {
     info: Option<CompactionInfo>,
     input_files: Vec<rocksdb_compaction_file_info_t>,
     output_files: Vec<rocksdb_compaction_file_info_t>,
-    /// Of each file that has any of its tables.
+    /// Properties of each file with its tables.
     properties: Vec<rocksdb_table_properties_t>,
 }
 
@@ -76,17 +76,17 @@ impl rocksdb_compactionjobinfo_t {
     }
 }
 
-/// What a compaction did: the same as its information.
+/// The statistics of a compaction, which are its description.
 #[repr(transparent)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_compaction_job_stats_t(rocksdb_compactionjobinfo_t);
 
-/// The one part that each compaction has.
+/// The subcompaction of a compaction. Each has exactly one.
 #[repr(transparent)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_subcompactionjobinfo_t(pub(crate) rocksdb_compactionjobinfo_t);
 
-/// A file that was taken in.
+/// An ingested file.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_externalfileingestioninfo_t {
     info: IngestInfo,
@@ -101,11 +101,11 @@ impl rocksdb_externalfileingestioninfo_t {
     }
 }
 
-/// A memtable that takes no more writes.
+/// A sealed memtable.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_memtableinfo_t(pub(crate) SealInfo);
 
-/// How writers are admitted: 0 at a limited rate, 1 not at all, 2 as fast as they can.
+/// The state of writes: 0 delayed, 1 stopped, 2 normal.
 #[repr(transparent)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_writestallcondition_t(c_int);
@@ -120,7 +120,7 @@ impl From<StallState> for rocksdb_writestallcondition_t {
     }
 }
 
-/// Writers are admitted in another way.
+/// A change of the state of writes.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_writestallinfo_t {
     pub(crate) family: String,
@@ -161,7 +161,7 @@ fn level0_files(info: &CompactionInfo) -> c_int {
     c_int::try_from(count).unwrap_or(c_int::MAX)
 }
 
-/// RocksDB's number for why a compaction was picked; 0 where it has none.
+/// Returns RocksDB's number of the reason for a compaction; 0 for none.
 fn reason(info: &CompactionInfo) -> u32 {
     match info.reason {
         "level0-runs" | "intra-level0" => 1,
@@ -424,7 +424,7 @@ texts! {
     rocksdb_writestallinfo_cf_name(rocksdb_writestallinfo_t): |it| it.family.as_bytes();
 }
 
-/// The properties of what a flush made.
+/// Returns the properties of a flush's tables.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_flushjobinfo_table_properties(
     info: *const rocksdb_flushjobinfo_t,
@@ -433,7 +433,7 @@ pub unsafe extern "C" fn rocksdb_flushjobinfo_table_properties(
     unsafe { info.as_ref() }.map_or(null(), |info| &raw const info.properties)
 }
 
-/// The properties of a file that was taken in.
+/// Returns the properties of an ingested file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_externalfileingestioninfo_table_properties(
     info: *const rocksdb_externalfileingestioninfo_t,
@@ -442,7 +442,7 @@ pub unsafe extern "C" fn rocksdb_externalfileingestioninfo_table_properties(
     unsafe { info.as_ref() }.map_or(null(), |info| &raw const info.properties)
 }
 
-/// How the writers were admitted before.
+/// Returns the state of writes before.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writestallinfo_prev(
     info: *const rocksdb_writestallinfo_t,
@@ -451,7 +451,7 @@ pub unsafe extern "C" fn rocksdb_writestallinfo_prev(
     unsafe { info.as_ref() }.map_or(null(), |info| &raw const info.from)
 }
 
-/// How they are from now on.
+/// Returns the state of writes now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writestallinfo_cur(
     info: *const rocksdb_writestallinfo_t,
@@ -460,13 +460,13 @@ pub unsafe extern "C" fn rocksdb_writestallinfo_cur(
     unsafe { info.as_ref() }.map_or(null(), |info| &raw const info.to)
 }
 
-/// Makes one that `rocksdb_compact_files` fills in.
+/// Makes a description that `rocksdb_compact_files` fills in.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_compactionjobinfo_create() -> *mut rocksdb_compactionjobinfo_t {
     give(rocksdb_compactionjobinfo_t::default())
 }
 
-/// Frees one.
+/// Frees a description.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactionjobinfo_destroy(info: *mut rocksdb_compactionjobinfo_t) {
     // SAFETY: the contract of the crate.
@@ -504,15 +504,15 @@ macro_rules! files {
 }
 
 files! {
-    /// An input; null if there are fewer.
+    /// Returns the name of an input; null if there are fewer.
     rocksdb_compactionjobinfo_input_file_at rocksdb_compactionjobinfo_input_file_info_at
         inputs input_files;
-    /// An output; null if there are fewer.
+    /// Returns the name of an output; null if there are fewer.
     rocksdb_compactionjobinfo_output_file_at rocksdb_compactionjobinfo_output_file_info_at
         outputs output_files;
 }
 
-/// What it did.
+/// Returns the statistics.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_compactionjobinfo_stats(
     info: *const rocksdb_compactionjobinfo_t,
@@ -520,7 +520,7 @@ pub extern "C" fn rocksdb_compactionjobinfo_stats(
     info.cast()
 }
 
-/// What it did.
+/// Returns the statistics.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_subcompactionjobinfo_stats(
     info: *const rocksdb_subcompactionjobinfo_t,
@@ -528,7 +528,7 @@ pub extern "C" fn rocksdb_subcompactionjobinfo_stats(
     info.cast()
 }
 
-/// Leaves at `errptr` why it failed, if it did.
+/// Stores the error of the compaction at `errptr`, if it failed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactionjobinfo_status(
     info: *const rocksdb_compactionjobinfo_t,
@@ -543,7 +543,7 @@ pub unsafe extern "C" fn rocksdb_compactionjobinfo_status(
     }
 }
 
-/// The same of its one part.
+/// Stores the error of the subcompaction at `errptr`, if it failed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_subcompactionjobinfo_status(
     info: *const rocksdb_subcompactionjobinfo_t,
@@ -553,7 +553,7 @@ pub unsafe extern "C" fn rocksdb_subcompactionjobinfo_status(
     unsafe { rocksdb_compactionjobinfo_status(info.cast(), errptr) };
 }
 
-/// The name of a file that has tables of it.
+/// Returns the name of a file with its tables.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactionjobinfo_table_properties_key_at(
     info: *const rocksdb_compactionjobinfo_t,
@@ -567,7 +567,7 @@ pub unsafe extern "C" fn rocksdb_compactionjobinfo_table_properties_key_at(
     }
 }
 
-/// The properties of its tables in a file.
+/// Returns the properties of its tables in a file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactionjobinfo_table_properties_value_at(
     info: *const rocksdb_compactionjobinfo_t,
@@ -578,7 +578,7 @@ pub unsafe extern "C" fn rocksdb_compactionjobinfo_table_properties_value_at(
     file.map_or(null(), std::ptr::from_ref)
 }
 
-/// The properties of its tables in the file of that name; null if there are none.
+/// Returns the properties of its tables in the file with this name; null if there are none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactionjobinfo_table_properties_for_file(
     info: *const rocksdb_compactionjobinfo_t,

@@ -1,17 +1,18 @@
-//! Sateen behind the names of RocksDB's C header: a program that links `librocksdb` can be linked
-//! with `libsateen_rocksdb` instead. `include/rocksdb/c.h` declares what there is; what each option
-//! becomes is in `docs/c_abi/options.md`. What is declared and not there yet is in `stubs`.
+//! Sateen behind the names of RocksDB's C header: a program that links `librocksdb` can link
+//! `libsateen_rocksdb` instead. `include/rocksdb/c.h` declares the functions, and
+//! `docs/c_abi/options.md` tells what each option becomes. Declared functions that are not
+//! implemented are in `stubs`.
 //!
-//! What must stay true, in every function here:
-//! - no panic reaches C: [`abi::guard`] is around everything that can fail;
-//! - what C frees with `free` comes from `malloc`; an error that is there already is freed before
-//!   it is replaced;
-//! - a handle keeps alive what it needs, so that handles may be freed in any order.
+//! Invariants of every function here:
+//! - no panic reaches C: [`abi::guard`] surrounds everything that can fail;
+//! - memory that C frees with `free` comes from `malloc`, and an error is freed before another one
+//!   replaces it;
+//! - a handle keeps alive what it needs, so that handles can be freed in any order.
 //!
 //! # Safety
-//! All these functions take what C gives them: pointers must be null where that has a meaning, or
-//! point to what their type says for as long as the call takes. Handles come from the function that
-//! makes them and are not used after the one that frees them.
+//! All functions trust C: a pointer is null where that has a meaning, or points to its type for the
+//! time of the call. A handle comes from the function that makes it and is not used after the one
+//! that frees it.
 #![expect(unsafe_code, reason = "pointers from and to C")]
 #![expect(clippy::missing_safety_doc, reason = "the contract of all functions is above")]
 

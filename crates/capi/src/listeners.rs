@@ -1,4 +1,4 @@
-//! Listeners: functions of the caller's that hear of flushes, compactions and the like.
+//! Listeners: functions of the caller that are told of flushes, compactions and other events.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ type Failed = unsafe extern "C" fn(*mut c_void, u32, *mut rocksdb_status_ptr_t);
 type Stalled = unsafe extern "C" fn(*mut c_void, *const rocksdb_writestallinfo_t);
 type Sealed = unsafe extern "C" fn(*mut c_void, *const rocksdb_memtableinfo_t);
 
-/// A listener's functions and what they are called with.
+/// The functions of a listener and their state.
 struct Callbacks {
     state: State,
     flush_begins: Option<Flush>,
@@ -42,16 +42,16 @@ struct Callbacks {
     sealed: Option<Sealed>,
 }
 
-/// A listener; options that are given it own it.
+/// A listener. Options that get it own it.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_eventlistener_t(Arc<Callbacks>);
 
-/// Why the background failed.
+/// The error of background work.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_status_ptr_t(Error);
 
 impl Callbacks {
-    /// Calls `act` with the state and a handle of the database that lives as long as the call.
+    /// Calls `act` with the state and a handle of the database that is valid during the call.
     fn with(&self, db: &Db, act: impl FnOnce(*mut c_void, *mut rocksdb_t)) {
         let mut handle = rocksdb_t::borrowed(db.clone());
         act(self.state.state, &raw mut handle);
@@ -60,12 +60,12 @@ impl Callbacks {
     fn compaction(&self, db: &Db, info: &CompactionInfo, act: Option<Compaction>) {
         if let Some(act) = act {
             let info = rocksdb_compactionjobinfo_t::new(info.clone());
-            // SAFETY: given with this state; what is pointed to lives as long as the call.
+            // SAFETY: given with this state; the pointers are valid during the call.
             self.with(db, |state, db| unsafe { act(state, db, &raw const info) });
         }
     }
 
-    /// A compaction has one subcompaction, which is the whole.
+    /// Reports the subcompaction of a compaction, which is the whole of it.
     fn subcompaction(&self, info: &CompactionInfo, act: Option<Subcompaction>) {
         if let Some(act) = act {
             let whole = rocksdb_compactionjobinfo_t::new(info.clone());
@@ -78,7 +78,7 @@ impl Callbacks {
     fn flush(&self, db: &Db, info: &FlushInfo, act: Option<Flush>) {
         if let Some(act) = act {
             let info = rocksdb_flushjobinfo_t::new(info.clone());
-            // SAFETY: given with this state; what is pointed to lives as long as the call.
+            // SAFETY: given with this state; the pointers are valid during the call.
             self.with(db, |state, db| unsafe { act(state, db, &raw const info) });
         }
     }
@@ -106,7 +106,7 @@ impl EventListener for Callbacks {
     fn file_ingested(&self, db: &Db, file: &IngestInfo) {
         if let Some(act) = self.ingested {
             let info = rocksdb_externalfileingestioninfo_t::new(file.clone());
-            // SAFETY: given with this state; what is pointed to lives as long as the call.
+            // SAFETY: given with this state; the pointers are valid during the call.
             self.with(db, |state, db| unsafe { act(state, db, &raw const info) });
         }
     }
@@ -178,14 +178,14 @@ pub extern "C" fn rocksdb_eventlistener_create(
     quiet(std::ptr::null_mut(), || give(rocksdb_eventlistener_t(Arc::new(callbacks))))
 }
 
-/// Frees a listener that no options were given.
+/// Frees a listener that no options own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_eventlistener_destroy(listener: *mut rocksdb_eventlistener_t) {
     // SAFETY: the contract of the crate.
     unsafe { free(listener) };
 }
 
-/// Databases that are opened with the options tell the listener. The options own it from now on.
+/// Adds a listener for databases that are opened with the options. The options own it from now on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_add_eventlistener(
     options: *mut rocksdb_options_t,
@@ -199,7 +199,7 @@ pub unsafe extern "C" fn rocksdb_options_add_eventlistener(
     }
 }
 
-/// Leaves at `errptr` why the background failed.
+/// Stores the error of background work at `errptr`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_status_ptr_get_error(
     told: *mut rocksdb_status_ptr_t,
@@ -213,6 +213,6 @@ pub unsafe extern "C" fn rocksdb_status_ptr_get_error(
     }
 }
 
-/// Does nothing: the database stays as it is until it works again, whatever a listener thinks.
+/// Does nothing. The database recovers by itself; a listener cannot reset its error.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_reset_status(_told: *mut rocksdb_status_ptr_t) {}

@@ -1,4 +1,4 @@
-//! The tables that a database consists of.
+//! The live tables of a database.
 
 use std::ffi::{CString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +11,7 @@ use crate::abi::{free, give, lend, malloc_copy, malloc_name, quiet};
 use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::odd_options::rocksdb_column_family_metadata_options_t;
 
-/// A table with its texts as C reads them.
+/// A table, with its texts in the form that C reads.
 #[derive(Debug)]
 struct Table {
     table: LiveTable,
@@ -39,7 +39,7 @@ trait ReplaceZeros {
 }
 
 impl ReplaceZeros for [u8] {
-    /// A zero ends a text.
+    /// Replaces zeros, which would end a text.
     fn replace_zeros(&self) -> Vec<u8> {
         self.iter().map(|byte| if *byte == 0 { b'?' } else { *byte }).collect()
     }
@@ -49,7 +49,7 @@ impl ReplaceZeros for [u8] {
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_livefiles_t(Vec<Table>);
 
-/// The tables as they are now; several may be in one file.
+/// Returns the current tables. Several may be in one file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_livefiles(db: *mut rocksdb_t) -> *const rocksdb_livefiles_t {
     quiet(null(), || {
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn rocksdb_livefiles(db: *mut rocksdb_t) -> *const rocksdb
     })
 }
 
-/// How many there are.
+/// Returns their number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_livefiles_count(files: *const rocksdb_livefiles_t) -> c_int {
     // SAFETY: the contract of the crate.
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn rocksdb_livefiles_count(files: *const rocksdb_livefiles
     c_int::try_from(count).unwrap_or(c_int::MAX)
 }
 
-/// Frees the list and all that was got of it.
+/// Frees the list and everything that its getters returned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_livefiles_destroy(files: *const rocksdb_livefiles_t) {
     // SAFETY: the contract of the crate.
@@ -95,22 +95,22 @@ macro_rules! of_a_file {
     )* };
 }
 
-/// The answer about a file that is not in the list.
+/// The answer for a table that is not in the list.
 const NONE: u8 = 0;
 
 of_a_file! {
-    /// Its level.
+    /// Returns its level.
     rocksdb_livefiles_level c_int: |table| table.table.level.into();
-    /// Its bytes.
+    /// Returns its bytes.
     rocksdb_livefiles_size usize:
         |table| usize::try_from(table.table.size_bytes).unwrap_or(usize::MAX);
-    /// Its entries, deletions included.
+    /// Returns its entries, tombstones included.
     rocksdb_livefiles_entries u64: |table| table.table.entries;
-    /// Its deletions.
+    /// Returns its tombstones.
     rocksdb_livefiles_deletions u64: |table| table.table.deletions;
-    /// Its oldest sequence number.
+    /// Returns its oldest sequence number.
     rocksdb_livefiles_smallest_seqno u64: |table| table.table.smallest_seqno;
-    /// Its newest sequence number.
+    /// Returns its newest sequence number.
     rocksdb_livefiles_largest_seqno u64: |table| table.table.largest_seqno;
 }
 
@@ -129,11 +129,11 @@ macro_rules! texts_of_a_file {
 }
 
 texts_of_a_file! {
-    /// Its column family's name.
+    /// Returns the name of its column family.
     rocksdb_livefiles_column_family_name family;
-    /// The name of its file, behind a slash.
+    /// Returns the name of its file, after a slash.
     rocksdb_livefiles_name name;
-    /// The directory of its file.
+    /// Returns the directory of its file.
     rocksdb_livefiles_directory directory;
 }
 
@@ -155,31 +155,31 @@ macro_rules! keys_of_a_file {
 }
 
 keys_of_a_file! {
-    /// Its smallest key.
+    /// Returns its smallest key.
     rocksdb_livefiles_smallestkey smallest;
-    /// Its largest key.
+    /// Returns its largest key.
     rocksdb_livefiles_largestkey largest;
 }
 
-/// A column family, level by level.
+/// The metadata of a column family, by level.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_column_family_metadata_t {
     name: String,
     levels: Vec<Arc<Vec<LiveTable>>>,
 }
 
-/// One level of a column family.
+/// The metadata of a level.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_level_metadata_t {
     level: usize,
     tables: Arc<Vec<LiveTable>>,
 }
 
-/// One table.
+/// The metadata of a table.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_sst_file_metadata_t(LiveTable);
 
-/// The default column family as it is now.
+/// Returns the metadata of the default column family.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get_column_family_metadata(
     db: *mut rocksdb_t,
@@ -188,7 +188,7 @@ pub unsafe extern "C" fn rocksdb_get_column_family_metadata(
     unsafe { rocksdb_get_column_family_metadata_cf(db, null_mut()) }
 }
 
-/// A column family as it is now.
+/// Returns the metadata of a column family.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get_column_family_metadata_cf(
     db: *mut rocksdb_t,
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn rocksdb_get_column_family_metadata_cf(
     unsafe { rocksdb_get_column_family_metadata_cf_with_options(db, family, null()) }
 }
 
-/// The tables of the default column family that `options` list.
+/// Returns the tables of the default column family that `options` select.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get_column_family_metadata_with_options(
     db: *mut rocksdb_t,
@@ -208,7 +208,7 @@ pub unsafe extern "C" fn rocksdb_get_column_family_metadata_with_options(
     unsafe { rocksdb_get_column_family_metadata_cf_with_options(db, null_mut(), options) }
 }
 
-/// The tables of a column family that `options` list; all of them if there are none.
+/// Returns the tables of a column family that `options` select; all of them if it is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get_column_family_metadata_cf_with_options(
     db: *mut rocksdb_t,
@@ -240,7 +240,7 @@ fn levels_of(db: &Db, family: &sateen::ColumnFamily) -> usize {
     usize::try_from(db.options_cf(family).levels).unwrap_or(0)
 }
 
-/// Frees it; what was got of it stays.
+/// Frees the metadata. Levels and tables that its getters returned stay.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_column_family_metadata_destroy(
     metadata: *mut rocksdb_column_family_metadata_t,
@@ -249,7 +249,7 @@ pub unsafe extern "C" fn rocksdb_column_family_metadata_destroy(
     unsafe { free(metadata) };
 }
 
-/// The bytes of all tables.
+/// Returns the bytes of all tables.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_column_family_metadata_get_size(
     metadata: *mut rocksdb_column_family_metadata_t,
@@ -259,7 +259,7 @@ pub unsafe extern "C" fn rocksdb_column_family_metadata_get_size(
     levels.iter().flat_map(|level| level.iter()).map(|table| table.size_bytes).sum()
 }
 
-/// How many tables there are.
+/// Returns the number of tables.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_column_family_metadata_get_file_count(
     metadata: *mut rocksdb_column_family_metadata_t,
@@ -269,7 +269,7 @@ pub unsafe extern "C" fn rocksdb_column_family_metadata_get_file_count(
     levels.iter().map(|level| level.len()).sum()
 }
 
-/// Its name, to be freed.
+/// Returns its name, to be freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_column_family_metadata_get_name(
     metadata: *mut rocksdb_column_family_metadata_t,
@@ -279,7 +279,7 @@ pub unsafe extern "C" fn rocksdb_column_family_metadata_get_name(
     metadata.map_or(null_mut(), |metadata| malloc_name(&metadata.name))
 }
 
-/// How many levels there are, empty ones included.
+/// Returns the number of levels, empty ones included.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_column_family_metadata_get_level_count(
     metadata: *mut rocksdb_column_family_metadata_t,
@@ -288,7 +288,7 @@ pub unsafe extern "C" fn rocksdb_column_family_metadata_get_level_count(
     unsafe { metadata.as_ref() }.map_or(0, |metadata| metadata.levels.len())
 }
 
-/// A level; null if there is none of that number.
+/// Returns a level; null if there are fewer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_column_family_metadata_get_level_metadata(
     metadata: *mut rocksdb_column_family_metadata_t,
@@ -301,14 +301,14 @@ pub unsafe extern "C" fn rocksdb_column_family_metadata_get_level_metadata(
     })
 }
 
-/// Frees it; what was got of it stays.
+/// Frees the metadata. Levels and tables that its getters returned stay.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_level_metadata_destroy(metadata: *mut rocksdb_level_metadata_t) {
     // SAFETY: the contract of the crate.
     unsafe { free(metadata) };
 }
 
-/// Its number.
+/// Returns the number of the level.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_level_metadata_get_level(
     metadata: *mut rocksdb_level_metadata_t,
@@ -318,7 +318,7 @@ pub unsafe extern "C" fn rocksdb_level_metadata_get_level(
     c_int::try_from(level).unwrap_or(c_int::MAX)
 }
 
-/// The bytes of its tables.
+/// Returns the bytes of its tables.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_level_metadata_get_size(
     metadata: *mut rocksdb_level_metadata_t,
@@ -328,7 +328,7 @@ pub unsafe extern "C" fn rocksdb_level_metadata_get_size(
     metadata.map_or(0, |level| level.tables.iter().map(|table| table.size_bytes).sum())
 }
 
-/// How many tables it has.
+/// Returns the number of its tables.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_level_metadata_get_file_count(
     metadata: *mut rocksdb_level_metadata_t,
@@ -337,7 +337,7 @@ pub unsafe extern "C" fn rocksdb_level_metadata_get_file_count(
     unsafe { metadata.as_ref() }.map_or(0, |metadata| metadata.tables.len())
 }
 
-/// A table; null if there is none of that number.
+/// Returns a table; null if there are fewer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_level_metadata_get_sst_file_metadata(
     metadata: *mut rocksdb_level_metadata_t,
@@ -348,7 +348,7 @@ pub unsafe extern "C" fn rocksdb_level_metadata_get_sst_file_metadata(
     table.map_or(null_mut(), |table| give(rocksdb_sst_file_metadata_t(table.clone())))
 }
 
-/// Frees it.
+/// Frees the metadata.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_sst_file_metadata_destroy(
     metadata: *mut rocksdb_sst_file_metadata_t,
@@ -357,7 +357,7 @@ pub unsafe extern "C" fn rocksdb_sst_file_metadata_destroy(
     unsafe { free(metadata) };
 }
 
-/// Its bytes.
+/// Returns its bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_sst_file_metadata_get_size(
     metadata: *mut rocksdb_sst_file_metadata_t,
@@ -366,7 +366,7 @@ pub unsafe extern "C" fn rocksdb_sst_file_metadata_get_size(
     unsafe { metadata.as_ref() }.map_or(0, |table| table.0.size_bytes)
 }
 
-/// The name of its file, to be freed.
+/// Returns the name of its file, to be freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_sst_file_metadata_get_relative_filename(
     metadata: *mut rocksdb_sst_file_metadata_t,
@@ -376,7 +376,7 @@ pub unsafe extern "C" fn rocksdb_sst_file_metadata_get_relative_filename(
     name.map_or(null_mut(), |name| malloc_copy(name.as_encoded_bytes()))
 }
 
-/// The directory of its file, to be freed.
+/// Returns the directory of its file, to be freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_sst_file_metadata_get_directory(
     metadata: *mut rocksdb_sst_file_metadata_t,
@@ -407,8 +407,8 @@ macro_rules! keys_of_a_table {
 }
 
 keys_of_a_table! {
-    /// Its smallest key, to be freed.
+    /// Returns its smallest key, to be freed.
     rocksdb_sst_file_metadata_get_smallestkey smallest;
-    /// Its largest key, to be freed.
+    /// Returns its largest key, to be freed.
     rocksdb_sst_file_metadata_get_largestkey largest;
 }

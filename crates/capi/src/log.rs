@@ -1,4 +1,4 @@
-//! Reading the log, and how much of it is kept for that.
+//! Reading the WAL, and how much of it is kept for that.
 
 use std::ffi::c_uchar;
 use std::ptr::null_mut;
@@ -12,17 +12,17 @@ use crate::options::rocksdb_options_t;
 
 const MIB: u64 = 1 << 20;
 
-/// What was written, batch by batch.
+/// An iterator over written batches.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_wal_iterator_t(Updates);
 
-/// How the log is read. Checksums are always verified.
+/// Options for reading the WAL. Checksums are always verified.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_wal_readoptions_t {
     verify_checksums: c_uchar,
 }
 
-/// Keeps logs that nothing else needs as long as they together take no more MiB; 0 for no limit.
+/// Sets how many MiB of WALs are kept that nothing else needs; 0 for no limit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_WAL_size_limit_MB(
     options: *mut rocksdb_options_t,
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn rocksdb_options_set_WAL_size_limit_MB(
     }
 }
 
-/// How many MiB of logs that nothing else needs are kept at most.
+/// Returns how many MiB of WALs are kept that nothing else needs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_get_WAL_size_limit_MB(
     options: *mut rocksdb_options_t,
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn rocksdb_options_get_WAL_size_limit_MB(
     }
 }
 
-/// Makes options to read the log with.
+/// Makes options for reading the WAL.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_wal_readoptions_create() -> *mut rocksdb_wal_readoptions_t {
     give(rocksdb_wal_readoptions_t { verify_checksums: 1 })
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn rocksdb_wal_readoptions_destroy(options: *mut rocksdb_w
     unsafe { free(options) };
 }
 
-/// Keeps what it is given: checksums are always verified.
+/// Stores the value for its getter. Checksums are always verified.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_wal_readoptions_set_verify_checksums(
     options: *mut rocksdb_wal_readoptions_t,
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn rocksdb_wal_readoptions_set_verify_checksums(
     }
 }
 
-/// What was set.
+/// Returns the value that was set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_wal_readoptions_get_verify_checksums(
     options: *mut rocksdb_wal_readoptions_t,
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn rocksdb_wal_readoptions_get_verify_checksums(
     unsafe { options.as_ref() }.map_or(1, |options| options.verify_checksums)
 }
 
-/// What was written from a sequence number on, as far as it is still in a log.
+/// Returns the batches from a sequence number on, as far as WALs still have them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get_updates_since(
     db: *mut rocksdb_t,
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn rocksdb_get_updates_since(
     }
 }
 
-/// Whether it is at a batch.
+/// Returns 1 if the iterator is at a batch.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_wal_iter_valid(
     iterator: *const rocksdb_wal_iterator_t,
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn rocksdb_wal_iter_valid(
     unsafe { iterator.as_ref() }.map_or(0, |iterator| iterator.0.valid().into())
 }
 
-/// Goes on to the next batch, also if there was none before.
+/// Moves to the next batch, which may have been written since.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_wal_iter_next(iterator: *mut rocksdb_wal_iterator_t) {
     // SAFETY: the contract of the module.
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn rocksdb_wal_iter_next(iterator: *mut rocksdb_wal_iterat
     }
 }
 
-/// Why it went no further, if that is not for want of writes.
+/// Reports the error that stopped the iterator, if it is not merely at the end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_wal_iter_status(
     iterator: *const rocksdb_wal_iterator_t,
@@ -126,8 +126,8 @@ pub unsafe extern "C" fn rocksdb_wal_iter_status(
     }
 }
 
-/// A copy of the batch, for the caller to destroy, and the sequence number of its first write. Null
-/// if it is at none.
+/// Returns a copy of the batch, for the caller to destroy, and the sequence number of its first
+/// write. Null if the iterator is not at a batch.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_wal_iter_get_batch(
     iterator: *const rocksdb_wal_iterator_t,
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn rocksdb_wal_iter_get_batch(
     })
 }
 
-/// Frees an iterator; the logs that it kept may go.
+/// Frees an iterator and releases the WALs that it kept.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_wal_iter_destroy(iterator: *const rocksdb_wal_iterator_t) {
     // SAFETY: the contract of the module.

@@ -1,4 +1,4 @@
-//! Options that mean the same here: a setter sets ours, the getter returns what it is.
+//! Options with a counterpart: a setter sets ours, and the getter returns it.
 
 use std::ffi::{c_double, c_int, c_uchar};
 
@@ -8,13 +8,13 @@ use crate::options::{change, rocksdb_options_t};
 use crate::settings::Setting;
 use crate::value_codes::compression;
 
-/// A value of ours as C has it.
+/// The conversion between a value of ours and C's.
 trait Field<C>: Copy {
-    /// The value that is nearest to C's.
+    /// Returns our value that is nearest to C's.
     fn nearest(value: C) -> Self;
-    /// As C has it; the largest number if it is larger.
+    /// Returns C's value; its largest number if ours is larger.
     fn shown(self) -> C;
-    /// Whether the getter returns what was set as it was set.
+    /// True if the getter returns the very value that was set.
     const IS_GIVEN_BACK: bool = true;
 }
 
@@ -22,7 +22,7 @@ macro_rules! numbers {
     ($($ours:ty, $of_c:ty;)*) => { $(
         impl Field<$of_c> for $ours {
             fn nearest(value: $of_c) -> $ours {
-                // All numbers of C that have no place here are negative.
+                // Numbers of C that ours cannot represent are negative.
                 <$ours>::try_from(value).unwrap_or(0)
             }
 
@@ -68,13 +68,14 @@ impl Field<c_double> for f64 {
     }
 }
 
-/// The name of the option that a function sets.
+/// Returns the name of the option that a function sets.
 fn option_of(setter: &'static str) -> &'static str {
     let name = setter.strip_prefix(concat!("rocksdb", "_options_")).unwrap_or(setter);
     name.strip_prefix("set_").unwrap_or(name)
 }
 
-/// What a getter returns: what was set, as long as it is still why the option is `ours`.
+/// Returns the value for a getter: the one that was set, as long as our value still results from
+/// it.
 fn given<O: Field<C> + PartialEq, C: Setting + Copy>(
     options: &rocksdb_options_t,
     setter: &'static str,
@@ -200,7 +201,7 @@ pub unsafe extern "C" fn rocksdb_options_set_max_bytes_for_level_base(
 
 const LEVEL_BASE: &str = "max_bytes_for_level_base";
 
-/// Returns `level_base_bytes`; RocksDB's default where it follows from the sizes above it.
+/// Returns `level_base_bytes`, or RocksDB's default if it follows from the levels above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_get_max_bytes_for_level_base(
     options: *mut rocksdb_options_t,
@@ -215,18 +216,18 @@ pub unsafe extern "C" fn rocksdb_options_get_max_bytes_for_level_base(
 }
 
 impl rocksdb_options_t {
-    /// Keeps what a setter was given as it was given, for the getter.
+    /// Keeps a setter's value for the getter.
     pub(crate) fn keep(&mut self, key: &'static str, value: impl Setting) {
         value.put(&mut self.2, key);
     }
 
-    /// What [`rocksdb_options_t::keep`] kept.
+    /// Returns the value that [`rocksdb_options_t::keep`] kept.
     pub(crate) fn kept<T: Setting>(&self, key: &str) -> Option<T> {
         T::get(&self.2, key)
     }
 }
 
-/// Setters whose values are something else here, too; the getter returns what was given.
+/// Setters whose values have another form here. The getter returns the value that was set.
 macro_rules! translated {
     ($(
         $(#[$doc:meta])*
@@ -248,31 +249,31 @@ macro_rules! translated {
 }
 
 translated! {
-    /// Files that may be open; -1: as many as there are.
+    /// Sets the largest number of open files; -1 for no limit.
     rocksdb_options_set_max_open_files(c_int) "max_open_files" |options, files|
         options.max_open_files = u32::try_from(files).map_or(u32::MAX, |files| files.max(16));
-    /// `max_background_compactions`; -1: as many as there are threads.
+    /// Sets `max_background_compactions`; -1 for as many as there are threads.
     rocksdb_options_set_max_background_compactions(c_int) "max_background_compactions"
         |options, jobs| if let Ok(jobs @ 1..) = u32::try_from(jobs) {
             options.max_background_compactions = jobs;
         };
-    /// `max_background_flushes`; -1: what it is.
+    /// Sets `max_background_flushes`; -1 changes nothing.
     rocksdb_options_set_max_background_flushes(c_int) "max_background_flushes"
         |options, jobs| if let Ok(jobs @ 1..) = u32::try_from(jobs) {
             options.max_background_flushes = jobs;
         };
-    /// The rate at which writers are slowed down first; 0: what it is.
+    /// Sets the first rate of delayed writes; 0 changes nothing.
     rocksdb_options_set_delayed_write_rate(u64) "delayed_write_rate" |options, bytes|
         if bytes > 0 {
             options.delayed_write_bytes_per_second = bytes;
         };
-    /// The compression of all levels.
+    /// Sets the compression of all levels.
     rocksdb_options_set_compression(c_int) "compression" |options, code|
         options.column_family.compression = vec![compression(code)];
-    /// The compression of the last level; 255 for that of the others.
+    /// Sets the compression of the last level; 255 for that of the others.
     rocksdb_options_set_bottommost_compression(c_int) "bottommost_compression"
         |_options, _code| {};
-    /// The first level that is compressed, if that of all levels was set before.
+    /// Sets the first compressed level, if the compression of all levels was set before.
     rocksdb_options_set_min_level_to_compress(c_int) "min_level_to_compress" |options, level| {
         let family = &mut options.column_family;
         if let (Ok(level), Some(last)) = (usize::try_from(level), family.compression.last()) {
@@ -280,13 +281,13 @@ translated! {
             family.compression = above.chain([*last]).collect();
         }
     };
-    /// `compaction_priority`: in turns if that is asked for, else by overlap.
+    /// Sets `compaction_priority`: round robin if C asks for it, otherwise by overlap.
     rocksdb_options_set_compaction_pri(c_int) "compaction_pri" |options, code|
         options.column_family.compaction_priority = match code {
             4 => CompactionPriority::RoundRobin,
             _ => CompactionPriority::MinOverlappingRatio,
         };
-    /// `wal_recovery`: 1 is `absolute`, the others are `prefix`.
+    /// Sets `wal_recovery`: `absolute` for 1, otherwise `prefix`.
     rocksdb_options_set_wal_recovery_mode(c_int) "wal_recovery_mode" |options, mode|
         options.wal_recovery = match mode {
             1 => WalRecovery::Absolute,
@@ -294,11 +295,11 @@ translated! {
         };
 }
 
-/// The level of the statistics where nothing else was set: all but details of times.
+/// The default level of statistics: everything but detailed times.
 const STATISTICS_LEVEL: c_int = 3;
 
-/// `statistics`: with latencies from the level on that has histograms, of each operation on the one
-/// that has all. Nothing happens while statistics are off.
+/// Sets `statistics`: latencies from the level with histograms on, and those of each operation at
+/// the highest level. Does nothing while statistics are off.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_statistics_level(
     options: *mut rocksdb_options_t,
@@ -319,7 +320,7 @@ pub unsafe extern "C" fn rocksdb_options_set_statistics_level(
     }
 }
 
-/// The level of the statistics, 0 to 5; 0 while they are off.
+/// Returns the level of the statistics, 0 to 5; 0 while they are off.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_get_statistics_level(
     options: *mut rocksdb_options_t,
@@ -329,7 +330,7 @@ pub unsafe extern "C" fn rocksdb_options_get_statistics_level(
     options.map_or(0, |options| options.kept("statistics_level").unwrap_or(STATISTICS_LEVEL))
 }
 
-/// The compression of each level.
+/// Sets the compression of each level.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_compression_per_level(
     options: *mut rocksdb_options_t,
@@ -349,7 +350,7 @@ pub unsafe extern "C" fn rocksdb_options_set_compression_per_level(
     }
 }
 
-/// How hard zstd tries, if `level` is one of its levels; the rest has no counterpart.
+/// Sets zstd's level, if `level` is a valid one. The other values have no counterpart.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_compression_options(
     options: *mut rocksdb_options_t,
@@ -368,7 +369,7 @@ pub unsafe extern "C" fn rocksdb_options_set_compression_options(
     }
 }
 
-/// Databases that are opened with these options count there, also latencies.
+/// Lets databases that are opened with these options count there, with latencies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_enable_statistics(options: *mut rocksdb_options_t) {
     // SAFETY: the contract of the module.
@@ -381,7 +382,7 @@ pub unsafe extern "C" fn rocksdb_options_enable_statistics(options: *mut rocksdb
     }
 }
 
-/// As many background threads as told.
+/// Sets the number of background threads.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_increase_parallelism(
     options: *mut rocksdb_options_t,
@@ -391,7 +392,7 @@ pub unsafe extern "C" fn rocksdb_options_increase_parallelism(
     unsafe { rocksdb_options_set_max_background_jobs(options, threads.max(2)) };
 }
 
-/// Sizes for so many bytes of memtables, as RocksDB divides them: a quarter for each.
+/// Sets sizes for this many bytes of memtables in RocksDB's way: a quarter for each memtable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_optimize_level_style_compaction(
     options: *mut rocksdb_options_t,
@@ -408,7 +409,7 @@ pub unsafe extern "C" fn rocksdb_options_optimize_level_style_compaction(
     }
 }
 
-/// Memtables for so many bytes; the levels stay as they are.
+/// Sets memtables for this many bytes and leaves the levels unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_optimize_universal_style_compaction(
     options: *mut rocksdb_options_t,
@@ -424,7 +425,7 @@ pub unsafe extern "C" fn rocksdb_options_optimize_universal_style_compaction(
     }
 }
 
-/// A cache of so many MiB, and filters.
+/// Sets a block cache of this many MiB, and filters.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_optimize_for_point_lookup(
     options: *mut rocksdb_options_t,
@@ -441,7 +442,7 @@ pub unsafe extern "C" fn rocksdb_options_optimize_for_point_lookup(
     }
 }
 
-/// Nothing is compacted until it is asked for, and nothing slows writers down for it.
+/// Turns off automatic compactions, and write stalls that wait for them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_prepare_for_bulk_load(options: *mut rocksdb_options_t) {
     const NEVER: u32 = 1 << 30;
@@ -462,7 +463,8 @@ pub unsafe extern "C" fn rocksdb_options_prepare_for_bulk_load(options: *mut roc
     }
 }
 
-/// Adds numbers of 64 bits, little endian; what is no such number counts as 0.
+/// Sets a merge operator that adds 64-bit little-endian numbers. A value of another length counts
+/// as 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_uint64add_merge_operator(
     options: *mut rocksdb_options_t,

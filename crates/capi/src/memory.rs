@@ -1,4 +1,4 @@
-//! How much memory databases and caches take.
+//! The memory of databases and caches.
 
 use sateen::{Db, SharedBlockCache};
 
@@ -6,7 +6,7 @@ use crate::abi::{ErrPtr, free, give, guard, missing};
 use crate::cache::rocksdb_cache_t as Cache;
 use crate::database::rocksdb_t;
 
-/// Databases and caches whose memory is asked for.
+/// The databases and caches whose memory is summed up.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 #[derive(Default)]
 pub struct rocksdb_memory_consumers_t {
@@ -32,7 +32,7 @@ pub unsafe extern "C" fn rocksdb_memory_consumers_add_db(
     }
 }
 
-/// Adds a cache; twice the same one counts once.
+/// Adds a cache. The same cache counts once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_memory_consumers_add_cache(
     consumers: *mut rocksdb_memory_consumers_t,
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn rocksdb_memory_consumers_destroy(
     unsafe { free(consumers) };
 }
 
-/// How many bytes were used when it was made.
+/// The memory at the time of a measurement.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 #[derive(Default)]
 pub struct rocksdb_memory_usage_t {
@@ -64,7 +64,7 @@ pub struct rocksdb_memory_usage_t {
     caches: u64,
 }
 
-/// Asks all of a list.
+/// Measures the memory of a list.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_approximate_memory_usage_create(
     consumers: *mut rocksdb_memory_consumers_t,
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn rocksdb_approximate_memory_usage_create(
     }
 }
 
-/// Frees what was asked.
+/// Frees a measurement.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_approximate_memory_usage_destroy(
     usage: *mut rocksdb_memory_usage_t,
@@ -106,12 +106,12 @@ macro_rules! totals {
 }
 
 totals! {
-    /// Of all memtables.
+    /// Returns the bytes of all memtables.
     rocksdb_approximate_memory_usage_get_mem_table_total memtables;
-    /// Of memtables that are not stored yet: all of them.
+    /// Returns the bytes of unflushed memtables, which are all memtables.
     rocksdb_approximate_memory_usage_get_mem_table_unflushed memtables;
-    /// Of indexes and filters of tables.
+    /// Returns the bytes of indexes and filters of tables.
     rocksdb_approximate_memory_usage_get_mem_table_readers_total readers;
-    /// Of the caches.
+    /// Returns the bytes of the caches.
     rocksdb_approximate_memory_usage_get_cache_total caches;
 }

@@ -1,4 +1,4 @@
-//! Merge operators written in C.
+//! Merge operators in C.
 
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 
@@ -31,7 +31,7 @@ type PartialMerge = unsafe extern "C" fn(
     *mut usize,
 ) -> *mut c_char;
 
-/// A merge operator's functions and what they are called with.
+/// The functions of a merge operator and their state.
 struct Callbacks {
     state: State,
     full_merge: Option<FullMerge>,
@@ -41,17 +41,17 @@ struct Callbacks {
 }
 
 impl Callbacks {
-    /// A copy of what a function returned, which is then given back.
+    /// Returns a copy of a function's result and frees the result.
     fn take(&self, value: *mut c_char, length: usize, success: c_uchar) -> Option<Vec<u8>> {
         if value.is_null() {
             return (success != 0).then(Vec::new);
         }
-        // SAFETY: the function returned so many bytes.
+        // SAFETY: the function returned this many bytes.
         let copy = (success != 0).then(|| unsafe { bytes(value, length) }.to_vec());
         match self.delete_value {
-            // SAFETY: it is for what the functions return.
+            // SAFETY: it frees what the functions return.
             Some(delete) => unsafe { delete(self.state.state, value, length) },
-            // SAFETY: without one they return what `malloc` gave.
+            // SAFETY: without a destructor they return memory of `malloc`.
             None => unsafe { libc::free(value.cast()) },
         }
         copy
@@ -87,7 +87,7 @@ impl MergeOperator for Callbacks {
         let (mut success, mut length) = (0, 0);
         let before = existing.map_or(std::ptr::null(), |value| value.as_ptr().cast());
         let (state, key_at) = (self.state.state, key.as_ptr().cast());
-        // SAFETY: what RocksDB calls it with: byte strings that live as long as the call, lists of
+        // SAFETY: RocksDB calls it with byte strings that live as long as the call, lists of
         // `count` of them, and places for two answers.
         let value = unsafe {
             self.full_merge?(
@@ -127,7 +127,7 @@ impl MergeOperator for Callbacks {
     }
 }
 
-/// A merge operator; options that are given it own it.
+/// A merge operator. Options that get it own it.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_mergeoperator_t(pub(crate) Merging);
 
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn rocksdb_mergeoperator_create(
     quiet(std::ptr::null_mut(), || give(rocksdb_mergeoperator_t(Merging::new(callbacks))))
 }
 
-/// Frees a merge operator that no options were given.
+/// Frees a merge operator that no options own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_mergeoperator_destroy(operator: *mut rocksdb_mergeoperator_t) {
     // SAFETY: the contract of the module.

@@ -12,7 +12,7 @@ use crate::calls::rocksdb_readoptions_t;
 use crate::settings::{Keeps, Setting, Settings, keeps, made};
 use crate::table_options::rocksdb_block_based_table_options_t;
 
-/// Handles that hold nothing but what their setters were given; the functions that use one read it.
+/// Handles that hold the values of their setters alone. The functions that use a handle read them.
 macro_rules! kept_options {
     ($($(#[$doc:meta])* $handle:ident: $create:ident, $destroy:ident;)*) => { $(
         $(#[$doc])*
@@ -29,7 +29,7 @@ kept_options! {
     /// Which data the size of a range includes.
     rocksdb_size_approximation_options_t:
         rocksdb_size_approximation_options_create, rocksdb_size_approximation_options_destroy;
-    /// How the log is flushed.
+    /// How the WAL is flushed.
     rocksdb_flushwaloptions_t: rocksdb_flushwaloptions_create, rocksdb_flushwaloptions_destroy;
     /// How the files of a database are listed.
     rocksdb_livefiles_storage_info_options_t:
@@ -37,16 +37,16 @@ kept_options! {
         rocksdb_livefiles_storage_info_options_destroy;
 }
 
-/// The settings at `handle`, if it is not null.
+/// Returns the settings of `handle`, if it is not null.
 ///
 /// # Safety
-/// `handle` is null or a handle of that type, which nobody else uses.
+/// `handle` is null or a handle of that type, which no other thread uses.
 unsafe fn kept<'a, H: Keeps + 'a>(handle: *const H) -> Option<&'a mut Settings> {
     // SAFETY: the caller's promise.
     unsafe { handle.cast_mut().as_mut() }.map(Keeps::settings)
 }
 
-/// The text that was set under `key` and its length; null and 0 if none was.
+/// Returns the text that was set under `key`, and its length; null and 0 if none was.
 ///
 /// # Safety
 /// As [`kept`]; `length` is null or a place for a length.
@@ -81,7 +81,7 @@ unsafe fn keep_text<H: Keeps>(
 macro_rules! presence {
     ($($handle:ty: $key:literal $(has $has:ident)? $(clear $clear:ident)?;)*) => { $(
         $(
-            #[doc = concat!("Whether `", $key, "` is set.")]
+            #[doc = concat!("Returns 1 if `", $key, "` is set.")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $has(options: *mut $handle) -> c_uchar {
                 // SAFETY: the contract of the crate.
@@ -89,7 +89,7 @@ macro_rules! presence {
             }
         )?
         $(
-            #[doc = concat!("Makes `", $key, "` one that is not set.")]
+            #[doc = concat!("Clears `", $key, "`.")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $clear(options: *mut $handle) {
                 // SAFETY: the contract of the crate.
@@ -112,7 +112,7 @@ presence! {
         clear rocksdb_block_based_options_clear_user_defined_index_factory;
 }
 
-/// A name for the requests of these options, which nothing here shows. It is copied.
+/// Sets a name for the requests of these options, which has no effect. It is copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_readoptions_set_request_id(
     options: *mut rocksdb_readoptions_t,
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn rocksdb_readoptions_set_request_id(
     unsafe { keep_text(options, "request_id", name, length) };
 }
 
-/// The name that was set; null if none was.
+/// Returns the name that was set; null if none was.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_readoptions_get_request_id(
     options: *mut rocksdb_readoptions_t,
@@ -133,12 +133,12 @@ pub unsafe extern "C" fn rocksdb_readoptions_get_request_id(
     unsafe { kept_text(options, "request_id", length) }
 }
 
-/// The index that RocksDB registers under a name. Another name is an error, as there.
+/// The only index that RocksDB registers by name. Another name is an error, as in RocksDB.
 const TRIE_INDEX: &[u8] = b"trie_index";
 
 macro_rules! index_factories {
     ($($handle:ty: $key:literal $set:ident $get:ident;)*) => { $(
-        /// Accepted without effect: tables have an index of their own.
+        /// Accepted without effect: Sateen's tables have their own index.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $set(
             options: *mut $handle,
@@ -160,7 +160,7 @@ macro_rules! index_factories {
             }
         }
 
-        /// The name that was set; null if none was.
+        /// Returns the name that was set; null if none was.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $get(
             options: *const $handle,
@@ -195,7 +195,7 @@ made!(rocksdb_column_family_metadata_options_t:
     rocksdb_column_family_metadata_options_create, rocksdb_column_family_metadata_options_destroy);
 
 impl rocksdb_column_family_metadata_options_t {
-    /// Whether a table of `level` that spans the keys from `smallest` to `largest` is listed.
+    /// Returns true if a table of `level` with keys from `smallest` to `largest` is selected.
     pub(crate) fn lists(
         &self,
         level: u8,
@@ -225,7 +225,7 @@ macro_rules! bounds {
             }
         }
 
-        /// The key that was set; null if none was.
+        /// Returns the key that was set; null if none was.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $get(
             options: *const rocksdb_column_family_metadata_options_t,
@@ -241,15 +241,15 @@ macro_rules! bounds {
 }
 
 bounds! {
-    /// Tables whose keys are all below this one are not listed; null for no bound. It is copied.
+    /// Sets a key below which tables are not listed; null for no bound. It is copied.
     begin rocksdb_column_family_metadata_options_set_start_key
         rocksdb_column_family_metadata_options_get_start_key;
-    /// Tables whose keys are all above this one are not listed; null for no bound. It is copied.
+    /// Sets a key above which tables are not listed; null for no bound. It is copied.
     end rocksdb_column_family_metadata_options_set_end_key
         rocksdb_column_family_metadata_options_get_end_key;
 }
 
-/// A flag that a long call looks at to be ended. Options hold it, too.
+/// A flag that ends a long call. Options that have it keep it alive.
 pub(crate) struct CancelFlag(pub(crate) Arc<AtomicBool>);
 
 macro_rules! cancel_flags {
@@ -285,17 +285,17 @@ cancel_flags! {
         rocksdb_open_and_compact_canceled_set;
 }
 
-/// What a remote compaction service answers when it is given a job.
+/// The answer of a remote compaction service to a job.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_compactionservice_scheduleresponse_t {
     job: String,
     status: i32,
 }
 
-/// RocksDB's statuses are 0 to 3: success, failure, aborted, to be done locally.
+/// The largest status. RocksDB's are 0 to 3: success, failure, aborted, run locally.
 const SCHEDULE_STATUS_MAX: i32 = 3;
 
-/// An answer that names the job.
+/// Makes an answer that names the job.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactionservice_scheduleresponse_create(
     job: *const c_char,
@@ -317,7 +317,7 @@ pub unsafe extern "C" fn rocksdb_compactionservice_scheduleresponse_create(
     }
 }
 
-/// An answer without a job.
+/// Makes an answer without a job.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactionservice_scheduleresponse_create_with_status(
     status: i32,
@@ -327,7 +327,7 @@ pub unsafe extern "C" fn rocksdb_compactionservice_scheduleresponse_create_with_
     unsafe { rocksdb_compactionservice_scheduleresponse_create(c"".as_ptr(), status, errptr) }
 }
 
-/// The status of an answer.
+/// Returns the status of an answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactionservice_scheduleresponse_getstatus(
     response: *const rocksdb_compactionservice_scheduleresponse_t,
@@ -336,7 +336,7 @@ pub unsafe extern "C" fn rocksdb_compactionservice_scheduleresponse_getstatus(
     unsafe { response.as_ref() }.map_or(0, |response| response.status)
 }
 
-/// The job of an answer; it ends with its length.
+/// Returns the job of an answer, and its length.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactionservice_scheduleresponse_get_scheduled_job_id(
     response: *const rocksdb_compactionservice_scheduleresponse_t,

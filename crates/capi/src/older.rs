@@ -1,9 +1,10 @@
-//! Functions whose signature changed between RocksDB 7 and 11, as older versions have them.
+//! Functions whose signature changed between RocksDB 7 and 11, with the signatures of older
+//! versions.
 //!
-//! Each is there under a name of its own, which the header uses for a program that defines
+//! Each has a name of its own, which the header uses for a program that defines
 //! `SATEEN_ROCKSDB_ABI`. A library that is built for an older version (`build.rs`) has it under
-//! RocksDB's name instead of the newest one. Its tickers and histograms have the numbers of that
-//! version, too.
+//! RocksDB's name instead of the newest function. The library's tickers and histograms have the
+//! numbers of that version, too.
 
 use std::ffi::{c_char, c_double, c_int, c_uchar, c_void};
 
@@ -16,7 +17,7 @@ use crate::work::rocksdb_enable_file_deletions;
 type Name = unsafe extern "C" fn(*mut c_void) -> *const c_char;
 type Destructor = unsafe extern "C" fn(*mut c_void);
 
-/// Accepted without effect: tables have one form.
+/// Accepted without effect: tables have one format.
 #[cfg_attr(not(abi_below_8), unsafe(no_mangle))]
 pub extern "C" fn rocksdb_options_set_plain_table_factory(
     _options: *mut rocksdb_options_t,
@@ -52,7 +53,7 @@ macro_rules! older {
 }
 
 older! {
-    /// Up to RocksDB 10: with a function that nothing has called since RocksDB 5.
+    /// The form up to RocksDB 10, with a function that RocksDB has not called since version 5.
     rocksdb_slicetransform_create_abi10 as "rocksdb_slicetransform_create" if abi_below_11 (
         state: *mut c_void,
         destructor: Option<Destructor>,
@@ -65,7 +66,8 @@ older! {
         unsafe { rocksdb_slicetransform_create(state, destructor, transform, in_domain, name) }
     }
 
-    /// Up to RocksDB 8: `force` ends all calls of `rocksdb_disable_file_deletions` at once.
+    /// The form up to RocksDB 8: `force` ends all calls of `rocksdb_disable_file_deletions` at
+    /// once.
     rocksdb_enable_file_deletions_abi8 as "rocksdb_enable_file_deletions" if abi_below_9 (
         db: *mut rocksdb_t,
         force: c_uchar,
@@ -81,7 +83,7 @@ older! {
         }
     }
 
-    /// Up to RocksDB 8.4.
+    /// The form up to RocksDB 8.4.
     rocksdb_options_set_plain_table_factory_abi7 as "rocksdb_options_set_plain_table_factory"
         if abi_below_8 (
         _options: *mut rocksdb_options_t,
@@ -92,18 +94,18 @@ older! {
     ) {}
 }
 
-/// The tickers that are counted, by their numbers in RocksDB 11.8.
+/// The counted tickers, by their numbers in RocksDB 11.8.
 const TICKERS: [u32; 27] = [
     0, 1, 12, 13, 35, 36, 37, 45, 46, 51, 58, 59, 61, 62, 63, 64, 70, 71, 74, 76, 78, 84, 85, 91,
     94, 95, 96,
 ];
-/// The histograms, by theirs.
+/// The counted histograms, by their numbers in RocksDB 11.8.
 const HISTOGRAMS: [u32; 6] = [0, 1, 10, 15, 16, 50];
 
-/// The same in the version that the library is built for: RocksDB 11.
+/// The same numbers in the library's version: RocksDB 11.
 #[cfg(not(abi_below_11))]
 const OWN: ([u32; 27], [u32; 6]) = (TICKERS, HISTOGRAMS);
-/// The same: RocksDB 9 and 10.
+/// The same numbers in RocksDB 9 and 10.
 #[cfg(all(abi_below_11, not(abi_below_9)))]
 const OWN: ([u32; 27], [u32; 6]) = (
     [
@@ -112,7 +114,7 @@ const OWN: ([u32; 27], [u32; 6]) = (
     ],
     HISTOGRAMS,
 );
-/// The same: RocksDB 8.11; 8.7 has other numbers of histograms alone.
+/// The same numbers in RocksDB 8.11. Those of histograms differ in 8.7.
 #[cfg(all(abi_below_9, not(abi_below_8)))]
 const OWN: ([u32; 27], [u32; 6]) = (
     [
@@ -121,7 +123,7 @@ const OWN: ([u32; 27], [u32; 6]) = (
     ],
     [0, 1, 10, 15, 16, 52],
 );
-/// The same: RocksDB 7.
+/// The same numbers in RocksDB 7.
 #[cfg(abi_below_8)]
 const OWN: ([u32; 27], [u32; 6]) = (
     [
@@ -131,13 +133,13 @@ const OWN: ([u32; 27], [u32; 6]) = (
     [0, 1, 10, 20, 21, 46],
 );
 
-/// The number in RocksDB 11.8 of the ticker that has `number` in the version that the library is
-/// built for; `None` if that is not counted.
+/// Returns the number in RocksDB 11.8 of the ticker with `number` in the library's version; `None`
+/// if it is not counted.
 pub(crate) fn ticker(number: u32) -> Option<u32> {
     translated(number, &OWN.0, &TICKERS)
 }
 
-/// The same of a histogram.
+/// Returns the same for a histogram.
 pub(crate) fn histogram(number: u32) -> Option<u32> {
     translated(number, &OWN.1, &HISTOGRAMS)
 }

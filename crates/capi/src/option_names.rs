@@ -1,4 +1,4 @@
-//! Options as text, by RocksDB's names or by ours.
+//! Options as text, with RocksDB's names or ours.
 
 use std::ffi::{c_char, c_int};
 
@@ -13,7 +13,7 @@ use crate::value_codes::{compression, compression_code, keep_text};
 
 include!(concat!(env!("OUT_DIR"), "/known.rs"));
 
-/// Names that RocksDB's option strings have and its C functions have not, or otherwise.
+/// Names of RocksDB's option strings that its C functions lack or spell differently.
 const KNOWN_IN_TEXT: &[&str] = &[
     "allow_fallocate",
     "blob_compression_opts",
@@ -51,7 +51,7 @@ const KNOWN_IN_TEXT: &[&str] = &[
 type Pairs = Vec<(String, String)>;
 
 impl rocksdb_options_t {
-    /// Sets what `list` says, all of it or nothing.
+    /// Applies the changes of `list`, all or none.
     pub(crate) fn apply(&mut self, list: &str) -> sateen::Result<()> {
         let mut options = self.0.clone();
         let mut kept = self.2.clone();
@@ -92,13 +92,14 @@ pub unsafe extern "C" fn rocksdb_get_options_from_string(
     }
 }
 
-/// The entries of `name=value;name={...}`, also one a line as ours are printed.
+/// Splits `name=value;name={...}` into entries. Lines, as our options are printed, also separate
+/// them.
 fn entries(list: &str) -> sateen::Result<Pairs> {
     let lines = list.lines().map(str::trim).filter(|line| !line.starts_with(['#', '[']));
     let mut all = Vec::new();
     let of_line = |line| {
         let mut parts = at_top_level(line, ';');
-        // A separator may end a line, but not stand alone.
+        // A separator may end a line but may not stand alone.
         parts.pop_if(|last| last.trim().is_empty());
         parts
     };
@@ -112,7 +113,7 @@ fn entries(list: &str) -> sateen::Result<Pairs> {
     Ok(all)
 }
 
-/// The parts between separators that stand in no braces.
+/// Splits a list at separators outside of braces.
 fn at_top_level(list: &str, separator: char) -> Vec<&str> {
     let mut depth = 0_usize;
     let parts = list.split(move |letter| {
@@ -126,7 +127,7 @@ fn at_top_level(list: &str, separator: char) -> Vec<&str> {
     parts.collect()
 }
 
-/// What an option is here: by our names, none if it has no counterpart.
+/// Returns an option under our names; nothing if it has no counterpart.
 fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
     let one = |name: &str, value: &str| Ok(vec![(name.to_owned(), value.to_owned())]);
     if let Some(name) = name.strip_prefix("sateen.") {
@@ -156,7 +157,7 @@ fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
         {
             Ok(vec![])
         }
-        // The name of a kind of tables alone: there is one kind.
+        // The name of a table format alone means nothing, because there is one format.
         "table_factory" if matches!(value, "BlockBasedTable" | "PlainTable" | "CuckooTable") => {
             Ok(vec![])
         }
@@ -168,7 +169,7 @@ fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
             Ok(all)
         }
         "prefix_extractor" => one(name, &prefix_extractor(value)),
-        // RocksDB's option of that name is about files, in seconds; ours has a unit.
+        // RocksDB's option with this name is about files, in seconds. Ours has a unit.
         "ttl" if number(value).is_some() => Ok(vec![]),
         _ if Options::info(name).is_ok() => one(name, &nearest(name, value)),
         _ if KNOWN_OPTIONS.contains(&name) || KNOWN_IN_TEXT.contains(&name) => Ok(vec![]),
@@ -176,7 +177,7 @@ fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
     }
 }
 
-/// The value of an option that is nearest to `value`, if that is a number that has no place here.
+/// Returns the valid value that is nearest to `value`, if that is a number out of range.
 fn nearest(name: &str, value: &str) -> String {
     let takes = |value: &str| Options::default().set(name, value).is_ok();
     let end = match number(value) {
@@ -187,7 +188,7 @@ fn nearest(name: &str, value: &str) -> String {
     if !takes(value) && takes(end) { end.to_owned() } else { value.to_owned() }
 }
 
-/// What an option of block-based tables is here.
+/// Returns an option of block-based tables under our names.
 fn of_table(name: &str, value: &str) -> sateen::Result<Pairs> {
     let one = |name: &str, value: &str| Ok(vec![(name.to_owned(), value.to_owned())]);
     match name {
@@ -223,7 +224,7 @@ fn of_table(name: &str, value: &str) -> sateen::Result<Pairs> {
     }
 }
 
-/// The extractor that `id=…;length=…` or a name says.
+/// Returns the extractor that `id=…;length=…` or a name stands for.
 fn prefix_extractor(value: &str) -> String {
     let part = |name: &str| value.split(';').find_map(|part| part.trim().strip_prefix(name));
     match (part("id="), part("length=")) {
@@ -233,7 +234,7 @@ fn prefix_extractor(value: &str) -> String {
     }
 }
 
-/// RocksDB's names of compressions in ours; names of ours stay.
+/// Replaces RocksDB's names of compressions by ours and keeps ours.
 fn compressions(list: &str) -> String {
     let name = |name: &str| match (compression_code(name.trim()), name.trim()) {
         (Some(code), _) => compression(code).to_string(),
@@ -243,7 +244,7 @@ fn compressions(list: &str) -> String {
     list.split([':', ',']).map(name).collect::<Vec<_>>().join(",")
 }
 
-/// The changes that `count` names and values make, by our names.
+/// Returns the changes of `count` names and values, under our names.
 unsafe fn changes(
     count: c_int,
     names: *const *const c_char,
@@ -263,8 +264,8 @@ unsafe fn changes(
     Ok(all)
 }
 
-/// All that changes when `changes` are made to `options`: these, and what must follow them so that
-/// no limit contradicts another one. What is refused in any case is left as it is.
+/// Returns all changes that follow from `changes` to `options`: these, and those that keep the
+/// limits consistent. Changes that are refused in any case stay as they are.
 fn in_order(mut options: Options, changes: Pairs, of_family: bool) -> sateen::Result<Pairs> {
     let before = options.clone();
     for (name, value) in &changes {
@@ -313,7 +314,7 @@ pub unsafe extern "C" fn rocksdb_set_options(
     }
 }
 
-/// The same.
+/// Does the same as `rocksdb_set_options`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_set_db_options(
     db: *mut rocksdb_t,

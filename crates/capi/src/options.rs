@@ -1,5 +1,5 @@
-//! Options of a database and its column families. A setter with a counterpart sets it; one without
-//! is accepted and changes nothing: `docs/c_abi/options.md` and `refused.md` say which are which.
+//! Options of a database and its column families. A setter with a counterpart sets it. One without
+//! is accepted and changes nothing; `docs/c_abi/options.md` and `refused.md` list them.
 
 use std::ffi::c_char;
 
@@ -13,8 +13,8 @@ use crate::settings::{Settings, keeps};
 use crate::table_options::rocksdb_block_based_table_options_t;
 use crate::value_codes::compression;
 
-/// Options, all of a column family's among them, the first value that was refused,
-/// what has no counterpart, where it is counted, and the memory that the files are in, if they are.
+/// Options of a database and of its column families; the first refused value; values without a
+/// counterpart; the counts, if statistics are on; and the file system in memory, if they use one.
 #[derive(Clone)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_options_t(
@@ -33,14 +33,14 @@ impl rocksdb_options_t {
         self.3.as_ref()
     }
 
-    /// Options that a database can be opened with: limits that contradict each other are brought
-    /// into order, as RocksDB does.
+    /// Returns options that a database can be opened with. Contradicting limits are adjusted, as in
+    /// RocksDB.
     pub(crate) fn checked(&self) -> sateen::Result<Options> {
         if let Some(error) = &self.1 {
             return Err(error.clone());
         }
         let mut options = self.0.clone().sanitized();
-        // Nobody else would do the work of the background: C has no function that does.
+        // C has no function that runs background work, so at least one thread must.
         options.background_threads = options.background_threads.max(1);
         let family = &mut options.column_family;
         if let Some(last) = self.kept("bottommost_compression").filter(|code| *code != 255) {
@@ -63,9 +63,8 @@ pub(crate) unsafe fn change(
     }
 }
 
-/// Makes options: Sateen's defaults, but a database that does not exist is not made, values whose
-/// time is over are read until a compaction drops them, and a checkpoint has its database's
-/// identity.
+/// Makes options with Sateen's defaults, except that a missing database is not created, expired
+/// values are visible until a compaction drops them, and a checkpoint has its database's identity.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_options_create() -> *mut rocksdb_options_t {
     let mut options =
@@ -74,14 +73,14 @@ pub extern "C" fn rocksdb_options_create() -> *mut rocksdb_options_t {
     give(rocksdb_options_t(options, None, Settings::default(), None, None))
 }
 
-/// Frees options. Databases that were opened with them go on.
+/// Frees options. Databases that were opened with them keep running.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_destroy(options: *mut rocksdb_options_t) {
     // SAFETY: the contract of the module.
     unsafe { free(options) };
 }
 
-/// A copy of options.
+/// Returns a copy of options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_create_copy(
     options: *const rocksdb_options_t,
@@ -93,7 +92,7 @@ pub unsafe extern "C" fn rocksdb_options_create_copy(
     }
 }
 
-/// The directory of the logs.
+/// Sets the directory of the WALs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_wal_dir(
     options: *mut rocksdb_options_t,
@@ -103,13 +102,13 @@ pub unsafe extern "C" fn rocksdb_options_set_wal_dir(
     unsafe {
         change(options, |options| {
             options.keep("wal_dir", directory);
-            // An empty one is the database's own directory.
+            // An empty path stands for the database's own directory.
             options.0.wal_dir = Some(path(directory)).filter(|path| !path.as_os_str().is_empty());
         });
     }
 }
 
-/// What combines operands. The options own it from now on.
+/// Sets the merge operator. The options own it from now on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_merge_operator(
     options: *mut rocksdb_options_t,
@@ -123,7 +122,7 @@ pub unsafe extern "C" fn rocksdb_options_set_merge_operator(
     }
 }
 
-/// Block size, cache and filters. They are copied: the caller frees its own.
+/// Sets block size, cache and filters. They are copied, and the caller frees its own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_block_based_table_factory(
     options: *mut rocksdb_options_t,

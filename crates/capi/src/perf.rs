@@ -1,4 +1,4 @@
-//! What this thread's operations did, under RocksDB's numbers.
+//! The counts of this thread's operations, under RocksDB's numbers.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uchar};
@@ -100,23 +100,23 @@ fn numbered(number: c_int) -> Option<PerfMetric> {
     PerfMetric::ALL.iter().copied().find(|metric| metric.name() == *name)
 }
 
-/// Sees what the thread that uses it has done.
+/// A view of the counts of the calling thread.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_perfcontext_t(());
 
 thread_local! {
-    /// Whether this thread has a level: it was told one, or it has used a context.
+    /// True if this thread has a level: it set one or has used a context.
     static HAS_LEVEL: Cell<bool> = const { Cell::new(false) };
 }
 
-/// How much this thread counts from now on.
+/// Sets how much this thread counts.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_set_perf_level(level: c_int) {
     let level = match level {
         ..=1 => PerfLevel::Off,
         2 => PerfLevel::Counts,
         3 => PerfLevel::Waits,
-        // There are no times of the processor alone.
+        // There are no levels for processor time alone.
         4 | 5 => PerfLevel::Times,
         6.. => PerfLevel::TimesAndLocks,
     };
@@ -124,36 +124,36 @@ pub extern "C" fn rocksdb_set_perf_level(level: c_int) {
     quiet((), || level.set());
 }
 
-/// A thread that uses a context and was told no level counts from now on. RocksDB's threads count
-/// from their beginning; here those that never ask pay nothing.
+/// Starts counting for a thread that uses a context and has set no level. RocksDB's threads count
+/// from their beginning; here a thread that never asks pays nothing.
 fn begin() {
     if !HAS_LEVEL.replace(true) && PerfLevel::of_thread() == PerfLevel::Off {
         quiet((), || PerfLevel::Counts.set());
     }
 }
 
-/// Makes something to look with.
+/// Makes a context.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_perfcontext_create() -> *mut rocksdb_perfcontext_t {
     begin();
     give(rocksdb_perfcontext_t(()))
 }
 
-/// Frees it; what was counted stays.
+/// Frees a context. The counts stay.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_perfcontext_destroy(context: *mut rocksdb_perfcontext_t) {
     // SAFETY: the contract of the module.
     unsafe { free(context) };
 }
 
-/// This thread begins anew.
+/// Resets the counts of this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_perfcontext_reset(_context: *mut rocksdb_perfcontext_t) {
     begin();
     quiet((), PerfContext::reset);
 }
 
-/// What this thread has counted; 0 of what the engine does not count.
+/// Returns a count of this thread; 0 if the engine does not count it.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_perfcontext_metric(
     _context: *mut rocksdb_perfcontext_t,
@@ -163,7 +163,7 @@ pub extern "C" fn rocksdb_perfcontext_metric(
     quiet(0, || numbered(metric).map_or(0, |metric| PerfContext::of_thread().get(metric)))
 }
 
-/// All of it as text, to be freed; what is 0 only if it is not excluded.
+/// Returns all counts as text, to be freed. Zeros can be excluded.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_perfcontext_report(
     _context: *mut rocksdb_perfcontext_t,
@@ -176,7 +176,7 @@ pub extern "C" fn rocksdb_perfcontext_report(
             let metric = PerfMetric::ALL.iter().find(|metric| metric.name() == name);
             metric.map_or(0, |metric| counted.get(*metric))
         };
-        // Those that have no number come last.
+        // Metrics without a number come last.
         let others = PerfMetric::ALL.iter().map(|metric| metric.name());
         let names = NAMES.into_iter().chain(others.filter(|name| !NAMES.contains(name)));
         let shown = names.map(|name| (name, value(name)));

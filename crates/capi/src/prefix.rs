@@ -12,7 +12,7 @@ pub(crate) type Transform =
     unsafe extern "C" fn(*mut c_void, *const c_char, usize, *mut usize) -> *mut c_char;
 pub(crate) type InDomain = unsafe extern "C" fn(*mut c_void, *const c_char, usize) -> c_uchar;
 
-/// An extractor's functions and what they are called with.
+/// The functions of an extractor and their state.
 struct Callbacks {
     state: State,
     transform: Option<Transform>,
@@ -27,7 +27,7 @@ impl PrefixExtractor for Callbacks {
 
     fn prefix_len(&self, key: &[u8]) -> Option<usize> {
         let (data, mut length) = (key.as_ptr().cast(), 0);
-        // SAFETY: what RocksDB calls them with: a key that lives as long as the call, and a place
+        // SAFETY: RocksDB calls them with a key that lives as long as the call, and a place
         // for a length.
         let prefix = unsafe {
             if self.in_domain.is_some_and(|is_in| is_in(self.state.state, data, key.len()) == 0) {
@@ -35,12 +35,12 @@ impl PrefixExtractor for Callbacks {
             }
             bytes(self.transform?(self.state.state, data, key.len(), &raw mut length), length)
         };
-        // What is no prefix of the key says nothing of its neighbours.
+        // A result that is not a prefix of the key tells nothing about neighbouring keys.
         key.starts_with(prefix).then_some(prefix.len())
     }
 }
 
-/// A prefix extractor; options that are given it own it.
+/// A prefix extractor. Options that get it own it.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_slicetransform_t(Prefixing);
 
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn rocksdb_slicetransform_create(
     quiet(std::ptr::null_mut(), || give(rocksdb_slicetransform_t(Prefixing::new(callbacks))))
 }
 
-/// The first `length` bytes.
+/// Makes an extractor of the first `length` bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_slicetransform_create_fixed_prefix(
     length: usize,
@@ -67,20 +67,20 @@ pub extern "C" fn rocksdb_slicetransform_create_fixed_prefix(
     give(rocksdb_slicetransform_t(Prefixing::fixed(length)))
 }
 
-/// The whole key.
+/// Makes an extractor of the whole key.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_slicetransform_create_noop() -> *mut rocksdb_slicetransform_t {
     give(rocksdb_slicetransform_t(Prefixing::noop()))
 }
 
-/// Frees an extractor that no options were given.
+/// Frees an extractor that no options own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_slicetransform_destroy(extractor: *mut rocksdb_slicetransform_t) {
     // SAFETY: the contract of the module.
     unsafe { free(extractor) };
 }
 
-/// What the prefixes of keys are. The options own the extractor from now on.
+/// Sets the prefix extractor. The options own it from now on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_prefix_extractor(
     options: *mut rocksdb_options_t,

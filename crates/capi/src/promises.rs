@@ -1,8 +1,8 @@
-//! Options that promise something about data, durability, order or errors, and that have no
-//! counterpart here. A value whose promise is not kept is refused by its name when a database is
-//! opened, a column family made, an option of a running database set, or the call made that it is
-//! for. `docs/c_abi/refused.md` has the table. Options of speed and space have no counterpart
-//! either: any value of them is taken.
+//! Options without a counterpart that promise something about data, durability, order or errors. A
+//! value whose promise Sateen cannot keep is refused by its name: when a database is opened, a
+//! column family created, an option of a running database set, or the call made that it is for.
+//! `docs/c_abi/refused.md` has the table. Options of speed and space without a counterpart accept
+//! any value.
 
 use std::ffi::{c_char, c_uchar};
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::options::{change, rocksdb_options_t};
 use crate::settings::{Setting, Settings};
 use crate::value_codes::keep_text;
 
-/// An option whose value is a number: the values that are taken, and why no others are.
+/// An option whose value is a number: the accepted values, and the reason for refusing others.
 struct Promise {
     option: &'static str,
     takes: fn(i64) -> bool,
@@ -27,11 +27,11 @@ const fn off(option: &'static str, why: &'static str) -> Promise {
     Promise { option, takes: |value| value == 0, why }
 }
 
-/// Of databases and column families.
+/// The options of databases and column families.
 const OF_OPTIONS: &[Promise] = &[
     off("allow_ingest_behind", "files are ingested above all other data"),
     off("cf_allow_ingest_behind", "files are ingested above all other data"),
-    off("best_efforts_recovery", "a database that lacks files is opened after rocksdb_repair_db"),
+    off("best_efforts_recovery", "rocksdb_repair_db repairs a database with missing files"),
     off("paranoid_file_checks", "the keys of a new table are not read back"),
     off("verify_output_flags", "the keys of a new table are not read back"),
     off("paranoid_memory_checks", "the order of keys in a memtable is not checked by reads"),
@@ -48,30 +48,30 @@ const OF_OPTIONS: &[Promise] = &[
     Promise {
         option: "wal_recovery_mode",
         takes: |mode| mode != 3,
-        why: "damaged records of a log are skipped by rocksdb_repair_db, not by an open",
+        why: "an open does not skip damaged WAL records, rocksdb_repair_db does",
     },
 ];
 
-/// Of reads.
+/// The options of reads.
 const OF_READS: &[Promise] = &[
     Promise {
         option: "read_tier",
         takes: |tier| tier < 2,
-        why: "a read shows what is in memory and in tables",
+        why: "reads see memtables and all tables",
     },
     off("timestamp", "keys have no timestamps"),
     off("iter_start_ts", "keys have no timestamps"),
 ];
 
-/// Of reads of many keys.
+/// The options of reads of many keys.
 const OF_MANY: &[Promise] = &[Promise {
     option: "value_size_soft_limit",
-    // All 64 bits set is none.
+    // All 64 bits set means no limit.
     takes: |limit| limit < 0,
-    why: "all values are returned, whatever their size together",
+    why: "all values are returned, whatever their total size",
 }];
 
-/// Of writes.
+/// The options of writes.
 const OF_WRITES: &[Promise] =
     &[off("protection_bytes_per_key", "entries of batches have no checksums")];
 
@@ -89,13 +89,13 @@ fn keep(promises: &[Promise], settings: &Settings) -> sateen::Result<()> {
 }
 
 impl rocksdb_options_t {
-    /// [`rocksdb_options_t::checked`], if what the options promise is kept: for a database at
-    /// `path`, or for a column family.
+    /// Returns [`rocksdb_options_t::checked`] if the options promise nothing that is not kept: for
+    /// a database at `path`, or for a column family.
     pub(crate) fn promised(&self, path: Option<&Path>) -> sateen::Result<Options> {
         keep(OF_OPTIONS, &self.2)?;
         for option in PATHS {
             let kept: Option<*const c_char> = self.kept(option);
-            // SAFETY: what is kept ends with a zero.
+            // SAFETY: a kept text ends with a zero.
             let kept = kept.map(|kept| unsafe { text(kept) });
             let elsewhere = |place: &&str| path.is_none_or(|path| Path::new(place) != path);
             if let Some(place) = kept.iter().flat_map(|kept| kept.split('\n')).find(elsewhere) {
@@ -108,7 +108,8 @@ impl rocksdb_options_t {
     }
 }
 
-/// The options at `options`, if what they promise is kept; see [`rocksdb_options_t::promised`].
+/// Returns the options at `options` if their promises are kept; see
+/// [`rocksdb_options_t::promised`].
 ///
 /// # Safety
 /// The contract of the crate.
@@ -120,7 +121,7 @@ pub(crate) unsafe fn promised(
     unsafe { options.as_ref() }.ok_or_else(|| missing("the options"))?.promised(path)
 }
 
-/// Refuses an option of a running database whose promise is not kept.
+/// Checks that the promise of a running database's option is kept.
 pub(crate) fn check_change(name: &str, value: &str) -> sateen::Result<()> {
     let Some(promise) = OF_OPTIONS.iter().find(|promise| promise.option == name) else {
         return Ok(());
@@ -130,7 +131,7 @@ pub(crate) fn check_change(name: &str, value: &str) -> sateen::Result<()> {
     keep(OF_OPTIONS, &settings)
 }
 
-/// What RocksDB makes of names in option strings and this library does not.
+/// Objects that RocksDB makes from names in option strings and this library does not.
 const MADE_BY_NAME: &[(&str, &[&str])] = &[
     ("comparator", &["rocksdb.ReverseBytewiseComparator"]),
     ("compaction_filter", &["RemoveEmptyValueCompactionFilter"]),
@@ -156,8 +157,8 @@ const MADE_BY_NAME: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Refuses an option of an option string that RocksDB would make something of: a comparator or an
-/// operator has to be set by its function.
+/// Refuses an option of an option string from which RocksDB would make an object. A comparator or
+/// an operator must be set by its function.
 pub(crate) fn check_text(name: &str, value: &str) -> sateen::Result<()> {
     let id = value.split(';').find_map(|part| part.trim().strip_prefix("id=")).unwrap_or(value);
     let known = MADE_BY_NAME.iter().find(|(option, _)| *option == name);
@@ -175,7 +176,7 @@ pub(crate) fn check_text(name: &str, value: &str) -> sateen::Result<()> {
     Ok(())
 }
 
-/// The options of a read, if what they promise is kept.
+/// Returns the options of a read if their promises are kept.
 ///
 /// # Safety
 /// The contract of the crate.
@@ -192,7 +193,7 @@ pub(crate) unsafe fn read_options(
     Ok(options.0.clone())
 }
 
-/// The options of a read of many keys, if what they promise is kept.
+/// Returns the options of a read of many keys if their promises are kept.
 ///
 /// # Safety
 /// The contract of the crate.
@@ -206,8 +207,7 @@ pub(crate) unsafe fn many_options(
     }
 }
 
-/// Fails if `refuse` is not 0 and a log has writes that no table of `db` has, which was opened for
-/// reading.
+/// Fails if `refuse` is not 0 and a WAL has writes that no table has. `db` was opened for reading.
 pub(crate) fn check_log(db: &Db, refuse: c_uchar) -> sateen::Result<()> {
     let in_log = |name: &String| {
         let entries = db
@@ -218,22 +218,22 @@ pub(crate) fn check_log(db: &Db, refuse: c_uchar) -> sateen::Result<()> {
     if refuse == 0 || !db.column_families().iter().any(in_log) {
         return Ok(());
     }
-    let text = "error_if_wal_file_exists is set, and the log has writes that no table has";
+    let text = "error_if_wal_file_exists is set, but the WAL has writes that no table has";
     Err(Error::InvalidArgument(text.into()))
 }
 
-/// Microseconds since 1970, as RocksDB's deadlines are.
+/// Returns microseconds since 1970, the unit of RocksDB's deadlines.
 fn now_micros() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
 }
 
-/// Checks what the options of a write promise.
+/// Checks the promises of a write's options.
 pub(crate) fn check_write(options: &rocksdb_writeoptions_t) -> sateen::Result<()> {
     keep(OF_WRITES, &options.1)
 }
 
-/// The options that say where tables are.
+/// The options for the directories of tables.
 const PATHS: [&str; 2] = ["db_paths", "cf_paths"];
 
 macro_rules! paths {
@@ -260,9 +260,9 @@ macro_rules! paths {
 }
 
 paths! {
-    /// Where tables are. An open refuses all but the database's own directory.
+    /// Sets the directories of tables. An open refuses all but the database's own.
     rocksdb_options_set_db_paths "db_paths";
-    /// The same of a column family.
+    /// Sets the directories of a column family's tables, with the same limit.
     rocksdb_options_set_cf_paths "cf_paths";
 }
 
@@ -284,8 +284,8 @@ macro_rules! timestamps {
 }
 
 timestamps! {
-    /// A timestamp to read at. Reads with one are refused; null is none.
+    /// Sets a timestamp to read at; null for none. Reads with one are refused.
     rocksdb_readoptions_set_timestamp "timestamp";
-    /// The oldest timestamp that iterators show. Reads with one are refused; null is none.
+    /// Sets the oldest timestamp that iterators return; null for none. Reads with one are refused.
     rocksdb_readoptions_set_iter_start_ts "iter_start_ts";
 }

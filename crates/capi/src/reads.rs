@@ -1,4 +1,5 @@
-//! Reading many keys, or without a copy, or into the caller's memory; several iterators at once.
+//! Reads of many keys, reads without a copy or into the caller's memory, and several iterators at
+//! once.
 
 use std::ffi::{c_char, c_uchar};
 use std::ptr::null_mut;
@@ -17,7 +18,7 @@ use crate::promises::{many_options, read_options};
 type Family = rocksdb_column_family_handle_t;
 type Found = sateen::Result<Option<PinnedSlice>>;
 
-/// The values of keys of several column families, at one moment.
+/// Returns the values of keys of several column families at one moment.
 fn find(db: &Db, families: &[ColumnFamily], keys: &[&[u8]], options: &ReadOptions) -> Vec<Found> {
     let mut options = options.clone();
     let several = families.windows(2).any(|pair| pair[0].id() != pair[1].id());
@@ -40,7 +41,7 @@ fn find(db: &Db, families: &[ColumnFamily], keys: &[&[u8]], options: &ReadOption
     answers
 }
 
-/// Leaves the answers, each value by `value`.
+/// Stores the answers. `value` converts each value.
 unsafe fn leave(
     found: Vec<Found>,
     errors: *mut *mut c_char,
@@ -57,7 +58,7 @@ unsafe fn leave(
     }
 }
 
-/// The answers to `count` keys: by `act`, or all that error.
+/// Returns the answers of `act` for `count` keys, or its error for each of them.
 unsafe fn answers(
     db: *mut rocksdb_t,
     count: usize,
@@ -70,8 +71,8 @@ unsafe fn answers(
     }
 }
 
-/// The values of keys, each in the column family at its place, each to be freed, and what went
-/// wrong with each.
+/// Returns the values of keys, each in the column family at its index, each to be freed, and the
+/// error of each.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_multi_get_cf(
     db: *mut rocksdb_t,
@@ -99,7 +100,7 @@ pub unsafe extern "C" fn rocksdb_multi_get_cf(
     });
 }
 
-/// The values of keys of one column family without copies of them, null for what there is not.
+/// Returns the values of keys of one column family without copies; null for missing keys.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_batched_multi_get_cf(
     db: *mut rocksdb_t,
@@ -122,7 +123,7 @@ pub unsafe extern "C" fn rocksdb_batched_multi_get_cf(
     });
 }
 
-/// The same, with keys that are slices.
+/// Does the same for keys that are slices.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_batched_multi_get_cf_slice(
     db: *mut rocksdb_t,
@@ -149,11 +150,11 @@ fn pinned(value: Option<PinnedSlice>) -> *mut rocksdb_pinnableslice_t {
     value.map_or(null_mut(), |value| give(rocksdb_pinnableslice_t(value)))
 }
 
-/// A value that was found, kept in memory until this is freed.
+/// A value that stays in memory until this handle is freed.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_pinnable_handle_t(PinnedSlice);
 
-/// The value of a key without a copy of it; null if there is none.
+/// Returns the value of a key without a copy; null if the key does not exist.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get_pinned_v2(
     db: *mut rocksdb_t,
@@ -166,7 +167,7 @@ pub unsafe extern "C" fn rocksdb_get_pinned_v2(
     unsafe { rocksdb_get_pinned_cf_v2(db, options, null_mut(), key, key_length, errptr) }
 }
 
-/// The value of a key in a column family without a copy of it; null if there is none.
+/// Returns the value of a key in a column family without a copy; null if the key does not exist.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get_pinned_cf_v2(
     db: *mut rocksdb_t,
@@ -187,7 +188,7 @@ pub unsafe extern "C" fn rocksdb_get_pinned_cf_v2(
     }
 }
 
-/// The bytes of a value; null and 0 if there is none.
+/// Returns the bytes of a value; null and 0 for a null handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_pinnable_handle_get_value(
     value: *const rocksdb_pinnable_handle_t,
@@ -207,8 +208,8 @@ pub unsafe extern "C" fn rocksdb_pinnable_handle_destroy(value: *mut rocksdb_pin
     unsafe { free(value) };
 }
 
-/// Copies the value of a key to `buffer`, if it has room for it: 1 if it was copied. How long it
-/// is, and whether it was found, is told in any case.
+/// Copies the value of a key to `buffer` if it fits, and returns 1 then. Stores the length of the
+/// value and whether the key exists in any case.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get_into_buffer(
     db: *mut rocksdb_t,
@@ -239,7 +240,7 @@ pub unsafe extern "C" fn rocksdb_get_into_buffer(
     }
 }
 
-/// The same in a column family.
+/// Does the same in a column family.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get_into_buffer_cf(
     db: *mut rocksdb_t,
@@ -277,7 +278,7 @@ pub unsafe extern "C" fn rocksdb_get_into_buffer_cf(
     }
 }
 
-/// An iterator over each of several column families, all at one moment.
+/// Makes an iterator over each of several column families, all at one moment.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_create_iterators(
     db: *mut rocksdb_t,

@@ -1,4 +1,4 @@
-//! A database that follows another one.
+//! Secondaries, which follow another process's database.
 
 use std::ffi::{c_char, c_int};
 use std::ptr::null_mut;
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary(
     }
 }
 
-/// The same with handles of column families.
+/// Does the same and returns handles of column families.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_open_as_secondary_column_families(
     options: *const rocksdb_options_t,
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary_column_families(
     }
 }
 
-/// Takes in what the primary has written since.
+/// Applies what the primary has written since.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_try_catch_up_with_primary(db: *mut rocksdb_t, errptr: ErrPtr) {
     // SAFETY: the contract of the module.

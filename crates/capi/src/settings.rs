@@ -1,4 +1,4 @@
-//! Values of options that have no counterpart: kept with the handle, so that getters return what
+//! Values of options without a counterpart. The handle keeps them, so that getters return what
 //! setters were given.
 
 use std::collections::BTreeMap;
@@ -15,14 +15,14 @@ enum Kept {
 }
 
 impl Settings {
-    /// Keeps bytes as text, which end at the first zero.
+    /// Keeps bytes as text, up to the first zero.
     pub(crate) fn put_bytes(&mut self, key: &'static str, bytes: &[u8]) {
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
         let text = CString::new(bytes.get(..end).unwrap_or_default()).unwrap_or_default();
         self.0.insert(key, Kept::Text(text));
     }
 
-    /// The text that an option was set to, if it was.
+    /// Returns the text that an option was set to, if it was.
     pub(crate) fn text(&self, key: &str) -> Option<&CStr> {
         match self.0.get(key)? {
             Kept::Text(text) => Some(text),
@@ -30,17 +30,17 @@ impl Settings {
         }
     }
 
-    /// Whether an option was set.
+    /// Returns true if an option was set.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.0.contains_key(key)
     }
 
-    /// Makes an option one that was not set.
+    /// Removes the value of an option.
     pub(crate) fn clear(&mut self, key: &str) {
         self.0.remove(key);
     }
 
-    /// Keeps what an option was set to as text: whoever gets it reads it as what it is.
+    /// Keeps the value of an option as text. Each getter parses it as its own type.
     pub(crate) fn put_text(&mut self, key: &'static str, value: &str) {
         if let Ok(text) = CString::new(&*sateen::bytes_of_text(value)) {
             self.0.insert(key, Kept::Text(text));
@@ -50,7 +50,7 @@ impl Settings {
 
 /// A handle with such values.
 pub(crate) trait Keeps {
-    /// Them.
+    /// Returns the values.
     fn settings(&mut self) -> &mut Settings;
 }
 
@@ -60,7 +60,7 @@ impl Keeps for Settings {
     }
 }
 
-/// Handles and the field that has their values.
+/// Declares handles and the field with their values.
 macro_rules! keeps {
     ($($handle:ty: $field:tt),* $(,)?) => { $(
         impl crate::settings::Keeps for $handle {
@@ -72,7 +72,7 @@ macro_rules! keeps {
 }
 pub(crate) use keeps;
 
-/// The functions that make options with their defaults, and that free them.
+/// Defines the functions that make options with their defaults and that free them.
 macro_rules! made {
     ($handle:ident: $create:ident, $destroy:ident) => {
         /// Makes options with their defaults.
@@ -91,11 +91,11 @@ macro_rules! made {
 }
 pub(crate) use made;
 
-/// What C sets and gets.
+/// A value that C sets and gets.
 pub(crate) trait Setting: Sized {
-    /// Keeps it in `settings`.
+    /// Stores the value in `settings`.
     fn put(self, settings: &mut Settings, key: &'static str);
-    /// What was kept; none if nothing was.
+    /// Returns the stored value, if there is one.
     fn get(settings: &Settings, key: &str) -> Option<Self>;
 }
 
@@ -138,7 +138,7 @@ mod of_numbers {
     }
 }
 
-/// The number that `text` is, with RocksDB's letters for powers of 1024.
+/// Parses a number with RocksDB's letters for powers of 1024.
 pub(crate) fn number(text: &str) -> Option<i128> {
     let shift = match text.as_bytes().last()? {
         b'k' | b'K' => 10,

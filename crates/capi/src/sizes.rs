@@ -1,4 +1,4 @@
-//! How large ranges of keys are, in tables and in memory.
+//! The sizes of key ranges in tables and in memory.
 
 use std::ffi::{c_char, c_int};
 use std::ptr::null_mut;
@@ -12,23 +12,24 @@ use crate::settings::Setting;
 
 type Family = rocksdb_column_family_handle_t;
 
-/// Which data a size includes.
+/// The data that a size includes.
 #[derive(Clone, Copy)]
 struct Included {
     memtables: bool,
     tables: bool,
 }
 
-/// What is included where nothing says so.
+/// The default: tables alone.
 const IN_TABLES: Included = Included { memtables: false, tables: true };
 
-/// Bits of RocksDB's flags: values have no files of their own, so that the third adds nothing.
+/// Bits of RocksDB's flags. The third stands for files of values, which do not exist, so it adds
+/// nothing.
 const MEMTABLES: u8 = 1;
 const TABLES: u8 = 2;
 const BLOBS: u8 = 4;
 
 impl Included {
-    /// RocksDB refuses to size nothing.
+    /// Refuses a size that includes nothing, as RocksDB does.
     fn checked(self, blobs: bool) -> sateen::Result<Included> {
         if self.memtables || self.tables || blobs {
             return Ok(self);
@@ -48,7 +49,7 @@ impl Included {
     }
 }
 
-/// Ranges, as C has them.
+/// Ranges in the form of C.
 struct Ranges {
     count: c_int,
     begins: *const *const c_char,
@@ -58,7 +59,7 @@ struct Ranges {
 }
 
 impl Ranges {
-    /// The bounds of each range.
+    /// Returns the bounds of each range.
     unsafe fn bounds<'a>(&self) -> Vec<(&'a [u8], &'a [u8])> {
         let count = count_of(self.count);
         // SAFETY: the contract of the crate.
@@ -97,7 +98,7 @@ unsafe fn sizes_of(
     Ok(())
 }
 
-/// About how many bytes of tables hold each range of keys of the default column family.
+/// Estimates the bytes of tables for each key range of the default column family.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_approximate_sizes(
     db: *mut rocksdb_t,
@@ -114,7 +115,7 @@ pub unsafe extern "C" fn rocksdb_approximate_sizes(
     unsafe { guard(errptr, (), || sizes_of(db, null_mut(), &ranges, IN_TABLES, sizes)) };
 }
 
-/// The same of a column family.
+/// Does the same for a column family.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_approximate_sizes_cf(
     db: *mut rocksdb_t,
@@ -132,7 +133,7 @@ pub unsafe extern "C" fn rocksdb_approximate_sizes_cf(
     unsafe { guard(errptr, (), || sizes_of(db, family, &ranges, IN_TABLES, sizes)) };
 }
 
-/// About how many bytes hold each range of keys of the default column family, as `options` say.
+/// Estimates the bytes of each key range of the default column family. `options` select the data.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_approximate_sizes_with_options(
     db: *mut rocksdb_t,
@@ -152,7 +153,7 @@ pub unsafe extern "C" fn rocksdb_approximate_sizes_with_options(
     }
 }
 
-/// The same of a column family.
+/// Does the same for a column family.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_approximate_sizes_cf_with_options(
     db: *mut rocksdb_t,
@@ -173,7 +174,7 @@ pub unsafe extern "C" fn rocksdb_approximate_sizes_cf_with_options(
     }
 }
 
-/// The same, as flags say: 1 for memtables, 2 for tables, 4 for files of values.
+/// Does the same with flags: 1 for memtables, 2 for tables, 4 for files of values.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_approximate_sizes_cf_with_flags(
     db: *mut rocksdb_t,

@@ -1,6 +1,6 @@
-//! Statistics under RocksDB's names and numbers: what the engine counts of it. They belong to
-//! options; a database that is opened with these counts there for as long as it is open, and what
-//! it has counted stays.
+//! Statistics under RocksDB's names and numbers, as far as the engine has them. They belong to
+//! options. A database counts in those of the options that it was opened with, and its counts stay
+//! after it is closed.
 
 use std::ffi::c_char;
 
@@ -11,7 +11,7 @@ use crate::options::rocksdb_options_t;
 
 type Count = fn(&Metrics) -> u64;
 
-/// RocksDB's number and name of a ticker, and what it is here.
+/// The number and name of each ticker in RocksDB, and its source here.
 const TICKERS: &[(u32, &str, Count)] = &[
     (0, "block.cache.miss", |of| of.counts.data_block_misses),
     (1, "block.cache.hit", |of| of.counts.data_block_hits),
@@ -51,7 +51,7 @@ const TICKERS: &[(u32, &str, Count)] = &[
     (96, "flush.write.bytes", |of| of.flushes.bytes_out),
 ];
 
-/// What a histogram is made of, in nanoseconds.
+/// The source of a histogram, in nanoseconds.
 #[derive(Clone, Copy)]
 enum Source {
     Latency(Operation),
@@ -59,7 +59,7 @@ enum Source {
     Flushes,
 }
 
-/// RocksDB's number and name of a histogram, and what it is here.
+/// The number and name of each histogram in RocksDB, and its source here.
 const HISTOGRAMS: &[(u32, &str, Source)] = &[
     (0, "db.get.micros", Source::Latency(Operation::Get)),
     (1, "db.write.micros", Source::Latency(Operation::Write)),
@@ -85,13 +85,13 @@ fn histogram(all: &[Metrics], source: Source) -> HistogramSnapshot {
     sum
 }
 
-/// The metrics of all that was opened with the options.
+/// Returns the metrics of all databases that were opened with the options.
 unsafe fn metrics(options: *mut rocksdb_options_t) -> Option<Vec<Metrics>> {
     // SAFETY: the contract of the module.
     quiet(None, || Some(unsafe { options.as_ref() }?.counters()?.all()))
 }
 
-/// How often something was; 0 if statistics are off, or the engine does not count it.
+/// Returns a ticker; 0 if statistics are off or the engine does not count it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_statistics_get_ticker_count(
     options: *mut rocksdb_options_t,
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn rocksdb_options_statistics_get_ticker_count(
     }
 }
 
-/// All that is counted as text, one a line, to be freed; null if statistics are off.
+/// Returns all counts as text, one on each line, to be freed; null if statistics are off.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_statistics_get_string(
     options: *mut rocksdb_options_t,
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn rocksdb_options_statistics_get_string(
     malloc_copy(text.as_bytes())
 }
 
-/// A histogram in numbers; times are in microseconds.
+/// The numbers of a histogram. Times are in microseconds.
 #[derive(Clone, Copy, Default)]
 struct Data {
     median: f64,
@@ -175,12 +175,12 @@ impl Data {
     }
 }
 
-/// A histogram in numbers.
+/// The numbers of a histogram.
 #[derive(Default)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_statistics_histogram_data_t(Data);
 
-/// Makes a histogram of nothing.
+/// Makes an empty histogram.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_statistics_histogram_data_create()
 -> *mut rocksdb_statistics_histogram_data_t {
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn rocksdb_statistics_histogram_data_destroy(
     unsafe { free(data) };
 }
 
-/// Leaves a histogram in `data`: one of nothing if statistics are off, or the engine has none.
+/// Stores a histogram in `data`, an empty one if statistics are off or the engine has none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_statistics_get_histogram_data(
     options: *mut rocksdb_options_t,
@@ -218,7 +218,7 @@ pub unsafe extern "C" fn rocksdb_options_statistics_get_histogram_data(
 
 macro_rules! getters {
     ($($function:ident $field:ident: $type:ty;)*) => { $(
-        #[doc = concat!("The `", stringify!($field), "` of a histogram.")]
+        #[doc = concat!("Returns the `", stringify!($field), "` of a histogram.")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $function(
             data: *mut rocksdb_statistics_histogram_data_t,

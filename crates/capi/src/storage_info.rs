@@ -22,8 +22,8 @@ struct File {
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_livefiles_storage_info_t(Vec<File>);
 
-/// Lists the files of which a copy is the database. The caller disables file deletions before, and
-/// copies before it enables them again.
+/// Lists the files whose copy is the database. The caller disables file deletions before, and
+/// enables them again after copying.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get_livefiles_storage_info(
     db: *mut rocksdb_t,
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn rocksdb_get_livefiles_storage_info(
     }
 }
 
-/// Frees the list and all that was got of it.
+/// Frees the list and everything that its getters returned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_livefiles_storage_info_destroy(
     files: *mut rocksdb_livefiles_storage_info_t,
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn rocksdb_livefiles_storage_info_destroy(
     unsafe { free(files) };
 }
 
-/// How many files there are.
+/// Returns the number of files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_livefiles_storage_info_count(
     files: *const rocksdb_livefiles_storage_info_t,
@@ -92,15 +92,15 @@ macro_rules! of_a_file {
 }
 
 of_a_file! {
-    /// Its name.
+    /// Returns its name.
     rocksdb_livefiles_storage_info_relative_filename -> *const c_char, null(),
         |file| file.name.as_ptr();
-    /// Its directory.
+    /// Returns its directory.
     rocksdb_livefiles_storage_info_directory -> *const c_char, null(),
         |file| file.directory.as_ptr();
-    /// The number in its name; 0 if it has none.
+    /// Returns the number in its name; 0 if it has none.
     rocksdb_livefiles_storage_info_file_number -> u64, 0, |file| file.file.number;
-    /// RocksDB's number for what it is.
+    /// Returns RocksDB's number of its type.
     rocksdb_livefiles_storage_info_file_type -> c_int, -1, |file| match file.file.kind {
         LiveFileKind::Wal => 0,
         LiveFileKind::Table => 2,
@@ -108,21 +108,21 @@ of_a_file! {
         LiveFileKind::Current => 4,
         LiveFileKind::Options => 9,
     };
-    /// How many of its bytes belong into the copy.
+    /// Returns the number of its bytes that belong into the copy.
     rocksdb_livefiles_storage_info_size -> u64, 0, |file| file.file.size_bytes;
-    /// 0: there are no temperatures.
+    /// Returns 0, because there are no temperatures.
     rocksdb_livefiles_storage_info_temperature -> c_int, 0, |_| 0;
-    /// Empty: files have no checksum as a whole, their blocks and records have.
+    /// Returns an empty text, because blocks and records have checksums instead of whole files.
     rocksdb_livefiles_storage_info_file_checksum -> *const c_char, null(), |_| c"".as_ptr();
-    /// `Unknown` if checksums were asked for, else empty.
+    /// Returns `Unknown` if the caller asked for checksums, otherwise an empty text.
     rocksdb_livefiles_storage_info_file_checksum_func_name -> *const c_char, null(),
         |file| file.checksum_function.as_ptr();
-    /// Whether the file may be longer than what belongs into the copy.
+    /// Returns 1 if the file may be longer than its part of the copy.
     rocksdb_livefiles_storage_info_trim_to_size -> c_uchar, 0,
         |file| file.file.is_trimmed.into();
 }
 
-/// What the copy must contain instead of what is on the disk; 0 bytes if the file is copied.
+/// Returns the contents that replace the file in the copy; 0 bytes if the file is copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_livefiles_storage_info_replacement_contents(
     files: *const rocksdb_livefiles_storage_info_t,

@@ -1,4 +1,4 @@
-//! The options that a database was opened with last.
+//! The options that a database was last opened with.
 
 use std::ffi::c_char;
 use std::mem::size_of;
@@ -20,12 +20,12 @@ unsafe fn handle(options: Options, env: *const rocksdb_env_t) -> *mut Handle {
     handle
 }
 
-/// An array from `malloc`.
+/// Returns an array from `malloc`.
 fn array<T>(items: &[*mut T]) -> sateen::Result<*mut *mut T> {
-    // SAFETY: any size may be asked for.
+    // SAFETY: `malloc` takes any size.
     let array = unsafe { libc::malloc(size_of::<*mut T>() * items.len().max(1)) };
     if array.is_null() {
-        return Err(Error::InvalidArgument("there is no memory for the answer".into()));
+        return Err(Error::InvalidArgument("out of memory".into()));
     }
     let array = array.cast::<*mut T>();
     // SAFETY: the array is new and has room for all.
@@ -33,9 +33,9 @@ fn array<T>(items: &[*mut T]) -> sateen::Result<*mut *mut T> {
     Ok(array)
 }
 
-/// Loads them: of the database, and the names and options of its column families. What is no text
-/// (merge operators, filters, comparators, caches) is as by default; block caches are `cache`, if
-/// there is one.
+/// Loads the options of the database and the names and options of its column families. Options that
+/// are not text (merge operators, filters, comparators, caches) have their defaults. Block caches
+/// are `cache`, if it is not null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_load_latest_options(
     path: *const c_char,
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn rocksdb_load_latest_options(
     }
 }
 
-/// Frees what was loaded.
+/// Frees loaded options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_load_latest_options_destroy(
     db_options: *mut rocksdb_options_t,

@@ -8,11 +8,11 @@ use crate::abi::{free, give};
 use crate::cache::rocksdb_cache_t;
 use crate::settings::{Settings, keeps};
 
-/// Filters of so many bits for each key.
+/// A filter policy: bits for each key.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_filterpolicy_t(u32);
 
-/// How tables are laid out.
+/// Options of tables.
 #[derive(Default)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_block_based_table_options_t {
@@ -28,8 +28,8 @@ pub struct rocksdb_block_based_table_options_t {
 keeps!(rocksdb_block_based_table_options_t: kept);
 
 impl rocksdb_block_based_table_options_t {
-    /// Puts them into `options`. RocksDB's defaults count for what was not said: blocks of 4 KiB, a
-    /// cache of 32 MiB, no filters.
+    /// Applies them to `options`. Values that were not set have RocksDB's defaults: blocks of 4
+    /// KiB, a cache of 32 MiB, no filters.
     pub(crate) fn apply(&self, options: &mut Options) {
         let family = &mut options.column_family;
         let restart_interval = u32::try_from(self.restart_interval.unwrap_or(16)).unwrap_or(1);
@@ -75,16 +75,16 @@ macro_rules! setters {
 }
 
 setters! {
-    /// `block_bytes`.
+    /// Sets `block_bytes`.
     rocksdb_block_based_options_set_block_size(bytes: usize)
         |options| options.block_bytes = Some(bytes as u64);
-    /// `restart_interval`.
+    /// Sets `restart_interval`.
     rocksdb_block_based_options_set_block_restart_interval(entries: c_int)
         |options| options.restart_interval = Some(entries);
-    /// `whole_key_filter`.
+    /// Sets `whole_key_filter`.
     rocksdb_block_based_options_set_whole_key_filtering(whole: c_uchar)
         |options| options.whole_key_filter = Some(whole != 0);
-    /// No block cache.
+    /// Turns the block cache off.
     rocksdb_block_based_options_set_no_block_cache(none: c_uchar)
         |options| options.no_cache = none != 0;
 }
@@ -101,20 +101,20 @@ macro_rules! getters {
 }
 
 getters! {
-    /// What was set; RocksDB's default if nothing was.
+    /// Returns the value that was set, or RocksDB's default.
     rocksdb_block_based_options_get_block_size -> usize: |options|
         options.block_bytes.map_or(4 << 10, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-    /// What was set; RocksDB's default if nothing was.
+    /// Returns the value that was set, or RocksDB's default.
     rocksdb_block_based_options_get_block_restart_interval -> c_int: |options|
         options.restart_interval.unwrap_or(16);
-    /// What was set; RocksDB's default if nothing was.
+    /// Returns the value that was set, or RocksDB's default.
     rocksdb_block_based_options_get_whole_key_filtering -> c_uchar: |options|
         options.whole_key_filter.unwrap_or(true).into();
-    /// What was set.
+    /// Returns the value that was set.
     rocksdb_block_based_options_get_no_block_cache -> c_uchar: |options| options.no_cache.into();
 }
 
-/// The block cache; null for none of the caller's.
+/// Sets the block cache; null for a private one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_block_based_options_set_block_cache(
     options: *mut Table,
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn rocksdb_block_based_options_set_block_cache(
     }
 }
 
-/// The filters. The options own the policy from now on.
+/// Sets the filter policy. The options own it from now on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_block_based_options_set_filter_policy(
     options: *mut Table,
@@ -143,18 +143,18 @@ pub unsafe extern "C" fn rocksdb_block_based_options_set_filter_policy(
     }
 }
 
-/// Bloom filters of about so many bits for each key.
+/// Makes a policy of Bloom filters with about this many bits for each key.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_filterpolicy_create_bloom(
     bits_per_key: c_double,
 ) -> *mut rocksdb_filterpolicy_t {
-    // Also what is no number becomes none.
+    // NaN becomes 0 as well.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded before")]
     let bits = bits_per_key.round().clamp(0.0, 64.0) as u32;
     give(rocksdb_filterpolicy_t(bits))
 }
 
-/// The same.
+/// Makes a policy of Bloom filters, like the function above.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_filterpolicy_create_bloom_full(
     bits_per_key: c_double,
@@ -162,14 +162,15 @@ pub extern "C" fn rocksdb_filterpolicy_create_bloom_full(
     rocksdb_filterpolicy_create_bloom(bits_per_key)
 }
 
-/// Frees a policy that no options were given.
+/// Frees a policy that no options own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_filterpolicy_destroy(policy: *mut rocksdb_filterpolicy_t) {
     // SAFETY: the contract of the module.
     unsafe { free(policy) };
 }
 
-/// Filters as good as Bloom filters of so many bits for each key: Bloom filters.
+/// Makes a policy of filters that are as good as Bloom filters with this many bits for each key:
+/// Bloom filters.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_filterpolicy_create_ribbon(
     bloom_equivalent_bits_per_key: c_double,
@@ -177,7 +178,7 @@ pub extern "C" fn rocksdb_filterpolicy_create_ribbon(
     rocksdb_filterpolicy_create_bloom(bloom_equivalent_bits_per_key)
 }
 
-/// The same.
+/// Makes a policy of Bloom filters, like the function above.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_filterpolicy_create_ribbon_hybrid(
     bloom_equivalent_bits_per_key: c_double,

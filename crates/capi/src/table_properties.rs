@@ -1,4 +1,4 @@
-//! Properties of tables, as listeners and filters of tables are shown them.
+//! Properties of tables for listeners and table filters.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_uchar, c_void};
@@ -11,7 +11,7 @@ use crate::callbacks::State;
 use crate::calls::rocksdb_readoptions_t;
 use crate::getters::{no_entries, no_texts, nothing, numbers, texts};
 
-/// What is known of a table, or of all tables of a file.
+/// The properties of a table, or of all tables of a file.
 #[derive(Clone, Debug, Default)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_table_properties_t {
@@ -20,7 +20,7 @@ pub struct rocksdb_table_properties_t {
 }
 
 impl rocksdb_table_properties_t {
-    /// Of `tables` as if they were one.
+    /// Returns the properties of `tables` as if they were one.
     pub(crate) fn of_all(tables: &[LiveTable], family: u32) -> rocksdb_table_properties_t {
         let mut all = tables.first().cloned().unwrap_or_default();
         for table in tables.iter().skip(1) {
@@ -33,7 +33,7 @@ impl rocksdb_table_properties_t {
         rocksdb_table_properties_t { table: all, family }
     }
 
-    /// Of each file that has any of `tables`.
+    /// Returns the properties of `tables` by file.
     pub(crate) fn by_file<'a>(
         tables: impl Iterator<Item = &'a LiveTable>,
         family: u32,
@@ -44,7 +44,7 @@ impl rocksdb_table_properties_t {
     }
 }
 
-/// The number in the name of the file of a table; 0 if it has none.
+/// Returns the number in the name of a table's file; 0 if it has none.
 pub(crate) fn file_number(table: &LiveTable) -> u64 {
     let name = table.file.file_stem().and_then(|name| name.to_str());
     name.and_then(|name| name.parse().ok()).unwrap_or(0)
@@ -140,8 +140,8 @@ no_entries! {
 
 type Wants = unsafe extern "C" fn(*mut c_void, *const rocksdb_table_properties_t) -> c_uchar;
 
-/// Iterators that are made with these options read only the tables that `wants` takes. The options
-/// own the state from now on.
+/// Limits iterators with these options to the tables that `wants` accepts. The options own the
+/// state from now on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_readoptions_set_table_filter(
     options: *mut rocksdb_readoptions_t,
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn rocksdb_readoptions_set_table_filter(
     let Some(options) = (unsafe { options.as_mut() }) else { return };
     let filter = wants.map(|wants| {
         TableFilter::new(move |table| {
-            // All of the state is held, not only the pointer in it.
+            // The closure must hold the whole state instead of its pointer alone.
             let state = &state;
             let properties = rocksdb_table_properties_t { table: table.clone(), family: 0 };
             // SAFETY: RocksDB's contract: given with this state; the properties live as long as
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn rocksdb_readoptions_set_table_filter(
     quiet((), || options.0.table_filter = filter);
 }
 
-/// Iterators read all tables again.
+/// Removes the filter.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_readoptions_clear_table_filter(
     options: *mut rocksdb_readoptions_t,
@@ -176,7 +176,7 @@ pub unsafe extern "C" fn rocksdb_readoptions_clear_table_filter(
     }
 }
 
-/// Whether there is a filter.
+/// Returns 1 if there is a filter.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_readoptions_has_table_filter(
     options: *const rocksdb_readoptions_t,

@@ -12,14 +12,14 @@ use crate::families::{Wanted, open, wanted};
 use crate::options::rocksdb_options_t;
 use crate::promises::promised;
 
-/// `options` with values that live for `seconds`; for ever if that is not above 0.
+/// Returns `options` with values that expire after `seconds`; never if that is not above 0.
 fn with_ttl(mut options: Options, seconds: c_int) -> Options {
     let seconds = u64::try_from(seconds).unwrap_or(0);
     options.column_family.ttl = Some(Duration::from_secs(seconds));
     options
 }
 
-/// Opens a database whose values live for `ttl` seconds.
+/// Opens a database whose values expire after `ttl` seconds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_open_with_ttl(
     options: *const rocksdb_options_t,
@@ -38,8 +38,8 @@ pub unsafe extern "C" fn rocksdb_open_with_ttl(
     }
 }
 
-/// Opens a database and its column families, as `rocksdb_open_column_families` does; the values of
-/// each live for as many seconds as `ttls` says.
+/// Opens a database and its column families, as `rocksdb_open_column_families` does. The values of
+/// each family expire after the seconds in `ttls`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_open_column_families_with_ttl(
     options: *const rocksdb_options_t,
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn rocksdb_open_column_families_with_ttl(
     }
 }
 
-/// Makes a column family whose values live for `ttl` seconds.
+/// Creates a column family whose values expire after `ttl` seconds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_create_column_family_with_ttl(
     db: *mut rocksdb_t,

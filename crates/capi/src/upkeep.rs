@@ -1,4 +1,4 @@
-//! Looking after a database: properties, flushes, compactions, options, checkpoints.
+//! Maintenance of a database: properties, flushes, compactions, options, checkpoints.
 
 use std::ffi::{c_char, c_int, c_uchar};
 use std::ptr::null_mut;
@@ -16,14 +16,14 @@ use crate::settings::{Setting, Settings};
 
 type Family = rocksdb_column_family_handle_t;
 
-/// The newest sequence number.
+/// Returns the newest sequence number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get_latest_sequence_number(db: *mut rocksdb_t) -> u64 {
     // SAFETY: the contract of the module.
     quiet(0, || unsafe { the(db) }.map_or(0, Db::latest_sequence_number))
 }
 
-/// A property by name, to be freed; null if there is none of that name.
+/// Returns a property by name, to be freed; null if there is none of that name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_property_value(
     db: *mut rocksdb_t,
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn rocksdb_property_value(
     unsafe { rocksdb_property_value_cf(db, null_mut(), name) }
 }
 
-/// A property of a column family by name, to be freed; null if there is none of that name.
+/// Returns a property of a column family by name, to be freed; null if there is none of that name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_property_value_cf(
     db: *mut rocksdb_t,
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn rocksdb_property_value_cf(
     value.map_or(null_mut(), |value| malloc_copy(value.as_bytes()))
 }
 
-/// A property that is a number; 0 if it was found, -1 if not.
+/// Stores a property that is a number. Returns 0 if it exists, otherwise -1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_property_int(
     db: *mut rocksdb_t,
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn rocksdb_property_int(
     unsafe { rocksdb_property_int_cf(db, null_mut(), name, value) }
 }
 
-/// A property of a column family that is a number; 0 if it was found, -1 if not.
+/// Stores a property of a column family that is a number. Returns 0 if it exists, otherwise -1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_property_int_cf(
     db: *mut rocksdb_t,
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn rocksdb_property_int_cf(
     }
 }
 
-/// Compacts a range of the default column family; null is its beginning or end.
+/// Compacts a range of the default column family; null stands for its beginning or end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compact_range(
     db: *mut rocksdb_t,
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn rocksdb_compact_range_cf(
     }
 }
 
-/// Compacts a range of the default column family as `options` say.
+/// Compacts a range of the default column family with `options`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compact_range_opt(
     db: *mut rocksdb_t,
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn rocksdb_compact_range_opt(
     }
 }
 
-/// Compacts a range of a column family as `options` say.
+/// Compacts a range of a column family with `options`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compact_range_cf_opt(
     db: *mut rocksdb_t,
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn rocksdb_compact_range_cf_opt(
     }
 }
 
-/// Stores what memory holds of the default column family.
+/// Flushes the default column family.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_flush(
     db: *mut rocksdb_t,
@@ -166,7 +166,8 @@ pub unsafe extern "C" fn rocksdb_flush(
     unsafe { rocksdb_flush_cf(db, options, null_mut(), errptr) };
 }
 
-/// Several column families are stored together if the database was opened for that.
+/// Checks the options of a flush of several column families, which are flushed together if the
+/// database was opened with that option.
 unsafe fn check_flush(db: &Db, options: *const rocksdb_flushoptions_t) -> sateen::Result<()> {
     // SAFETY: the contract of the module.
     let options = unsafe { options.as_ref() };
@@ -178,7 +179,7 @@ unsafe fn check_flush(db: &Db, options: *const rocksdb_flushoptions_t) -> sateen
     Ok(())
 }
 
-/// Stores what memory holds of a column family.
+/// Flushes a column family.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_flush_cf(
     db: *mut rocksdb_t,
@@ -207,7 +208,7 @@ fn wait_for_listeners(db: &Db, options: Option<&Settings>) {
     }
 }
 
-/// Stores what memory holds of several column families.
+/// Flushes several column families.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_flush_cfs(
     db: *mut rocksdb_t,
@@ -224,7 +225,7 @@ pub unsafe extern "C" fn rocksdb_flush_cfs(
             let wait = options.as_ref().is_none_or(|options| options.0.wait);
             let count = count_of(count);
             let families: Vec<_> = (0..count).map(|nth| of(db, *families.add(nth))).collect();
-            // All are begun before one is waited for.
+            // All flushes begin before the first wait.
             for wait in [false, true].into_iter().take(1 + usize::from(wait)) {
                 let options = FlushOptions { wait };
                 families.iter().try_for_each(|family| db.flush_cf(family, &options))?;
@@ -235,7 +236,7 @@ pub unsafe extern "C" fn rocksdb_flush_cfs(
     }
 }
 
-/// Says that a range of the default column family would better be compacted soon.
+/// Asks for a compaction of a range of the default column family soon.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_suggest_compact_range(
     db: *mut rocksdb_t,
@@ -252,7 +253,7 @@ pub unsafe extern "C" fn rocksdb_suggest_compact_range(
     }
 }
 
-/// The same of a column family: it is compacted in the background.
+/// Does the same for a column family. The compaction runs in the background.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_suggest_compact_range_cf(
     db: *mut rocksdb_t,
@@ -276,21 +277,21 @@ pub unsafe extern "C" fn rocksdb_suggest_compact_range_cf(
     }
 }
 
-/// Reads everything and says what does not verify.
+/// Reads and verifies all files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_verify_checksum(db: *mut rocksdb_t, errptr: ErrPtr) {
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, (), || {
-            // The first of what is wrong, or could not be read, is the error, though the check
-            // itself went well.
+            // The error is the first damage or unreadable file, although the check itself
+            // succeeded.
             let report = the(db)?.check(&mut |_, _| ())?;
             report.problems.into_iter().chain(report.unreadable).next().map_or(Ok(()), Err)
         });
     }
 }
 
-/// The same; the options of reading have no effect.
+/// Does the same. The read options have no effect.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_verify_checksum_with_options(
     db: *mut rocksdb_t,
@@ -301,11 +302,11 @@ pub unsafe extern "C" fn rocksdb_verify_checksum_with_options(
     unsafe { rocksdb_verify_checksum(db, errptr) };
 }
 
-/// Accepted: closing a database ends its background work within a step.
+/// Accepted without effect: closing a database ends its background work within a step.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_cancel_all_background_work(_db: *mut rocksdb_t, _wait: c_uchar) {}
 
-/// Syncs the log, if `sync`: it is always written.
+/// Syncs the WAL if `sync`. Writes reach it without a flush.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_flush_wal(db: *mut rocksdb_t, sync: c_uchar, errptr: ErrPtr) {
     // SAFETY: the contract of the module.
@@ -314,7 +315,7 @@ pub unsafe extern "C" fn rocksdb_flush_wal(db: *mut rocksdb_t, sync: c_uchar, er
     }
 }
 
-/// Syncs the log if `options` say so.
+/// Syncs the WAL if `options` say so.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_flush_wal_with_options(
     db: *mut rocksdb_t,
@@ -328,11 +329,11 @@ pub unsafe extern "C" fn rocksdb_flush_wal_with_options(
     unsafe { rocksdb_flush_wal(db, sync, errptr) };
 }
 
-/// Makes checkpoints.
+/// A maker of checkpoints.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_checkpoint_t(Db);
 
-/// Makes what makes checkpoints.
+/// Makes a maker of checkpoints.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_checkpoint_object_create(
     db: *mut rocksdb_t,
@@ -342,7 +343,7 @@ pub unsafe extern "C" fn rocksdb_checkpoint_object_create(
     unsafe { guard(errptr, null_mut(), || Ok(give(rocksdb_checkpoint_t(the(db)?.clone())))) }
 }
 
-/// Makes a second database in `path`, which must not exist, that shares the first one's files.
+/// Creates a checkpoint in `path`, which must not exist. It shares files with the database.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_checkpoint_create(
     checkpoint: *mut rocksdb_checkpoint_t,
@@ -361,7 +362,7 @@ pub unsafe extern "C" fn rocksdb_checkpoint_create(
     }
 }
 
-/// Frees what makes checkpoints.
+/// Frees a maker of checkpoints.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_checkpoint_object_destroy(checkpoint: *mut rocksdb_checkpoint_t) {
     // SAFETY: the contract of the module.

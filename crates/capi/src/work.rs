@@ -1,4 +1,4 @@
-//! Background work: waiting for it, pausing it, and what it leaves.
+//! Background work: waiting for it, pausing it, and its results.
 
 use std::ffi::{c_char, c_uchar};
 use std::ptr::null_mut;
@@ -13,7 +13,7 @@ use crate::promises::read_options;
 
 type Family = rocksdb_column_family_handle_t;
 
-/// How to wait.
+/// Options of waiting.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 #[derive(Default)]
 pub struct rocksdb_wait_for_compact_options_t {
@@ -21,14 +21,14 @@ pub struct rocksdb_wait_for_compact_options_t {
     wait_for_purge: bool,
 }
 
-/// As long as it takes, and no more than wait.
+/// Makes options that wait without a limit and do nothing else.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_wait_for_compact_options_create()
 -> *mut rocksdb_wait_for_compact_options_t {
     give(rocksdb_wait_for_compact_options_t::default())
 }
 
-/// Frees them.
+/// Frees options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_wait_for_compact_options_destroy(
     options: *mut rocksdb_wait_for_compact_options_t,
@@ -63,21 +63,21 @@ macro_rules! flags {
 }
 
 flags! {
-    /// What is in memory is stored first.
+    /// Flushes the memtables first.
     rocksdb_wait_for_compact_options_set_flush rocksdb_wait_for_compact_options_get_flush
         options.flush;
-    /// The database is closed afterwards.
+    /// Closes the database afterwards.
     rocksdb_wait_for_compact_options_set_close_db rocksdb_wait_for_compact_options_get_close_db
         options.close;
-    /// Waiting fails while background work is paused.
+    /// Makes waiting fail while background work is paused.
     rocksdb_wait_for_compact_options_set_abort_on_pause
         rocksdb_wait_for_compact_options_get_abort_on_pause options.abort_on_pause;
-    /// Kept: what can be given back is waited for anyway.
+    /// Stored for its getter. Waiting includes the freeing of obsolete files anyway.
     rocksdb_wait_for_compact_options_set_wait_for_purge
         rocksdb_wait_for_compact_options_get_wait_for_purge wait_for_purge;
 }
 
-/// So many microseconds at most; 0: as long as it takes.
+/// Sets the limit in microseconds; 0 for none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_wait_for_compact_options_set_timeout(
     options: *mut rocksdb_wait_for_compact_options_t,
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn rocksdb_wait_for_compact_options_set_timeout(
     }
 }
 
-/// The microseconds; 0: as long as it takes.
+/// Returns the limit in microseconds; 0 for none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_wait_for_compact_options_get_timeout(
     options: *mut rocksdb_wait_for_compact_options_t,
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn rocksdb_wait_for_compact_options_get_timeout(
     timeout.map_or(0, |timeout| u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX))
 }
 
-/// Returns when there is no flush or compaction left to do.
+/// Returns when no flush or compaction is left.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_wait_for_compact(
     db: *mut rocksdb_t,
@@ -116,8 +116,8 @@ pub unsafe extern "C" fn rocksdb_wait_for_compact(
     }
 }
 
-/// No flush or compaction starts or goes on until as many calls of
-/// `rocksdb_continue_background_work`. Returns when none is at work.
+/// Pauses flushes and compactions until `rocksdb_continue_background_work` is called as often.
+/// Returns when none is running.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_pause_background_work(db: *mut rocksdb_t, errptr: ErrPtr) {
     // SAFETY: the contract of the crate.
@@ -131,21 +131,21 @@ pub unsafe extern "C" fn rocksdb_continue_background_work(db: *mut rocksdb_t, er
     unsafe { guard(errptr, (), || the(db)?.continue_background_work()) };
 }
 
-/// Compactions by hand are refused, and end, until as many calls of the function that enables them.
+/// Refuses and ends manual compactions until the function that enables them is called as often.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_disable_manual_compaction(db: *mut rocksdb_t) {
     // SAFETY: the contract of the crate.
     quiet((), || unsafe { the(db) }.map_or((), |db| db.pause_manual_compactions()));
 }
 
-/// They are possible again.
+/// Ends one `rocksdb_disable_manual_compaction`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_enable_manual_compaction(db: *mut rocksdb_t) {
     // SAFETY: the contract of the crate.
     quiet((), || unsafe { the(db) }.map_or((), |db| db.resume_manual_compactions()));
 }
 
-/// Files of tables stay when they are not needed any more.
+/// Keeps obsolete table files until file deletions are enabled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_disable_file_deletions(db: *mut rocksdb_t, errptr: ErrPtr) {
     // SAFETY: the contract of the crate.
@@ -161,14 +161,14 @@ pub(crate) unsafe fn enable_all_file_deletions(db: *mut rocksdb_t, errptr: ErrPt
     unsafe { guard(errptr, (), || the(db).map(|db| db.enable_all_file_deletions())) };
 }
 
-/// They go again.
+/// Ends one `rocksdb_disable_file_deletions`.
 #[cfg_attr(not(abi_below_9), unsafe(no_mangle))]
 pub unsafe extern "C" fn rocksdb_enable_file_deletions(db: *mut rocksdb_t, errptr: ErrPtr) {
     // SAFETY: the contract of the crate.
     unsafe { guard(errptr, (), || the(db).map(|db| db.enable_file_deletions())) };
 }
 
-/// Drops the tables below level 0 that have nothing but keys from `begin` to `end`.
+/// Drops the tables below level 0 whose keys are all from `begin` to `end`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_delete_file_in_range(
     db: *mut rocksdb_t,
@@ -185,7 +185,7 @@ pub unsafe extern "C" fn rocksdb_delete_file_in_range(
     }
 }
 
-/// The same in a column family.
+/// Does the same in a column family.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_delete_file_in_range_cf(
     db: *mut rocksdb_t,
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn rocksdb_delete_file_in_range_cf(
     }
 }
 
-/// What tells this database from all others, to be freed.
+/// Returns the identity of this database, to be freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_get_db_identity(
     db: *mut rocksdb_t,
@@ -223,8 +223,8 @@ pub unsafe extern "C" fn rocksdb_get_db_identity(
     }
 }
 
-/// 0 if the key is not there for sure. If its value is asked for and is in memory, it is given, to
-/// be freed, and `value_found` says so; an empty one if the key is not there.
+/// Returns 0 if the key certainly does not exist. If the caller asks for the value and it is in
+/// memory, stores it, to be freed, and sets `value_found`. The value of a missing key is empty.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_key_may_exist(
     db: *mut rocksdb_t,
@@ -255,7 +255,7 @@ pub unsafe extern "C" fn rocksdb_key_may_exist(
     }
 }
 
-/// The same in a column family.
+/// Does the same in a column family.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_key_may_exist_cf(
     db: *mut rocksdb_t,
@@ -274,7 +274,7 @@ pub unsafe extern "C" fn rocksdb_key_may_exist_cf(
         if let Some(value_found) = value_found.as_mut() {
             *value_found = 0;
         }
-        // What cannot be told may be.
+        // A key that cannot be checked may exist.
         quiet(1, || {
             let Ok(db) = the(db) else { return 0 };
             let Ok(options) = read_options(options) else { return 1 };
@@ -292,7 +292,7 @@ pub unsafe extern "C" fn rocksdb_key_may_exist_cf(
                 }
             };
             if !may {
-                // As in RocksDB: that there is none is known, and nothing is its value.
+                // As in RocksDB, a key that certainly does not exist has a known, empty value.
                 give(&[], value, value_found);
             } else if db.has_in_memory(&family, key, &options).unwrap_or(false)
                 && let Ok(Some(found)) = db.get_pinned_cf(&family, key, &options)

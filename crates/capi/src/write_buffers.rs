@@ -1,4 +1,4 @@
-//! One limit for the memtables of several databases.
+//! A limit for the memtables of several databases.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -9,10 +9,11 @@ use crate::abi::{free, give, quiet};
 use crate::cache::rocksdb_cache_t;
 use crate::options::{change, rocksdb_options_t};
 
-/// Of all databases the largest memtable goes first, whatever is asked for.
+/// The policy in force, whatever is asked for: the largest memtable of all databases is flushed
+/// first.
 const LARGEST_ACROSS_DBS: c_int = 2;
 
-/// A limit for memtables. Databases whose options are given the same one share it.
+/// A limit for memtables. Databases whose options have the same limit share it.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_write_buffer_manager_t {
     manager: WriteBufferManager,
@@ -39,7 +40,7 @@ unsafe fn made(
     })
 }
 
-/// A limit of so many bytes; 0 for none.
+/// Makes a limit of this many bytes; 0 for none.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_write_buffer_manager_create(
     bytes: usize,
@@ -49,7 +50,7 @@ pub extern "C" fn rocksdb_write_buffer_manager_create(
     unsafe { made(bytes, std::ptr::null(), allow_stall, LARGEST_ACROSS_DBS) }
 }
 
-/// The same; the policy is only kept.
+/// Does the same. The policy is stored for its getter alone.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_write_buffer_manager_create_with_policy(
     bytes: usize,
@@ -60,7 +61,7 @@ pub extern "C" fn rocksdb_write_buffer_manager_create_with_policy(
     unsafe { made(bytes, std::ptr::null(), allow_stall, policy) }
 }
 
-/// A limit whose memtables take their memory from what a cache may hold.
+/// Makes a limit whose memtables take their memory from the capacity of a cache.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_write_buffer_manager_create_with_cache(
     bytes: usize,
@@ -71,7 +72,7 @@ pub unsafe extern "C" fn rocksdb_write_buffer_manager_create_with_cache(
     unsafe { made(bytes, cache, allow_stall, LARGEST_ACROSS_DBS) }
 }
 
-/// The same; the policy is only kept.
+/// Does the same. The policy is stored for its getter alone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_write_buffer_manager_create_with_cache_and_policy(
     bytes: usize,
@@ -83,7 +84,7 @@ pub unsafe extern "C" fn rocksdb_write_buffer_manager_create_with_cache_and_poli
     unsafe { made(bytes, cache, allow_stall, policy) }
 }
 
-/// Frees the caller's hold of it; databases keep it.
+/// Frees the caller's reference. Databases keep the limit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_write_buffer_manager_destroy(manager: *mut Manager) {
     // SAFETY: the contract of the module.
@@ -106,21 +107,21 @@ fn size(bytes: u64) -> usize {
 }
 
 looks! {
-    /// Whether there is a limit.
+    /// Returns true if there is a limit.
     rocksdb_write_buffer_manager_enabled -> bool, |it| it.manager.limit_bytes() > 0;
-    /// Whether memtables take their memory from a cache.
+    /// Returns true if memtables take their memory from a cache.
     rocksdb_write_buffer_manager_cost_to_cache -> bool, |it| it.manager.has_cache();
-    /// The limit.
+    /// Returns the limit.
     rocksdb_write_buffer_manager_buffer_size -> usize, |it| size(it.manager.limit_bytes());
-    /// Bytes of all memtables.
+    /// Returns the bytes of all memtables.
     rocksdb_write_buffer_manager_memory_usage -> usize, |it| size(it.manager.memory_bytes());
-    /// Bytes of the memtables that take writes.
+    /// Returns the bytes of the active memtables.
     rocksdb_write_buffer_manager_mutable_memtable_memory_usage -> usize,
         |it| size(it.manager.mutable_bytes());
-    /// Bytes that the cache is charged with.
+    /// Returns the bytes that the cache is charged with.
     rocksdb_write_buffer_manager_dummy_entries_in_cache_usage -> usize,
         |it| size(it.manager.charged_bytes());
-    /// The policy that was asked for.
+    /// Returns the policy that was asked for.
     rocksdb_write_buffer_manager_flush_policy -> c_int, |it| it.policy.load(Ordering::Relaxed);
 }
 
@@ -136,7 +137,7 @@ pub unsafe extern "C" fn rocksdb_write_buffer_manager_set_buffer_size(
     }
 }
 
-/// Whether writers wait while the limit is exceeded.
+/// Sets whether writers wait while the limit is exceeded.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_write_buffer_manager_set_allow_stall(
     manager: *mut Manager,
@@ -148,7 +149,7 @@ pub unsafe extern "C" fn rocksdb_write_buffer_manager_set_allow_stall(
     }
 }
 
-/// Kept, and not asked: the largest of all goes first.
+/// Stores the policy, which has no effect: the largest memtable is flushed first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_write_buffer_manager_set_flush_policy(
     manager: *mut Manager,
@@ -160,7 +161,7 @@ pub unsafe extern "C" fn rocksdb_write_buffer_manager_set_flush_policy(
     }
 }
 
-/// Databases that are opened with the options share the limit; null for none.
+/// Sets the limit of databases that are opened with the options; null for none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_write_buffer_manager(
     options: *mut rocksdb_options_t,

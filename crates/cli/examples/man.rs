@@ -29,7 +29,7 @@ pub(crate) fn generate(directory: &Path) -> io::Result<()> {
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         clap_complete::generate_to(shell, &mut sateen_cli::command(), "sateen", directory)?;
     }
-    // Without the command `help`, which would get pages of its own for all commands.
+    // The command `help` would get pages of its own for all commands.
     let mut command = sateen_cli::command().disable_help_subcommand(true);
     command.build();
     pages(command, directory)
@@ -43,7 +43,7 @@ fn pages(command: clap::Command, directory: &Path) -> io::Result<()> {
     let man = Man::new(command);
     let mut page = Vec::new();
     man.render(&mut page)?;
-    // The section of the notes and examples, which clap_mangen names EXTRA.
+    // clap_mangen names the section of notes and examples EXTRA.
     let page = String::from_utf8_lossy(&page).replace(".SH EXTRA\n", ".SH NOTES\n");
     std::fs::write(directory.join(man.get_filename()), page)
 }

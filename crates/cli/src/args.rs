@@ -1,4 +1,4 @@
-//! The command line: commands, their arguments and their help. `help.rs` groups the commands.
+//! The command line: commands, their arguments and their help. `help` groups the commands.
 //!
 //! Each line of help begins with a verb, and each help ends with examples. Tests check both.
 

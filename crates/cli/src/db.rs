@@ -106,7 +106,7 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
     }
 }
 
-/// All of standard input. White space at the end of hexadecimal or base64 is dropped.
+/// Reads all of standard input. White space at the end of hexadecimal or base64 is dropped.
 fn standard_input(encoding: Encoding, limits: store::Limits) -> Result<Vec<u8>> {
     let name = Path::new("standard input");
     // In hexadecimal a byte is two digits.
@@ -225,7 +225,7 @@ fn load_file(arguments: &Load, json: bool, output: &mut dyn Write) -> Result<()>
     Ok(writeln!(output, "{done} {records} records, {mib:.1} MiB, in {seconds:.1} s")?)
 }
 
-/// The file of a load: standard input, unless nobody is there to write to it.
+/// Returns the file of a load. Without a name this is standard input, unless that is a terminal.
 fn file_to_load(arguments: &Load) -> Result<&Path> {
     match &arguments.file {
         Some(file) => Ok(file),
@@ -290,7 +290,7 @@ impl Sink for Nowhere {
     }
 }
 
-/// The message of a load that ended early: where, why, and what the database holds now.
+/// Returns the failure of a load that ended early: where, why, and what the database holds now.
 fn load_failure(error: &LoadError, name: &Path, loaded: Loaded, dry_run: bool) -> Failure {
     let what = load_why(error, name);
     let name = shown_path(name);
@@ -312,7 +312,8 @@ fn load_why(error: &LoadError, name: &Path) -> String {
     }
 }
 
-/// `holder`: the process that has the database open, if it is known. Its counters are its own.
+/// Prints statistics. `holder` is the process that has the database open, if it is known; its
+/// counters are not visible here.
 fn stats(
     db: &Db,
     holder: Option<&str>,
@@ -345,7 +346,7 @@ fn stats(
     Ok(())
 }
 
-/// The files with the most dead or punched bytes.
+/// Prints the files with the most dead or punched bytes.
 fn write_files(files: &[TableFile], output: &mut dyn Write) -> Result<()> {
     const SHOWN_MAX: usize = 20;
     let gone = |file: &TableFile| file.dead_bytes + file.punched_bytes;
@@ -369,7 +370,8 @@ fn write_files(files: &[TableFile], output: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// The state of the database. Counters since the open are left out: they are of this command alone.
+/// Returns the state of the database as JSON, without counters since the open, which are those of
+/// this command alone.
 fn stats_json(db: &Db) -> serde_json::Value {
     let metrics = db.metrics();
     let family = |family: &ColumnFamilyMetrics| {
@@ -422,7 +424,7 @@ fn checkpoint(place: &Place, target: &Path, json: bool, output: &mut dyn Write) 
     Ok(write_line(output, target.as_os_str().as_bytes())?)
 }
 
-/// A line of bytes, which need not be UTF-8.
+/// Writes a line of bytes, which need not be UTF-8.
 fn write_line(output: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
     output.write_all(bytes)?;
     output.write_all(b"\n")

@@ -1,7 +1,7 @@
-//! Printing what a file of a database says, a line for each piece: for people, or as JSON.
+//! Prints the contents of a database's file, one line for each item: for people, or as JSON.
 //!
-//! What must stay true: what stands before damage is printed before the damage is told; bytes that
-//! would break a line or a terminal are escaped.
+//! Invariants: everything before damage is printed before the error, and bytes that would break a
+//! line or a terminal are escaped.
 
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::failure::{Failure, Result};
 use crate::text::bytes::{escape, to_hex};
 
-/// What kind of file to dump.
+/// The kind of file to dump.
 #[derive(Clone, Copy)]
 pub(crate) enum FileKind {
     Table,
@@ -33,7 +33,7 @@ pub(crate) struct DumpOptions {
     pub(crate) json: bool,
 }
 
-/// Prints what a file says, piece by piece.
+/// Prints a file item by item.
 pub(crate) fn run(
     kind: FileKind,
     file: &Path,
@@ -68,13 +68,13 @@ pub(crate) fn run(
 struct Printer<'a> {
     output: BufWriter<&'a mut dyn Write>,
     options: DumpOptions,
-    /// How many more entries or records may be printed.
+    /// The number of entries or records that may still be printed.
     left: u64,
     failed: Option<std::io::Error>,
 }
 
 impl Printer<'_> {
-    /// Prints a line; `text` makes it for people, `value` for programs.
+    /// Prints a line, made by `text` for people or by `value` for programs.
     fn line(
         &mut self,
         text: impl FnOnce() -> String,
@@ -90,7 +90,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Breaks when as much was printed as was asked for.
+    /// Counts an item, and breaks when the limit is reached.
     fn count(&mut self) -> ControlFlow<()> {
         if self.left == 0 {
             return ControlFlow::Break(());
@@ -129,11 +129,11 @@ impl Printer<'_> {
             }
             LogItem::Link(link) => self.line(
                 || match (link.number, link.end) {
-                    (0, 0) => "follows no log".to_owned(),
-                    (0, _) => "follows no log that counts".to_owned(),
+                    (0, 0) => "follows no WAL".to_owned(),
+                    (0, _) => "follows no WAL that counts".to_owned(),
                     (number, end) => {
                         let synced = link.synced;
-                        format!("follows log {number}, which ended at {end}, durable to {synced}")
+                        format!("follows WAL {number}, which ended at {end}, durable to {synced}")
                     }
                 },
                 || {
@@ -254,7 +254,7 @@ impl Printer<'_> {
         self.line(
             || match torn_bytes {
                 0 => format!("ends at {offset}"),
-                torn => format!("ends at {offset}, behind it {torn} bytes of an unfinished write"),
+                torn => format!("ends at {offset}; after it {torn} bytes of an unfinished write"),
             },
             || json!({"item": "end", "offset": offset, "torn_bytes": torn_bytes}),
         )
@@ -319,7 +319,7 @@ fn summary_json(table: &TableSummary) -> Value {
     object.into()
 }
 
-/// The numbers of an edit that are there, by name.
+/// Returns the numbers that an edit sets, by name.
 fn edit_numbers(edit: &VersionEdit) -> impl Iterator<Item = (&'static str, u64)> {
     [
         ("log_number", edit.log_number.map(|n| n.0)),
@@ -455,7 +455,7 @@ fn placement(placement: &Placement) -> String {
     }
 }
 
-/// As text: most programs read numbers of JSON with 53 bits.
+/// Returns the uid as text, because most programs read JSON numbers with 53 bits.
 fn uid_text(db_uid: u64) -> String {
     format!("{db_uid:016x}")
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 pub(crate) const NOT_FOUND: u8 = 3;
-/// Nothing is known to be damaged, and not everything could be read.
+/// Nothing is known to be damaged, but not everything could be read.
 pub(crate) const UNREADABLE: u8 = 4;
 /// The exit code that shells give a program that Ctrl-C ended.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -18,9 +18,9 @@ pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) struct Failure {
     pub(crate) code: u8,
     pub(crate) message: String,
-    /// True if the reader of standard output has gone: no error is printed.
+    /// True if the reader of standard output is gone. No error is printed then.
     pub(crate) quiet: bool,
-    /// True if a writer replaced files that were being read: opening the database again may help.
+    /// True if a writer replaced files during the read. Opening the database again may help.
     pub(crate) behind: bool,
 }
 
@@ -32,7 +32,7 @@ impl Failure {
         Failure { code: FAILED, message: message.into(), quiet: false, behind: false }
     }
 
-    /// The arguments make no sense.
+    /// The arguments are invalid.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure { code: USAGE, message: message.into(), quiet: false, behind: false }
     }
@@ -47,7 +47,7 @@ impl Failure {
         Failure { code: NOT_FOUND, message: message.into(), quiet: false, behind: false }
     }
 
-    /// Nothing is known to be damaged, and not everything could be read.
+    /// Nothing is known to be damaged, but not everything could be read.
     pub(crate) fn unreadable(message: impl Into<String>) -> Failure {
         Failure { code: UNREADABLE, message: message.into(), quiet: false, behind: false }
     }

@@ -1,5 +1,5 @@
-//! Ctrl-C and the end that a supervisor asks for: long work that can stop in good order looks at a
-//! flag. A second signal ends the program at once.
+//! Ctrl-C and SIGTERM. A signal sets a flag at which long work looks to stop in good order. A
+//! second signal ends the program at once.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -16,29 +16,29 @@ use signal_hook::flag;
 
 use crate::failure::INTERRUPTED;
 
-/// How long a read that waits for text goes without a look at the flag: a signal may come just
-/// before the wait begins.
+/// The interval at which a waiting read checks the flag, because a signal may arrive just before
+/// the wait begins.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// A flag that is set when the user, or who runs the program, wants it to stop.
+/// Returns a flag that is set when the user or a supervisor wants the program to stop.
 pub(crate) fn watch() -> io::Result<Arc<AtomicBool>> {
     let wanted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // In this order: the first signal finds the flag down, and raises it.
+        // The order matters: the first signal finds the flag unset and sets it.
         flag::register_conditional_shutdown(signal, INTERRUPTED.into(), Arc::clone(&wanted))?;
         flag::register(signal, Arc::clone(&wanted))?;
     }
     Ok(wanted)
 }
 
-/// Opens a file or pipe for [`Interruptible`]. A pipe that nobody writes to opens at once: the wait
-/// for a writer is a wait for text.
+/// Opens a file or pipe for [`Interruptible`]. A pipe without a writer opens at once; the reader
+/// then waits for text.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
-/// A file or pipe whose reading ends with an error once the flag is set.
+/// A file or pipe whose reads fail once the flag is set.
 pub(crate) struct Interruptible {
     file: File,
     wanted: Arc<AtomicBool>,

@@ -60,13 +60,13 @@ fn run(cli: &Cli, output: &mut dyn Write) -> Result<()> {
         Noun::Wal(verbs) => look_into(FileKind::Wal, verbs, output),
         Noun::Manifest(verbs) => look_into(FileKind::Manifest, verbs, output),
         Noun::Sim(arguments) => sim::run(arguments, output),
-        // They print for themselves.
+        // These commands print their output themselves.
         Noun::Bench(arguments) => Ok(sateen_bench::run(arguments, &reexec()?).map(drop)?),
         Noun::Demo(arguments) => Ok(sateen_bench::demo(arguments, &reexec()?, output).map(drop)?),
     }
 }
 
-/// How the benchmark starts this program again, a process for each measurement.
+/// Returns how the benchmark starts this program again, in a process for each measurement.
 fn reexec() -> Result<Reexec> {
     let interrupted = interrupt::watch()?;
     Ok(Reexec { interrupted, ..Reexec::new(["bench"]) })
@@ -78,7 +78,7 @@ fn look_into(kind: FileKind, verbs: &Verbs<DumpVerb>, output: &mut dyn Write) ->
     dump::run(kind, file, options, output)
 }
 
-/// Tells the user, on standard error. If that is gone, too, there is nobody to tell.
+/// Prints the failure on standard error. If that fails, there is no other place for it.
 fn report(failure: &Failure, json: bool) {
     let mut errors = io::stderr().lock();
     let _nobody = if json {

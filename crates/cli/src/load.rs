@@ -1,18 +1,17 @@
-//! From text to batches: the loop of `db load`, with no knowledge of where the batches go.
+//! The loop of `db load`: text becomes batches, whose destination it does not know.
 //!
-//! Invariant: records reach the sink in the order of the file; when the loop ends, with
-//! an error or without, every record before the point it names has been committed and none after
-//! it.
+//! Invariant: records reach the sink in the order of the file. When the loop ends, with or without
+//! an error, it names a point; every record before this point is committed and none after it.
 
 use std::io::{self, BufRead};
 
 use crate::text::{ReadError, RecordReader};
 
-/// A batch is committed at about this size: large enough to make the cost of a commit negligible,
-/// small enough not to keep other writers waiting.
+/// The approximate size of a batch: large enough to make the cost of a commit negligible, small
+/// enough not to keep other writers waiting.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Where records go.
+/// The destination of records.
 pub(crate) trait Sink {
     /// Adds a record to the batch. An error is about this record alone.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), String>;
@@ -20,7 +19,7 @@ pub(crate) trait Sink {
     fn commit(&mut self) -> Result<(), String>;
 }
 
-/// How far a load came.
+/// The progress of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Loaded {
     /// Records committed.
@@ -106,7 +105,8 @@ mod tests {
     use super::*;
     use crate::text::{Encoding, Format};
 
-    /// Takes keys of at most eight bytes; refuses the `fails_at`-th commit.
+    /// A sink in memory that takes keys of at most eight bytes and refuses the `fails_at`-th
+    /// commit.
     #[derive(Default)]
     struct Memory {
         batch: Vec<(Vec<u8>, Vec<u8>)>,

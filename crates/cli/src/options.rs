@@ -1,4 +1,4 @@
-//! `db options`: what options there are, and which a database was last opened with.
+//! `db options`: all options, and those that a database was last opened with.
 
 use std::io::Write;
 use std::path::Path;
@@ -63,7 +63,8 @@ pub(crate) fn all(profile: Option<&str>, json: bool, output: &mut dyn Write) -> 
     Ok(())
 }
 
-/// A description without the targets of its links: [`Db::scrub`](crate::Db::scrub) is `Db::scrub`.
+/// Returns a description without the targets of its links: [`Db::scrub`](crate::Db::scrub) becomes
+/// `Db::scrub`.
 fn plain(description: &str) -> String {
     let mut parts = description.split("](crate::");
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -73,9 +74,9 @@ fn plain(description: &str) -> String {
     text.replace("[`", "`").replace("`]", "`")
 }
 
-/// The options that the database at `path` was opened with last, by column family.
+/// Prints the options that the database at `path` was last opened with, by column family.
 pub(crate) fn stored(path: &Path, json: bool, output: &mut dyn Write) -> Result<()> {
-    // Not of the command line: exit code 1.
+    // The error is not one of the command line, so the exit code is 1.
     let stored = Options::load(path).map_err(|error| Failure::failed(error.to_string()))?;
     let of_database = Options::INFO.iter().map(|info| info.name);
     if json {

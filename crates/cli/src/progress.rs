@@ -1,5 +1,5 @@
-//! Progress on the terminal: drawn on standard error, only if that is a terminal, and gone when the
-//! work is done. Scripts and logs see nothing of it.
+//! Progress on the terminal. It is drawn on standard error, only if that is a terminal, and removed
+//! when the work ends.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const REDRAWS_PER_SECOND: u8 = 8;
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Bytes done of `total`; without one, bytes so far.
+    /// Shows bytes of `total`, or bytes alone if there is no total.
     pub(crate) fn bytes(what: &str, total: Option<u64>) -> Progress {
         let template = match total {
             Some(_) => {
@@ -22,7 +22,7 @@ impl Progress {
         Progress::new(what, total, template)
     }
 
-    /// Keys done of about `total`.
+    /// Shows keys of an estimated `total`.
     pub(crate) fn keys(what: &'static str, total: Option<u64>) -> Progress {
         let template = match total {
             Some(_) => "{msg} {wide_bar} {human_pos}/{human_len} keys {prefix} {eta}",
@@ -31,7 +31,8 @@ impl Progress {
         Progress::new(what, total, template)
     }
 
-    /// So many keys are done, with so many bytes. The total was an estimate: it is at least these.
+    /// Shows the number of keys and bytes that are done. The total was an estimate; it grows with
+    /// the keys.
     pub(crate) fn at_keys(&self, keys: u64, bytes: u64) {
         if self.0.is_hidden() {
             return;
@@ -45,10 +46,10 @@ impl Progress {
         self.0.set_position(keys);
     }
 
-    /// Work of unknown length.
+    /// Shows work of unknown length.
     pub(crate) fn spinner(what: &str) -> Progress {
         let progress = Progress::new(what, None, "{spinner} {msg} {elapsed}");
-        // Off a terminal a ticker would only wake the process.
+        // Without a terminal a ticker would only wake the process.
         if !progress.0.is_hidden() {
             progress.0.enable_steady_tick(Duration::from_millis(120));
         }
@@ -56,7 +57,7 @@ impl Progress {
     }
 
     fn new(what: &str, total: Option<u64>, template: &str) -> Progress {
-        // Hidden by itself if standard error is no terminal.
+        // The bar hides itself if standard error is not a terminal.
         let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND);
         let bar = ProgressBar::with_draw_target(total, target).with_message(what.to_owned());
         if let Ok(style) = ProgressStyle::with_template(template) {
@@ -65,13 +66,13 @@ impl Progress {
         Progress(bar)
     }
 
-    /// `done` of a total that may become known, or change, on the way.
+    /// Shows `done` of a total, which may change on the way.
     pub(crate) fn of(&self, done: u64, total: u64) {
         self.0.set_length(total);
         self.0.set_position(done);
     }
 
-    /// So much is done.
+    /// Shows `done`.
     pub(crate) fn at(&self, done: u64) {
         self.0.set_position(done);
     }

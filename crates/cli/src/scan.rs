@@ -1,4 +1,4 @@
-//! `db scan`: records in order, as text that `db load` takes back.
+//! `db scan` prints records in order, as text that `db load` reads.
 //!
 //! Invariant: each key is printed once, in order, even if another process writes to the database. A
 //! note says when the records are not from one moment.
@@ -31,7 +31,7 @@ pub(crate) fn run(scan: &Scan, json: bool, output: &mut dyn Write) -> Result<()>
     if let (Some(from), Some(to)) = (&scan.from, &scan.to)
         && options.lower_bound > options.upper_bound
     {
-        let text = format!("--from {from:?} is after --to {to:?}; --reverse turns the order");
+        let text = format!("--from {from:?} is after --to {to:?}; --reverse reverses the order");
         return Err(Failure::usage(text));
     }
     let format = scan.format.unwrap_or(if json { Format::Jsonl } else { Format::Tsv });
@@ -71,7 +71,7 @@ pub(crate) fn run(scan: &Scan, json: bool, output: &mut dyn Write) -> Result<()>
 struct Printer<W: Write> {
     writer: RecordWriter<W>,
     reverse: bool,
-    /// How many more records may be printed.
+    /// The number of records that may still be printed.
     left: u64,
     /// The key that was printed last.
     last: Option<Vec<u8>>,
@@ -114,7 +114,7 @@ impl<W: Write> Printer<W> {
     }
 }
 
-/// Notes on standard error that the records are not from one moment. A closed standard error is
+/// Says on standard error that the records are from several moments. A closed standard error is
 /// ignored.
 fn tell(moments: u64, json: bool) {
     let text = format!(

@@ -1,4 +1,4 @@
-//! `sateen sim`: policies in virtual time.
+//! `sateen sim` simulates policies in virtual time.
 
 use std::fs;
 use std::io::Write;
@@ -26,7 +26,7 @@ Examples:
   sateen sim --workload nutanix --db-size 500G --duration 86400 --json day.json
   sateen sim --workload bursts,nutanix --device-bandwidth 100M,200M,500M --believed 150";
 
-/// The log of writes.
+/// How writes reach the WAL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WalMode {
     /// None
@@ -161,7 +161,7 @@ pub(crate) struct SimArgs {
     html: Option<PathBuf>,
 }
 
-/// Sizes in powers of 1000, as devices count; `16MiB` is in powers of 1024.
+/// Parses a size in powers of 1000, as devices count. `16MiB` is in powers of 1024.
 fn size(text: &str) -> std::result::Result<u64, String> {
     let upper = text.to_ascii_uppercase();
     if upper.ends_with("IB") {
@@ -174,7 +174,7 @@ fn size(text: &str) -> std::result::Result<u64, String> {
     }
 }
 
-/// A device's pauses: for how long, and how often.
+/// Parses the pauses of a device: their length, and their period.
 fn pauses(text: &str) -> std::result::Result<(u64, u64), String> {
     let numbers = text.split_once('/').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
     numbers
@@ -184,7 +184,7 @@ fn pauses(text: &str) -> std::result::Result<(u64, u64), String> {
 
 fn change(text: &str) -> std::result::Result<(u64, u64), String> {
     let (second, bytes) = text.split_once('=').ok_or("expected SECOND=BYTES")?;
-    let second = second.trim().parse::<u64>().map_err(|_| format!("{second:?} is no second"))?;
+    let second = second.trim().parse::<u64>().map_err(|_| format!("{second:?} is not a second"))?;
     Ok((second, size(bytes.trim())?))
 }
 

@@ -1,4 +1,4 @@
-//! `sateen sim --html`: the simulations as a page with charts.
+//! `sateen sim --html` writes the simulations as a page with charts.
 
 use sateen_bench::html::{self, Row, Unit};
 use sateen_control::IoClass;
@@ -26,7 +26,7 @@ struct Data<'a> {
     sections: Vec<Section<'a>>,
 }
 
-/// The page.
+/// Renders the page.
 pub(crate) fn render(reports: &[Report]) -> Result<String> {
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
@@ -39,7 +39,7 @@ pub(crate) fn render(reports: &[Report]) -> Result<String> {
         .map_err(|error| Failure::failed(error.to_string()))
 }
 
-/// A section for each workload on each device, in the order in which they ran.
+/// Returns a section for each workload on each device, in the order in which they ran.
 fn sections(reports: &[Report]) -> Vec<Section<'_>> {
     let place = |report: &Report| (report.workload.clone(), report.device.clone());
     let mut places = Vec::new();

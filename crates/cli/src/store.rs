@@ -16,7 +16,8 @@ use crate::load::Sink;
 use crate::place::{Family, Place};
 use crate::text::bytes::json_path;
 
-/// How often in a row a reader opens the database again because a writer replaced its files.
+/// The largest number of times in a row that a reader opens the database again because a writer
+/// replaced its files.
 pub(crate) const BEHIND_MAX: u32 = 20;
 
 /// How a command uses a database.
@@ -64,7 +65,7 @@ pub(crate) fn open_as_it_was(place: &Place) -> Result<Db> {
     Ok(Db::open_read_only_families_with(vfs, &place.db, stored.options, &families)?)
 }
 
-/// The options that the command line gives.
+/// Returns the options of the command line.
 pub(crate) fn options(place: &Place) -> Result<Options> {
     let mut options = match &place.profile {
         Some(name) => Options::profile(name)?,
@@ -112,7 +113,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Bytes of the largest record.
+    /// Returns the bytes of the largest record.
     pub(crate) fn record_bytes_max(self) -> u64 {
         self.value_bytes_max.saturating_add(KEY_BYTES_MAX as u64)
     }
@@ -121,7 +122,7 @@ impl Limits {
         Limits { value_bytes_max: options.value_bytes_max }
     }
 
-    /// An empty batch with these limits.
+    /// Returns an empty batch with these limits.
     pub(crate) fn batch(self) -> WriteBatch {
         let limit = usize::try_from(self.value_bytes_max).unwrap_or(usize::MAX);
         WriteBatch::with_value_bytes_max(limit)
@@ -213,7 +214,7 @@ pub(crate) fn check(place: &Place, mut progress: impl FnMut(u64, u64)) -> Result
     sateen::check(&place.db, &options(place)?, &mut progress).map_err(|error| refused(error, ""))
 }
 
-/// An error as JSON: its file, offset and kind.
+/// Returns an error as JSON: its file, offset and kind.
 pub(crate) fn finding(error: &sateen::Error) -> serde_json::Value {
     let text = error.to_string();
     match error {

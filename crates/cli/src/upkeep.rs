@@ -96,7 +96,7 @@ pub(crate) fn scrub(
     verdict(problems.len(), unreadable.len())
 }
 
-/// The result of a command that found `damaged` things damaged and `unreadable` ones unreadable.
+/// Returns the result of a command that found this many damaged and unreadable things.
 fn verdict(damaged: usize, unreadable: usize) -> Result<()> {
     let things = |count: usize, verb: &str| match count {
         1 => format!("1 thing {}", verb.replace("are", "is")),

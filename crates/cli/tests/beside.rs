@@ -1,5 +1,5 @@
-//! The command beside another process that writes the database; which process it names; where it
-//! reads from by default; and that all of its verbs end with the same codes.
+//! The command beside another process that writes the database: which process it names, where it
+//! reads from by default, and that all verbs end with the same codes.
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ fn key(number: u64) -> String {
     format!("key{number:05}")
 }
 
-/// A round's value of a key: long, and of that key alone.
+/// Returns the value of a key in a round. It is long and belongs to this key alone.
 fn value(number: u64, round: u64) -> String {
     format!("{number} {round} ").repeat(40)
 }
@@ -50,7 +50,7 @@ fn record(number: u64, round: u64) -> String {
     format!("{}\t{}\n", key(number), value(number, round))
 }
 
-/// A process that overwrites all keys again and again until it is told to stop.
+/// A process that overwrites all keys in rounds until it is told to stop.
 struct Writer {
     child: Child,
     stop: Arc<AtomicBool>,
@@ -106,7 +106,7 @@ fn first_load(folder: &Path) {
     assert_eq!(load.code, 0, "{}", load.err);
 }
 
-/// Each key is there once, in order, with a value of its own.
+/// Checks that each key appears once, in order, with a value of its own.
 fn assert_whole(scan: &Run, reverse: bool) {
     assert_eq!(scan.code, 0, "{}", scan.err);
     assert!(!scan.err.contains("corruption"), "{}", scan.err);
@@ -200,7 +200,8 @@ fn a_load_without_a_file_reads_standard_input() {
     assert_eq!(sateen(at, &["db", "scan", "d"]).out, "a\t1\nb\t2\n");
 }
 
-/// 1: what was named cannot be used. 2: the command line is wrong. 3: it is not in the database.
+/// 1: a named file or database cannot be used. 2: the command line is wrong. 3: the database does
+/// not have the key, column family or property.
 #[test]
 fn exit_codes_are_the_same_for_all_verbs() {
     let folder = TempDir::new().unwrap();

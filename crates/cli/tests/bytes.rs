@@ -1,5 +1,5 @@
-//! Paths, column families and keys that are no UTF-8, and input that is no text or never ends: each
-//! verb takes them, and what it prints leads back to the bytes.
+//! Paths, column families and keys that are not UTF-8, and input that is not text or never ends.
+//! Each verb takes them, and its output leads back to the bytes.
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 use std::ffi::{OsStr, OsString};
@@ -26,7 +26,7 @@ impl Run {
     }
 }
 
-/// An argument whose `%` are the byte e9 and whose `&` are e8.
+/// Returns an argument in which `%` stands for the byte e9 and `&` for e8.
 fn os(text: &str) -> OsString {
     let byte = |byte| match byte {
         b'%' => 0xe9,
@@ -60,7 +60,7 @@ fn done(folder: &Path, line: &str) -> Run {
     run
 }
 
-/// The path that a string in JSON stands for.
+/// Returns the path that a string in JSON stands for.
 fn path(value: &Value) -> PathBuf {
     let text = value.as_str().unwrap_or_else(|| panic!("{value} is a string"));
     OsStr::from_bytes(&sateen::bytes_of_text(text)).into()
@@ -98,7 +98,7 @@ fn directories_are_bytes_to_every_verb() {
     let made = done(at, "db checkpoint caf% json% --json").json();
     assert_eq!(path(&made["checkpoint"]), os("json%"));
     assert_eq!(done(at, "db get json% k2").out, b"v2\n");
-    // What fails names the directory so that it can be told from others.
+    // An error names the directory so that it can be told from others.
     for json in ["", " --json"] {
         let run = sateen(at, &format!("db get none% k{json}"));
         assert!(run.code == 1 && run.err.contains("none\\xe9"), "{}", run.err);
@@ -212,7 +212,7 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(process, signal).unwrap();
 }
 
-/// Waits until the process ends or `done` says so; not for ever.
+/// Waits until the process ends or `done` returns a value, up to a limit.
 fn wait_for<T>(child: &mut Child, mut done: impl FnMut(&mut Child) -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -250,7 +250,7 @@ fn a_load_from_a_pipe_that_nobody_writes_to_can_be_ended() {
         let status = wait_for(&mut child, |child| child.try_wait().unwrap());
         assert_eq!(status.code(), Some(130), "{wanted:?}");
     }
-    // And it waits for one who writes late.
+    // The load also waits for a late writer.
     let mut child = command(at, "db load d pipe.tsv").stdout(Stdio::null()).spawn().unwrap();
     wait_for_its_handlers(&mut child);
     let mut pipe = OpenOptions::new().write(true).open(at.join("pipe.tsv")).unwrap();
@@ -279,13 +279,13 @@ fn a_line_without_end_is_refused_by_its_number() {
     fs::write(at.join("long.csv"), lines).unwrap();
     let run = sateen(at, "db load d long.csv --set value_bytes_max=1000");
     assert!(run.code == 1 && run.err.contains("the quoted field is longer"), "{}", run.err);
-    // The largest record there is, escaped throughout, is taken.
+    // The largest possible record, with every byte escaped, is accepted.
     let record = format!("{}\t{}\n", "\\x41".repeat(65_535), "\\x42".repeat(1000));
     fs::write(at.join("large.tsv"), record).unwrap();
     done(at, "db load d large.tsv --dry-run --set value_bytes_max=1000");
 }
 
-/// Memory that is not there for a line is no reason to abort.
+/// A lack of memory for a line must not abort the process.
 #[test]
 fn a_line_that_is_too_large_for_the_memory_is_refused() {
     let folder = TempDir::new().unwrap();

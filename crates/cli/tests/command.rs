@@ -1,5 +1,5 @@
-//! The command as a user meets it: what it prints, where, and with which exit code. Each test has
-//! its own directory and runs the real binary.
+//! The command as a user sees it: output, its stream, and the exit code. Each test has its own
+//! directory and runs the real binary.
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 use std::fs;
@@ -33,7 +33,7 @@ fn sateen_with(folder: &Path, arguments: &[&str], input: &[u8]) -> Run {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // A command that does not read its input may be gone already.
+    // A command that does not read its input may have ended already.
     let input = input.to_vec();
     let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().unwrap();
@@ -49,14 +49,14 @@ fn sateen(folder: &Path, arguments: &[&str]) -> Run {
     sateen_with(folder, arguments, b"")
 }
 
-/// Runs it and demands success without a word on standard error.
+/// Runs it and checks that it succeeds and prints nothing on standard error.
 fn done(folder: &Path, arguments: &[&str]) -> Run {
     let run = sateen(folder, arguments);
     assert_eq!((run.code, &*run.err), (0, ""), "{arguments:?}");
     run
 }
 
-/// Runs it and demands that it fails with `code`, says `says`, and shows no stack trace.
+/// Runs it and checks that it fails with `code`, prints `says`, and shows no stack trace.
 fn refused(folder: &Path, arguments: &[&str], code: i32, says: &[&str]) {
     let run = sateen(folder, arguments);
     assert_eq!(run.code, code, "{arguments:?}: {}", run.err);
@@ -260,7 +260,7 @@ fn damage_is_found_and_named() {
     assert!(scan.err.contains(name) && !scan.err.contains("panicked"), "{}", scan.err);
 }
 
-/// The files of database `d` whose names end so.
+/// Returns the files of database `d` with this extension.
 fn files(at: &Path, extension: &str) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(at.join("d"))
         .unwrap()
@@ -295,7 +295,7 @@ fn files_are_dumped_as_text_and_json() {
     let run = done(at, &["manifest", "dump", &manifest]);
     assert!(run.out().contains("create default") && run.out().contains("ends at"), "{}", run.out());
     done(at, &["manifest", "dump", &manifest, "--json"]);
-    // A log of one database is no table, and damage of a table is told behind what is whole.
+    // A WAL is not a table, and damage of a table is reported after the sound part.
     for log in files(at, ".wal") {
         assert!(done(at, &["wal", "dump", &log]).out().starts_with("log "));
         refused(at, &["table", "dump", &log], 1, &[&log]);
@@ -386,7 +386,7 @@ fn a_simulation_is_the_same_each_time_and_tells_mistakes() {
     }
 }
 
-/// As Ctrl-C does it.
+/// Interrupts the process as Ctrl-C does.
 fn interrupt(child: &Child) {
     let process = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
     kill_process(process, Signal::INT).unwrap();
@@ -404,7 +404,7 @@ fn an_interrupted_load_keeps_what_was_read_and_says_how_much() {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // More than a pipe holds: when all is written the load is well under way.
+    // The text is more than a pipe holds, so that the load is well under way when all is written.
     let text: String = (0..50_000).map(|i| format!("key{i:05}\t{}\n", "v".repeat(50))).collect();
     stdin.write_all(text.as_bytes()).unwrap();
     stdin.write_all(b"half a li").unwrap();
@@ -433,7 +433,7 @@ fn an_interrupted_benchmark_leaves_nothing_behind() {
         .unwrap();
     let mut errors = BufReader::new(child.stderr.take().unwrap());
     let mut said = String::new();
-    // It tells how it goes: the measurement's process has its database open.
+    // The first message tells that the measurement's process has its database open.
     errors.read_line(&mut said).unwrap();
     assert!(!listing(folder.path()).is_empty());
     interrupt(&child);
@@ -460,7 +460,7 @@ fn statistics_are_values_in_json() {
     assert_eq!((&family["name"], family["levels"][0].is_object()), (&"default".into(), true));
 }
 
-/// A row for each key, from the first one on.
+/// Returns a row for each of `count` keys from `first` on.
 fn rows(first: u32, count: u32) -> String {
     (first..first + count).map(|i| format!("key{i:05}\tvalue {i:080}\n")).collect()
 }
@@ -527,7 +527,7 @@ fn the_command_that_a_refusal_names_makes_it_open() {
         let run = sateen_with(at, &load, rows(first, 4_000).as_bytes());
         assert_eq!(run.code, 0, "{}", run.err);
     }
-    // Who only reads is served all the same.
+    // Read-only commands still work.
     let get = ["db", "get", "d", "key00003", "--cf", "other"];
     assert!(done(at, &get).out().starts_with("value 0"));
     assert!(done(at, &["db", "stats", "d"]).out().contains("** other **"));

@@ -1,4 +1,4 @@
-//! Damage as a user meets it: found, named, mended as far as it can be.
+//! Damage as a user sees it: found, named, and repaired as far as possible.
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 use std::fs;
@@ -17,7 +17,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// What it prints, and its exit code.
+/// Returns the exit code and the output of a command.
 fn run(at: &Path, arguments: &[&str]) -> (i32, String, String) {
     let output = sateen(at, arguments);
     let code = output.status.code().unwrap();
@@ -32,7 +32,7 @@ fn json(at: &Path, arguments: &[&str]) -> (i32, Value) {
     (code, serde_json::from_str(line).unwrap())
 }
 
-/// A database of a few tables, and something in its log.
+/// Makes a database with a few tables and records in its WAL.
 fn made() -> TempDir {
     let folder = TempDir::new().unwrap();
     let lines = |from: u32| (from..from + 500).map(|i| format!("key{i:05}\tvalue {i}\n"));
@@ -127,7 +127,7 @@ fn a_repair_says_what_is_lost_and_a_check_is_content_with_it() {
     assert_eq!((code, &*error), (0, ""), "there is nothing left to lose: {out}");
 }
 
-/// A database of so many files of tables.
+/// Makes a database with this many table files.
 fn of_many_files(files: usize) -> TempDir {
     let folder = TempDir::new().unwrap();
     let mut options = sateen::Options { background_threads: 0, ..sateen::Options::default() };
@@ -141,7 +141,7 @@ fn of_many_files(files: usize) -> TempDir {
     folder
 }
 
-/// Names and contents of all files, but for LOCK.
+/// Returns the names and contents of all files but LOCK.
 fn everything(at: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut directories = vec![at.join("d")];
@@ -160,7 +160,7 @@ fn everything(at: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-/// What it prints with so many open files allowed, and its exit code.
+/// Returns the exit code and the output of a command under a limit on open files.
 fn run_limited(at: &Path, open_files: u32, arguments: &str) -> (i32, String, String) {
     let sateen = env!("CARGO_BIN_EXE_sateen");
     let script = format!("ulimit -n {open_files} && exec {sateen} {arguments}");
@@ -192,7 +192,8 @@ fn a_low_limit_of_open_files_is_enough_and_a_lower_one_is_no_damage() {
     assert_eq!(run(at, &["db", "scan", "d"]).1.lines().count(), 60);
 }
 
-/// Files that may not be read. Root may read everything, so it becomes somebody else.
+/// Files without read permission. Root may read everything, so the test runs the command as another
+/// user.
 
 #[test]
 fn a_table_that_the_system_does_not_open_is_unreadable_and_not_damaged() {
@@ -203,7 +204,7 @@ fn a_table_that_the_system_does_not_open_is_unreadable_and_not_damaged() {
         entries.filter(|path| path.extension().is_some_and(|of| of == "sat")).min().unwrap();
     let away = at.join("away");
     fs::rename(&table, &away).unwrap();
-    // A link to itself: "too many levels of symbolic links".
+    // A link to itself fails to open with "too many levels of symbolic links".
     std::os::unix::fs::symlink(table.file_name().unwrap(), &table).unwrap();
     let (code, out, error) = run(at, &["db", "check", "d"]);
     assert_eq!(code, 4, "{out}{error}");
@@ -233,7 +234,7 @@ fn files_that_may_not_be_read_are_not_damaged() {
     let folder = of_many_files(5);
     let at = folder.path();
     let is_root = fs::metadata(at).unwrap().uid() == 0;
-    // Beside the database: the way to the program may be closed to others.
+    // The program is copied beside the database, because other users may not reach its own place.
     let program = at.join("program");
     fs::copy(env!("CARGO_BIN_EXE_sateen"), &program).unwrap();
     let table = file(at, ".sat");

@@ -1,4 +1,4 @@
-//! `sateen demo` as a user runs it: what it prints, what it leaves, and what it refuses.
+//! `sateen demo` as a user runs it: its output, the files it leaves, and its errors.
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 use std::fs;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// The demo on a few keys, with its temporary files in `home`.
+/// Returns the demo on a few keys, with its temporary files in `home`.
 fn demo(home: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sateen"));
     command.args(["demo", "--keys", "1000", "--rate", "500"]).args(words);
@@ -77,7 +77,7 @@ fn an_interrupted_demo_leaves_no_file_and_no_process() {
 #[test]
 fn a_place_or_library_that_will_not_do_is_refused_before_anything_runs() {
     let home = TempDir::new().unwrap();
-    // Nobody can make a directory there, root included.
+    // Not even root can make a directory there.
     let run = demo(Path::new("/proc"), &["--seconds", "1"]).output().unwrap();
     let said = String::from_utf8(run.stderr).unwrap();
     assert_eq!(run.status.code(), Some(1), "{said}");

@@ -1,8 +1,8 @@
-//! Databases of RocksDB and LevelDB, made by their own libraries, as the import reads them. C
-//! programs in `tests/c` make them and print what the stores themselves read in them.
+//! The import of databases that RocksDB and LevelDB made. C programs in `tests/c` make them and
+//! print what the stores themselves read.
 //!
-//! RocksDB's library is the one that `scripts/fetch-rocksdb` has fetched, or `SATEEN_ROCKSDB`;
-//! LevelDB's an installed one, or `SATEEN_LEVELDB`. Tests that miss theirs say: skipped.
+//! RocksDB's library is the one that `cargo xtask fetch-rocksdb` has fetched, or `SATEEN_ROCKSDB`.
+//! LevelDB's is an installed one, or `SATEEN_LEVELDB`. A test without its library prints: skipped.
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use sateen::{ColumnFamilyOptions, Db, Options, ReadOptions};
 use tempfile::TempDir;
 
-/// Number of the column family and key; value: in hexadecimal.
+/// Values in hexadecimal by column family number and key.
 type Entries = BTreeMap<(usize, String), String>;
 
 struct Peer {
@@ -25,7 +25,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// `None`, and a word about it, if its library or a C compiler is not there.
+    /// Returns `None` with a message if the library or a C compiler is missing.
     fn new(name: &str, library: Option<PathBuf>) -> Option<Peer> {
         let Some(library) = library else {
             eprintln!("SKIPPED: there is no library of {name}");
@@ -52,7 +52,7 @@ impl Peer {
         self.folder.path().join(name)
     }
 
-    /// Makes a database of `kind` under that name; what the store itself reads in it.
+    /// Makes a database of `kind` under that name. Returns what the store itself reads in it.
     fn make(&self, kind: &str, keys: u32) -> Entries {
         let output = Command::new(&self.maker)
             .args([kind, self.at(kind).to_str().unwrap(), &keys.to_string()])
@@ -69,7 +69,7 @@ impl Peer {
             .collect()
     }
 
-    /// `sateen db import` of this store, with `library`.
+    /// Returns `sateen db import` of this store with `library`.
     fn command(&self, from: &str, to: &str, more: &[&str]) -> Command {
         let peer = if self.maker_is_of("rocksdb") { "rocksdb" } else { "leveldb" };
         let mut command = Command::new(env!("CARGO_BIN_EXE_sateen"));
@@ -83,7 +83,7 @@ impl Peer {
         self.library.file_name().unwrap().to_string_lossy().contains(name)
     }
 
-    /// Imports, and demands success.
+    /// Imports and checks for success.
     fn import(&self, from: &str, to: &str, more: &[&str]) -> String {
         let output = self.command(from, to, more).output().unwrap();
         assert_eq!(said(&output), (0, String::new()));
@@ -91,7 +91,7 @@ impl Peer {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Demands that an import fails with `code` and `says`, and leaves nothing.
+    /// Checks that an import fails with `code` and `says`, and leaves nothing.
     fn refused(&self, from: &str, to: &str, more: &[&str], code: i32, says: &[&str]) {
         let there = self.at(to).exists();
         let (was, text) = said(&self.command(from, to, more).output().unwrap());
@@ -149,7 +149,8 @@ fn leveldb() -> Option<Peer> {
     Peer::new("leveldb", std::env::var_os("SATEEN_LEVELDB").map(Into::into).or_else(installed))
 }
 
-/// What is in the database at `path`, its column families numbered in the order of `names`.
+/// Returns the contents of the database at `path`, its column families numbered in the order of
+/// `names`.
 fn contents(path: &Path, names: &[&str]) -> Entries {
     let options = Options { create_if_missing: false, ..Options::default() };
     let db = Db::open(path, options).unwrap();
@@ -176,7 +177,7 @@ fn contents(path: &Path, names: &[&str]) -> Entries {
     entries
 }
 
-/// The files of a directory with their bytes.
+/// Returns the files of a directory with their bytes.
 fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let named = entries.map(|path| {
@@ -195,7 +196,7 @@ fn assert_same(left: &Entries, right: &Entries) {
 fn all_column_families_of_rocksdb_come_and_it_stays_as_it_is() {
     let Some(peer) = rocksdb() else { return };
     let expected = peer.make("families", 20_000);
-    // The program's own reading shows that the awkward ones are there, and the deleted are not.
+    // The store's own reading shows that awkward keys exist and deleted ones do not.
     assert!(expected.contains_key(&(2, String::new())));
     assert_eq!(expected[&(1, "7477696365".to_owned())], "7365636f6e64");
     assert!(!expected.contains_key(&(0, "676f6e65".to_owned())));
@@ -209,7 +210,7 @@ fn all_column_families_of_rocksdb_come_and_it_stays_as_it_is() {
     let names = ["default", "users", "résumés of \t all"];
     assert_same(&contents(&peer.at("new"), &names), &expected);
 
-    // The options of the new one, and an empty directory as its place.
+    // Options for the new database, and an empty directory as its place.
     fs::create_dir(peer.at("regions")).unwrap();
     let more = ["--profile", "rocksdb", "--set", "regions=4;compression=zstd", "--json"];
     let out = peer.import("families", "regions", &more);
@@ -225,7 +226,8 @@ fn all_column_families_of_rocksdb_come_and_it_stays_as_it_is() {
 #[test]
 fn what_rocksdb_knows_of_itself_is_used() {
     let Some(peer) = rocksdb() else { return };
-    // Operands of an operator of its own, blobs, tables of another kind, logs in another place.
+    // Operands of an operator of the program's own, blobs, tables of another format, WALs in
+    // another place.
     for (kind, keys) in [("adds", 0), ("blobs", 2000), ("prefixes", 2000), ("logs-elsewhere", 2000)]
     {
         fs::create_dir(peer.at(&format!("{kind}.logs"))).unwrap();
@@ -243,7 +245,7 @@ fn what_is_missing_is_named() {
     peer.make("own-order", 0);
     let merge = ["merge operands", "--source-options merge_operator="];
     peer.refused("own-merge", "new", &[], 1, &merge);
-    // The error says that a complete compaction helps.
+    // The error says that a full compaction helps.
     let expected = peer.make("own-merge-compacted", 0);
     peer.import("own-merge-compacted", "compacted", &["--verify"]);
     assert_same(&contents(&peer.at("compacted"), &["default"]), &expected);
@@ -267,11 +269,11 @@ fn what_cannot_be_imported_or_made_is_refused() {
     let expected = peer.make("families", 100);
     peer.refused("absent", "new", &[], 1, &["absent", "No such file"]);
     fs::create_dir(peer.at("empty")).unwrap();
-    peer.refused("empty", "new", &[], 1, &["empty: no database of RocksDB", "CURRENT"]);
+    peer.refused("empty", "new", &[], 1, &["empty: not a database of RocksDB", "CURRENT"]);
     peer.refused("families", "new", &["--set", "nonsense=1"], 2, &["nonsense"]);
     let small = ["--set", "value_bytes_max=1MiB"];
     peer.refused("families", "new", &small, 1, &["default", "3000000 bytes", "value_bytes_max"]);
-    // Logs of another database are safe from a new one.
+    // A new database must not remove another one's WALs.
     fs::create_dir(peer.at("logs")).unwrap();
     fs::write(peer.at("logs/000007.wal"), "a log").unwrap();
     let logs = ["--set", "wal_dir=logs"];
@@ -280,7 +282,7 @@ fn what_cannot_be_imported_or_made_is_refused() {
     fs::create_dir(peer.at("full")).unwrap();
     fs::write(peer.at("full/a-file"), "").unwrap();
     peer.refused("families", "full", &[], 1, &["full: is not empty"]);
-    peer.refused("families", "full/a-file", &[], 1, &["is there and no directory"]);
+    peer.refused("families", "full/a-file", &[], 1, &["is not a directory"]);
     peer.refused("families", "families", &[], 1, &["families: is not empty"]);
     let no_library = Command::new(env!("CARGO_BIN_EXE_sateen"))
         .current_dir(peer.folder.path())
@@ -300,13 +302,14 @@ fn what_cannot_be_imported_or_made_is_refused() {
     assert!(code == 1 && text.contains("no-library.so: cannot be loaded: "), "{text}");
     assert!(text.contains("header") || text.contains("too short"), "the reason: {text}");
 
-    // One that is open elsewhere: by a program with RocksDB itself.
+    // A database that a program has open with RocksDB itself.
     let mut open = peer.open_elsewhere();
     peer.refused("open", "new", &[], 1, &["open: another program has it open"]);
     drop(open.stdin.take());
     assert!(open.wait().unwrap().success());
 
-    // What another import left is never taken for a database, nor removed without being asked.
+    // The remains of another import are never taken for a database, nor removed without being
+    // asked.
     fs::create_dir_all(peer.at("new.importing/database")).unwrap();
     let (code, text) = said(&peer.command("families", "new", &[]).output().unwrap());
     assert!(code == 1 && text.contains("new.importing is what an import left"), "{text}");
@@ -338,7 +341,7 @@ fn an_interrupted_import_leaves_nothing() {
     assert!(text.contains("new was not created"), "{text}");
     assert!(!peer.at("new").exists() && !peer.at("new.importing").exists());
 
-    // One that is killed cannot clean up: the next says what to do.
+    // A killed import cannot clean up. The next one says what to do.
     let mut child = begun(&peer, "many", "new");
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
     child.wait().unwrap();
@@ -370,7 +373,7 @@ fn leveldb_comes_and_stays_as_it_is() {
     assert!(open.wait().unwrap().success());
 }
 
-/// Damage of the source ends the import: a part of a database is not one.
+/// Damage of the source ends the import, because a part of a database would pass for the whole.
 #[test]
 fn a_damaged_source_is_not_imported() {
     let of_rocksdb = rocksdb().map(|peer| (peer, "many", ".sst"));
@@ -386,7 +389,7 @@ fn a_damaged_source_is_not_imported() {
     }
 }
 
-/// Opening what RocksDB made says how to import it.
+/// The error for opening a RocksDB database says how to import it.
 #[test]
 fn the_way_is_named_where_it_is_missed() {
     let Some(peer) = rocksdb() else { return };

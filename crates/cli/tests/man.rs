@@ -1,4 +1,4 @@
-//! Man pages and completions are generated from the command line as it is.
+//! Man pages and completions are generated from the command line.
 
 #[path = "../examples/man.rs"]
 #[expect(dead_code, reason = "the example's own main")]

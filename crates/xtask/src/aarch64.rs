@@ -1,12 +1,12 @@
-//! The chore `aarch64`: other systems than the one that most of the development happens on.
+//! The chore `aarch64` checks systems other than the usual one of development.
 //!
 //! 1. `unsupported` compiles the control crate for a system that is not supported, and expects the
 //!    one error that says so.
 //! 2. `lint` runs clippy on the whole workspace for aarch64.
 //! 3. `test` runs the tests named in [`TESTS`] for aarch64 under QEMU.
 //!
-//! Each step prints SKIPPED and the reason where the machine lacks a tool. With `REL_REQUIRE_ALL`
-//! set, a skipped step is an error.
+//! A step prints SKIPPED and the reason if the machine lacks a tool. With `REL_REQUIRE_ALL` set, a
+//! skipped step is an error.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -18,7 +18,7 @@ const UNSUPPORTED: &str = "x86_64-apple-darwin";
 /// The C compiler and linker for aarch64: zstd is C.
 const COMPILER: &str = "aarch64-linux-gnu-gcc";
 const EMULATOR: &str = "qemu-aarch64";
-/// Where Debian's cross compiler has the C library that the tests load.
+/// The directory of the C library that the tests load, in Debian's cross compiler.
 const LIBRARIES: &str = "/usr/aarch64-linux-gnu";
 
 /// The modules whose code depends on the system or on the architecture: system calls, atomics,
@@ -53,7 +53,7 @@ pub(crate) fn run(root: &Path) -> Outcome {
     cargo(root, &words, &environment)
 }
 
-/// A system that is not supported gets one error, which says what is.
+/// Checks that an unsupported system gets one error, which says what is supported.
 fn unsupported(root: &Path) -> Outcome {
     if !has_target(UNSUPPORTED) {
         return skipped("aarch64", &format!("rustup target add {UNSUPPORTED}"));
@@ -74,7 +74,7 @@ fn unsupported(root: &Path) -> Outcome {
     if right { Ok(()) } else { Err(vec![format!("{UNSUPPORTED} should be refused:\n{text}")]) }
 }
 
-/// Whether the compiler in use has the standard library for `triple`.
+/// True if the current compiler has the standard library for `triple`.
 fn has_target(triple: &str) -> bool {
     let mut rustc = Command::new("rustc");
     let found = rustc.args(["--print", "target-libdir", "--target", triple]).output();

@@ -1,4 +1,4 @@
-//! What all chores share: their outcome, their steps, and how they run cargo.
+//! The parts that all chores share: their outcome, their steps, and how they run cargo.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,6 +1,6 @@
-//! What the dependencies may be: licences, sources, banned crates, as `deny.toml` says. Done here
-//! from `cargo metadata`, so that the check needs nothing installed; where `cargo deny` is
-//! installed, it runs as well, with the same file.
+//! Checks licences, sources and banned crates of the dependencies by `deny.toml`. The check reads
+//! `cargo metadata`, so that it needs no other tool. If `cargo deny` is installed, it runs as well,
+//! with the same file.
 
 use std::fs;
 use std::path::Path;
@@ -45,7 +45,7 @@ fn check(package: &Value, allowed: &[String], banned: &[String], problems: &mut 
     if banned.iter().any(|word| word == name) {
         problems.push(format!("{name} {version}: banned in deny.toml"));
     }
-    // Null is a crate of this workspace; anything else must be the one public registry.
+    // Null stands for a crate of this workspace. Any other source must be the public registry.
     match package["source"].as_str() {
         None => {}
         Some(source) if source.starts_with("registry+") && source.ends_with("crates.io-index") => {}
@@ -53,8 +53,8 @@ fn check(package: &Value, allowed: &[String], banned: &[String], problems: &mut 
     }
 }
 
-/// True if `expression`, a licence in SPDX's words, can be met by the allowed licences alone.
-/// `OR` binds weaker than `AND`; the old `/` means `OR`; ` WITH exception` is part of a name.
+/// True if the allowed licences alone satisfy `expression`, an SPDX expression. `OR` binds weaker
+/// than `AND`, the old `/` means `OR`, and ` WITH exception` is part of a name.
 fn permits(expression: &str, allowed: &[String]) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -97,8 +97,8 @@ fn one(words: &[&str], at: &mut usize, allowed: &[String]) -> bool {
     allowed.contains(&name)
 }
 
-/// The strings of the list `key = [ … ]` in a TOML text: of plain strings, or of tables whose
-/// first string is the crate's name.
+/// Returns the strings of the list `key = [ … ]` in a TOML text. Its elements are strings, or
+/// tables whose first string is the name of a crate.
 fn list_in(text: &str, key: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut inside = false;

@@ -1,5 +1,5 @@
-//! Fetches RocksDB as a shared library to compare with. The Java artifact
-//! `org.rocksdb:rocksdbjni` has one with the C functions. Maven gets it from Maven Central.
+//! Fetches RocksDB as a shared library for comparisons. The Java artifact `org.rocksdb:rocksdbjni`
+//! contains one with the C functions. Maven downloads it from Maven Central.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use crate::chore::Outcome;
 const VERSION: &str = "11.8.1";
 const PLUGIN: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy";
 
-/// Puts the library into `target/peers`, unless it is there, and prints its path.
+/// Puts the library into `target/peers`, unless it exists there, and prints its path.
 pub(crate) fn rocksdb(root: &Path, arguments: &[String]) -> Outcome {
     let version = arguments.first().map_or(VERSION, String::as_str);
     if !is_version(version) {
@@ -30,7 +30,7 @@ fn is_version(text: &str) -> bool {
     parts.len() == 3 && parts.iter().all(|part| part.parse::<u32>().is_ok())
 }
 
-/// What the artifact calls this machine.
+/// Returns the artifact's name of this machine.
 fn platform(architecture: &str) -> Result<&'static str, Vec<String>> {
     match architecture {
         "x86_64" => Ok("linux64"),
@@ -46,7 +46,7 @@ fn fetch(version: &str, platform: &str, peers: &Path, library: &Path) -> Outcome
         .args(["-q", "-B", PLUGIN])
         .arg(format!("-Dartifact=org.rocksdb:rocksdbjni:{version}"))
         .arg(format!("-DoutputDirectory={}", peers.display()))
-        // The path of the library is all that goes to standard output.
+        // Only the path of the library goes to standard output.
         .stdout(Stdio::null())
         .status();
     check("mvn", maven)?;
@@ -60,7 +60,7 @@ fn fetch(version: &str, platform: &str, peers: &Path, library: &Path) -> Outcome
     std::fs::remove_file(&jar).map_err(|error| failed("target/peers", &error))
 }
 
-/// The problem of a program that is not installed or failed.
+/// Returns the problem of a program that is not installed or has failed.
 fn check(program: &str, status: std::io::Result<std::process::ExitStatus>) -> Outcome {
     match status {
         Ok(status) if status.success() => Ok(()),

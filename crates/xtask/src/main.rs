@@ -1,5 +1,5 @@
-//! The chores of the repository, run as `cargo xtask <chore>`. What they say must be true of every
-//! commit; each chore prints what is wrong and where, and exits with 1.
+//! The chores of the repository, run as `cargo xtask <chore>`. Every commit must pass them. A chore
+//! prints each problem and its place, and exits with 1 if there is one.
 
 mod aarch64;
 mod book;
@@ -110,7 +110,8 @@ fn man(root: &Path, arguments: &[String]) -> Outcome {
     cargo(root, &words, &[])
 }
 
-/// Packs the crates: what one lacks to be published is an error. The registry is not asked.
+/// Packs the crates. A crate that lacks something for publication is an error. The registry is not
+/// asked.
 fn package(root: &Path) -> Outcome {
     let words = "package --workspace --exclude xtask --no-verify --allow-dirty --offline --quiet";
     cargo(root, &words.split(' ').collect::<Vec<_>>(), &[])

@@ -1,5 +1,5 @@
-//! Reads Markdown as far as the checks and the book need it: the inline links and the headings of a
-//! page. Code is no prose: what looks like a link or a heading in it is none.
+//! Reads the inline links and the headings of Markdown pages. Text in code that looks like a link
+//! or a heading is skipped.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -92,8 +92,8 @@ fn code(page: &str) -> Vec<bool> {
     code
 }
 
-/// Where the block ends whose opening fence of `fence` backquotes ends at `from`: behind the line
-/// of its closing fence, or at the end of the page.
+/// Returns the end of the block whose opening fence of `fence` backquotes ends at `from`: after the
+/// line of its closing fence, or at the end of the page.
 fn end_of_fence(bytes: &[u8], from: usize, fence: usize) -> usize {
     let mut at = from;
     while let Some(length) = bytes[at..].iter().position(|byte| *byte == b'\n') {
@@ -107,7 +107,8 @@ fn end_of_fence(bytes: &[u8], from: usize, fence: usize) -> usize {
     bytes.len()
 }
 
-/// Where the span ends whose opening `run` backquotes end at `from`, if it ends in its paragraph.
+/// Returns the end of the span whose opening `run` backquotes end at `from`, if it ends in its
+/// paragraph.
 fn end_of_span(bytes: &[u8], from: usize, run: usize) -> Option<usize> {
     let mut at = from;
     while at < bytes.len() && !bytes[at..].starts_with(b"\n\n") {

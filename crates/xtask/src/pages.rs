@@ -4,7 +4,7 @@
 //! 2. `load` loads each in a frame as wide as a phone and one as wide as a desktop. The page's
 //!    script must end without an error, and no page may be wider than its frame.
 //!
-//! Prints SKIPPED and the reason where there is no Chromium; with `REL_REQUIRE_ALL` set, that is an
+//! Without Chromium the chore prints SKIPPED and the reason. With `REL_REQUIRE_ALL` set, that is an
 //! error.
 
 use std::fs;
@@ -72,7 +72,7 @@ pub(crate) fn run(root: &Path, files: &[String]) -> Outcome {
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
-/// A page of each kind, and one that compares two runs.
+/// Makes a page of each kind, and one that compares two runs.
 fn make(root: &Path, folder: &Path) -> Result<Vec<PathBuf>, Vec<String>> {
     let sateen = |words: &[&str]| {
         let all = ["run", "--quiet", "--package", "sateen-cli", "--"];
@@ -140,7 +140,7 @@ fn load(browser: &str, page: &Path, folder: &Path) -> Result<(), String> {
     }
 }
 
-/// Text as a string of JavaScript that may stand in a script element.
+/// Returns text as a JavaScript string that may stand in a script element.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -1,7 +1,7 @@
-//! Rust source with what is not code blanked out: comments, strings and characters become spaces,
-//! line ends stay. So that a rule about code is not broken by a comment that speaks of it.
+//! Rust source with everything but code blanked out, so that a comment cannot break a rule about
+//! code. Comments, strings and characters become spaces; line ends stay.
 
-/// `text` with comments and literals blanked out, line by line as before.
+/// Returns `text` with comments and literals blanked out and the same lines.
 pub(crate) fn code_of(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut code = String::with_capacity(text.len());
@@ -21,8 +21,8 @@ pub(crate) fn code_of(text: &str) -> String {
     code
 }
 
-/// The same with test modules blanked out, too: what follows `#[cfg(test)]` and a `mod … {`.
-/// By the project's habit test modules close a file.
+/// Returns the same without test modules: everything from `#[cfg(test)]` with a `mod … {` on,
+/// because test modules close a file here.
 pub(crate) fn shipped_code_of(text: &str) -> String {
     let code = code_of(text);
     let lines: Vec<&str> = code.lines().collect();
@@ -31,7 +31,7 @@ pub(crate) fn shipped_code_of(text: &str) -> String {
     lines[..tests.unwrap_or(lines.len())].join("\n")
 }
 
-/// How many bytes a comment or literal at the start of `rest` takes; 0 if there is none.
+/// Returns the bytes of a comment or literal at the start of `rest`; 0 if there is none.
 fn literal_or_comment(rest: &[u8], before: Option<u8>) -> usize {
     let word_before = before.is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_');
     match rest {
@@ -85,7 +85,7 @@ fn raw_string(rest: &[u8], prefix: usize) -> usize {
     end.map_or(rest.len(), |end| open + 1 + end + close.len())
 }
 
-/// A character literal; a lifetime is none.
+/// Returns the bytes of a character literal, which a lifetime is not.
 fn character(rest: &[u8]) -> usize {
     match rest {
         [_, b'\\', _, tail @ ..] => tail.iter().position(|b| *b == b'\'').map_or(0, |end| end + 4),

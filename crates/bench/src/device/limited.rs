@@ -34,8 +34,8 @@ impl Vfs for LimitedVfs {
     }
 
     sateen::pass_on! {
-        inner: rename remove hard_link clone_file list create_dir_all remove_dir sync_dir exists lock
-        lock_holder mark free_space total_space open_files_limit
+        inner: rename remove hard_link clone_file list create_dir_all remove_dir sync_dir exists
+        lock lock_holder mark free_space total_space open_files_limit
     }
 }
 
@@ -71,7 +71,7 @@ impl VfsFile for LimitedFile {
     }
 
     sateen::pass_on! {
-        inner: start_writeback punch_hole preallocate truncate len allocated links modified alignment
-        poison
+        inner: start_writeback punch_hole preallocate truncate len allocated links modified
+        alignment poison
     }
 }

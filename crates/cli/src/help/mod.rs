@@ -1,7 +1,7 @@
 //! The help in groups, and the command that an error suggests.
 //!
-//! clap lists subcommands in one group. So the lists of the top level and of `db` are rendered
-//! here, from the same command tree that parses the arguments.
+//! clap lists subcommands in one group. This module therefore renders the lists of the top level
+//! and of `db` itself, from the command tree that parses the arguments.
 
 use clap::builder::{StyledStr, Styles};
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
@@ -64,7 +64,7 @@ const SYNONYMS: [(&str, &str); 29] = [
     ("benchmark", "bench"),
 ];
 
-/// The command tree: `args.rs` with the help of the top level and of `db` in groups.
+/// Returns the command tree of `args.rs`, with grouped help at the top level and for `db`.
 pub(crate) fn command() -> Command {
     let command = Cli::command();
     let styles = command.get_styles().clone();
@@ -82,7 +82,8 @@ pub(crate) fn parse() -> Cli {
     })
 }
 
-/// A help template that lists the commands whose path begins with `prefix`, without the prefix.
+/// Returns a help template that lists the commands whose path begins with `prefix`, without the
+/// prefix.
 fn groups(command: &Command, prefix: &str, styles: &Styles) -> StyledStr {
     use std::fmt::Write;
     let paths = GROUPS.iter().flat_map(|(_, paths)| *paths);
@@ -92,7 +93,8 @@ fn groups(command: &Command, prefix: &str, styles: &Styles) -> StyledStr {
     let mut text = StyledStr::from("{about-with-newline}\n{usage-heading} {usage}\n");
     for (group, paths) in GROUPS {
         let mut lines = paths.iter().filter_map(|path| {
-            // A noun with one verb is described by the noun: `table dump` prints a file of tables.
+            // The description of a noun with one verb is the noun's: `table dump` prints a file of
+            // tables.
             let noun = find(command, path.split(' ').next()?)?;
             let single = noun.get_subcommands().count() == 1;
             let described = if single { noun } else { find(command, path)? };
@@ -112,7 +114,7 @@ fn find<'a>(command: &'a Command, path: &str) -> Option<&'a Command> {
     path.split(' ').try_fold(command, |command, name| command.find_subcommand(name))
 }
 
-/// Adds to an error about an unknown command the whole commands that may be meant.
+/// Adds the full names of similar commands to an error about an unknown command.
 fn suggest(error: &mut Error) {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return;
@@ -130,8 +132,8 @@ fn suggest(error: &mut Error) {
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text]));
 }
 
-/// The paths of the commands that `word` is the name of; else those that do what `word` does in
-/// other tools; else those whose name is similar.
+/// Returns the paths of the commands named `word`; else of those that do what `word` does in other
+/// tools; else of those with a similar name.
 fn similar(word: &str) -> Vec<String> {
     let command = command();
     let paths = || GROUPS.iter().flat_map(|(_, paths)| *paths);
@@ -148,12 +150,12 @@ fn similar(word: &str) -> Vec<String> {
     if let Some((_, path)) = synonym {
         return vec![(*path).to_owned()];
     }
-    // clap knows which names are similar: it is asked at the level of each noun.
+    // clap knows which names are similar. It is asked at the level of each noun.
     let nouns = command.get_subcommands().map(Command::get_name);
     nouns.filter_map(|noun| most_similar(&command, noun, word)).collect()
 }
 
-/// The verb of `noun` with the most similar name; clap lists it last.
+/// Returns the verb of `noun` with the most similar name, which clap lists last.
 fn most_similar(command: &Command, noun: &str, word: &str) -> Option<String> {
     let error = command.clone().try_get_matches_from(["sateen", noun, word]).err()?;
     match error.get(ContextKind::SuggestedSubcommand)? {

@@ -1,4 +1,4 @@
-//! The help keeps its promises: it begins with verbs, its groups are complete, its examples parse.
+//! Checks of the help: lines begin with verbs, groups are complete, examples parse.
 
 use super::*;
 
@@ -56,7 +56,7 @@ const VERBS: &[&str] = &[
     "Write",
 ];
 
-/// All commands with their path, the hidden ones left out.
+/// Returns all commands but the hidden ones, with their paths.
 fn all(command: &Command) -> Vec<(String, Command)> {
     fn visit(command: &Command, path: &str, found: &mut Vec<(String, Command)>) {
         found.push((path.to_owned(), command.clone()));
@@ -114,7 +114,7 @@ fn each_help_ends_with_examples_that_parse() {
         let mut count = 0;
         for line in examples.lines() {
             assert!(line.starts_with("  "), "{path}: examples come last: {line}");
-            // Words of the shell: a pipe into the command, a remark behind it.
+            // A line may pipe into the command or end with a remark.
             let Some(at) = line.find("sateen ") else { continue };
             let words = words(line[at..].split("    ").next().unwrap_or_default());
             if let Err(error) = super::command().try_get_matches_from(&words) {
@@ -131,7 +131,7 @@ fn each_help_ends_with_examples_that_parse() {
     }
 }
 
-/// Splits a line as a shell does: quotes, and redirections, which are left out.
+/// Splits a line like a shell, with quotes and without redirections.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in line.chars() {

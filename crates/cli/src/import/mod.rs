@@ -1,4 +1,4 @@
-//! `db import`: another store's database, read through its own library, as a new database.
+//! `db import` reads another store's database through its own library and writes a new database.
 //!
 //! Invariant: the target appears when it is complete and durable. It is built in a [`Workplace`]
 //! beside its place, checked, and then renamed.
@@ -27,7 +27,7 @@ use workplace::{SourceLock, Workplace};
 
 /// A batch is committed when its keys and values are about this large.
 const BATCH_BYTES: u64 = 1 << 20;
-/// Keys between two updates of the progress; an interrupt is looked for as often.
+/// Keys between two updates of the progress, which also check for an interrupt.
 const LOOK_KEYS: u64 = 1024;
 
 /// The store whose database is imported.
@@ -72,7 +72,7 @@ pub(crate) struct Import {
     settings: Vec<String>,
 }
 
-/// The part of a column family that is imported so far.
+/// The part of a column family that is imported already.
 #[derive(Debug, Default)]
 struct Imported {
     family: String,

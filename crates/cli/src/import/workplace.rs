@@ -1,7 +1,8 @@
-//! Where an import works: a directory beside the target, with the database in the making and what
-//! the other store's library writes for itself. It becomes the target by one rename, or nothing.
+//! The directory of an import beside the target. It holds the new database and the files that the
+//! other store's library writes. One rename makes the database the target; without it nothing
+//! remains.
 //!
-//! What must stay true: only what [`Workplace::begin`] made is removed.
+//! Invariant: only files that [`Workplace::begin`] made are removed.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,7 +17,7 @@ use crate::failure::{Failure, Result};
 /// The name of the workplace of `x` is `x.importing`.
 const SUFFIX: &str = ".importing";
 
-/// The directory of an import; gone when this is dropped.
+/// The directory of an import, removed on drop.
 #[derive(Debug)]
 pub(super) struct Workplace {
     target: PathBuf,
@@ -24,12 +25,15 @@ pub(super) struct Workplace {
 }
 
 impl Workplace {
-    /// Makes a place to build the database `target` in: that must not be there, or be an empty
+    /// Makes a directory to build the database `target` in. The target must be missing or an empty
     /// directory.
     pub(super) fn begin(target: &Path) -> Result<Workplace> {
         check_target(target)?;
         let Some(name) = target.file_name() else {
-            return Err(Failure::usage(format!("{}: names no directory", shown_path(target))));
+            return Err(Failure::usage(format!(
+                "{}: not the name of a directory",
+                shown_path(target)
+            )));
         };
         let mut beside = name.to_owned();
         beside.push(SUFFIX);
@@ -49,20 +53,20 @@ impl Workplace {
         Ok(workplace)
     }
 
-    /// Where the database is made.
+    /// Returns the directory of the new database.
     pub(super) fn database(&self) -> PathBuf {
         self.directory.join("database")
     }
 
-    /// Where the other store's library may write.
+    /// Returns the directory in which the other store's library may write.
     pub(super) fn scratch(&self) -> PathBuf {
         self.directory.join("scratch")
     }
 
-    /// Makes the database the target, durably.
+    /// Renames the database to the target, durably.
     pub(super) fn publish(self) -> Result<()> {
         let failed = |error| Failure::file(&self.target, &error);
-        // An empty directory gives way.
+        // The rename replaces an empty directory.
         fs::rename(self.database(), &self.target).map_err(failed)?;
         let above = self.target.parent().filter(|above| !above.as_os_str().is_empty());
         let above = above.unwrap_or(Path::new("."));
@@ -74,12 +78,12 @@ impl Workplace {
 
 impl Drop for Workplace {
     fn drop(&mut self) {
-        // What stays is named by the next import.
+        // The next import names a directory that stays.
         let _stays = fs::remove_dir_all(&self.directory);
     }
 }
 
-/// Refuses a target that has anything, or that a rename could not replace.
+/// Checks that the target is empty and that a rename can replace it.
 fn check_target(target: &Path) -> Result<()> {
     let metadata = match fs::symlink_metadata(target) {
         Ok(metadata) => metadata,
@@ -88,11 +92,11 @@ fn check_target(target: &Path) -> Result<()> {
     };
     let refused = |what: &str| Err(Failure::failed(format!("{}: {what}", shown_path(target))));
     if !metadata.is_dir() {
-        return refused("is there and no directory: name one that is not there");
+        return refused("is not a directory: name one that does not exist");
     }
     let mut entries = fs::read_dir(target).map_err(|error| Failure::file(target, &error))?;
     if entries.next().is_some() {
-        return refused("is not empty: name a directory that is not there");
+        return refused("is not empty: name a directory that does not exist");
     }
     if is_mount_point(target, &metadata) {
         return refused("is a mount point: name a directory in it");
@@ -106,8 +110,8 @@ fn is_mount_point(directory: &Path, metadata: &fs::Metadata) -> bool {
     above.is_ok_and(|above| above.dev() != metadata.dev() || above.ino() == metadata.ino())
 }
 
-/// Refuses a directory for logs that has some: a database that is made takes them for left over,
-/// and removes them.
+/// Checks that a directory for WALs has none: a new database would take them for leftovers and
+/// remove them.
 pub(super) fn check_logs(directory: Option<&Path>) -> Result<()> {
     let Some(directory) = directory else { return Ok(()) };
     let named = |error| Failure::file(directory, &error);
@@ -127,16 +131,16 @@ pub(super) fn check_logs(directory: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Keeps writers out of a database of RocksDB or LevelDB while it is read. Theirs is a lock of
-/// `fcntl` on the file LOCK; readers of RocksDB do not ask for it.
+/// Keeps writers out of a database of RocksDB or LevelDB during the import. Their lock is one of
+/// `fcntl` on the file LOCK, for which RocksDB's readers do not ask.
 #[derive(Debug)]
 pub(super) struct SourceLock {
     _held: Option<File>,
 }
 
 impl SourceLock {
-    /// Takes it in `directory`, which has to be a database of `peer`. Where there is no file LOCK,
-    /// or locks cannot be had, as on some network file systems, there is nothing to hold.
+    /// Takes the lock in `directory`, which must be a database of `peer`. Holds nothing if there is
+    /// no file LOCK or locks do not work, as on some network file systems.
     pub(super) fn take(directory: &Path, peer: &str) -> Result<SourceLock> {
         let named = |error| Failure::file(directory, &error);
         if !fs::metadata(directory).map_err(named)?.is_dir() {
@@ -147,12 +151,12 @@ impl SourceLock {
             Ok(text) if text.starts_with(b"MANIFEST-") => {}
             Ok(_) => {
                 let text = "it has a CURRENT that another program wrote";
-                let text = format!("{}: no database of {peer}: {text}", shown_path(directory));
+                let text = format!("{}: not a database of {peer}: {text}", shown_path(directory));
                 return Err(Failure::failed(text));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let text = "it has no file CURRENT";
-                let text = format!("{}: no database of {peer}: {text}", shown_path(directory));
+                let text = format!("{}: not a database of {peer}: {text}", shown_path(directory));
                 return Err(Failure::failed(text));
             }
             Err(error) => return Err(Failure::file(&directory.join("CURRENT"), &error)),
@@ -163,7 +167,7 @@ impl SourceLock {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(SourceLock { _held: None });
             }
-            // Whether somebody writes the database is not known.
+            // Another process may be writing the database.
             Err(error) => return Err(Failure::file(&lock, &error)),
         };
         match fcntl_lock(&file, FlockOperation::NonBlockingLockShared) {

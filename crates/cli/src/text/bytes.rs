@@ -1,5 +1,5 @@
-//! Bytes as text: backslash escapes, hexadecimal, base64. Each decoder takes back exactly what its
-//! encoder gives, and says what is wrong with anything else.
+//! Bytes as text: backslash escapes, hexadecimal, base64. Each decoder inverts its encoder and says
+//! what is wrong with other text.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -7,15 +7,15 @@ use std::path::Path;
 const HEX: &[u8; 16] = b"0123456789abcdef";
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// A path in JSON: text that [`sateen::bytes_of_text`] makes a path of again.
+/// Returns a path as JSON text, which [`sateen::bytes_of_text`] turns into the path again.
 pub(crate) fn json_path(path: impl AsRef<Path>) -> serde_json::Value {
     sateen::text_of_bytes(path.as_ref().as_os_str().as_bytes()).into()
 }
 
-/// The byte order mark in UTF-8: at the start of a file it is not part of the first key.
+/// The byte order mark in UTF-8. At the start of a file it is not part of the first key.
 pub(crate) const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// Appends `bytes` with backslashes and whatever would break a line or a terminal escaped. Text in
+/// Appends `bytes`. Escapes backslashes and bytes that would break a line or a terminal; text in
 /// UTF-8 stays readable.
 pub(crate) fn escape(mut bytes: &[u8], out: &mut Vec<u8>) {
     if bytes.starts_with(BOM) {
@@ -50,7 +50,7 @@ fn escape_byte(byte: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends what the escaped `text` means.
+/// Appends the bytes that the escaped `text` stands for.
 pub(crate) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let mut rest = text;
     while let Some(at) = rest.iter().position(|byte| *byte == b'\\') {
@@ -68,7 +68,9 @@ pub(crate) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
             [b'x', ..] => return Err("\\x must be followed by two hexadecimal digits".to_owned()),
             [other, ..] => {
                 let shown = other.escape_ascii();
-                return Err(format!("\\{shown} is no escape (\\t, \\n, \\r, \\\\ and \\xHH are)"));
+                return Err(format!(
+                    "\\{shown} is not an escape (\\t, \\n, \\r, \\\\ and \\xHH are)"
+                ));
             }
             [] => return Err("a backslash at the end".to_owned()),
         };
@@ -137,8 +139,8 @@ pub(crate) fn to_base64(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the bytes that `text` in base64 stands for. Unused bits must be zero: there is one text
-/// for each value.
+/// Appends the bytes that `text` in base64 stands for. Unused bits must be zero, so that each value
+/// has one text.
 pub(crate) fn from_base64(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let (groups, rest) = text.as_chunks::<4>();
     if !rest.is_empty() {

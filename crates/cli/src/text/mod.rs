@@ -1,8 +1,8 @@
 //! Records as text: tab-separated, comma-separated and JSON lines, read and written in a stream.
 //!
-//! What must stay true: whatever bytes keys and values have, reading what was written gives them
-//! back; text that is not a record is refused with the number of its line; reading allocates
-//! nothing per record once the buffers have grown.
+//! Invariants: reading written records returns the same bytes, whatever they are; text that is not
+//! a record is an error with the number of its line; reading allocates nothing for a record once
+//! the buffers have grown.
 
 pub(crate) mod bytes;
 mod reader;
@@ -15,10 +15,10 @@ use clap::ValueEnum;
 pub(crate) use reader::{ReadError, RecordReader};
 pub(crate) use writer::RecordWriter;
 
-/// How a record looks.
+/// The format of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Key, tab, value; `\t`, `\n`, `\r`, `\\` and `\xHH` stand for bytes that cannot stand there
+    /// Key, tab, value; `\t`, `\n`, `\r`, `\\` and `\xHH` stand for bytes that would break a line
     Tsv,
     /// Key, comma, value, quoted as in RFC 4180
     Csv,
@@ -27,7 +27,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The format that a file's name promises.
+    /// Returns the format for the extension of a file's name.
     pub(crate) fn of_name(name: &str) -> Option<Format> {
         let (_, extension) = name.rsplit_once('.')?;
         match extension.to_ascii_lowercase().as_str() {
@@ -39,10 +39,10 @@ impl Format {
     }
 }
 
-/// How the bytes of a key or value look inside a record.
+/// The encoding of keys and values inside a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Encoding {
-    /// As they are, escaped in the way of the format
+    /// Text, escaped as the format demands
     #[default]
     Text,
     /// Two hexadecimal digits a byte

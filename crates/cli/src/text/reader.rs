@@ -1,4 +1,4 @@
-//! Reading records from a stream of text, with the line for whatever is not one.
+//! Reads records from a stream of text. An error names the line that is not a record.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead};
@@ -9,9 +9,9 @@ use serde::Deserialize;
 use super::bytes::{BOM, from_base64, from_hex, unescape};
 use super::{Encoding, Format};
 
-/// Text of a line that is neither key nor value: separators, names in JSON.
+/// Bytes of a line that belong to neither key nor value: separators, names in JSON.
 const AROUND_BYTES: u64 = 4096;
-/// What a line grows by at least.
+/// The smallest growth of the line buffer.
 const LINE_GROWTH_BYTES: usize = 4096;
 
 /// Why there is no further record.
@@ -21,19 +21,19 @@ pub(crate) enum ReadError {
     Io(io::Error),
     /// The text is not a record.
     Malformed {
-        /// Where it begins; the first line is 1.
+        /// The line on which it begins. The first line is 1.
         line: u64,
         /// What is wrong with it.
         what: String,
     },
 }
 
-/// A record; the slices live until the next one is read.
+/// A record. Its slices are valid until the next record is read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
-    /// The line that it begins on.
+    /// The line on which it begins.
     pub(crate) line: u64,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct RecordReader<R> {
     format: Format,
     encoding: Encoding,
     escapes: bool,
-    /// Bytes of the longest key and the longest value.
+    /// The largest number of bytes of a key and value together.
     record_bytes_max: u64,
     line: Vec<u8>,
     line_number: u64,
@@ -68,13 +68,13 @@ impl<R: BufRead> RecordReader<R> {
         }
     }
 
-    /// Refuses a line that has more than a key and a value of so many bytes together.
+    /// Makes lines an error whose key and value together have more than this many bytes.
     pub(crate) fn limited_to(mut self, record_bytes_max: u64) -> RecordReader<R> {
         self.record_bytes_max = record_bytes_max;
         self
     }
 
-    /// Takes backslashes in tab-separated text for themselves.
+    /// Reads backslashes in tab-separated text as themselves.
     pub(crate) fn without_escapes(mut self) -> RecordReader<R> {
         self.escapes = false;
         self
@@ -90,7 +90,7 @@ impl<R: BufRead> RecordReader<R> {
         self.line_number
     }
 
-    /// The next record; none at the end of the stream. Empty lines are passed over.
+    /// Returns the next record, or `None` at the end of the stream. Skips empty lines.
     pub(crate) fn next(&mut self) -> Result<Option<Record<'_>>, ReadError> {
         loop {
             if !self.next_line()? {
@@ -103,7 +103,7 @@ impl<R: BufRead> RecordReader<R> {
         self.key.clear();
         self.value.clear();
         let line = self.line_number;
-        // Neither is longer than its text.
+        // A key or value is never longer than its text.
         if self.value.try_reserve(self.line.len()).is_err() {
             let what = no_memory(self.line.len());
             return Err(ReadError::Malformed { line, what });
@@ -119,7 +119,7 @@ impl<R: BufRead> RecordReader<R> {
         Ok(Some(Record { key: &self.key, value: &self.value, line }))
     }
 
-    /// Takes a line into `self.line`, line end included; false at the end of the stream.
+    /// Reads a line with its line end into `self.line`; false at the end of the stream.
     fn next_line(&mut self) -> Result<bool, ReadError> {
         self.line.clear();
         let ended = self.take_line();
@@ -138,7 +138,7 @@ impl<R: BufRead> RecordReader<R> {
         }
     }
 
-    /// Takes text up to the end of the line; says why if there is too much of it.
+    /// Reads text up to the end of the line. Returns the reason if the line is too long.
     fn take_line(&mut self) -> io::Result<Option<String>> {
         let most = self.line_bytes_max();
         loop {
@@ -158,7 +158,7 @@ impl<R: BufRead> RecordReader<R> {
                 return Ok(Some(what));
             }
             if self.line.capacity() < length {
-                // Twice as much, as a vector grows, or as much as there is memory for.
+                // The buffer doubles, as vectors do, or grows by as much as there is memory for.
                 let more = part.len().max(self.line.len()).max(LINE_GROWTH_BYTES);
                 let grown = self.line.try_reserve(more);
                 if grown.or_else(|_| self.line.try_reserve_exact(part.len())).is_err() {
@@ -174,7 +174,7 @@ impl<R: BufRead> RecordReader<R> {
         }
     }
 
-    /// Bytes of the longest text that one record may have.
+    /// Returns the bytes of the longest text of one record.
     fn line_bytes_max(&self) -> u64 {
         let characters_a_byte = match (self.format, self.encoding) {
             // \u0000
@@ -204,7 +204,7 @@ impl<R: BufRead> RecordReader<R> {
         }
     }
 
-    /// The outer result is the stream's, the inner one the text's.
+    /// Parses a CSV record. The outer result is that of the stream, the inner one that of the text.
     fn parse_csv(&mut self) -> Result<Result<(), String>, ReadError> {
         let mut key = std::mem::take(&mut self.key);
         let mut value = std::mem::take(&mut self.value);
@@ -249,8 +249,8 @@ impl<R: BufRead> RecordReader<R> {
         Ok(Ok(()))
     }
 
-    /// Takes the field at `at`, leaving `at` at the comma or line end behind it. A quoted field may
-    /// go on over further lines.
+    /// Reads the field at `at` and moves `at` to the comma or line end after it. A quoted field may
+    /// continue on further lines.
     fn csv_field(
         &mut self,
         out: &mut Vec<u8>,
@@ -300,14 +300,14 @@ impl<R: BufRead> RecordReader<R> {
 
     fn parse_json(&mut self) -> Result<(), String> {
         let text = trim_line_end(&self.line);
-        // An array of as many members would be taken for the object, too.
+        // The parser would accept an array with as many members as the object.
         if let Some(first) = text.trim_ascii_start().first().filter(|first| **first != b'{') {
             let column = text.len() - text.trim_ascii_start().len() + 1;
             let shown = first.escape_ascii();
             return Err(format!("column {column}: an object begins with {{, not with {shown}"));
         }
         let object: JsonRecord<'_> = serde_json::from_slice(text).map_err(|error| {
-            // The line is ours; only the column is the parser's.
+            // Only the parser's column is right. The line number is that of this reader.
             let text = error.to_string();
             let what = text.split(" at line ").next().unwrap_or(&text);
             format!("column {}: {what}", error.column())
@@ -339,7 +339,7 @@ struct JsonRecord<'a> {
 #[derive(Deserialize)]
 struct JsonText<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Of the three ways to give a field, exactly one: plain, hexadecimal, base64.
+/// Returns a field that must be given in exactly one of three forms: plain, hexadecimal, base64.
 fn json_field(
     name: &str,
     [plain, hex, base64]: [Option<JsonText<'_>>; 3],
@@ -370,7 +370,7 @@ fn no_memory(bytes: usize) -> String {
     format!("there is no memory for a line of more than {bytes} bytes")
 }
 
-/// `line` without `\n` or `\r\n`.
+/// Returns `line` without `\n` or `\r\n`.
 fn trim_line_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)

@@ -1,4 +1,4 @@
-//! What must hold of records as text.
+//! The properties of records as text.
 
 use super::bytes::*;
 use super::*;
@@ -37,7 +37,7 @@ fn pair(key: &str, value: &str) -> (Vec<u8>, Vec<u8>) {
     (key.as_bytes().to_vec(), value.as_bytes().to_vec())
 }
 
-/// A small generator, so that a failure runs again from its seed.
+/// A small generator of random numbers, so that a seed repeats a failure.
 fn random(seed: &mut u64) -> u64 {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;
@@ -102,7 +102,7 @@ fn any_bytes_come_back_in_every_format_and_encoding() {
 
 #[test]
 fn awkward_records_alone_come_back_too() {
-    // Each at the very start of the file, where a byte order mark would be dropped.
+    // Each text is at the start of a file, where a byte order mark would be dropped.
     for bytes in [&b""[..], BOM, b"\xEF\xBB\xBFx", b"\r", b"\n", b"#", b"{", b"\""] {
         for format in FORMATS {
             let pairs = vec![(bytes.to_vec(), bytes.to_vec())];
@@ -152,7 +152,7 @@ fn backslashes_are_themselves_without_escapes() {
 fn what_is_no_record_is_refused_with_its_line() {
     for (text, format, line, what) in [
         ("a\t1\nb 2\n", Format::Tsv, 2, "no tab"),
-        ("a\t1\n\nb\t\\q\n", Format::Tsv, 3, "value: \\q is no escape"),
+        ("a\t1\n\nb\t\\q\n", Format::Tsv, 3, "value: \\q is not an escape"),
         ("\\x4\tb\n", Format::Tsv, 1, "key: \\x must be followed"),
         ("a\tb\\", Format::Tsv, 1, "a backslash at the end"),
         ("a,1\nb\n", Format::Csv, 2, "one field"),

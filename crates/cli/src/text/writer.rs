@@ -1,4 +1,4 @@
-//! Writing records as text that [`RecordReader`](super::RecordReader) takes back.
+//! Writes records as text that [`RecordReader`](super::RecordReader) reads.
 
 use std::io::{self, Write};
 
@@ -44,13 +44,13 @@ impl<W: Write> RecordWriter<W> {
         self.output.write_all(&self.line)
     }
 
-    /// Writes out what is buffered and gives the output back.
+    /// Flushes the buffer and returns the output.
     pub(crate) fn finish(mut self) -> io::Result<W> {
         self.output.flush()?;
         Ok(self.output)
     }
 
-    /// A string, or where the bytes are none in UTF-8, base64 under a name that says so.
+    /// Writes a string or, if the bytes are not UTF-8, base64 under a name that says so.
     fn json_field(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let line = &mut self.line;
         match (self.encoding, std::str::from_utf8(bytes)) {
@@ -81,7 +81,7 @@ fn encode(encoding: Encoding, bytes: &[u8], out: &mut Vec<u8>, text: fn(&[u8], &
     }
 }
 
-/// Appends a field of comma-separated text, quoted if it must be.
+/// Appends a field of comma-separated text, with quotes if it needs them.
 fn quote(bytes: &[u8], out: &mut Vec<u8>) {
     let special = |byte: &u8| matches!(byte, b'"' | b',' | b'\r' | b'\n');
     if !bytes.iter().any(special) && !bytes.starts_with(BOM) {

@@ -17,7 +17,7 @@ use std::process::Command;
 use crate::chore::{Outcome, skipped, step};
 use crate::tidy::documents;
 
-/// Where `docs/book.toml` has the site written.
+/// The directory of the site, as `docs/book.toml` sets it.
 const SITE: &str = "target/book";
 
 pub(crate) fn run(root: &Path, arguments: &[String]) -> Outcome {

@@ -44,14 +44,14 @@ fn read(folder: &Path, pages: &mut BTreeMap<PathBuf, String>) {
     }
 }
 
-/// The values of an attribute in `text`.
+/// Returns the values of an attribute in `text`.
 fn attributes<'a>(text: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     let opening = format!(" {name}=\"");
     let values = text.match_indices(&opening).map(|(at, found)| &text[at + found.len()..]);
     values.filter_map(|rest| rest.split('"').next()).collect::<Vec<_>>().into_iter()
 }
 
-/// `path` without `..`.
+/// Returns `path` without `..`.
 fn normal(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {

@@ -1,6 +1,6 @@
-//! The fuzzers of `fuzz/` as a suite: each target for its share of the time, from the checked-in
-//! seeds on. They are built by nightly with the flags that cargo-fuzz would give, so that it need
-//! not be there.
+//! The fuzzers of `fuzz/` as a suite. Each target runs for its share of the time and starts from
+//! the seeds of the repository. The nightly toolchain builds them with the flags of cargo-fuzz,
+//! which need not be installed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,9 +12,9 @@ use super::{Amount, Bench};
 use crate::chore::Outcome;
 
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
-/// What is run in the short form, all targets together.
+/// Seconds of the short form, for all targets together.
 const SECONDS: u64 = 30;
-/// Coverage for libFuzzer, addresses checked, and checksums that all pass.
+/// Flags for libFuzzer's coverage, for the address sanitizer, and for checksums that always pass.
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
@@ -33,7 +33,7 @@ pub(super) fn run(bench: &Bench, suite: &Suite, amount: Amount, first: Option<u6
     let folder = bench.root.join("fuzz");
     let target = super::target(&bench.root).join("fuzz");
     let mut build = Command::new("cargo");
-    // The toolchain of whoever runs this would go before what is asked for.
+    // The caller's toolchain would take precedence over the requested one.
     build.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").env("RUSTFLAGS", FLAGS);
     build.args(["+nightly", "build", "--release", "--target", TRIPLE, "--target-dir"]).arg(&target);
     build.args(["--manifest-path"]).arg(folder.join("Cargo.toml"));
@@ -59,7 +59,7 @@ pub(super) fn run(bench: &Bench, suite: &Suite, amount: Amount, first: Option<u6
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
-/// The names of the targets: those of their files.
+/// Returns the names of the targets, which are those of their files.
 fn targets(folder: &Path) -> Result<Vec<String>, Vec<String>> {
     let folder = folder.join("fuzz_targets");
     let entries =
@@ -71,7 +71,7 @@ fn targets(folder: &Path) -> Result<Vec<String>, Vec<String>> {
     Ok(names)
 }
 
-/// Runs one target; returns how often.
+/// Runs one target and returns the number of its runs.
 fn fuzz(bench: &Bench, binary: &Path, name: &str, seconds: u64, seed: u64) -> Result<u64, String> {
     let corpus = bench.folder.join("fuzz").join(name);
     let failures = bench.folder.join("failures");

@@ -1,8 +1,8 @@
 //! `cargo xtask rel`: the suites of the reliability programme (docs/reliability.md), their results
 //! as JSON under `target/rel`, and what they must come to.
 //!
-//! Most suites are an ignored test `<module>::rel` of the engine's test binary or of another one,
-//! which is told by the environment how much to do (`crates/engine/tests/it/rel.rs`).
+//! Most suites are an ignored test `<module>::rel` in a test binary of the engine or of another
+//! package. The environment tells it how much to do (`crates/engine/tests/it/rel.rs`).
 
 mod fuzz;
 mod planted;
@@ -35,7 +35,7 @@ target/rel/failures. A suite that can't be run here prints SKIPPED(reason) and c
 REL_REQUIRE_ALL=1 that is a failure.
 ";
 
-/// What `cargo xtask rel` was asked for.
+/// The arguments of `cargo xtask rel`.
 #[derive(Default)]
 struct Asked {
     what: String,
@@ -119,7 +119,7 @@ fn find(name: &str) -> Result<&'static Suite, Vec<String>> {
     })
 }
 
-/// How much of a suite is run.
+/// How much of a suite to run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Amount {
     pub(crate) seconds: u64,
@@ -127,7 +127,7 @@ pub(crate) struct Amount {
 }
 
 impl Amount {
-    /// What the short form of the suite must come to.
+    /// Returns the amount of the suite's short form.
     fn until(suite: &Suite) -> Amount {
         Amount { seconds: 0, at_least: suite.bars.first().map_or(1, |bar| bar.short) }
     }
@@ -137,7 +137,7 @@ impl Amount {
     }
 }
 
-/// Where suites are built, run and counted.
+/// The place where suites are built, run and counted.
 pub(crate) struct Bench {
     pub(crate) root: PathBuf,
     pub(crate) folder: PathBuf,
@@ -157,7 +157,7 @@ impl Bench {
         }
     }
 
-    /// All suites, also after one has failed. Those that mostly wait run beside the others.
+    /// Runs all suites, even after one has failed. Suites that mostly wait run beside the others.
     fn every(&self, amount: impl Fn(&Suite) -> Amount + Sync, first: Option<u64>) -> Outcome {
         let run = |waits: bool| -> Vec<String> {
             let suites = SUITES.iter().filter(|suite| suite.waits == waits);
@@ -204,7 +204,7 @@ impl Bench {
         }
     }
 
-    /// The suite as a test of its test binary.
+    /// Returns the command that runs the suite as a test of its binary.
     fn test_command(&self, suite: &Suite) -> Result<Command, Vec<String>> {
         let (package, test, module) = suite.place();
         let binary = self.test_of(package, test, &[])?;
@@ -216,12 +216,12 @@ impl Bench {
         Ok(command)
     }
 
-    /// Builds the engine's test binary, and says where it is.
+    /// Builds the engine's test binary and returns its path.
     pub(crate) fn test_binary(&self, environment: &[(&str, &str)]) -> Result<PathBuf, Vec<String>> {
         self.built_test("it", environment)
     }
 
-    /// The same of another of the engine's test binaries.
+    /// Builds another test binary of the engine and returns its path.
     pub(crate) fn built_test(
         &self,
         test: &str,
@@ -230,7 +230,7 @@ impl Bench {
         self.test_of("sateen", test, environment)
     }
 
-    /// Builds a test binary of a package, and says where it is.
+    /// Builds a test binary of a package and returns its path.
     fn test_of(
         &self,
         package: &str,
@@ -256,12 +256,12 @@ impl Bench {
             .ok_or_else(|| vec![format!("cargo {words} {test}: {}", built.status)])
     }
 
-    /// Runs the suite as a test, and keeps what it said if it fails.
+    /// Runs the suite as a test, and keeps its output if it fails.
     pub(crate) fn run_test(&self, suite: &Suite, amount: Amount, first: Option<u64>) -> Outcome {
         self.run_as_test(self.test_command(suite)?, suite, amount, first)
     }
 
-    /// The same by a command of its own.
+    /// Runs the suite as a test with another command.
     pub(crate) fn run_as_test(
         &self,
         mut command: Command,
@@ -296,13 +296,12 @@ impl Bench {
         ])
     }
 
-    /// Writes a result of a suite that is not a test of the engine.
+    /// Writes the result of a suite that is not a test of the engine.
     pub(crate) fn record(&self, suite: &Suite, figures: &BTreeMap<&str, u64>) -> Outcome {
         self.append(&json!({ "suite": suite.name, "figures": figures, "failed": null }))
     }
 
-    /// Says that a suite can't be run here: it counts nothing, and is a failure where all suites
-    /// are required.
+    /// Says that a suite cannot run here. It counts nothing, and fails if all suites are required.
     pub(crate) fn skip(&self, suite: &Suite, reason: &str) -> Outcome {
         eprintln!("SKIPPED({reason})");
         let line = json!({ "suite": suite.name, "skipped": reason, "failed": null });
@@ -320,7 +319,7 @@ impl Bench {
             .map_err(|error| vec![format!("{}: {error}", self.results().display())])
     }
 
-    /// What was counted and has no bar.
+    /// Prints the figures that have no bar.
     fn tell_figures_without_bars(&self, suite: &Suite, results: &[&Value]) {
         let mut sums = BTreeMap::<&str, u64>::new();
         let figures = results.iter().filter_map(|one| one["figures"].as_object()).flatten();
@@ -334,7 +333,7 @@ impl Bench {
         }
     }
 
-    /// The sums of all results against the bars.
+    /// Compares the sums of all results with the bars.
     fn check(&self, long: bool) -> Outcome {
         let text = fs::read_to_string(self.results())
             .map_err(|error| vec![format!("{}: {error}", self.results().display())])?;
@@ -369,7 +368,7 @@ impl Bench {
     }
 }
 
-/// What is unsafe in the source: how much, and that all of it is where it may be and says why.
+/// Counts the unsafe code of the source. All of it must be where it is allowed and give its reason.
 fn count_unsafe(bench: &Bench, suite: &Suite, _: Amount, _: Option<u64>) -> Outcome {
     let found = crate::tidy::unsafe_code::count(&bench.root);
     let figures = [

@@ -1,5 +1,5 @@
-//! The suite `sched`: who goes on when. The engine under shuttle's schedulers, the memtable under
-//! loom's, and the unsafe modules under Miri.
+//! The suite `sched` explores the interleavings of threads: the engine under shuttle's schedulers,
+//! the memtable under loom's, and the unsafe modules under Miri.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -8,14 +8,14 @@ use super::suites::Suite;
 use super::{Amount, Bench};
 use crate::chore::{Outcome, step};
 
-/// Both at once: a build for them serves the suite `planted`, too.
+/// Both flags at once, so that the suite `planted` can use the same build.
 const SHUTTLE: &str = "--cfg shuttle --cfg plant";
-/// The tests of the memtable that Miri gets through in a few seconds, and those that it does not:
-/// they write for long, count what is allocated, or use nothing unsafe.
+/// The tests of the memtable that Miri finishes in a few seconds, and those to leave out, because
+/// they write for long, count allocations, or use no unsafe code.
 const MIRI: &str = "memtable::tests";
 const MIRI_NOT: &[&str] = &["threads_", "reserves_", "the_pool", "codes_"];
 
-/// The short form leaves loom to `cargo xtask test`, which runs its models anyway.
+/// Runs the suite. The short form leaves loom to `cargo xtask test`, which runs its models anyway.
 pub(super) fn run(bench: &Bench, suite: &Suite, amount: Amount, first: Option<u64>) -> Outcome {
     let command = schedules(bench)?;
     bench.run_as_test(command, suite, amount, first)?;
@@ -33,7 +33,7 @@ pub(super) fn replay(bench: &Bench, case: u64) -> Outcome {
     }
 }
 
-/// What runs the models of `crates/engine/tests/schedules.rs`.
+/// Returns the command that runs the models of `crates/engine/tests/schedules.rs`.
 pub(super) fn schedules(bench: &Bench) -> Result<Command, Vec<String>> {
     let target = super::target(&bench.root).join("shuttle");
     let target = target.to_string_lossy();
@@ -45,8 +45,8 @@ pub(super) fn schedules(bench: &Bench) -> Result<Command, Vec<String>> {
     Ok(command)
 }
 
-/// The memtable's tests under Miri, by the rules of Tree Borrows, if there is a nightly that has
-/// it.
+/// Runs the memtable's tests under Miri with Tree Borrows, if there is a nightly toolchain with
+/// Miri.
 fn miri(bench: &Bench, suite: &Suite) -> Outcome {
     let mut version = cargo_miri();
     let found = version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -79,7 +79,7 @@ fn miri(bench: &Bench, suite: &Suite) -> Outcome {
     })
 }
 
-/// The nightly toolchain's, whatever toolchain runs this.
+/// Returns the nightly toolchain's Miri, whatever the current toolchain is.
 fn cargo_miri() -> Command {
     let mut command = Command::new("cargo");
     command.args(["+nightly", "miri"]);

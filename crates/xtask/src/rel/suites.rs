@@ -1,14 +1,14 @@
-//! Which suites there are, and how much each must come to: on every change, and in a long run.
+//! The suites, and the figures that each must reach, on every change and in a long run.
 
 use super::{Amount, Bench, count_unsafe, fuzz, planted, sched};
 use crate::chore::Outcome;
 
-/// A figure that must be reached. That nothing fails meanwhile is understood.
+/// A figure that a suite must reach without a failure.
 pub(super) struct Bar {
     pub(super) figure: &'static str,
-    /// On every change.
+    /// The figure for every change.
     pub(super) short: u64,
-    /// Over all results of a long run.
+    /// The figure for all results of a long run.
     pub(super) long: u64,
 }
 
@@ -16,23 +16,23 @@ const fn bar(figure: &'static str, short: u64, long: u64) -> Bar {
     Bar { figure, short, long }
 }
 
-/// A suite. The first of its bars decides how long it goes on in the short form.
+/// A suite. Its first bar decides how long its short form runs.
 pub(crate) struct Suite {
     pub(super) name: &'static str,
     pub(super) what: &'static str,
-    /// The module of the engine's tests that has it; "package/test/module" where it is in another
+    /// The module of the engine's tests that has the suite, or "package/test/module" for another
     /// test binary.
     pub(super) module: &'static str,
     pub(super) bars: &'static [Bar],
     /// Its share of the time of `rel all`.
     pub(super) share: f64,
-    /// It waits for a slow device nearly all of the time.
+    /// True if it waits for a slow device nearly all of the time.
     pub(super) waits: bool,
     pub(super) run: fn(&Bench, &Suite, Amount, Option<u64>) -> Outcome,
 }
 
 impl Suite {
-    /// The package, the test binary and the module that has it.
+    /// Returns the package, the test binary and the module of the suite.
     pub(super) fn place(&self) -> (&'static str, &'static str, &'static str) {
         match self.module.split_once('/') {
             Some((package, rest)) => {

@@ -1,10 +1,10 @@
-//! Breaking comments that are too long. What does not fit goes to the front of the next line of the
-//! same comment, if that is prose, or to a line of its own.
+//! Breaks comments that are too long. The rest of a line goes to the front of the next line of the
+//! same comment if that is prose, and otherwise to a line of its own.
 
-/// `text` with every comment line of more than `columns_max` columns broken at a space.
+/// Returns `text` with every comment line of more than `columns_max` columns broken at a space.
 pub(super) fn break_comments(text: &str, columns_max: usize) -> String {
     let mut out: Vec<String> = Vec::new();
-    // What the line before could not hold, with its prefix.
+    // The rest of the line before, with its prefix.
     let mut carried: Option<(String, String)> = None;
     for line in text.lines() {
         let mut line = line.to_owned();
@@ -33,7 +33,7 @@ fn flush(prefix: &str, words: &str, columns_max: usize, out: &mut Vec<String>) {
     out.push(line);
 }
 
-/// Cuts `line` to fit; gives its prefix and what was cut off.
+/// Cuts `line` to fit. Returns its prefix and the rest.
 fn break_line(line: &mut String, columns_max: usize) -> Option<(String, String)> {
     if line.chars().count() <= columns_max {
         return None;
@@ -42,7 +42,7 @@ fn break_line(line: &mut String, columns_max: usize) -> Option<(String, String)>
     let marker = ["//! ", "/// ", "// "].into_iter().find(|m| line[indent..].starts_with(m))?;
     let start = indent + marker.len();
     let words = &line[start..];
-    // Two spaces go on with an item of a list; more are code or a figure.
+    // Two spaces continue a list item. More spaces are code or a figure.
     let item = if words.starts_with("- ") || words.starts_with("  ") { "  " } else { "" };
     if words.starts_with(['|', '#'])
         || words.starts_with("```")
@@ -51,7 +51,7 @@ fn break_line(line: &mut String, columns_max: usize) -> Option<(String, String)>
         return None;
     }
     let limit = line.char_indices().nth(columns_max).map_or(line.len(), |(at, _)| at);
-    // At the limit itself a space may stand: what is before it fits.
+    // A space may stand at the limit itself, because the text before it fits.
     let words_from = start + item.len();
     let cut = line.get(words_from..=limit)?.rfind(' ').map(|at| words_from + at)?;
     let prefix = format!("{}{item}", &line[..start]);

@@ -1,4 +1,4 @@
-//! Each rule is broken once here, and says so.
+//! Each rule is broken once here and must report it.
 
 use super::*;
 

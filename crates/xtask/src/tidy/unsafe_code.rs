@@ -1,6 +1,6 @@
-//! Counts what is unsafe: the blocks and implementations, those that do not say why they are sound,
-//! and those outside the modules that may have them. The compiler and clippy hold the same rules;
-//! this is for the figures of the reliability programme.
+//! Counts unsafe blocks and implementations: all of them, those without a reason, and those outside
+//! the allowed modules. The compiler and clippy check the same rules; these counts are figures of
+//! the reliability programme.
 
 use std::fs;
 use std::path::Path;
@@ -8,20 +8,20 @@ use std::path::Path;
 use super::{UNSAFE_FILES, has_word, list};
 use crate::source::code_of;
 
-/// How many lines above its `unsafe` a comment may begin, unless an empty line comes between.
+/// The largest distance in lines between a comment and its `unsafe`. An empty line ends the search.
 const COMMENT_LINES_MAX: usize = 14;
 
-/// What was found in all files of the repository.
+/// The counts of all files of the repository.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) blocks: u64,
-    /// `file:line` of those without a `SAFETY:`.
+    /// Places without a `SAFETY:` comment, as `file:line`.
     pub(crate) undocumented: Vec<String>,
-    /// `file:line` of those where no `unsafe` may be.
+    /// Places where no `unsafe` is allowed, as `file:line`.
     pub(crate) outside: Vec<String>,
 }
 
-/// Looks at all files of the repository.
+/// Counts in all files of the repository.
 pub(crate) fn count(root: &Path) -> Found {
     let mut files = Vec::new();
     list(root, root, &mut files);

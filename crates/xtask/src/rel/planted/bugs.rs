@@ -1,4 +1,4 @@
-//! The bugs, the simplest first: on every change the first few are looked for.
+//! The bugs, the simplest first. The check of a change looks for the first few.
 
 use super::Bug;
 
@@ -16,7 +16,7 @@ const fn bug(
 }
 
 pub(super) const BUGS: &[Bug] = &[
-    // The canary.
+    // The simplest bug, which shows that the suite works.
     bug(
         "ack_before_sync",
         "a group of commits is acknowledged before its sync",
@@ -313,7 +313,7 @@ pub(super) const BUGS: &[Bug] = &[
         "sched",
         &["is gone", "once all is stored"],
     ),
-    // Of this engine; the suite `sched` found it.
+    // A bug of this engine, which the suite `sched` found.
     bug(
         "short_pause_forgotten",
         "what a pause gave up is told as something else once it is over",

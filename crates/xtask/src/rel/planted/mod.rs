@@ -1,8 +1,8 @@
-//! The suite `planted`: the test binary is built with bugs in it, and the tests must find each.
+//! The suite `planted` builds the test binary with bugs in it. The tests must find each bug.
 //!
-//! What must stay true: with no bug picked the tests pass; a bug counts as caught only if its test
-//! was run, failed within its time and said one of the things that the bug makes it say; the names
-//! here are those that the engine asks for (docs/decisions/0017-planted-bugs.md).
+//! Invariants: without a bug the tests pass. A bug counts as caught only if its test ran, failed in
+//! time and printed one of the messages that the bug causes. The names here are those that the
+//! engine asks for (docs/decisions/0017-planted-bugs.md).
 
 mod bugs;
 
@@ -17,29 +17,29 @@ use super::{Amount, Bench, sched};
 use crate::chore::Outcome;
 use bugs::BUGS;
 
-/// A bug of the engine, and who finds it.
+/// A bug of the engine, and the test that finds it.
 struct Bug {
-    /// As the engine asks for it.
+    /// Its name in the engine.
     name: &'static str,
-    /// What kind of bug that engines have had it is.
+    /// The kind of bug, which other engines have had.
     class: &'static str,
     /// The test of the engine's test binary that fails, or [`SCHEDULES`].
     test: &'static str,
-    /// What its failure says, one of them.
+    /// The messages of its failure, one of which must appear.
     says: &'static [&'static str],
 }
 
-/// Stands for the test of the suite `sched`.
+/// The name that stands for the test of the suite `sched`.
 const SCHEDULES: &str = "sched";
 
-/// No test takes longer, be it to pass or to find its bug.
+/// The time limit of a test, whether it passes or finds its bug.
 const TIME_MAX: Duration = Duration::from_secs(600);
-/// How often it is looked whether a test is over.
+/// The interval at which a running test is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// What is told of a test that did not say what it should.
+/// The number of lines to print of a test without the expected message.
 const TAIL_LINES: usize = 30;
 
-/// Runs bugs from number `first` on: so many, or all there are if it is to take its time.
+/// Runs bugs from number `first` on: as many as the amount says, or all of them in the long form.
 pub(super) fn run(bench: &Bench, suite: &Suite, amount: Amount, first: Option<u64>) -> Outcome {
     names_agree(&bench.root)?;
     let folder = bench.folder.join("planted");
@@ -48,7 +48,7 @@ pub(super) fn run(bench: &Bench, suite: &Suite, amount: Amount, first: Option<u6
     let target = target.to_string_lossy();
     let binary =
         bench.test_binary(&[("RUSTFLAGS", "--cfg plant"), ("CARGO_TARGET_DIR", &target)])?;
-    // From another case on than the first are the same bugs, begun with another one.
+    // Another first case means the same bugs in rotated order.
     let first = usize::try_from(first.unwrap_or(1)).unwrap_or(1).max(1) - 1;
     let first = first % BUGS.len();
     let most = if amount.seconds > 0 { u64::MAX } else { amount.at_least.max(1) };
@@ -87,7 +87,7 @@ struct Tests<'a> {
 }
 
 impl Tests<'_> {
-    /// Every bug names a test that there is, whichever of them are looked for.
+    /// Checks that every bug, selected or not, names an existing test.
     fn are_there(&self) -> Outcome {
         let listed = Command::new(self.binary).arg("--list").output();
         let listed = listed.map_err(|error| vec![format!("{}: {error}", self.binary.display())])?;
@@ -100,9 +100,9 @@ impl Tests<'_> {
         if missing.is_empty() { Ok(()) } else { Err(missing) }
     }
 
-    /// A bug counts for nothing if its test fails anyway.
+    /// Checks that the tests pass without bugs, because a test that fails anyway proves nothing.
     fn pass_without_bugs<'a>(&self, bugs: impl Iterator<Item = &'a Bug>) -> Outcome {
-        // The suite `sched` is run without a bug by itself.
+        // The suite `sched` itself runs without a bug.
         let tests = bugs.map(|bug| bug.test).filter(|test| *test != SCHEDULES);
         let tests: BTreeSet<_> = tests.collect();
         let count = tests.len();
@@ -119,7 +119,7 @@ impl Tests<'_> {
         Ok(())
     }
 
-    /// How long it took to find the bug.
+    /// Returns how long it took to find the bug.
     fn find(&self, bug: &Bug) -> Result<Duration, String> {
         let command = match bug.test {
             SCHEDULES => sched::schedules(self.bench).map(|mut command| {
@@ -150,7 +150,7 @@ impl Tests<'_> {
         }
     }
 
-    /// Runs tests and returns how they ended, `None` if they did not, with what they said.
+    /// Runs tests and returns their output and how they ended, `None` if they did not end.
     fn test(
         &self,
         mut command: Command,
@@ -185,7 +185,8 @@ fn tail(text: &str) -> String {
     lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
 }
 
-/// A bug that the engine does not ask for is in vain; one that is not listed nobody looks for.
+/// Checks that the names here and those in the engine agree: otherwise a bug is never planted or
+/// never looked for.
 fn names_agree(root: &Path) -> Outcome {
     const ASKED: &str = "planted(\"";
     let mut asked = BTreeSet::new();

@@ -61,7 +61,7 @@ impl Graph {
         graph
     }
 
-    /// The sets of nodes that import each other, directly or not.
+    /// Returns the sets of nodes that import each other, directly or not.
     pub(super) fn cycles(&self) -> Vec<Vec<String>> {
         let reach: BTreeMap<_, _> =
             self.nodes.iter().map(|node| (node, self.reachable(node))).collect();
@@ -96,7 +96,7 @@ impl Graph {
     }
 }
 
-/// The module that a file holds, or `None` for a file of another crate (a binary beside a library).
+/// Returns the module of a file, or `None` for a file of another crate (a binary beside a library).
 fn module_of(root: &str, name: &str) -> Option<Vec<String>> {
     if name == root {
         return Some(Vec::new());
@@ -117,8 +117,8 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// The node where the thing that a path from the root names is defined. `depth` bounds how many
-    /// re-exports are followed.
+    /// Returns the node that defines the item at a path from the root. `depth` bounds the number of
+    /// re-exports that are followed.
     fn node_of(&self, path: &[String], depth: usize) -> Option<String> {
         let Some(first) = path.first() else { return Some(self.root_node.clone()) };
         if self.nodes.contains(first) && *first != self.root_node {

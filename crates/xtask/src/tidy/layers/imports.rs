@@ -6,10 +6,10 @@
 
 use crate::source::code_of;
 
-/// What one file refers to and what it offers.
+/// The imports and the definitions of one file.
 #[derive(Debug, Default)]
 pub(super) struct Imports {
-    /// The paths as they are written, in the order of the text.
+    /// All paths that may lead to another module, in the order of the text.
     pub(super) paths: Vec<WrittenPath>,
     /// Modules that are compiled for tests only, by their full path from the crate's root.
     pub(super) test_modules: Vec<Vec<String>>,
@@ -58,7 +58,7 @@ struct Token<'a> {
     line: usize,
 }
 
-/// Words, `::`, and every other character by itself.
+/// Splits code into words, `::`, and single other characters.
 fn tokens_of(code: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     for (i, line) in code.lines().enumerate() {
@@ -89,7 +89,7 @@ struct Reader<'a> {
     at: usize,
     /// The module at `at`, inline modules included.
     module: Vec<String>,
-    /// How many braces are open.
+    /// The number of open braces.
     depth: usize,
     /// The depth at which each open inline module ends.
     inline: Vec<usize>,
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Skips an attribute, and what it guards if that is compiled for tests only.
+    /// Skips an attribute, and its item if only tests compile that.
     fn attribute(&mut self) {
         let begin = self.at + 2;
         self.at = self.closing(self.at + 1) + 1;
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The index of the token that closes the bracket at `open`.
+    /// Returns the index of the token that closes the bracket at `open`.
     fn closing(&self, open: usize) -> usize {
         let mut depth = 0_usize;
         for (i, token) in self.tokens.iter().enumerate().skip(open) {
@@ -281,7 +281,7 @@ impl<'a> Reader<'a> {
                     }
                 }
                 _ => {
-                    // Macro variables and the like: nothing that can be followed.
+                    // A macro's variable cannot be followed.
                     self.at += 1;
                     return;
                 }
@@ -318,7 +318,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The path from the crate's root, or `None` for one that begins with `::`.
+    /// Returns the path from the crate's root, or `None` for one that begins with `::`.
     fn resolve(&self, written: &[&str]) -> Option<Vec<String>> {
         let mut base = self.module.clone();
         let mut rest = written;

@@ -1,9 +1,10 @@
 //! The tables of layers in ARCHITECTURE.md.
 //!
 //! Below the heading `## Layers` each crate may have a heading `### …` that names its folder in
-//! backquotes, and a table of three columns: the layer's name, the folders and files in it
-//! (backquoted), and the layers that they may import. The highest layer comes first; `all below`
-//! names every layer further down, `nothing` none. What is in one layer may import each other.
+//! backquotes, and a table of three columns: the layer's name, its folders and files (in
+//! backquotes), and the layers that they may import. The highest layer comes first. `all below`
+//! stands for every layer further down, and `nothing` for none. Files of one layer may import each
+//! other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +20,7 @@ pub(super) struct Layer {
     pub(super) line: usize,
 }
 
-/// The tables of a page, by crate.
+/// Returns the tables of a page, by crate.
 pub(super) fn read(page: &str) -> BTreeMap<String, Vec<Layer>> {
     let mut tables: BTreeMap<String, Vec<Layer>> = BTreeMap::new();
     let mut inside = false;
@@ -59,7 +60,7 @@ fn backquoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// What a table allows.
+/// The imports that a table allows.
 #[derive(Debug, Default)]
 pub(super) struct Allowed {
     layer_of: BTreeMap<String, String>,
@@ -67,8 +68,8 @@ pub(super) struct Allowed {
 }
 
 impl Allowed {
-    /// Reads the rows of a table. A row that contradicts another one, or names a layer or folder
-    /// that is not there, becomes a problem: `line: what`.
+    /// Reads the rows of a table. Returns a problem, `line: what`, for each row that contradicts
+    /// another one or names a missing layer or folder.
     pub(super) fn of(layers: &[Layer], nodes: &BTreeSet<String>) -> (Allowed, Vec<String>) {
         let mut allowed = Allowed::default();
         let mut problems = Vec::new();
@@ -98,12 +99,12 @@ impl Allowed {
         (allowed, problems)
     }
 
-    /// The layer of a folder or file.
+    /// Returns the layer of a folder or file.
     pub(super) fn layer(&self, node: &str) -> Option<&str> {
         self.layer_of.get(node).map(String::as_str)
     }
 
-    /// True if what stands in layer `from` may import what stands in `to`.
+    /// True if files of layer `from` may import files of layer `to`.
     pub(super) fn allows(&self, from: &str, to: &str) -> bool {
         from == to || self.pairs.contains(&(from.to_owned(), to.to_owned()))
     }

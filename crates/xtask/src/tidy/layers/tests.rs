@@ -1,4 +1,4 @@
-//! Small made-up crates, each with one thing that the check must find or must leave alone.
+//! Small made-up crates, each with one thing that the check must report or must accept.
 
 use super::*;
 
